@@ -1,0 +1,57 @@
+"""HOST:PORT as people write it, IPv6 in brackets. Pure: nothing is looked up."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+DNS_PORT = 53
+REPORT_PORT = 7777
+HTTP_PORT = 8053
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A host (name or address, without brackets) and a port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_address(self) -> bool:
+        """Whether the host is a literal address, so that nothing need be looked up."""
+        try:
+            ipaddress.ip_address(self.host.partition("%")[0])
+        except ValueError:
+            return False
+        return True
+
+
+def parse_endpoint(text: str, default_port: int) -> Endpoint:
+    """Read ``HOST``, ``HOST:PORT``, ``[IPv6]:PORT`` or a bare IPv6 address. Raises ValueError."""
+    host, port = text.strip(), ""
+    if host.startswith("["):
+        host, bracket, rest = host[1:].partition("]")
+        if not bracket or (rest and not rest.startswith(":")):
+            raise ValueError(f"{text!r} is no HOST:PORT; an IPv6 address is written [::1]:{default_port}")
+        port = rest[1:]
+    elif host.count(":") == 1:
+        host, _, port = host.partition(":")
+    if not host or any(c.isspace() or c in "/[]" for c in host):
+        raise ValueError(f"{text!r} is no HOST:PORT, such as 127.0.0.1:{default_port}")
+    if not port:
+        return Endpoint(host, default_port)
+    if not port.isascii() or not port.isdigit() or not 0 <= int(port) <= 65535:
+        raise ValueError(f"{text!r}: port {port!r} is not a number from 0 to 65535")
+    return Endpoint(host, int(port))
+
+
+def parse_listen(text: str, default_port: int) -> Endpoint:
+    """Read an address to listen on: an Endpoint whose host is a literal address. Raises ValueError."""
+    endpoint = parse_endpoint(text, default_port)
+    if not endpoint.is_address:
+        raise ValueError(f"{text!r}: listening needs an address, such as 127.0.0.1:{endpoint.port}, not a name")
+    return endpoint

@@ -1,0 +1,164 @@
+"""The farm: what a configuration serves, with every name looked up in its zone. Built whole or not at all."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lbdns import names
+from lbdns.config import Config, PoolConfig, ZoneConfig, load_config
+from lbdns.errors import ConfigError, ZoneFileError
+from lbdns.zonefile import AAAA, SOA, A, Zone, read_zone
+
+NS, CNAME, DNAME = 2, 5, 39
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One web server of a pool."""
+
+    name: str  # relative to the zone, as reports and pages call it
+    full_name: str  # lower case, without the final dot
+    owner: bytes  # wire form, lower case
+    addresses: tuple[str, ...]  # A, then AAAA, as text
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The web servers of one service, and the names it is asked by."""
+
+    config: PoolConfig
+    zone: Zone
+    members: tuple[Member, ...]
+    owners: Mapping[bytes, str]  # owner name in wire form -> policy
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Who sends reports under one host name: the members they are about and where they may come from."""
+
+    members: tuple[str, ...]  # full names
+    addresses: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Farm:
+    config: Config
+    zones: Mapping[bytes, Zone]  # by origin
+    pools: tuple[Pool, ...]
+    hosts: Mapping[str, Host]  # by the host name in a report
+    warnings: tuple[str, ...]
+
+
+def load_farm(path: Path) -> Farm:
+    """Read a configuration and its zones. Raises ConfigError with every error found."""
+    config = load_config(path)
+    zones: list[Zone] = []
+    findings: list[str] = []
+    for zone in config.zones:
+        try:
+            zones.append(read_zone(zone.name, zone.file))
+        except ZoneFileError as error:
+            findings.extend(error.findings)
+    if findings:
+        raise ConfigError(*findings)
+    return build_farm(config, zones)
+
+
+def build_farm(config: Config, zones: Iterable[Zone]) -> Farm:
+    """Join a configuration with its zones. Raises ConfigError with every error found."""
+    by_name = {zone.name: zone for zone in zones}
+    findings: list[str] = []
+    pools: list[Pool] = []
+    for pool in config.pools:
+        where = f"{config.path}: pool {pool.name}"
+        zone = by_name.get(pool.zone)
+        if zone is None:
+            known = ", ".join(sorted(by_name)) or "none"
+            findings.append(f"{where}: zone: there is no [[zone]] {pool.zone!r}; configured: {known}")
+            continue
+        members = tuple(_member(name, zone, where, findings) for name in pool.members)
+        owners = {_owner(name, zone): policy for name, policy in pool.names.items()}
+        found = Pool(pool, zone, members, owners)
+        findings.extend(f"{where}: names: {text}" for text in _conflicts(found, pools))
+        pools.append(found)
+    if findings:
+        raise ConfigError(*findings)
+    hosts, warnings = _hosts(config, pools)
+    warnings = [*(text for zone in by_name.values() for text in zone.warnings), *warnings]
+    return Farm(config, {zone.origin: zone for zone in by_name.values()}, tuple(pools), hosts, tuple(warnings))
+
+
+def zone_of(config: Config, name: str) -> ZoneConfig | None:
+    """The configured zone called ``name``, if there is one."""
+    return next((zone for zone in config.zones if zone.name == name), None)
+
+
+def _owner(name: str, zone: Zone) -> bytes:
+    return zone.origin if name == "@" else names.from_text(f"{name}.{zone.name}")
+
+
+def _member(name: str, zone: Zone, where: str, findings: list[str]) -> Member:
+    owner = _owner(name, zone)
+    node = zone.nodes.get(owner, {})
+    addresses = tuple(
+        str(ipaddress.ip_address(rdata)) for rtype in (A, AAAA) if rtype in node for rdata in node[rtype].rdatas
+    )
+    if CNAME in node:
+        findings.append(f"{where}: members: {name!r} is an alias in zone {zone.name}; name the host itself")
+    elif not addresses:
+        findings.append(f"{where}: members: {name!r} has no address in zone {zone.name}; add an A or AAAA record")
+    return Member(name, f"{name}.{zone.name}" if zone.name else name, owner, addresses)
+
+
+def _conflicts(pool: Pool, others: Iterable[Pool]) -> Iterable[str]:
+    """Names of a pool that something else in its zone has already."""
+    for owner in pool.owners:
+        text = names.to_text(owner)
+        for other in others:
+            if owner in other.owners:
+                yield f"{text} is a name of pool {other.name} already"
+        node = pool.zone.nodes.get(owner, {})
+        at_name = pool.config.answer == "address" or owner == pool.zone.origin
+        taken = {A, AAAA, CNAME} & set(node) if at_name else set(node)
+        if taken:
+            yield f"{text} has records in the zone file already; take them out or give the pool another name"
+        for above in names.suffixes(owner):
+            if above == pool.zone.origin:
+                break
+            cut = pool.zone.nodes.get(above, {})
+            if NS in cut and SOA not in cut:
+                yield f"{text} lies below the delegation of {names.to_text(above)}: others answer for it"
+            if DNAME in cut and above != owner:
+                yield f"{text} lies below the DNAME of {names.to_text(above)}, which redirects it"
+
+
+def _hosts(config: Config, pools: Iterable[Pool]) -> tuple[dict[str, Host], list[str]]:
+    """Who may report, by host name: the member's name without its zone, and with it.
+
+    A short name that means different machines in different zones can't be told apart: only the long one counts.
+    """
+    members = {member.full_name: member for pool in pools for member in pool.members}
+    by_name: dict[str, list[Member]] = {}
+    for member in members.values():
+        by_name.setdefault(member.name, []).append(member)
+    hosts: dict[str, Host] = {}
+    warnings = []
+    for name, bearers in by_name.items():
+        if len({bearer.addresses for bearer in bearers}) == 1:
+            hosts[name] = Host(tuple(b.full_name for b in bearers), frozenset(bearers[0].addresses))
+        else:
+            full = " and ".join(b.full_name for b in bearers)
+            warnings.append(
+                f"{config.path}: members: {name!r} is another machine in each zone; "
+                f"start the agents with --name {full}: reports of plain {name!r} are dropped"
+            )
+    for full_name, member in members.items():
+        hosts.setdefault(full_name, Host((full_name,), frozenset(member.addresses)))
+    return hosts, warnings

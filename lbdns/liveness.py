@@ -1,0 +1,77 @@
+"""Who of a pool can be chosen: a member's state from the age of its reading. Pure: time is an argument."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from lbdns.snapshot import Reading
+
+State = Literal["usable", "silent", "drained", "alarm", "unknown"]
+STATES: Final[tuple[State, ...]] = ("usable", "silent", "drained", "alarm", "unknown")
+
+
+def state_of(reading: Reading | None, now: float, stale_after: float, drained: bool = False) -> State:
+    """The state of one member at ``now`` (monotonic seconds). ``stale_after`` is in report intervals."""
+    if drained:
+        return "drained"
+    if reading is None:
+        return "unknown"
+    if reading.gone or now - reading.received >= stale_after * reading.interval:
+        return "silent"
+    return "alarm" if reading.alarm else "usable"
+
+
+@dataclass(frozen=True, slots=True)
+class Liveness:
+    """The states of a pool's members, in their order, and the indexes that may be handed out."""
+
+    states: tuple[State, ...]
+    candidates: tuple[int, ...]
+    fail_open: str  # why all members that are not drained are handed out; empty while that is not so
+    next_change: float  # when a state changes if no report arrives, monotonic seconds; inf if never
+
+
+def assess(
+    readings: Sequence[Reading | None],
+    drained: Sequence[bool],
+    now: float,
+    stale_after: float,
+    min_usable: float,
+) -> Liveness:
+    """Who may be handed out. With nobody usable, or too few because reports stopped all at once, everybody
+    who is not drained: when all look down it is most likely the looking that failed.
+    """
+    states = tuple(state_of(r, now, stale_after, d) for r, d in zip(readings, drained, strict=True))
+    usable = tuple(i for i, state in enumerate(states) if state == "usable")
+    open_to = tuple(i for i, state in enumerate(states) if state != "drained")
+    next_change = min(
+        (
+            r.received + stale_after * r.interval
+            for r, s in zip(readings, states, strict=True)
+            if r is not None and s in ("usable", "alarm")
+        ),
+        default=math.inf,
+    )
+    if not usable:
+        why = "no member is usable"
+    elif len(usable) < min_usable * len(open_to) and _stopped_at_once(readings, states, stale_after):
+        why = f"reports of {states.count('silent')} of {len(open_to)} members stopped all at once"
+    else:
+        return Liveness(states, usable, "", next_change)
+    return Liveness(states, open_to, why, next_change)
+
+
+def _stopped_at_once(readings: Sequence[Reading | None], states: Sequence[State], stale_after: float) -> bool:
+    """Whether the silent members fell silent within ``stale_after`` intervals of each other, unannounced.
+
+    Servers that die one after another are dead; several in the same moment are a network or a collector
+    that no longer hears them.
+    """
+    lost = [r for r, s in zip(readings, states, strict=True) if s == "silent" and r is not None and not r.gone]
+    if len(lost) < 2:
+        return False
+    times = [r.received for r in lost]
+    return max(times) - min(times) <= stale_after * max(r.interval for r in lost)

@@ -1,0 +1,209 @@
+"""Reading TOML tables strictly: types, unknown keys with the nearest known one, every error with its line."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lbdns.errors import ConfigError
+
+T = TypeVar("T")
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """``. Perhaps you meant 'x'?``, or the list of what is known if nothing is near."""
+    names = list(known)
+    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    if close:
+        return f". Perhaps you meant {close[0]!r}?"
+    return f"; known: {', '.join(names)}" if names else ""
+
+
+class Findings:
+    """The errors found so far in one file, each a line ``FILE:LINE: where: what``."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path = path
+        self._lines = text.splitlines()
+        self.found: list[str] = []
+
+    def add(self, place: Place, what: str) -> None:
+        line = self._line_of(place)
+        position = f"{self.path}:{line}" if line else str(self.path)
+        self.found.append(f"{position}: {place}: {what}")
+
+    def raise_if_any(self) -> None:
+        """Raises ConfigError with every finding."""
+        if self.found:
+            raise ConfigError(*self.found)
+
+    def _line_of(self, place: Place) -> int:
+        """The line of a key, found by the text: tomllib keeps no positions. 0 if it isn't there."""
+        header, key = place.header, place.key
+        seen, start = -1, 0 if not header else None
+        for number, line in enumerate(self._lines, 1):
+            if match := re.match(r"\s*\[\[?\s*([^\]]+?)\s*\]\]?", line):
+                if start is not None and start > 0:
+                    break
+                if match[1].replace('"', "").replace(" ", "") == header:
+                    seen += 1
+                    if seen == place.index:
+                        start = number
+                        if not key:
+                            return number
+                elif start == 0:
+                    break
+            elif start is not None and key and re.match(rf'\s*"?{re.escape(key)}"?\s*=', line):
+                return number
+        return start or 0
+
+
+class Place:
+    """Where in a TOML file: a table (``pool``, the how manieth) and a key in it."""
+
+    def __init__(self, header: str = "", index: int = 0, key: str = "", label: str = "") -> None:
+        self.header, self.index, self.key, self.label = header, index, key, label
+
+    def at(self, key: str) -> Place:
+        return Place(self.header, self.index, key, self.label)
+
+    def __str__(self) -> str:
+        table = f"[{self.label or self.header}]" if self.header else ""
+        return " ".join(part for part in (table, self.key) if part) or "file"
+
+
+class Table:
+    """One TOML table, read key by key; what was not asked for by the end is an unknown key."""
+
+    def __init__(self, values: Mapping[str, Any], place: Place, findings: Findings) -> None:
+        self.values, self.place, self.findings = values, place, findings
+        self._asked: list[str] = []
+
+    def wrong(self, key: str, what: str) -> None:
+        self.findings.add(self.place.at(key), what)
+
+    def get(self, key: str, kind: type[T], default: T, expected: str) -> T:
+        """The value of ``key`` if it has the right type; else a finding and the default."""
+        self._asked.append(key)
+        value = self.values.get(key, default)
+        if kind is float and type(value) is int:
+            value = float(value)
+        if type(value) is kind and not (isinstance(value, float) and not math.isfinite(value)):
+            return value
+        if value is not default:
+            self.wrong(key, f"{value!r} is not {expected}")
+        return default
+
+    def string(self, key: str, default: str = "") -> str:
+        return self.get(key, str, default, "a string")
+
+    def required(self, key: str) -> str:
+        value = self.string(key)
+        if not value and not isinstance(self.values.get(key), (int, float, list, dict)):
+            self.wrong(key, "is missing")
+        return value
+
+    def integer(self, key: str, default: int, least: int, most: int) -> int:
+        expected = f"a whole number from {least} to {most}"
+        value = self.get(key, int, default, expected)
+        if not least <= value <= most:
+            self.wrong(key, f"{value} is not {expected}")
+            return default
+        return value
+
+    def number(self, key: str, default: float, least: float, most: float) -> float:
+        expected = f"a number from {least:g} to {most:g}"
+        value = self.get(key, float, default, expected)
+        if not least <= value <= most:
+            self.wrong(key, f"{value:g} is not {expected}")
+            return default
+        return value
+
+    def flag(self, key: str, default: bool) -> bool:
+        return self.get(key, bool, default, "true or false")
+
+    def one_of(self, key: str, default: str, known: Iterable[str]) -> str:
+        value = self.string(key, default)
+        names = list(known)
+        if value not in names:
+            self.wrong(key, f"{value!r} is not known{nearest(value, names)}")
+            return default
+        return value
+
+    def strings(self, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """A list of strings; a single string counts as a list of one."""
+        self._asked.append(key)
+        value = self.values.get(key)
+        if value is None:
+            return default
+        if isinstance(value, str):
+            value = [value]
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            self.wrong(key, f"{value!r} is not a list of strings")
+            return default
+        return tuple(value)
+
+    def each(self, key: str, default: tuple[T, ...], read: Callable[[str], T]) -> tuple[T, ...]:
+        """A list of strings, each read by ``read``, whose ValueError becomes a finding."""
+        items = self.strings(key)
+        if key not in self.values:
+            return default
+        found = []
+        for item in items:
+            try:
+                found.append(read(item))
+            except ValueError as error:
+                self.wrong(key, str(error))
+        return tuple(found)
+
+    def table(self, key: str, place: Place | None = None) -> Table | None:
+        """A table below this one, or None if there is none."""
+        self._asked.append(key)
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            self.wrong(key, "is not a table")
+            return None
+        return Table(value, place or self.place.at(key), self.findings)
+
+    def tables(self, key: str) -> list[Table]:
+        """The tables of an array of tables, ``[[key]]``."""
+        self._asked.append(key)
+        value = self.values.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            self.wrong(key, f"is not an array of tables; write [[{key}]]")
+            return []
+        return [
+            Table(item, Place(key, i, label=f"{key} {item.get('name', i + 1)}"), self.findings)
+            for i, item in enumerate(value)
+        ]
+
+    def end(self) -> None:
+        """What nobody asked for is an unknown key."""
+        for key in self.values:
+            if key not in self._asked:
+                self.wrong(key, f"unknown key{nearest(key, self._asked)}")
+
+
+def read_toml(path: Path) -> tuple[dict[str, Any], Findings]:
+    """The values of a TOML file and an empty list of findings for it. Raises ConfigError."""
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: file: can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: file: is not UTF-8 text") from None
+    try:
+        return tomllib.loads(text), Findings(path, text)
+    except tomllib.TOMLDecodeError as error:
+        message = str(error)
+        line = re.search(r" \(at line (\d+), column (\d+)\)", message)
+        position = f"{path}:{line[1]}" if line else str(path)
+        what = message.replace(line[0], f" (column {line[2]})") if line else message
+        raise ConfigError(f"{position}: TOML: {what}") from None

@@ -1,0 +1,165 @@
+"""Master file (RFC 1035 section 5) -> Zone. dnspython reads; what is served is plain wire data."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import dns.exception
+import dns.name
+import dns.rdataclass
+import dns.rdatatype
+import dns.tokenizer
+import dns.zone
+import dns.zonefile
+
+from lbdns import names
+from lbdns.errors import ZoneFileError
+
+A: Final = int(dns.rdatatype.A)
+AAAA: Final = int(dns.rdatatype.AAAA)
+SOA: Final = int(dns.rdatatype.SOA)
+
+
+@dataclass(frozen=True, slots=True)
+class RRset:
+    """The records of one name and type: TTL in seconds, each rdata in uncompressed wire form."""
+
+    ttl: int
+    rdatas: tuple[bytes, ...]
+
+
+Node = Mapping[int, RRset]
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """One zone as its file says: lower-case wire name -> type -> RRset. Never changed after reading."""
+
+    name: str  # lower case, without the final dot
+    origin: bytes
+    nodes: Mapping[bytes, Node]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def soa(self) -> RRset:
+        return self.nodes[self.origin][SOA]
+
+    @property
+    def serial(self) -> int:
+        return int.from_bytes(self.soa.rdatas[0][-20:-16], "big")
+
+
+def read_zone(name: str, path: Path) -> Zone:
+    """Read the master file of zone ``name``. Raises ZoneFileError with file, line and reason."""
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise ZoneFileError(f"{path}: zone {name}: can't be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ZoneFileError(f"{path}: zone {name}: byte {error.start} is not UTF-8 text") from None
+    return parse_zone(name, text, path)
+
+
+def parse_zone(name: str, text: str, path: Path) -> Zone:
+    """Read a zone from master file text; ``path`` names it in errors and $INCLUDE is relative to it.
+
+    Raises ZoneFileError.
+    """
+    origin = dns.name.from_text(name + ".")
+    zone = dns.zone.Zone(origin, dns.rdataclass.IN, relativize=False)
+    outside: list[str] = []
+    try:
+        with zone.writer(True) as transaction:
+            tokenizer = dns.tokenizer.Tokenizer(io.StringIO(text), str(path))
+            _Reader(tokenizer, transaction, outside).read()
+        zone.check_origin()
+    except dns.zone.NoSOA:
+        raise ZoneFileError(f"{path}: zone {name}: has no SOA record at {name}.; every zone begins with one") from None
+    except dns.zone.NoNS:
+        raise ZoneFileError(f"{path}: zone {name}: has no NS record at {name}.; name this server in one") from None
+    except KeyError:
+        raise ZoneFileError(f"{path}: zone {name}: has no records at {name}. Is it the file of this zone?") from None
+    except dns.exception.DNSException as error:
+        # dnspython puts FILE:LINE before what it found, of an included file too
+        position = re.match(r"(.+:\d+): (.*)", str(error), re.DOTALL)
+        where, what = position.groups() if position else (path, str(error))
+        message = f"{where}: zone {name}: {what}"
+        raise ZoneFileError(message) from None
+    except OSError as error:
+        raise ZoneFileError(f"{path}: zone {name}: $INCLUDE {error.filename}: {error.strerror}") from None
+    except (UnicodeError, ValueError, RecursionError) as error:
+        raise ZoneFileError(f"{path}: zone {name}: {error}") from None
+    if len(zone[origin].get_rdataset(dns.rdataclass.IN, dns.rdatatype.SOA) or ()) != 1:
+        raise ZoneFileError(f"{path}: zone {name}: has more than one SOA record")
+    return Zone(
+        name=name,
+        origin=_wire(origin),
+        nodes={_wire(owner): _node(node) for owner, node in zone.nodes.items() if len(node.rdatasets)},
+        warnings=tuple(outside),
+    )
+
+
+def _wire(name: dns.name.Name) -> bytes:
+    return name.canonicalize().to_wire() or names.ROOT
+
+
+def _node(node: dns.node.Node) -> Node:
+    # Records that cover others (RRSIG) are one RRset to a server that does not sign
+    rrsets: dict[int, RRset] = {}
+    for rdataset in node.rdatasets:
+        rdatas = tuple(rdata.to_wire() or b"" for rdata in rdataset)
+        before = rrsets.get(int(rdataset.rdtype))
+        if before:
+            rrsets[int(rdataset.rdtype)] = RRset(min(before.ttl, rdataset.ttl), before.rdatas + rdatas)
+        else:
+            rrsets[int(rdataset.rdtype)] = RRset(rdataset.ttl, rdatas)
+    return rrsets
+
+
+class _Tokenizer(dns.tokenizer.Tokenizer):
+    """Makes the file of an $INCLUDE relative to the file it stands in, as administrators expect."""
+
+    _after_include = False
+
+    def get(self, want_leading: bool = False, want_comment: bool = False) -> dns.tokenizer.Token:
+        token = super().get(want_leading, want_comment)
+        if self._after_include and not token.is_eol_or_eof():
+            token.value = str(Path(self.filename).parent / token.value)
+        self._after_include = token.is_identifier() and token.value.upper() == "$INCLUDE"
+        return token
+
+
+class _Reader(dns.zonefile.Reader):
+    """dnspython's reader, with $INCLUDE relative to its file and a word about records outside the zone."""
+
+    def __init__(
+        self, tokenizer: dns.tokenizer.Tokenizer, transaction: dns.zone.Transaction, outside: list[str]
+    ) -> None:
+        self._outside = outside
+        super().__init__(tokenizer, dns.rdataclass.IN, transaction, allow_include=True)
+
+    @property
+    def tok(self) -> dns.tokenizer.Tokenizer:
+        return self._tokenizer
+
+    @tok.setter
+    def tok(self, tokenizer: dns.tokenizer.Tokenizer) -> None:
+        # Set at the start and at every $INCLUDE, before anything is read; set back when a file ends
+        if not isinstance(tokenizer, _Tokenizer):
+            if len(self.saved_state if hasattr(self, "saved_state") else ()) > _MAX_INCLUDES:
+                raise ValueError(f"$INCLUDE goes deeper than {_MAX_INCLUDES} files; does one include itself?")
+            tokenizer = _Tokenizer(tokenizer.file, tokenizer.filename)
+        self._tokenizer: dns.tokenizer.Tokenizer = tokenizer
+
+    def _eat_line(self) -> None:
+        filename, line = self.tok.where()
+        self._outside.append(f"{filename}:{line}: {self.last_name}: is outside the zone and not served")
+        super()._eat_line()  # type: ignore[no-untyped-call]
+
+
+_MAX_INCLUDES: Final = 16

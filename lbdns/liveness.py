@@ -46,7 +46,9 @@ def assess(
     """
     states = tuple(state_of(r, now, stale_after, d) for r, d in zip(readings, drained, strict=True))
     usable = tuple(i for i, state in enumerate(states) if state == "usable")
-    open_to = tuple(i for i, state in enumerate(states) if state != "drained")
+    everybody = tuple(range(len(states)))
+    # With all of them drained too there is no better answer than all of them
+    open_to = tuple(i for i in everybody if states[i] != "drained") or everybody
     next_change = min(
         (
             r.received + stale_after * r.interval

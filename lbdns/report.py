@@ -94,13 +94,17 @@ class Envelope:
         return hmac.compare_digest(self.tag, key.tag(self.signed))
 
 
+def is_host_name(text: str) -> bool:
+    """Whether ``text`` can be the host name of a report: lower-case letters, digits, - and _, in labels."""
+    return len(text) <= 255 and _HOST.match(text.encode("ascii", "replace")) is not None
+
+
 def encode(report: Report, key: AgentKey | None = None) -> bytes:
     """The datagram for ``report``, signed with ``key`` if there is one.
 
     Raises ValueError when it would be longer than MAX_DATAGRAM or the host name is no host name.
     """
-    host = report.host.encode("ascii", "replace")
-    if len(host) > 255 or not _HOST.match(host):
+    if not is_host_name(report.host):
         raise ValueError(f"{report.host!r} can't be the host name of a report: lower-case letters, digits, -, _")
     body: dict[str, Any] = {
         "boot": report.boot,
@@ -112,6 +116,7 @@ def encode(report: Report, key: AgentKey | None = None) -> bytes:
     }
     if report.kind == "alarm":
         body["alarm"] = report.alarm
+    host = report.host.encode("ascii")
     key_id = key.key_id if key else NO_KEY_ID
     signed = b"".join((MAGIC, key_id, bytes((len(host),)), host, msgpack.packb(body)))
     datagram = signed + (key.tag(signed) if key else NO_TAG)

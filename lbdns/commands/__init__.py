@@ -1,0 +1,1 @@
+"""The commands of ``lbdns``, one a file; lbdns.cli lists them."""

@@ -1,0 +1,64 @@
+"""``best``: the highest score while queries are few, level filling when they are many.
+
+Level filling pours the requests that will come within a horizon over the members so that all are filled to the
+same level of load per capacity: the emptiest first, and never more to one than lifts it to the level of the rest.
+It does not herd, because what it hands out before the next report is already part of the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Final
+
+from lbdns.policies.plan import Handed, Plan, PoolView, highest_score
+from lbdns.policies.spread import spread
+from lbdns.policies.suspicion import trusted
+
+HORIZON: Final = 1.5  # report intervals; below 1 the split swings, each report undoing the one before
+
+
+def best(view: PoolView, handed: Handed | None, chance: Random) -> Plan:
+    """The plan of policy ``best``. While queries are few it begins with the hand-outs that are still few, all to
+    the highest score, and goes on with level filling should more come before the next report.
+    """
+    few = highest_score(view, handed)
+    many = spread(view, fill(view), handed)
+    if view.answers_allowed <= 0 or not few.order:
+        return many
+    turns = -(-view.answers_allowed // len(few.order))
+    first = (tuple(few.order) * turns)[: view.answers_allowed]
+    return Plan(first + tuple(many.order), len(first), many.weights, many.credits)
+
+
+def fill(view: PoolView) -> tuple[float, ...]:
+    """Each member's share of the requests to come (sum 1)."""
+    candidates = trusted(view)
+    shares = [0.0] * len(view.members)
+    if not candidates:
+        return tuple(shares)
+    expected = max(1.0, HORIZON * view.interval * min(view.requests_per_s, view.answers_per_s))
+    loads = [view.members[i].load for i in candidates]
+    capacities = [view.members[i].capacity for i in candidates]
+    level = water_level(loads, capacities, expected)
+    for i, load, capacity in zip(candidates, loads, capacities, strict=True):
+        shares[i] = max(0.0, level * capacity - load) / expected
+    return tuple(shares)
+
+
+def water_level(loads: Sequence[float], capacities: Sequence[float], poured: float) -> float:
+    """The level L (load per capacity) that solves ``sum(max(0, L * capacity - load)) = poured``.
+
+    Capacities are above 0 and so is ``poured``; there is at least one member.
+    """
+    total_load = total_capacity = 0.0
+    level = 0.0
+    for emptiness, load, capacity in sorted(
+        (load / capacity, load, capacity) for load, capacity in zip(loads, capacities, strict=True)
+    ):
+        if total_capacity and level <= emptiness:
+            break
+        total_load += load
+        total_capacity += capacity
+        level = (poured + total_load) / total_capacity
+    return level

@@ -1,0 +1,81 @@
+"""What a policy sees and what it makes: the view of a pool, and a plan of hand-outs. Pure data.
+
+A policy is a function ``(view, handed, chance) -> Plan``. The view is the pool as the newest reports show it,
+``handed`` what was given out of the previous plan, ``chance`` the only source of randomness. The server hands out
+the plan's members one after another, so that a query costs one counter whatever the policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+
+@dataclass(frozen=True, slots=True)
+class MemberView:
+    """One member as a policy sees it."""
+
+    usable: bool  # may be handed out; with fail open everybody who is not drained
+    suspect: bool  # usable, but its report is overdue
+    score: int
+    load: float  # requests at work or waiting now
+    capacity: float  # requests/s, or any measure in proportion to it
+
+
+@dataclass(frozen=True, slots=True)
+class PoolView:
+    """A pool as a policy sees it. Rates are 10 s averages."""
+
+    members: tuple[MemberView, ...]
+    interval: float  # s: the mean report interval, observed
+    requests_per_s: float  # the members' requests, from whatever source
+    answers_per_s: float  # hand-outs of this policy, all DNS servers together
+    answers_allowed: int  # hand-outs from now on while queries still count as few; 0 if they are many
+    fail_open: bool = False
+
+    @property
+    def candidates(self) -> list[int]:
+        """The indexes that may be handed out."""
+        return [i for i, member in enumerate(self.members) if member.usable]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The order in which members (by index) are handed out until the next plan.
+
+    Never empty: a pool has members, and somebody can always be handed out. At its end the order goes on from
+    ``repeat_from``. ``weights`` are each member's share and ``credits`` what it
+    was owed at the beginning, in hand-outs; both are empty for policies without shares.
+    """
+
+    order: Sequence[int]
+    repeat_from: int = 0
+    weights: tuple[float, ...] = ()
+    credits: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """What was given out of ``plan``: how often each member, and the last one (of any plan), if any."""
+
+    plan: Plan
+    counts: tuple[int, ...]
+    last: int | None
+
+
+Policy = Callable[[PoolView, Handed | None, Random], Plan]
+
+def rotation(indexes: Sequence[int], handed: Handed | None) -> Plan:
+    """Strict rotation over ``indexes`` (ascending), going on behind the member handed out last."""
+    last = handed.last if handed else None
+    if last is None:
+        return Plan(tuple(indexes))
+    return Plan((*(i for i in indexes if i > last), *(i for i in indexes if i <= last)))
+
+
+def highest_score(view: PoolView, handed: Handed | None) -> Plan:
+    """argmax(score); members with the same score take turns."""
+    candidates = view.candidates
+    best = max((view.members[i].score for i in candidates), default=0)
+    return rotation([i for i in candidates if view.members[i].score == best], handed)

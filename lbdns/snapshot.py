@@ -22,7 +22,7 @@ class Reading:
     received: float
     interval: float
     score: int
-    metrics: Mapping[str, float] = field(default=NO_METRICS, repr=False)
+    metrics: Mapping[str, float] = field(default_factory=lambda: NO_METRICS, repr=False)
     alarm: str = ""
     gone: bool = False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -71,6 +72,16 @@ class Chooser:
         self._answers: dict[str, WindowRate] = {}
         self._now = -math.inf
         self.liveness: Liveness = assess(self.readings, [False] * len(self.members), 0.0, stale_after, min_usable)
+
+    def take_over(self, old: Chooser) -> None:
+        """Know what ``old`` knew, of the members that are here too; after a reload."""
+        known = dict(zip(old.members, zip(old._observed, old.liveness.states, strict=True), strict=True))
+        states = list(self.liveness.states)
+        for i, member in enumerate(self.members):
+            if member in known:
+                self._observed[i], states[i] = known[member]
+        self._answers = old._answers
+        self.liveness = replace(self.liveness, states=tuple(states), fail_open=old.liveness.fail_open)
 
     @property
     def readings(self) -> list[Reading | None]:

@@ -66,6 +66,7 @@ class Handed:
 
 Policy = Callable[[PoolView, Handed | None, Random], Plan]
 
+
 def rotation(indexes: Sequence[int], handed: Handed | None) -> Plan:
     """Strict rotation over ``indexes`` (ascending), going on behind the member handed out last."""
     last = handed.last if handed else None

@@ -1,0 +1,48 @@
+"""The web server of a program: opened late, because reading its libraries in takes longer than all the rest, and
+moved to another address without closing the old one first."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from typing import TYPE_CHECKING
+
+from lbdns.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from lbdns_collector.web.server import WebServer
+    from lbdns_collector.web.source import StatusSource
+
+
+class Pages:
+    """Serves the pages of ``source`` at one address, or nowhere."""
+
+    def __init__(self, source: StatusSource) -> None:
+        self._source = source
+        self._asked: Endpoint | None = None
+        self._server: WebServer | None = None
+
+    @property
+    def address(self) -> Endpoint | None:
+        """Where the pages are, with the real port; None if nowhere."""
+        return self._server.address if self._server else None
+
+    async def serve_at(self, endpoint: Endpoint | None) -> None:
+        """Serve there from now on (None: nowhere). Raises ListenError, and then everything is as it was."""
+        if endpoint == self._asked:
+            return
+        fresh = await self._open(endpoint) if endpoint else None
+        old, self._server, self._asked = self._server, fresh, endpoint
+        if old:
+            await old.stop()
+
+    async def stop(self) -> None:
+        await self.serve_at(None)
+
+    async def _open(self, endpoint: Endpoint) -> WebServer:
+        # In a thread: meanwhile queries are answered and reports are read
+        app = await asyncio.to_thread(importlib.import_module, "lbdns_collector.web.app")
+        server = await asyncio.to_thread(importlib.import_module, "lbdns_collector.web.server")
+        web: WebServer = server.WebServer(app.make_app(self._source), endpoint)
+        await web.start()
+        return web

@@ -1,0 +1,178 @@
+"""DNS over TCP (RFC 7766): many queries a connection, answered as they come, with limits that protect UDP."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import Counter
+from time import perf_counter
+from typing import Final, cast
+
+from lbdns.answering.entry import TCP
+from lbdns.answering.respond import Responder
+from lbdns.server.durations import Durations
+from lbdns.server.listen import bound_endpoint
+
+log = logging.getLogger("lbdns.server")
+
+IDLE: Final = 10.0  # s without a query (RFC 7766 section 6.2.3 suggests seconds)
+PARTIAL: Final = 2.0  # s from the beginning of a message to its end
+SLOW_READER: Final = 2.0  # s with a full send buffer
+MAX_CONNECTIONS: Final = 1000
+MAX_PER_ADDRESS: Final = 100
+AT_ONCE: Final = 64  # queries of one connection before others have their turn
+SWEEP: Final = 0.5  # s between looks for connections whose time is over
+
+
+class TcpServer:
+    """Answers the queries of one listening socket."""
+
+    def __init__(self, sock: socket.socket, responder: Responder, durations: Durations) -> None:
+        self.sock = sock
+        self.endpoint = bound_endpoint(sock)
+        self.responder = responder
+        self.durations = durations
+        self.closed_early = 0  # connections closed by a limit
+        self.connections: dict[_Connection, None] = {}  # in the order of their last query
+        self._per_address: Counter[str] = Counter()
+        self._server: asyncio.Server | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+
+    async def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._server = await loop.create_server(lambda: _Connection(self, loop), sock=self.sock)
+        self._sweep(loop)
+
+    async def stop(self) -> None:
+        """Close the socket and every connection; responses that are written are still sent."""
+        if self._sweeper:
+            self._sweeper.cancel()
+        if self._server:
+            self._server.close()
+        for connection in list(self.connections):
+            connection.transport.close()
+
+    def opened(self, connection: _Connection) -> None:
+        """A new connection; at a limit the one that has been idle longest makes room."""
+        self.connections[connection] = None
+        self._per_address[connection.address] += 1
+        if self._per_address[connection.address] > MAX_PER_ADDRESS:
+            self._close_oldest(connection.address)
+        elif len(self.connections) > MAX_CONNECTIONS:
+            self._close_oldest(None)
+
+    def closed(self, connection: _Connection) -> None:
+        if self.connections.pop(connection, self) is None:
+            self._per_address[connection.address] -= 1
+            if not self._per_address[connection.address]:
+                del self._per_address[connection.address]
+
+    def used(self, connection: _Connection) -> None:
+        """Move a connection to the end of the queue of those that are closed for room."""
+        if connection in self.connections:
+            del self.connections[connection]
+            self.connections[connection] = None
+
+    def _close_oldest(self, address: str | None) -> None:
+        for connection in self.connections:
+            if address is None or connection.address == address:
+                self.closed_early += 1
+                connection.transport.abort()
+                self.closed(connection)
+                return
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        now = loop.time()
+        for connection in [c for c in self.connections if c.deadline <= now]:
+            self.closed_early += connection.busy
+            connection.transport.abort()
+        self._sweeper = loop.call_later(SWEEP, self._sweep, loop)
+
+
+class _Connection(asyncio.Protocol):
+    """One client. ``deadline`` is when it is closed unless something happens, on the loop's clock."""
+
+    def __init__(self, server: TcpServer, loop: asyncio.AbstractEventLoop) -> None:
+        self._server = server
+        self._loop = loop
+        self._buffer = bytearray()
+        self._full = False  # the client does not read what we send
+        self._scheduled = False
+        self._ended = False  # the client sends no more
+        self.deadline = loop.time() + IDLE
+        self.address = ""
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is in the middle of something: a message half sent, or answers not read."""
+        return bool(self._buffer) or self._full
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername")
+        self.address = str(peer[0]) if peer else ""
+        self._server.opened(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._buffer.clear()
+        self._server.closed(self)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._buffer:
+            self.deadline = self._loop.time() + PARTIAL
+        self._buffer += data
+        if not self._scheduled:
+            self._answer()
+
+    def eof_received(self) -> bool:
+        """Half-closed: what was asked is answered before the connection ends."""
+        self._ended = True
+        return self._scheduled
+
+    def pause_writing(self) -> None:
+        self._full = True
+        self.transport.pause_reading()
+        self.deadline = self._loop.time() + SLOW_READER
+
+    def resume_writing(self) -> None:
+        self._full = False
+        self.deadline = self._loop.time() + IDLE
+        self._continue()
+
+    def _continue(self) -> None:
+        self._scheduled = False
+        if not self.transport.is_closing():
+            self._answer()
+
+    def _answer(self) -> None:
+        """Answer the whole messages in the buffer, at most AT_ONCE; the rest has its turn after everybody else."""
+        buffer, begin, at, queries = self._buffer, perf_counter(), 0, 0
+        responses: list[bytes] = []
+        while queries < AT_ONCE and not self._full and len(buffer) - at >= 2:
+            end = at + 2 + (buffer[at] << 8 | buffer[at + 1])
+            if end > len(buffer):
+                break
+            response = self._server.responder.respond(bytes(buffer[at + 2 : end]), TCP)
+            if response is not None:
+                responses += (len(response).to_bytes(2, "big"), response)
+            at, queries = end, queries + 1
+        if queries:
+            del buffer[:at]
+            self._server.used(self)
+            self._server.durations.add(queries, perf_counter() - begin)
+            self.deadline = self._loop.time() + (PARTIAL if buffer else IDLE)
+        if responses:
+            self.transport.write(b"".join(responses))
+        self._go_on(more=queries == AT_ONCE)
+
+    def _go_on(self, more: bool) -> None:
+        if self._full:
+            self._scheduled = True  # resume_writing goes on
+        elif more:
+            self._scheduled = True
+            self.transport.pause_reading()
+            self._loop.call_soon(self._continue)
+        elif self._ended:
+            self.transport.close()
+        else:
+            self.transport.resume_reading()

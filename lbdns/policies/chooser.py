@@ -150,5 +150,12 @@ class Chooser:
         )
 
     def _allowed(self, answered: int, interval: float) -> int:
-        """How many more hand-outs of this server still count as few."""
-        return max(0, int(FEW * AVERAGE / interval / self.servers) - answered)
+        """How many more hand-outs of this server still count as few, if none but these come before the next plan.
+
+        While the average keeps to the limit, an interval's worth of them always does: the oldest leave the average
+        as the newest enter it.
+        """
+        limit = FEW * AVERAGE / interval / self.servers
+        if answered > limit:
+            return 0
+        return int(limit) - answered + math.ceil(FEW / self.servers)

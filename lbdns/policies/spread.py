@@ -14,8 +14,8 @@ def spread(view: PoolView, weights: Sequence[float], handed: Handed | None) -> P
     """A plan that gives each member its share (``weights``, sum 1) as evenly as it can be.
 
     What a member was owed out of the previous plan is carried on as its credit, within one hand-out either way.
-    The k-th hand-out of a member with share w and credit c falls due after (k - c) / w hand-outs; the order is
-    that of the due dates.
+    The k-th hand-out of a member with share w and credit c falls due in the middle of its turn, (k - 1/2 - c) / w
+    hand-outs from the beginning; the order is that of the due dates.
     """
     credits = carried_credits(handed, len(weights))
     length = min(MAX_LENGTH, max(MIN_LENGTH, int(2 * view.answers_per_s * view.interval)))
@@ -23,7 +23,7 @@ def spread(view: PoolView, weights: Sequence[float], handed: Handed | None) -> P
     for i, (weight, credit) in enumerate(zip(weights, credits, strict=True)):
         if weight > 0:
             step = 1 / weight
-            due.extend(((k - credit) * step, i) for k in range(1, int(length * weight + credit) + 3))
+            due.extend(((k - 0.5 - credit) * step, i) for k in range(1, int(length * weight + credit) + 3))
     due.sort()
     return Plan(tuple(i for _, i in due[:length]), 0, tuple(weights), credits)
 

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lbdns.policies.best import HORIZON, best, fill, water_level
+from tests.policies.views import hand_out, handed, member, run, view
+
+VESSELS = st.lists(st.tuples(st.floats(0, 1000), st.floats(0.01, 1000)), min_size=1, max_size=30)
+
+
+@given(VESSELS, st.floats(0.5, 1e5))
+def test_the_water_level_pours_exactly_what_there_is(vessels: list[tuple[float, float]], poured: float) -> None:
+    loads, capacities = zip(*vessels, strict=True)
+    level = water_level(loads, capacities, poured)
+    total = sum(max(0.0, level * c - n) for n, c in vessels)
+    assert total == pytest.approx(poured, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("loads", "capacities", "poured", "level"),
+    [
+        ((0, 0), (1, 1), 2, 1.0),
+        ((10, 0), (1, 1), 4, 4.0),  # the full one gets nothing
+        ((10, 0), (1, 1), 20, 15.0),
+        ((4, 2), (2, 1), 3, 3.0),
+        ((0, 0, 0), (1, 2, 5), 16, 2.0),
+    ],
+)
+def test_water_levels(loads: list[float], capacities: list[float], poured: float, level: float) -> None:
+    assert water_level(loads, capacities, poured) == pytest.approx(level)
+
+
+def test_shares_lift_all_to_one_level() -> None:
+    pool = view(member(load=8.0, capacity=1.0), member(load=0.0, capacity=2.0), rate=4.0, interval=1.0)
+    shares = fill(pool)
+    poured = HORIZON * 4.0
+    assert sum(shares) == pytest.approx(1.0)
+    assert shares == pytest.approx((0.0, 1.0))
+    pool = view(member(load=1.0, capacity=1.0), member(load=0.0, capacity=2.0), rate=4.0)
+    level = (1.0 + poured) / 3
+    assert fill(pool) == pytest.approx(((level - 1) / poured, 2 * level / poured))
+
+
+def test_many_queries_do_not_herd() -> None:
+    shares = Counter(run(best, view(member(90), member(50), member(10), rate=1000.0), 300, 1))
+    assert all(shares[i] == pytest.approx(100, abs=2) for i in range(3))
+
+
+def test_few_queries_see_the_highest_score_every_time() -> None:
+    pool = view(member(10), member(80), member(20), rate=1.0, allowed=20)
+    assert run(best, pool, 2, 9) == [1] * 18
+
+
+def test_what_comes_beyond_the_few_is_spread_before_the_next_report() -> None:
+    pool = view(member(10), member(80), member(20), rate=1.0, allowed=5)
+    order = hand_out(best(pool, None, Random(1)), 305)
+    assert order[:5] == [1] * 5
+    shares = Counter(order[5:])
+    assert all(shares[i] >= 80 for i in range(3))
+    assert shares.total() == 300
+
+
+def test_ties_among_the_few_take_turns() -> None:
+    pool = view(member(80), member(80), member(20), rate=1.0, allowed=20)
+    assert run(best, pool, 3, 4) == [0, 1] * 6
+
+
+def test_the_loaded_get_less_than_their_capacity_would_say() -> None:
+    pool = view(member(load=40.0), member(load=0.0), rate=40.0)
+    shares = Counter(run(best, pool, 60, 1))
+    assert shares[0] < 15
+
+
+def test_suspects_get_nothing() -> None:
+    pool = view(member(90, suspect=True), member(), member(), rate=100.0)
+    assert set(run(best, pool, 100, 2)) == {1, 2}
+
+
+def test_a_plan_goes_on_from_what_was_handed_out() -> None:
+    pool = view(member(capacity=1.0), member(capacity=1.0), rate=1000.0)
+    first = best(pool, None, Random(1))
+    assert best(pool, handed(first, 1), Random(1)).order[0] == 1

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import pytest
+
+from lbdns.policies.capacity import Work, capacities, loads
+
+
+def work(requests_per_cpu_second: float, seconds: int = 60, per_second: float = 10.0, metric: str = "httpd") -> Work:
+    """A member that served ``per_second`` requests for ``seconds``."""
+    found = Work()
+    for second in range(seconds):
+        total = second * per_second
+        metrics = {"requests_total": total, "cpu_count": 1.0}
+        if metric == "httpd":
+            metrics["httpd_cpu_seconds"] = total / requests_per_cpu_second
+        else:
+            metrics["cpu_idle"] = 100 * (1 - per_second / requests_per_cpu_second)
+        found.observe(metrics, 1.0)
+    return found
+
+
+def test_capacity_is_cores_times_requests_per_cpu_second() -> None:
+    fast, slow = capacities([work(200), work(100)], [1.0, 4.0])
+    assert fast == pytest.approx(200, rel=0.15)
+    assert slow == pytest.approx(400, rel=0.15)
+
+
+def test_without_cpu_seconds_of_the_web_server_utilisation_has_to_do() -> None:
+    fast, slow = capacities([work(200, metric="idle"), work(100, metric="idle")], [1.0, 1.0])
+    assert fast / slow == pytest.approx(2.0, rel=0.2)
+
+
+def test_until_there_are_requests_cores_have_to_do() -> None:
+    assert capacities([work(200, seconds=2, per_second=5), Work()], [2.0, None]) == (2.0, 2.0)
+
+
+def test_who_does_not_count_requests_is_taken_for_average_by_core() -> None:
+    silent = Work()
+    silent.observe({"cpu_count": 2.0}, 1.0)
+    known, unknown = capacities([work(100), silent], [1.0, 2.0])
+    assert unknown == pytest.approx(2 * 100, rel=0.01)
+    assert known == pytest.approx(100, rel=0.01)
+
+
+def test_a_restart_of_the_web_server_counts_nothing_backwards() -> None:
+    member = work(100)
+    before = member.requests
+    member.observe({"requests_total": 3.0, "httpd_cpu_seconds": 0.1}, 1.0)
+    assert 0 < member.requests <= before
+    member.observe({"requests_total": 13.0, "httpd_cpu_seconds": 0.2}, 1.0)
+    assert member.requests > before * 0.9
+    assert member.cpu_seconds > 0
+
+
+def test_old_work_fades() -> None:
+    member = work(100)
+    before = member.requests
+    member.observe({"requests_total": 10_000.0, "httpd_cpu_seconds": 100.0}, 600.0)
+    member.observe({"requests_total": 10_000.0, "httpd_cpu_seconds": 100.0}, 600.0)
+    assert member.requests < before / 100
+
+
+@pytest.mark.parametrize(
+    ("metrics", "expected"),
+    [
+        ([{"busy_workers": 3.0, "run_queue": 1.0}, {"run_queue": 7.0}], (3.0, 7.0)),
+        ([{"busy_workers": 1.0, "run_queue": 9.0}, {"busy_workers": 2.0}], (9.0, 2.0)),
+        ([{"busy_workers": 6.0}, {}], (6.0, 12.0)),  # as full for its capacity as the others
+        ([{}, {}], (0.0, 0.0)),
+    ],
+)
+def test_loads(metrics: list[dict[str, float]], expected: tuple[float, ...]) -> None:
+    assert loads(metrics, [1.0, 2.0]) == pytest.approx(expected)

@@ -1,0 +1,167 @@
+"""The chooser, driven as the server drives it: snapshots in, plans out, in virtual time."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from random import Random
+
+import pytest
+
+from lbdns.policies import POLICIES
+from lbdns.policies.chooser import Chooser
+from lbdns.policies.plan import Handed, Plan
+from lbdns.snapshot import Reading, Snapshot
+from tests.policies.views import hand_out, handed
+
+NAMES = ("a.z", "b.z", "c.z")
+
+
+def chooser(servers: int = 1, min_usable: float = 0.5) -> Chooser:
+    return Chooser(NAMES, 3.0, min_usable, Random(1), servers)
+
+
+def snapshot(now: float, **members: Reading) -> Snapshot:
+    return Snapshot(1, {f"{name}.z": reading for name, reading in members.items()})
+
+
+def reading(now: float, score: int = 50, **fields: object) -> Reading:
+    metrics = fields.pop("metrics", {"requests_per_s": 100.0, "busy_workers": 1.0})
+    return Reading(received=now, interval=1.0, score=score, metrics=metrics, **fields)  # type: ignore[arg-type]
+
+
+def farm(now: float, scores: tuple[int, int, int] = (50, 60, 70)) -> Snapshot:
+    return snapshot(now, **{name: reading(now, score) for name, score in zip("abc", scores, strict=True)})
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_nobody_reports_and_all_take_turns(policy: str) -> None:
+    pool = chooser()
+    pool.observe(Snapshot(), (), 0.0)
+    assert pool.liveness.fail_open
+    assert pool.plan(policy, None, 0.0).order == (0, 1, 2)
+
+
+def test_few_ask_and_see_the_highest_score() -> None:
+    pool = chooser()
+    before: Handed | None = None
+    for second in range(40):  # two a second: as many as still count as few
+        pool.observe(farm(float(second)), (), float(second))
+        plan = pool.plan("best", before, float(second))
+        assert hand_out(plan, 2) == [2, 2]
+        before = handed(plan, 2)
+
+
+def test_many_ask_and_are_spread() -> None:
+    pool = chooser()
+    before: Handed | None = None
+    counts: Counter[int] = Counter()
+    for second in range(40):
+        pool.observe(farm(float(second)), (), float(second))
+        plan = pool.plan("best", before, float(second))
+        order = hand_out(plan, 100)
+        if second >= 20:
+            counts.update(order)
+        before = handed(plan, 100)
+    assert all(counts[i] == pytest.approx(2000 / 3, rel=0.05) for i in range(3))
+
+
+def test_several_servers_share_what_counts_as_few() -> None:
+    pool = chooser(servers=4)
+    pool.observe(farm(0.0), (), 0.0)
+    plan = pool.plan("best", None, 0.0)
+    assert plan.repeat_from == 5 + 1  # a quarter of 20, and of an interval's
+
+
+def test_a_member_falls_silent_by_time_alone() -> None:
+    pool = chooser(min_usable=0.0)
+    assert pool.observe(farm(0.0), (), 0.0)
+    fresh = Snapshot(2, {**farm(2.5).readings, "c.z": farm(0.0).readings["c.z"]})
+    pool.observe(fresh, (), 2.5)
+    assert pool.next_change == pytest.approx(3.0)
+    assert not pool.observe(fresh, (), 2.9)
+    assert pool.observe(fresh, (), 3.0)
+    assert pool.liveness.states == ("usable", "usable", "silent")
+    assert set(pool.plan("round_robin", None, 3.0).order) == {0, 1}
+
+
+def test_suspicion_comes_before_silence_and_asks_for_a_new_plan() -> None:
+    pool = chooser()
+    pool.observe(farm(0.0), (), 0.0)
+    late = Snapshot(2, {**farm(1.5).readings, "c.z": farm(0.0).readings["c.z"]})
+    pool.observe(late, (), 1.5)
+    assert pool.next_change == pytest.approx(2.0)
+    assert pool.observe(late, (), 2.0)
+    busy = handed(pool.plan("best", None, 2.0), 1000)
+    assert set(hand_out(pool.plan("best", busy, 2.0), 500)) == {0, 1}
+
+
+def test_drained_and_alarmed_members_get_nothing() -> None:
+    pool = chooser(min_usable=0.0)
+    members = farm(0.0).readings
+    pool.observe(Snapshot(1, {**members, "a.z": reading(0.0, alarm="run_queue")}), {"b.z"}, 0.0)
+    assert pool.liveness.states == ("alarm", "drained", "usable")
+    assert set(pool.plan("weighted", None, 0.0).order) == {2}
+
+
+def test_a_bye_takes_a_member_out_at_once() -> None:
+    pool = chooser()
+    pool.observe(farm(0.0), (), 0.0)
+    pool.observe(Snapshot(2, {**farm(0.5).readings, "c.z": reading(0.5, gone=True)}), (), 0.5)
+    assert pool.liveness.states[2] == "silent"
+    assert not pool.liveness.fail_open
+
+
+def test_reports_that_stop_all_at_once_fail_open() -> None:
+    pool = chooser()
+    pool.observe(farm(0.0), (), 0.0)
+    only_a = Snapshot(2, {**farm(0.0).readings, "a.z": reading(4.0)})
+    pool.observe(only_a, (), 4.0)
+    assert pool.liveness.states == ("usable", "silent", "silent")
+    assert pool.liveness.fail_open
+    assert pool.plan("best", None, 4.0).order == (0, 1, 2)
+
+
+def test_capacity_is_learned_from_reports() -> None:
+    pool = chooser()
+    plan: Plan | None = None
+    for second in range(60):
+        now = float(second)
+        served = {"a": 10.0, "b": 10.0, "c": 10.0}
+        cost = {"a": 0.01, "b": 0.01, "c": 0.04}
+        pool.observe(
+            snapshot(
+                now,
+                **{
+                    name: reading(
+                        now,
+                        metrics={
+                            "requests_total": served[name] * second,
+                            "httpd_cpu_seconds": served[name] * second * cost[name],
+                            "cpu_count": 1.0,
+                        },
+                    )
+                    for name in "abc"
+                },
+            ),
+            (),
+            now,
+        )
+        plan = pool.plan("weighted", handed(plan, 30) if plan else None, now)
+    assert plan
+    assert plan.weights[0] == pytest.approx(plan.weights[1])
+    assert plan.weights[0] / plan.weights[2] == pytest.approx(4.0, rel=0.25)
+
+
+def test_a_reload_forgets_nothing_of_those_who_stay() -> None:
+    old, seen = chooser(), farm(0.0)
+    old.observe(seen, (), 0.0)
+    new = Chooser(("c.z", "d.z"), 3.0, 0.5, Random(1))
+    new.take_over(old)
+    assert new.liveness.states == ("usable", "unknown")
+    assert not new.observe(seen, (), 0.1)
+    assert new.plan("best", None, 0.1).order[0] == 0
+
+
+def test_nothing_known_nothing_due() -> None:
+    assert chooser().next_change == math.inf

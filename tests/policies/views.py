@@ -1,0 +1,46 @@
+"""Views of pools for the tests of policies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+from lbdns.policies.plan import Handed, MemberView, Plan, Policy, PoolView
+
+
+def member(
+    score: int = 50, load: float = 0.0, capacity: float = 1.0, usable: bool = True, suspect: bool = False
+) -> MemberView:
+    return MemberView(usable, suspect, score, load, capacity)
+
+
+def view(*members: MemberView, rate: float = 1000.0, allowed: int = 0, interval: float = 1.0) -> PoolView:
+    """A busy pool unless ``allowed`` says that queries are few."""
+    return PoolView(members, interval, rate, rate, allowed)
+
+
+def hand_out(plan: Plan, count: int) -> list[int]:
+    """The first ``count`` hand-outs of a plan, going on where it repeats."""
+    found = list(plan.order[:count])
+    while len(found) < count:
+        found.extend(plan.order[plan.repeat_from :])
+    return found[:count]
+
+
+def handed(plan: Plan, count: int, last: int | None = None) -> Handed:
+    """What a server says after ``count`` hand-outs of ``plan``."""
+    order = hand_out(plan, count)
+    members = max(len(plan.weights), max(plan.order) + 1)
+    counts = Counter(order)
+    return Handed(plan, tuple(counts[i] for i in range(members)), order[-1] if order else last)
+
+
+def run(policy: Policy, pool: PoolView, each: int, times: int) -> list[int]:
+    """Hand-outs of ``times`` plans one after another, ``each`` of every plan: reports that change nothing."""
+    order: list[int] = []
+    before: Handed | None = None
+    for _ in range(times):
+        plan = policy(pool, before, Random(1))
+        order += hand_out(plan, each)
+        before = handed(plan, each, before.last if before else None)
+    return order

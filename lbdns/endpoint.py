@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass
 
 DNS_PORT = 53
@@ -33,20 +34,30 @@ class Endpoint:
 def parse_endpoint(text: str, default_port: int) -> Endpoint:
     """Read ``HOST``, ``HOST:PORT``, ``[IPv6]:PORT`` or a bare IPv6 address. Raises ValueError."""
     host, port = text.strip(), ""
-    if host.startswith("["):
+    bracketed = host.startswith("[")
+    if bracketed:
         host, bracket, rest = host[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
             raise ValueError(f"{text!r} is no HOST:PORT; an IPv6 address is written [::1]:{default_port}")
         port = rest[1:]
     elif host.count(":") == 1:
         host, _, port = host.partition(":")
-    if not host or any(c.isspace() or c in "/[]" for c in host):
+    wants_ipv6 = bracketed or ":" in host
+    if not host or any(c.isspace() or c in "/[]" for c in host) or wants_ipv6 != _is_ipv6(host):
         raise ValueError(f"{text!r} is no HOST:PORT, such as 127.0.0.1:{default_port}")
     if not port:
         return Endpoint(host, default_port)
-    if not port.isascii() or not port.isdigit() or not 0 <= int(port) <= 65535:
+    if not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
         raise ValueError(f"{text!r}: port {port!r} is not a number from 0 to 65535")
     return Endpoint(host, int(port))
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        ipaddress.IPv6Address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def parse_listen(text: str, default_port: int) -> Endpoint:

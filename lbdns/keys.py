@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lbdns.errors import KeyFileError
-from lbdns.report import KEY_ID_LENGTH, AgentKey
+from lbdns.report import KEY_ID_LENGTH, AgentKey, is_host_name
 
 KEY_LENGTH = 32  # bytes: the strength of SHA-256
 _DERIVATION = b"lbdns report v1 "
@@ -80,7 +80,7 @@ def parse_key_file(text: str, where: str) -> KeyFile:
                 case ["master", secret]:
                     masters.append(MasterKey(_secret(secret)))
                 case ["agent", host, key_id, secret]:
-                    agents.append(AgentKey(_key_id(key_id), host.lower(), _secret(secret)))
+                    agents.append(AgentKey(_key_id(key_id), _host(host), _secret(secret)))
                 case _:
                     raise ValueError("expected 'master BASE64' or 'agent HOST KEY-ID BASE64'")
         except ValueError as error:
@@ -105,6 +105,12 @@ def read_key_file(path: Path) -> tuple[KeyFile, list[str]]:
     if mode & 0o077:
         warnings.append(f"{path}: key file: mode {mode:04o} lets others read it; 'chmod 600 {path}'")
     return parse_key_file(text, str(path)), warnings
+
+
+def _host(text: str) -> str:
+    if not is_host_name(text.lower()):
+        raise ValueError(f"{text!r} is no host name")
+    return text.lower()
 
 
 def _secret(text: str) -> bytes:

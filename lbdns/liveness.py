@@ -19,9 +19,17 @@ def state_of(reading: Reading | None, now: float, stale_after: float, drained: b
         return "drained"
     if reading is None:
         return "unknown"
-    if reading.gone or now - reading.received >= stale_after * reading.interval:
+    if reading.gone or now >= silent_at(reading, stale_after):
         return "silent"
     return "alarm" if reading.alarm else "usable"
+
+
+def silent_at(reading: Reading, stale_after: float) -> float:
+    """When a member turns silent if no report arrives, monotonic seconds.
+
+    The one place that adds this up: a state that changed a rounding error after ``next_change`` would be missed.
+    """
+    return reading.received + stale_after * reading.interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +59,7 @@ def assess(
     open_to = tuple(i for i in everybody if states[i] != "drained") or everybody
     next_change = min(
         (
-            r.received + stale_after * r.interval
+            silent_at(r, stale_after)
             for r, s in zip(readings, states, strict=True)
             if r is not None and s in ("usable", "alarm")
         ),

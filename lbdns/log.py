@@ -30,9 +30,14 @@ class _TextFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ")
         self.converter = time.gmtime
 
-    def format(self, record: logging.LogRecord) -> str:
-        # One line an event: what a peer sent must not be able to forge another
-        return super().format(record).replace("\n", "\\n") if not record.exc_info else super().format(record)
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # logging's name
+        # One line an event: what a peer sent must not be able to forge another, nor to steer the terminal
+        line = super().formatMessage(record)
+        return line if line.isprintable() else "".join(map(_printable, line))
+
+
+def _printable(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
 
 
 def set_up(log_format: str = "text", level: str = "info") -> None:

@@ -151,8 +151,8 @@ def decode_body(envelope: Envelope) -> Report:
     Unknown keys are ignored, unknown metrics kept: an older collector serves newer agents.
     """
     try:
-        # The limits follow from the datagram's size; nothing in it may nest or grow beyond them.
-        body = msgpack.unpackb(envelope.body, max_buffer_size=MAX_DATAGRAM, strict_map_key=True)
+        # unpackb takes the body's length as the limit of everything in it, so nothing can be said to be larger
+        body = msgpack.unpackb(envelope.body, strict_map_key=True)
     except (ValueError, msgpack.UnpackException, UnicodeDecodeError, RecursionError) as error:
         raise ReportError("malformed", f"the body is not one msgpack map: {error}") from None
     if not isinstance(body, dict):

@@ -149,17 +149,16 @@ class Table:
         return tuple(value)
 
     def each(self, key: str, default: tuple[T, ...], read: Callable[[str], T]) -> tuple[T, ...]:
-        """A list of strings, each read by ``read``, whose ValueError becomes a finding."""
-        items = self.strings(key)
-        if key not in self.values:
-            return default
+        """A list of strings, each read by ``read``, whose ValueError becomes a finding; the default if one is bad."""
+        before = len(self.findings.found)
         found = []
-        for item in items:
+        for item in self.strings(key):
             try:
                 found.append(read(item))
             except ValueError as error:
                 self.wrong(key, str(error))
-        return tuple(found)
+        good = key in self.values and len(self.findings.found) == before
+        return tuple(found) if good else default
 
     def table(self, key: str, place: Place | None = None) -> Table | None:
         """A table below this one, or None if there is none."""

@@ -9,10 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from lbdns_collector.collector import Collector, load_keys
-from lbdns_collector.pages import Pages
-from lbdns_collector.stat_file import StatFile
-
 from lbdns.answering.respond import Responder
 from lbdns.answering.table import Table
 from lbdns.endpoint import Endpoint
@@ -25,6 +21,9 @@ from lbdns.server.listeners import Listeners
 from lbdns.server.plans import Planner
 from lbdns.server.source import ServerSource
 from lbdns.snapshot import Snapshot
+from lbdns_collector.collector import Collector, load_keys
+from lbdns_collector.pages import Pages
+from lbdns_collector.stat_file import StatFile
 
 log = logging.getLogger("lbdns.server")
 
@@ -79,7 +78,7 @@ class DnsServer:
 
             return Follower(loaded.farm)
         collector = Collector(loaded.farm, loaded.keys)
-        self._source.report_counts = collector.counts
+        self._source.collector = collector
         return collector
 
     async def start(self) -> None:

@@ -16,6 +16,8 @@ from lbdns.snapshot import Snapshot
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
+    from lbdns_collector.collector import Collector
+
 
 class ServerSource:
     """The StatusSource of ``lbdns serve``."""
@@ -26,7 +28,7 @@ class ServerSource:
         self._responder, self._durations = responder, durations
         self._listeners, self._planner = listeners, planner
         self._started = time.monotonic()
-        self.report_counts: Mapping[str, int] = {}
+        self.collector: Collector | None = None  # the embedded one
         self.serving = False
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
@@ -48,6 +50,10 @@ class ServerSource:
     def queries(self) -> int:
         return self._durations.queries
 
+    @property
+    def report_counts(self) -> Mapping[str, int]:
+        return self.collector.counts if self.collector else {}
+
     def drained(self, pool: str) -> Collection[str]:
         members = next(p.members for p in self.farm.pools if p.name == pool)
         return [member.name for member in members if member.full_name in self._planner.drained]
@@ -60,8 +66,11 @@ class ServerSource:
     def metric_families(self) -> Iterable[Metric]:
         # Here: queries are answered before the metrics library is read in
         from lbdns.server.dns_metrics import dns_families, server_families
+        from lbdns_collector.web.metrics import collector_families
 
         yield from dns_families(self._responder.table, self._durations)
         yield from server_families(
             self._planner.fail_opens, self._planner.failing_open, self._listeners.unsent, self._listeners.failed
         )
+        if self.collector:
+            yield from collector_families(self.collector)

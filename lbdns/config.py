@@ -23,6 +23,8 @@ DEFAULT_NAMES: Final[Mapping[str, str]] = {
 MAX_TTL: Final = 2**31 - 1  # seconds, RFC 2181 section 8
 _HOST_NAME: Final = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*\Z")
 
+_MAX_NAME: Final = 253  # characters: 255 octets in wire form, RFC 1035 section 2.3.4
+
 AnswerForm = Literal["cname", "address"]
 
 
@@ -163,7 +165,7 @@ def _pools(root: Table) -> tuple[PoolConfig, ...]:
 
 def _members(table: Table) -> tuple[str, ...]:
     members = tuple(name.lower() for name in table.strings("members"))
-    if not members:
+    if not table.values.get("members"):
         table.wrong("members", "is missing: the host names of the pool's web servers, relative to the zone")
     for name in members:
         if not _HOST_NAME.match(name):
@@ -182,7 +184,9 @@ def _names(table: Table) -> Mapping[str, str]:
         name = owner.lower()
         if name != "@" and not _HOST_NAME.match(name):
             table.wrong("names", f"{owner!r} is no name relative to the zone; its apex is '@'")
-        if not isinstance(policy, str) or policy not in POLICIES:
+        if isinstance(policy, dict):
+            table.wrong("names", f"{owner} = {policy!r}: no such policy; a name with dots stands in quotes")
+        elif not isinstance(policy, str) or policy not in POLICIES:
             table.wrong("names", f"{owner} = {policy!r}: no such policy{nearest(str(policy), POLICIES)}")
         elif name in found:
             table.wrong("names", f"{owner!r} is there twice")
@@ -233,7 +237,7 @@ def _web(root: Table) -> Endpoint | None:
 
 
 def _scores(root: Table) -> Mapping[str, Mapping[str, Term]]:
-    tables = root.table("score")
+    tables = root.table("score", Place("score"))
     scores: dict[str, Mapping[str, Term]] = {}
     for name in tables.values if tables else ():
         place = Place(f"score.{name}")
@@ -274,7 +278,7 @@ def _term(table: Table, metric: str) -> Term:
 def _domain_name(table: Table, key: str, text: str) -> str:
     """A domain name in lower case without its final dot."""
     name = text.lower().removesuffix(".")
-    if text and name and not _HOST_NAME.match(name.replace("/", "-")):
+    if len(name) > _MAX_NAME or (name and not _HOST_NAME.match(name.replace("/", "-"))):
         table.wrong(key, f"{text!r} is no domain name")
     return name
 

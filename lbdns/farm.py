@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lbdns import names
@@ -66,9 +66,15 @@ def load_farm(path: Path) -> Farm:
             zones.append(read_zone(zone.name, zone.file))
         except ZoneFileError as error:
             findings.extend(error.findings)
-    if findings:
-        raise ConfigError(*findings)
-    return build_farm(config, zones)
+    if not findings:
+        return build_farm(config, zones)
+    unread = {zone.name for zone in config.zones} - {zone.name for zone in zones}
+    try:
+        # What is wrong with the pools of the other zones is better said now than on the next try
+        build_farm(replace(config, pools=tuple(p for p in config.pools if p.zone not in unread)), zones)
+    except ConfigError as error:
+        findings.extend(error.findings)
+    raise ConfigError(*findings)
 
 
 def build_farm(config: Config, zones: Iterable[Zone]) -> Farm:
@@ -82,6 +88,10 @@ def build_farm(config: Config, zones: Iterable[Zone]) -> Farm:
         if zone is None:
             known = ", ".join(sorted(by_name)) or "none"
             findings.append(f"{where}: zone: there is no [[zone]] {pool.zone!r}; configured: {known}")
+            continue
+        too_long = list(_too_long(pool, zone))
+        if too_long:
+            findings.extend(f"{where}: {text}" for text in too_long)
             continue
         members = tuple(_member(name, zone, where, findings) for name in pool.members)
         owners = {_owner(name, zone): policy for name, policy in pool.names.items()}
@@ -102,6 +112,16 @@ def zone_of(config: Config, name: str) -> ZoneConfig | None:
 
 def _owner(name: str, zone: Zone) -> bytes:
     return zone.origin if name == "@" else names.from_text(f"{name}.{zone.name}")
+
+
+def _too_long(pool: PoolConfig, zone: Zone) -> Iterable[str]:
+    """Names of a pool that its zone makes longer than RFC 1035's 255 octets."""
+    for key, texts in (("members", pool.members), ("names", pool.names)):
+        for text in texts:
+            try:
+                _owner(text, zone)
+            except ValueError:
+                yield f"{key}: {text!r} is too long for a name in zone {zone.name}"
 
 
 def _member(name: str, zone: Zone, where: str, findings: list[str]) -> Member:

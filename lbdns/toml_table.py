@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from lbdns.errors import ConfigError
 
 T = TypeVar("T")
+_HEADER = re.compile(r"\s*\[\[?\s*([^\]]+?)\s*\]\]?")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -44,37 +45,43 @@ class Findings:
 
     def _line_of(self, place: Place) -> int:
         """The line of a key, found by the text: tomllib keeps no positions. 0 if it isn't there."""
-        header, key = place.header, place.key
-        seen, start = -1, 0 if not header else None
+        key = place.inside.partition(".")[0] or place.key
+        inside = not place.header  # whether the lines are those of the table just now
+        start, seen = 0, -1
         for number, line in enumerate(self._lines, 1):
-            if match := re.match(r"\s*\[\[?\s*([^\]]+?)\s*\]\]?", line):
-                if start is not None and start > 0:
+            if match := _HEADER.match(line):
+                if start:
                     break
-                if match[1].replace('"', "").replace(" ", "") == header:
+                name = match[1].replace('"', "").replace(" ", "")
+                inside = False
+                if not place.header and name.partition(".")[0] == key:
+                    return number  # a key of the file itself, written as a table
+                if name == place.header:
                     seen += 1
                     if seen == place.index:
-                        start = number
-                        if not key:
-                            return number
-                elif start == 0:
-                    break
-            elif start is not None and key and re.match(rf'\s*"?{re.escape(key)}"?\s*=', line):
+                        start, inside = number, True
+            elif inside and key and re.match(rf'\s*"?{re.escape(key)}"?\s*[.=]', line):
                 return number
-        return start or 0
+        return start
 
 
 class Place:
-    """Where in a TOML file: a table (``pool``, the how manieth) and a key in it."""
+    """Where in a TOML file: a table (``pool``, the how manieth), a key in it, ``inside`` it the tables in braces."""
 
-    def __init__(self, header: str = "", index: int = 0, key: str = "", label: str = "") -> None:
-        self.header, self.index, self.key, self.label = header, index, key, label
+    def __init__(self, header: str = "", index: int = 0, key: str = "", label: str = "", inside: str = "") -> None:
+        self.header, self.index, self.key, self.label, self.inside = header, index, key, label, inside
 
     def at(self, key: str) -> Place:
-        return Place(self.header, self.index, key, self.label)
+        return Place(self.header, self.index, key, self.label, self.inside)
+
+    def below(self, key: str) -> Place:
+        """The table that stands in braces at ``key``."""
+        return Place(self.header, self.index, "", self.label, f"{self.inside}.{key}".lstrip("."))
 
     def __str__(self) -> str:
         table = f"[{self.label or self.header}]" if self.header else ""
-        return " ".join(part for part in (table, self.key) if part) or "file"
+        key = ".".join(part for part in (self.inside, self.key) if part)
+        return " ".join(part for part in (table, key) if part) or "file"
 
 
 class Table:
@@ -169,7 +176,7 @@ class Table:
         if not isinstance(value, dict):
             self.wrong(key, "is not a table")
             return None
-        return Table(value, place or self.place.at(key), self.findings)
+        return Table(value, place or self.place.below(key), self.findings)
 
     def tables(self, key: str) -> list[Table]:
         """The tables of an array of tables, ``[[key]]``."""

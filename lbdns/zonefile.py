@@ -7,13 +7,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import dns.exception
 import dns.name
 import dns.rdataclass
 import dns.rdatatype
 import dns.tokenizer
+import dns.transaction
 import dns.zone
 import dns.zonefile
 
@@ -70,32 +71,20 @@ def parse_zone(name: str, text: str, path: Path) -> Zone:
 
     Raises ZoneFileError.
     """
-    origin = dns.name.from_text(name + ".")
+    try:
+        origin = dns.name.from_text(name + ".")
+    except dns.exception.DNSException as error:
+        raise ZoneFileError(f"{path}: zone {name}: {error}") from None
     zone = dns.zone.Zone(origin, dns.rdataclass.IN, relativize=False)
     outside: list[str] = []
-    try:
-        with zone.writer(True) as transaction:
-            tokenizer = dns.tokenizer.Tokenizer(io.StringIO(text), str(path))
-            _Reader(tokenizer, transaction, outside).read()
-        zone.check_origin()
-    except dns.zone.NoSOA:
-        raise ZoneFileError(f"{path}: zone {name}: has no SOA record at {name}.; every zone begins with one") from None
-    except dns.zone.NoNS:
-        raise ZoneFileError(f"{path}: zone {name}: has no NS record at {name}.; name this server in one") from None
-    except KeyError:
-        raise ZoneFileError(f"{path}: zone {name}: has no records at {name}. Is it the file of this zone?") from None
-    except dns.exception.DNSException as error:
-        # dnspython puts FILE:LINE before what it found, of an included file too
-        position = re.match(r"(.+:\d+): (.*)", str(error), re.DOTALL)
-        where, what = position.groups() if position else (path, str(error))
-        message = f"{where}: zone {name}: {what}"
-        raise ZoneFileError(message) from None
-    except OSError as error:
-        raise ZoneFileError(f"{path}: zone {name}: $INCLUDE {error.filename}: {error.strerror}") from None
-    except (UnicodeError, ValueError, RecursionError) as error:
-        raise ZoneFileError(f"{path}: zone {name}: {error}") from None
-    if len(zone[origin].get_rdataset(dns.rdataclass.IN, dns.rdatatype.SOA) or ()) != 1:
-        raise ZoneFileError(f"{path}: zone {name}: has more than one SOA record")
+    with zone.writer(True) as transaction:
+        tokenizer = dns.tokenizer.Tokenizer(io.StringIO(text), str(path))
+        _Reader(tokenizer, transaction, outside).read_all(f"zone {name}")
+    if zone.get_rdataset(origin, dns.rdatatype.SOA) is None:
+        what = f"has no SOA record at {name}.; every zone begins with one. Is it the file of this zone?"
+        raise ZoneFileError(f"{path}: zone {name}: {what}")
+    if zone.get_rdataset(origin, dns.rdatatype.NS) is None:
+        raise ZoneFileError(f"{path}: zone {name}: has no NS record at {name}.; name this server in one")
     return Zone(
         name=name,
         origin=_wire(origin),
@@ -121,17 +110,36 @@ def _node(node: dns.node.Node) -> Node:
     return rrsets
 
 
-class _Tokenizer(dns.tokenizer.Tokenizer):
-    """Makes the file of an $INCLUDE relative to the file it stands in, as administrators expect."""
+class _Wrong(dns.exception.DNSException):
+    """What dnspython lets pass and a server can't serve."""
 
+    def __init__(self, what: str) -> None:
+        super().__init__(what)  # type: ignore[no-untyped-call]
+
+
+class _Tokenizer(dns.tokenizer.Tokenizer):
+    """Makes the file of an $INCLUDE relative to the file it stands in, as administrators expect.
+
+    And knows the line of the last word: dnspython's own count is one further once the line's end was seen.
+    """
+
+    near = ""
+    _line = 1
     _after_include = False
 
     def get(self, want_leading: bool = False, want_comment: bool = False) -> dns.tokenizer.Token:
         token = super().get(want_leading, want_comment)
+        self._line = self.line_number - (token.is_eol() or self.ungotten_char == "\n")
         if self._after_include and not token.is_eol_or_eof():
             token.value = str(Path(self.filename).parent / token.value)
-        self._after_include = token.is_identifier() and token.value.upper() == "$INCLUDE"
+        # Only at the start of a line is it a directive, and only there leading blanks are asked for
+        self._after_include = want_leading and token.is_identifier() and token.value.upper() == "$INCLUDE"
+        if token.is_identifier() or token.is_quoted_string():
+            self.near = token.value
         return token
+
+    def where(self) -> tuple[str, int]:
+        return self.filename, self._line
 
 
 class _Reader(dns.zonefile.Reader):
@@ -142,9 +150,10 @@ class _Reader(dns.zonefile.Reader):
     ) -> None:
         self._outside = outside
         super().__init__(tokenizer, dns.rdataclass.IN, transaction, allow_include=True)
+        self.txn.check_put_rdataset(self._check_soa)
 
     @property
-    def tok(self) -> dns.tokenizer.Tokenizer:
+    def tok(self) -> _Tokenizer:
         return self._tokenizer
 
     @tok.setter
@@ -154,7 +163,34 @@ class _Reader(dns.zonefile.Reader):
             if len(self.saved_state if hasattr(self, "saved_state") else ()) > _MAX_INCLUDES:
                 raise ValueError(f"$INCLUDE goes deeper than {_MAX_INCLUDES} files; does one include itself?")
             tokenizer = _Tokenizer(tokenizer.file, tokenizer.filename)
-        self._tokenizer: dns.tokenizer.Tokenizer = tokenizer
+        self._tokenizer = tokenizer
+
+    def read_all(self, what: str) -> None:
+        """Read to the end of the file. Raises ZoneFileError; ``what`` names the zone in it."""
+        try:
+            self.read()
+        except dns.exception.DNSException as error:
+            # dnspython puts the position before syntax errors only, and the class before what rdata raised
+            reason = str(error).removeprefix("{}:{}: ".format(*self.tok.where()))
+            reason = re.sub(r"^caught exception <class '[^']*'>: ", "", reason)
+            raise ZoneFileError(f"{self._where(what)}: {reason.rstrip('.')}, near {self.tok.near!r}") from None
+        except OSError as error:
+            raise ZoneFileError(f"{self._where(what)}: $INCLUDE {error.filename}: {error.strerror}") from None
+        except (UnicodeError, ValueError, RecursionError) as error:
+            reason = str(error).removeprefix("add() ")  # dnspython's name for what a zone refuses
+            raise ZoneFileError(f"{self._where(what)}: {reason}, near {self.tok.near!r}") from None
+        finally:
+            for file in (self.current_file, *(state[3] for state in self.saved_state)):
+                if file is not None:
+                    file.close()
+
+    def _where(self, what: str) -> str:
+        filename, line = self.tok.where()
+        return f"{filename}:{line}: {what}"
+
+    def _check_soa(self, transaction: dns.transaction.Transaction, name: dns.name.Name, rdataset: Any) -> None:
+        if rdataset.rdtype == dns.rdatatype.SOA and transaction.get(name, dns.rdatatype.SOA) is not None:
+            raise _Wrong("a second SOA record: a zone has one")
 
     def _eat_line(self) -> None:
         filename, line = self.tok.where()

@@ -9,8 +9,8 @@ from lbdns.answering.constants import OPCODE_MASK, QR, RD, TC
 from lbdns.answering.edns import Edns, write_opt
 from lbdns.answering.handout import Handout
 from lbdns.answering.message import Body
+from lbdns.answering.ways import KINDS
 
-MAX_VARIANTS: Final = 32  # per entry: ways of asking; more than that is somebody trying
 TRANSPORTS: Final = ("udp", "tcp")
 UDP: Final = 0
 TCP: Final = 1
@@ -22,8 +22,9 @@ Variant = tuple[bytes, bytes]
 class Entry:
     """The answer to one question, for each member if it is a pool's.
 
-    ``variants`` holds, by the query's bytes around its question, the finished heads and tails for each member: this
-    is what the short way of a query finds. ``asked`` counts queries by transport. ``kept`` while the table holds it.
+    ``variants`` holds, by the kind of a usual way of asking, the finished heads and tails for each member: this is
+    what the short way of a query finds. None stands where nobody has asked so yet, nothing where a response may be
+    too long for some client. ``asked`` counts queries by transport. ``kept`` while the table holds it.
     """
 
     __slots__ = ("asked", "bodies", "handout", "kept", "qtype", "variants", "zone")
@@ -33,7 +34,7 @@ class Entry:
         self.qtype = qtype
         self.bodies = tuple(bodies)  # one for each member; one in all if the answer is not a pool's
         self.handout = handout  # None if the answer is not a pool's
-        self.variants: dict[bytes, Sequence[Variant]] = {}
+        self.variants: list[Sequence[Variant] | None] = [None] * KINDS
         self.asked = [0, 0]
         self.kept = False
 

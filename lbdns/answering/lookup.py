@@ -86,12 +86,13 @@ def _behind(aliases: tuple[Record, ...], found: Answer) -> Answer:
 
 
 def _step(index: ZoneIndex, name: bytes, qtype: int) -> Answer | _Alias:
-    above = names.suffixes(name)[: -len(names.suffixes(index.zone.origin))]
-    for ancestor in reversed(above):  # from just below the origin down to the name itself
+    origin = index.zone.origin
+    above = [ancestor for ancestor in names.suffixes(name) if len(ancestor) >= len(origin)]
+    for ancestor in reversed(above):  # from the origin, which may have a DNAME too, down to the name itself
         node = index.node(ancestor)
         if node is None:
             continue
-        if Type.NS in node and not (ancestor == name and qtype == Type.DS):
+        if Type.NS in node and ancestor != origin and not (ancestor == name and qtype == Type.DS):
             return _referral(index, ancestor, node[Type.NS])
         if Type.DNAME in node and ancestor != name:
             return _redirect(name, ancestor, node[Type.DNAME])
@@ -100,7 +101,7 @@ def _step(index: ZoneIndex, name: bytes, qtype: int) -> Answer | _Alias:
         return _at_node(index, node, name, qtype)
     if name in index.names:
         return Answer(authority=index.negative)
-    encloser = next(ancestor for ancestor in (*above, index.zone.origin) if ancestor in index.names)
+    encloser = next(ancestor for ancestor in above if ancestor in index.names)
     wildcard = index.node(b"\1*" + encloser)
     if wildcard is not None:
         return _at_node(index, wildcard, name, qtype)

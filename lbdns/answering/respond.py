@@ -8,21 +8,17 @@ Whatever is not found there is read strictly, answered, and, if others will ask 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from lbdns.answering.constants import CLASS_IN, META_TYPES, Rcode, Type
 from lbdns.answering.edns import LEAST_PAYLOAD, OUR_PAYLOAD, Edns
-from lbdns.answering.entry import MAX_VARIANTS, TRANSPORTS, UDP, Entry, Variant, assemble, truncated
+from lbdns.answering.entry import TRANSPORTS, UDP, Entry, Variant, assemble, truncated
 from lbdns.answering.message import Body
 from lbdns.answering.query import Query, read_query
 from lbdns.answering.table import Table
+from lbdns.answering.ways import WAYS
 
-#: Payload sizes that resolvers announce; responses to others are put together each time.
-_USUAL_PAYLOADS: Final = frozenset(
-    (512, 1200, 1220, 1232, 1280, 1400, 1410, 1432, 1440, 1452, 1472, 1500, 1680, 2048, 4000, 4096, 8192, 65535)
-)
-#: Flags a query may have to be worth keeping: RD, AD, CD.
-_USUAL_FLAGS: Final = 0x0130
 _EMPTY: Final = Body(0, (0, 0, 0), b"")
 MAX_TCP: Final = 65_535  # bytes
 
@@ -40,8 +36,11 @@ class Responder:
         end = query.find(0, 12) + 5
         entry = self.table.entries.get(query[12:end].lower())
         if entry is not None:
-            variants = entry.variants.get(query[2:12] + query[end:])
-            if variants is not None:
+            try:
+                variants = entry.variants[WAYS[query[2:12] + query[end:]]]
+            except KeyError:
+                variants = None
+            if variants:
                 handout = entry.handout
                 if handout is None:
                     head, tail = variants[0]
@@ -70,18 +69,19 @@ class Responder:
         entry = table.entry(index, query.qname, query.qtype)
         if entry.kept:
             entry.asked[transport] += 1
-            if _is_usual(query) and len(entry.variants) < MAX_VARIANTS:
-                self._keep(entry, query, message[2:12] + message[12 + len(query.question) :])
+            way = WAYS.get(message[2:12] + message[12 + len(query.question) :])
+            if way is not None and entry.variants[way] is None:
+                entry.variants[way] = _finished(entry, query)
         else:
             table.count((entry.zone, entry.qtype, TRANSPORTS[transport], entry.rcode))
         body = entry.bodies[entry.next_member()]
         return _join(query, _fit(body, query, transport))
 
-    def _keep(self, entry: Entry, query: Query, around: bytes) -> None:
-        """Keep the finished responses for the short way, if each fits every client over any transport."""
-        variants = [assemble(body, query.flags, query.edns) for body in entry.bodies]
-        if all(_length(query, variant) <= LEAST_PAYLOAD for variant in variants):
-            entry.variants[around] = variants
+
+def _finished(entry: Entry, query: Query) -> Sequence[Variant]:
+    """The responses for the short way, if each fits every client over any transport; else none."""
+    variants = [assemble(body, query.flags, query.edns) for body in entry.bodies]
+    return variants if all(_length(query, variant) <= LEAST_PAYLOAD for variant in variants) else ()
 
 
 def _refusal(query: Query) -> Rcode | None:
@@ -91,13 +91,6 @@ def _refusal(query: Query) -> Rcode | None:
     if query.qclass != CLASS_IN or query.qtype in META_TYPES:
         return Rcode.REFUSED
     return None
-
-
-def _is_usual(query: Query) -> bool:
-    """Whether others will ask in just this way: no options (cookies differ), no odd flags, a well-known size."""
-    if query.flags & ~_USUAL_FLAGS:
-        return False
-    return query.edns is None or (not query.edns.options and query.edns.payload in _USUAL_PAYLOADS)
 
 
 def _length(query: Query, variant: Variant) -> int:
@@ -113,7 +106,7 @@ def _join(query: Query, variant: Variant) -> bytes:
 
 
 def _fit(body: Body, query: Query, transport: int) -> Variant:
-    """The response as large as the client takes it, else one with TC; without glue if only that is too much."""
+    """The response if the client takes one so long, else one with TC (glue is no reason to spare it: RFC 9471)."""
     limit = _limit(query.edns) if transport == UDP else MAX_TCP
     whole = assemble(body, query.flags, query.edns)
     if _length(query, whole) <= limit:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from lbdns import names
-from lbdns.answering.constants import Type
+from lbdns.answering.constants import TYPE_NAMES, Type
 from lbdns.answering.entry import TRANSPORTS, Entry
 from lbdns.answering.handout import Handout
 from lbdns.answering.lookup import Dynamic, ZoneIndex, lookup
@@ -17,6 +17,8 @@ from lbdns.farm import Farm, Pool
 MAX_ENTRIES: Final = 65_536  # questions kept compiled; about 1 kB each
 #: Types whose answers are kept although no record has them: what clients really ask for.
 _USUAL_TYPES: Final = frozenset((Type.A, Type.AAAA, Type.ANY, Type.CNAME, Type.HTTPS, Type.MX, Type.NS, Type.TXT))
+#: What types without a name in TYPE_NAMES are counted as, all together: clients can't make up new counters.
+OTHER_TYPE: Final = 0
 #: zone, type, transport, rcode -> queries
 Asked = dict[tuple[str, int, str, int], int]
 
@@ -99,6 +101,8 @@ class Table:
 
     def count(self, asked: tuple[str, int, str, int], count: int = 1) -> None:
         """Count queries that are in no entry."""
+        zone, qtype, transport, rcode = asked
+        asked = (zone, counted_type(qtype), transport, rcode)
         self.asked[asked] = self.asked.get(asked, 0) + count
 
     def queries(self) -> Asked:
@@ -112,7 +116,7 @@ class Table:
         for entry in self.entries.values():
             for transport, count in zip(TRANSPORTS, entry.asked, strict=True):
                 if count:
-                    yield (entry.zone, entry.qtype, transport, entry.rcode), count
+                    yield (entry.zone, counted_type(entry.qtype), transport, entry.rcode), count
 
     def take_over(self, old: Table) -> None:
         """Go on where the table before a reload was: its counters and where its rotations stood."""
@@ -125,6 +129,11 @@ class Table:
                 handout = self.handouts.get((pool.name, policy))
                 if handout:
                     handout.take_over(old.handouts[pool.name, policy], mapping)
+
+
+def counted_type(qtype: int) -> int:
+    """The type that a query for ``qtype`` is counted under."""
+    return qtype if qtype in TYPE_NAMES else OTHER_TYPE
 
 
 def pool_answers(index: ZoneIndex, pool: Pool, asked: Dynamic, qtype: int) -> list[Answer]:

@@ -79,7 +79,7 @@ def _about_this_machine(config: Config) -> Iterator[str]:
         try:
             pwd.getpwnam(config.server.user)
         except KeyError:
-            yield f"{config.path}: [server] user: there is no user {config.server.user!r} on this machine"
+            yield f"{config.path}: [server] user: no user {config.server.user!r} here, so it won't start here"
 
 
 def summary(checked: Checked) -> Iterator[str]:

@@ -8,12 +8,14 @@ It does not herd, because what it hands out before the next report is already pa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lbdns.policies.plan import Handed, Plan, PoolView, highest_score
 from lbdns.policies.spread import spread
 from lbdns.policies.suspicion import trusted
+
+if TYPE_CHECKING:
+    from random import Random
 
 HORIZON: Final = 1.5  # report intervals; below 1 the split swings, each report undoing the one before
 

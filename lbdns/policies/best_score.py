@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from random import Random
+from typing import TYPE_CHECKING
 
 from lbdns.policies.plan import Handed, Plan, PoolView, highest_score
+
+if TYPE_CHECKING:
+    from random import Random
 
 
 def best_score(view: PoolView, handed: Handed | None, chance: Random) -> Plan:

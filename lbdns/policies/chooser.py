@@ -6,8 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lbdns.liveness import Liveness, assess
 from lbdns.policies import POLICIES
@@ -15,6 +14,9 @@ from lbdns.policies.averages import ExponentialMean, WindowRate
 from lbdns.policies.capacity import Work, capacities, loads
 from lbdns.policies.plan import Handed, MemberView, Plan, PoolView, rotation
 from lbdns.snapshot import NO_METRICS, Reading, Snapshot
+
+if TYPE_CHECKING:
+    from random import Random
 
 FEW: Final = 2.0  # hand-outs per report interval, 10 s average: up to here somebody looks, above a crowd comes
 AVERAGE: Final = 10.0  # s: the span of the averages

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from random import Random
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from random import Random
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ class Handed:
     last: int | None
 
 
-Policy = Callable[[PoolView, Handed | None, Random], Plan]
+Policy = Callable[[PoolView, Handed | None, "Random"], Plan]
 
 
 def rotation(indexes: Sequence[int], handed: Handed | None) -> Plan:

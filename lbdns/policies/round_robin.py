@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from random import Random
+from typing import TYPE_CHECKING
 
 from lbdns.policies.plan import Handed, Plan, PoolView, rotation
+
+if TYPE_CHECKING:
+    from random import Random
 
 
 def round_robin(view: PoolView, handed: Handed | None, chance: Random) -> Plan:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from random import Random
+from typing import TYPE_CHECKING
 
 from lbdns.policies.plan import Handed, Plan, PoolView
 from lbdns.policies.spread import spread
 from lbdns.policies.suspicion import trusted
+
+if TYPE_CHECKING:
+    from random import Random
 
 
 def weighted(view: PoolView, handed: Handed | None, chance: Random) -> Plan:

@@ -87,7 +87,10 @@ class Follower:
     async def _follow(self) -> None:
         self._pause = FIRST_PAUSE
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=self._dead_after)
-        async with aiohttp.ClientSession(timeout=timeout, headers={"User-Agent": f"lbdns/{__version__}"}) as session:
+        headers = {"User-Agent": f"lbdns/{__version__}"}
+        # A connection of its own for every attempt: one left over from before may be dead already
+        connector = aiohttp.TCPConnector(force_close=True)
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=headers) as session:
             while True:
                 try:
                     trouble = await self._read_stream(session)

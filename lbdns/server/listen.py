@@ -31,7 +31,7 @@ def open_udp(endpoint: Endpoint) -> socket.socket:
     """
     sock = _bound(endpoint, socket.SOCK_DGRAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
-    if endpoint.host in WILDCARDS:
+    if bound_endpoint(sock).host in WILDCARDS:  # as the kernel writes it: "::0" is one too
         if sock.family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
         else:
@@ -73,6 +73,8 @@ def _bound(endpoint: Endpoint, kind: socket.SocketKind) -> socket.socket:
 
 
 def _listen_error(endpoint: Endpoint, protocol: str, error: OSError) -> ListenError:
+    if isinstance(error, socket.gaierror):  # numbers of its own, and the only cause an address can have
+        return ListenError(f"{endpoint}: DNS over {protocol}: this machine has no such interface or kind of address")
     reason = os.strerror(error.errno) if error.errno else str(error)
     advice = _ADVICE.get(error.errno or 0)
     return ListenError(f"{endpoint}: DNS over {protocol}: {reason}" + (f": {advice}" if advice else ""))

@@ -12,13 +12,33 @@ from lbdns.answering.respond import Responder
 from lbdns.endpoint import Endpoint
 from lbdns.errors import ListenError
 from lbdns.server.durations import Durations
-from lbdns.server.listen import bound_endpoint, open_tcp, open_udp
+from lbdns.server.listen import WILDCARDS, bound_endpoint, open_tcp, open_udp
 from lbdns.server.tcp import TcpServer
 from lbdns.server.udp import UdpServer
 
 log = logging.getLogger("lbdns.server")
 
 _PORT_ZERO_TRIES = 20  # a port that is free for UDP may be taken for TCP
+
+
+class Change:
+    """Sockets that are open but don't answer yet: to be carried out or dropped."""
+
+    def __init__(self, listeners: Listeners, wanted: tuple[Endpoint, ...]) -> None:
+        self.wanted = wanted
+        self.fresh: dict[Endpoint, tuple[socket.socket, socket.socket]] = {}
+        self._listeners = listeners
+
+    async def carry_out(self) -> None:
+        """Answer on the new sockets, then close those that are no longer wanted."""
+        await self._listeners.apply(self)
+
+    def drop(self) -> None:
+        """Everything stays as it was."""
+        for pair in self.fresh.values():
+            for sock in pair:
+                sock.close()
+        self.fresh.clear()
 
 
 class Listeners:
@@ -42,31 +62,42 @@ class Listeners:
     @property
     def failed(self) -> int:
         """Queries so far that met a mistake of ours."""
-        return self._failed + sum(udp.failed for udp, _ in self._open.values())
+        return self._failed + sum(_failed(*pair) for pair in self._open.values())
 
     async def listen(self, endpoints: Iterable[Endpoint]) -> None:
         """Listen on these and no others: what is new is opened before what is old is closed.
 
         Raises ListenError when one can't be had, and then nothing has changed.
         """
-        wanted = tuple(dict.fromkeys(endpoints))
-        fresh: dict[Endpoint, tuple[socket.socket, socket.socket]] = {}
+        await self.prepare(endpoints).carry_out()
+
+    def prepare(self, endpoints: Iterable[Endpoint]) -> Change:
+        """Open what is new among these, not answering there yet, and close nothing: the change can still be dropped.
+
+        Raises ListenError when one can't be had, and then nothing is open.
+        """
+        change = Change(self, tuple(dict.fromkeys(endpoints)))
         try:
-            for endpoint in wanted:
+            for endpoint in change.wanted:
                 if endpoint not in self._open:
-                    fresh[endpoint] = _open_pair(endpoint)
-        except ListenError:
-            for pair in fresh.values():
-                for sock in pair:
-                    sock.close()
+                    change.fresh[endpoint] = _open_pair(endpoint)
+        except ListenError as error:
+            change.drop()
+            ours = [here for here in self.endpoints if _overlap(here, endpoint)]
+            if ours:
+                what = f"{endpoint}: overlaps {ours[0]}, where this server answers now; to go over needs a restart"
+                raise ListenError(what) from error
             raise
-        for endpoint, (udp_socket, tcp_socket) in fresh.items():
-            await self._start(endpoint, udp_socket, tcp_socket)
-        for endpoint in [endpoint for endpoint in self._open if endpoint not in wanted]:
-            await self._stop(endpoint)
+        return change
 
     async def close(self) -> None:
         await self.listen(())
+
+    async def apply(self, change: Change) -> None:
+        for endpoint, (udp_socket, tcp_socket) in change.fresh.items():
+            await self._start(endpoint, udp_socket, tcp_socket)
+        for endpoint in [endpoint for endpoint in self._open if endpoint not in change.wanted]:
+            await self._stop(endpoint)
 
     async def _start(self, endpoint: Endpoint, udp_socket: socket.socket, tcp_socket: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -82,7 +113,17 @@ class Listeners:
         udp.stop(asyncio.get_running_loop())
         await tcp.stop()
         self._unsent += udp.unsent
-        self._failed += udp.failed
+        self._failed += _failed(udp, tcp)
+
+
+def _overlap(one: Endpoint, other: Endpoint) -> bool:
+    """Whether one takes the other's place because it stands for every address."""
+    family = [":" in endpoint.host for endpoint in (one, other)]
+    return one.port == other.port and family[0] == family[1] and not {one.host, other.host}.isdisjoint(WILDCARDS)
+
+
+def _failed(udp: UdpServer, tcp: TcpServer) -> int:
+    return udp.mistakes.count + tcp.mistakes.count
 
 
 def _open_pair(endpoint: Endpoint) -> tuple[socket.socket, socket.socket]:

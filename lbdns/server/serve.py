@@ -89,7 +89,9 @@ class DnsServer:
         try:
             await self._listeners.listen(server.listen)
             await self._feed.start(self._planner.deliver)
-            privileges.become(server.user)
+            if privileges.will_become(server.user):
+                await asyncio.to_thread(privileges.read_ahead)
+                privileges.become(server.user)
             self._source.serving = True
             await self._pages.serve_at(self.farm.config.web)
         except LbdnsError:
@@ -112,18 +114,20 @@ class DnsServer:
         loaded = await asyncio.to_thread(load, self._path, self._listen)
         self._refuse_what_needs_a_restart(loaded.farm)
         before = self.farm.config
+        # Nothing is closed before everything is open: without root, port 53 could not be had back
+        sockets = self._listeners.prepare(loaded.farm.config.server.listen)
         try:
-            await self._listeners.listen(loaded.farm.config.server.listen)
             await self._pages.serve_at(loaded.farm.config.web)
             await self._feed.reload(loaded.farm, loaded.keys)
-        except LbdnsError:
-            await self._listeners.listen(before.server.listen)
+        except BaseException:
+            sockets.drop()
             await self._pages.serve_at(before.web)
             raise
+        await sockets.carry_out()
         loaded.table.take_over(self._responder.table)
         self.farm = loaded.farm
-        self._planner.use(loaded.table)
         self._responder.table = loaded.table
+        self._planner.use(loaded.table)  # last: its subscribers look at the new farm
         for warning in loaded.farm.warnings:
             log.warning(warning)
 

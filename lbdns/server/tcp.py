@@ -12,7 +12,8 @@ from typing import Final, cast
 from lbdns.answering.entry import TCP
 from lbdns.answering.respond import Responder
 from lbdns.server.durations import Durations
-from lbdns.server.listen import bound_endpoint
+from lbdns.server.listen import BACKLOG, bound_endpoint
+from lbdns.server.mistakes import Mistakes
 
 log = logging.getLogger("lbdns.server")
 
@@ -33,6 +34,7 @@ class TcpServer:
         self.endpoint = bound_endpoint(sock)
         self.responder = responder
         self.durations = durations
+        self.mistakes = Mistakes()
         self.closed_early = 0  # connections closed by a limit
         self.connections: dict[_Connection, None] = {}  # in the order of their last query
         self._per_address: Counter[str] = Counter()
@@ -40,7 +42,7 @@ class TcpServer:
         self._sweeper: asyncio.TimerHandle | None = None
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._server = await loop.create_server(lambda: _Connection(self, loop), sock=self.sock)
+        self._server = await loop.create_server(lambda: _Connection(self, loop), sock=self.sock, backlog=BACKLOG)
         self._sweep(loop)
 
     async def stop(self) -> None:
@@ -152,7 +154,7 @@ class _Connection(asyncio.Protocol):
             end = at + 2 + (buffer[at] << 8 | buffer[at + 1])
             if end > len(buffer):
                 break
-            response = self._server.responder.respond(bytes(buffer[at + 2 : end]), TCP)
+            response = self._respond(bytes(buffer[at + 2 : end]))
             if response is not None:
                 responses += (len(response).to_bytes(2, "big"), response)
             at, queries = end, queries + 1
@@ -164,6 +166,13 @@ class _Connection(asyncio.Protocol):
         if responses:
             self.transport.write(b"".join(responses))
         self._go_on(more=queries == AT_ONCE)
+
+    def _respond(self, query: bytes) -> bytes | None:
+        try:
+            return self._server.responder.respond(query, TCP)
+        except Exception:
+            self._server.mistakes.report()
+            return None
 
     def _go_on(self, more: bool) -> None:
         if self._full:

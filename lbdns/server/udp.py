@@ -12,10 +12,12 @@ from typing import Any, Final
 from lbdns.answering.respond import Responder
 from lbdns.server.durations import Durations
 from lbdns.server.listen import IP_PKTINFO, WILDCARDS, bound_endpoint
+from lbdns.server.mistakes import Mistakes
 
 log = logging.getLogger("lbdns.server")
 
 DRAIN: Final = 64  # queries a wake-up: then timers, reports and TCP have their turn
+LAST_DRAINS: Final = 256  # a full receive buffer's worth, before a socket is closed
 MAX_QUERY: Final = 4096  # bytes read of a datagram; no query is that long, and one that is gets FORMERR
 _ANCILLARY: Final = 64  # bytes: room for one packet info of either family
 
@@ -27,7 +29,7 @@ class UdpServer:
         self.sock = sock
         self.endpoint = bound_endpoint(sock)
         self.unsent = 0  # responses the kernel would not take
-        self.failed = 0  # queries that met a mistake of ours
+        self.mistakes = Mistakes()
         self._responder = responder
         self._durations = durations
         self._receive: Callable[[int], tuple[bytes, Any]] = sock.recvfrom
@@ -40,12 +42,15 @@ class UdpServer:
         loop.add_reader(self.sock, self._drain)
 
     def stop(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Close the socket; what was waiting in it is still answered."""
+        """Close the socket; what was waiting in it is still answered, but not for ever what goes on coming."""
         loop.remove_reader(self.sock)
-        self._drain()
+        for _ in range(LAST_DRAINS):
+            if self._drain() < DRAIN:
+                break
         self.sock.close()
 
-    def _drain(self) -> None:
+    def _drain(self) -> int:
+        """Answer what has arrived, at most DRAIN queries. How many it were."""
         receive, send, respond = self._receive, self._send, self._responder.respond
         begin = perf_counter()
         queries = 0
@@ -64,9 +69,10 @@ class UdpServer:
         except OSError as error:
             log.debug("%s: reading queries: %s", self.endpoint, error)
         except Exception:
-            self._report_mistake()
+            self.mistakes.report()
         if queries:
             self._durations.add(queries, perf_counter() - begin)
+        return queries
 
     def _receive_any(self, size: int) -> tuple[bytes, Any]:
         """Read from a socket bound to every address: the client comes with the address that was asked."""
@@ -76,12 +82,6 @@ class UdpServer:
     def _send_any(self, response: bytes, client: Any) -> None:
         info, address = client
         self.sock.sendmsg((response,), info, 0, address)
-
-    def _report_mistake(self) -> None:
-        """A query that made answering fail is dropped and counted; the first is logged so that it can be mended."""
-        self.failed += 1
-        if self.failed == 1:
-            log.exception("a query made answering fail; it was dropped. Further ones are only counted")
 
 
 _Info = list[tuple[int, int, bytes]]

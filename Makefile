@@ -1,0 +1,96 @@
+# Everything a checkout needs, from nothing: 'make demo' runs it, 'make test' tests it. 'make help' lists the rest.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# setuptools comes from the lock, so building the project itself asks no index for anything
+INSTALL_SELF := $(PIP) install --quiet --no-build-isolation --no-deps --no-index --editable .
+
+# What the tests run besides Python, by Debian's package names
+DEBIAN_PACKAGES := apache2 apache2-utils bind9-dnsutils knot-dnsutils ldnsutils \
+	curl iproute2 iputils-ping libc-bin procps util-linux
+
+PYTEST_OPTIONS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format venv lock deps-debian check-python clean
+
+help: ## list what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.runtime ## run everything on the loopback, and print what to try
+	@$(BIN)/lbdns demo
+
+test: lint ## lint, then all tests in parallel (PYTEST_OPTIONS='-k name' for some)
+	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup --durations 15 $(PYTEST_OPTIONS)
+
+lint: $(VENV)/.dev ## format, lint and types, changing nothing
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+
+format: $(VENV)/.dev ## format and mend what can be mended
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+venv: $(VENV)/.runtime ## only build .venv, with what the programs need
+
+# The stamps: .runtime is the project with what it needs, .dev what the tests need on top of it. Both are made
+# again when a lock or pyproject.toml has changed.
+$(VENV)/.runtime: requirements.lock pyproject.toml | check-python
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
+	  rm -rf $(VENV); \
+	  echo "lbdns: $(PYTHON) can't build a virtual environment; on Debian: apt-get install python3-venv" >&2; exit 2; }
+	@echo "lbdns: installing into $(VENV) what requirements.lock says ..."
+	@$(PIP) install --quiet --no-deps --require-hashes --requirement requirements.lock
+	@$(INSTALL_SELF)
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.lock $(VENV)/.runtime
+	@echo "lbdns: installing into $(VENV) what requirements-dev.lock says ..."
+	@$(PIP) install --quiet --no-deps --require-hashes --requirement requirements-dev.lock
+	@touch $@
+
+check-python:
+	@command -v $(PYTHON) > /dev/null || { \
+	  echo "lbdns: there is no $(PYTHON); install Python 3.11 or newer, or say which: make PYTHON=python3.12 ..." >&2; \
+	  exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "lbdns: $$($(PYTHON) --version 2>&1) is too old: lbdns needs 3.11 or newer; make PYTHON=python3.12 ..." >&2; \
+	  exit 2; }
+
+# Resolved with the oldest Python that is supported, so that the locks serve every newer one too. No address of an
+# index gets into them: pip's own configuration says where packages come from.
+PIP_COMPILE = CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe \
+	--strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options $(LOCK_OPTIONS)
+LOCK_OPTIONS ?=
+
+lock: $(VENV)/.dev ## resolve the dependencies anew (LOCK_OPTIONS=--upgrade for newer ones)
+	$(PIP_COMPILE) --all-build-deps --output-file requirements.lock pyproject.toml
+	$(PIP_COMPILE) --all-build-deps --extra dev --constraint requirements.lock \
+	  --output-file requirements-dev.lock pyproject.toml
+
+deps-debian: ## install the Debian packages that tests use (as root)
+	@command -v apt-get > /dev/null || { echo "lbdns: there is no apt-get: this is no Debian" >&2; exit 2; }
+	@set -eu; \
+	wanted="$(DEBIAN_PACKAGES)"; \
+	$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null || wanted="$$wanted python3-venv"; \
+	lacking=""; \
+	for package in $$wanted; do \
+	  dpkg-query -W -f '$${db:Status-Status}' $$package 2> /dev/null | grep -qx installed || lacking="$$lacking $$package"; \
+	done; \
+	if [ -z "$$lacking" ]; then echo "lbdns: all Debian packages for the tests are there"; exit 0; fi; \
+	if [ "$$(id -u)" != 0 ]; then \
+	  echo "lbdns: installing$$lacking needs root: sudo make deps-debian" >&2; exit 2; fi; \
+	apt-get update --quiet=2; \
+	DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet=2 --no-install-recommends $$lacking; \
+	case " $$lacking " in *" apache2 "*) \
+	  : "Debian starts the server it has just installed; the tests start their own, and port 80 is not ours"; \
+	  if [ -d /run/systemd/system ]; then systemctl disable --quiet --now apache2; \
+	  else service apache2 stop > /dev/null 2>&1 || true; fi;; \
+	esac
+
+clean: ## remove everything that was built
+	rm -rf $(VENV) *.egg-info build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

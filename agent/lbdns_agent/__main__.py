@@ -1,0 +1,7 @@
+"""``python -m lbdns_agent``: the same as the ``lbdns-agent`` command."""
+
+import sys
+
+from lbdns_agent.cli import main
+
+sys.exit(main())

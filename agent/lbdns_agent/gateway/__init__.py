@@ -1,0 +1,1 @@
+"""The default gateway of this host, and how long an echo from it takes."""

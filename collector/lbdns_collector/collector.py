@@ -1,0 +1,143 @@
+"""The collector: sockets, table and publishing joined, as ``lbdns serve`` embeds it and ``lbdns-collector`` runs it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from lbdns.config import Config
+from lbdns.endpoint import Endpoint
+from lbdns.errors import ConfigError
+from lbdns.farm import Farm
+from lbdns.keys import MasterKey, read_key_file
+from lbdns.snapshot import Snapshot
+from lbdns_collector.publish import Publisher
+from lbdns_collector.receive import ReportSocket
+from lbdns_collector.score import build_score
+from lbdns_collector.table import Table
+
+log = logging.getLogger("lbdns.collector")
+
+
+def load_keys(config: Config) -> tuple[MasterKey, ...]:
+    """The master keys of ``[collector] key_file``, none without one. Raises ConfigError; warnings are logged."""
+    path = config.collector.key_file
+    if path is None:
+        return ()
+    keys, warnings = read_key_file(path)
+    if not keys.masters:
+        raise ConfigError(
+            f"{path}: key file: holds no master key, only those of agents. 'lbdns keygen' prints a master line"
+        )
+    for warning in warnings:
+        log.warning(warning)
+    return keys.masters
+
+
+class Collector:
+    """Receives reports on the farm's addresses and hands on snapshots."""
+
+    def __init__(self, farm: Farm, keys: Sequence[MasterKey]) -> None:
+        self.farm = farm
+        self.table = Table(farm.hosts, keys, build_score(farm.config))
+        self._keyed = bool(keys)
+        self._sockets: list[ReportSocket] = []
+        self._lost = 0  # overflows of sockets that are closed
+        self._publisher: Publisher | None = None
+
+    async def start(self, deliver: Callable[[Snapshot], None]) -> None:
+        """Open the sockets; ``deliver`` is called with a snapshot whenever reports have changed it.
+
+        Raises ListenError, and then holds nothing.
+        """
+        loop = asyncio.get_running_loop()
+        self._publisher = Publisher(self.table.snapshot, deliver, loop.call_later, time.perf_counter)
+        self._sockets = self._open(self.farm.config.collector.listen, [])
+        self._attach(self._sockets)
+        self._tell_how_trusted(self._keyed)
+
+    async def stop(self) -> None:
+        """Close the sockets; reports that had arrived are still taken in, and nothing more is delivered."""
+        if self._publisher is not None:
+            self._publisher.stop()
+            self._publisher = None
+        self._close(self._sockets)
+        self._sockets = []
+
+    async def reload(self, farm: Farm, keys: Sequence[MasterKey]) -> None:
+        """Go on with another configuration; no report that has arrived is lost.
+
+        Raises ListenError when an address can't be listened on: then everything stays as it was.
+        """
+        wanted = farm.config.collector.listen
+        kept = [sock for sock in self._sockets if sock.asked in wanted]
+        dropped = [sock for sock in self._sockets if sock.asked not in wanted]
+        have = [sock.asked for sock in kept]
+        fresh = self._open([endpoint for endpoint in wanted if endpoint not in have], dropped)
+        self._attach(fresh)
+        self._close(dropped)
+        self._sockets = kept + fresh
+        self.farm = farm
+        self.table.reconfigure(farm.hosts, keys, build_score(farm.config))
+        if bool(keys) != self._keyed:
+            self._keyed = bool(keys)
+            self._tell_how_trusted(self._keyed)
+        self._changed()
+
+    @property
+    def addresses(self) -> tuple[Endpoint, ...]:
+        """Where reports are received, with the real port where 0 was asked for."""
+        return tuple(sock.address for sock in self._sockets)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Datagrams so far, by result: "accepted" and every reason of ``lbdns.report.REASONS``."""
+        return self.table.counts
+
+    @property
+    def overflows(self) -> int:
+        """Datagrams so far that the kernel dropped because they came faster than they were read."""
+        return self._lost + sum(sock.overflows for sock in self._sockets)
+
+    def _changed(self) -> None:
+        if self._publisher is not None:
+            self._publisher.changed()
+
+    def _open(self, endpoints: Sequence[Endpoint], replaced: Sequence[ReportSocket]) -> list[ReportSocket]:
+        """All of them or none. Those ``replaced`` may overlap: 0.0.0.0 gives way to one address, or the reverse."""
+        for sock in replaced:
+            sock.allow_sharing(True)
+        opened: list[ReportSocket] = []
+        try:
+            for endpoint in dict.fromkeys(endpoints):
+                overlaps = endpoint.port in [sock.address.port for sock in replaced]
+                opened.append(ReportSocket(endpoint, share=overlaps))
+        except BaseException:
+            self._close(opened)
+            for sock in replaced:
+                sock.allow_sharing(False)
+            raise
+        for sock in opened:
+            sock.allow_sharing(False)
+        return opened
+
+    def _attach(self, sockets: Sequence[ReportSocket]) -> None:
+        loop = asyncio.get_running_loop()
+        for sock in sockets:
+            sock.attach(self.table, self._changed, loop)
+            log.info("receiving reports on %s", sock.address)
+
+    def _close(self, sockets: Sequence[ReportSocket]) -> None:
+        loop = asyncio.get_running_loop()
+        for sock in sockets:
+            self._lost += sock.overflows
+            sock.close(loop)
+
+    @staticmethod
+    def _tell_how_trusted(keyed: bool) -> None:
+        if keyed:
+            log.info("reports count when their tag fits the key file")
+        else:
+            log.warning("no key_file: reports count when they come from the member's own address, which can be forged")

@@ -1,0 +1,134 @@
+"""Receiving reports: UDP sockets, drained at each wake-up of the event loop into the table."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import struct
+import time
+from collections.abc import Callable
+from typing import Final
+
+from lbdns.endpoint import Endpoint
+from lbdns.errors import ListenError
+from lbdns.report import MAX_DATAGRAM
+from lbdns_collector.rejections import Rejections
+from lbdns_collector.table import ACCEPTED, Table
+
+log = logging.getLogger("lbdns.collector")
+
+BATCH: Final = 64  # datagrams a wake-up, about a millisecond: whatever else runs in this loop has its turn
+RECEIVE_BUFFER: Final = 4 * 2**20  # bytes asked for: ten thousand reports that come in one moment
+_SO_RCVBUFFORCE: Final = 33  # socket(7); beyond net.core.rmem_max, for root
+_SO_MEMINFO: Final = 55  # linux/sock_diag.h: nine u32, the last is the datagrams dropped on a full buffer
+_MEMINFO: Final = struct.Struct("9I")
+
+
+class ReportSocket:
+    """One bound socket; once attached, what it receives goes to the table."""
+
+    def __init__(self, endpoint: Endpoint, share: bool = False) -> None:
+        """Bind ``endpoint``. ``share``: beside a socket of our own that allows it. Raises ListenError."""
+        self.asked = endpoint
+        self._socket = _bind(endpoint, share)
+        host, port = self._socket.getsockname()[:2]
+        self.address = Endpoint(host, port)
+        self._table: Table | None = None
+        self._on_change: Callable[[], None] = _nothing
+        self._rejections = Rejections()
+
+    def attach(self, table: Table, on_change: Callable[[], None], loop: asyncio.AbstractEventLoop) -> None:
+        """Feed ``table`` from now on; ``on_change`` is called after every batch with an accepted report in it."""
+        self._table, self._on_change, self._rejections = table, on_change, Rejections()
+        loop.add_reader(self._socket, self.drain)
+
+    def drain(self) -> bool:
+        """Take in what has arrived, at most a batch; whether there may be more."""
+        table = self._table
+        if table is None:
+            return False
+        receive, accept = self._socket.recvfrom, table.accept
+        now, wall = time.monotonic(), time.time()
+        changed, left = False, BATCH
+        while left:
+            left -= 1
+            try:
+                # One byte more than allowed, to tell a datagram that is too long from one that just fits
+                datagram, source = receive(MAX_DATAGRAM + 1)
+            except BlockingIOError:
+                break
+            except OSError:
+                continue  # an ICMP error that somebody provoked: not about this socket
+            result = accept(datagram, source[0], now, wall)
+            if result is ACCEPTED:
+                changed = True
+            elif line := self._rejections.note(result, source[0], now):
+                log.warning(line)
+        if changed:
+            self._on_change()
+        return left == 0
+
+    @property
+    def overflows(self) -> int:
+        """Datagrams the kernel dropped because the receive buffer was full."""
+        try:
+            return int(_MEMINFO.unpack(self._socket.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size))[8])
+        except (OSError, struct.error):
+            return 0
+
+    def allow_sharing(self, allowed: bool) -> None:
+        """Let a socket of ours with an overlapping address bind beside this one, while a reload replaces it."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(allowed))
+
+    def close(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Take in what has arrived already, then close."""
+        loop.remove_reader(self._socket)
+        while self.drain():
+            pass
+        self._socket.close()
+
+
+def _nothing() -> None:
+    pass
+
+
+def _bind(endpoint: Endpoint, share: bool) -> socket.socket:
+    family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
+    try:
+        sock = socket.socket(family, socket.SOCK_DGRAM)
+    except OSError as error:
+        raise ListenError(f"reports: {endpoint}: {os.strerror(error.errno or 0)}") from None
+    try:
+        sock.setblocking(False)
+        _enlarge(sock)
+        if share:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind(socket.getaddrinfo(endpoint.host, endpoint.port, family, socket.SOCK_DGRAM)[0][4])
+    except OSError as error:
+        sock.close()
+        raise ListenError(_explain(endpoint, error)) from None
+    return sock
+
+
+def _enlarge(sock: socket.socket) -> None:
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, RECEIVE_BUFFER)
+    except OSError:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+
+
+def _explain(endpoint: Endpoint, error: OSError) -> str:
+    match error:
+        case PermissionError():
+            what = "not permitted. Ports below 1024 need root or CAP_NET_BIND_SERVICE"
+        case OSError(errno=98):
+            what = f"taken. 'ss -lunp sport = :{endpoint.port}' shows by whom; or set another [collector] listen"
+        case OSError(errno=99):
+            what = "is no address of this machine. 'ip address' lists them; or set another [collector] listen"
+        case _:
+            what = str(error.strerror or error)
+    return f"reports: {endpoint}: {what}"

@@ -1,0 +1,148 @@
+"""The collector as a program of its own: reports in, HTTP out, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lbdns import program
+from lbdns.errors import ConfigError, LbdnsError
+from lbdns.farm import Farm, load_farm
+from lbdns.keys import MasterKey
+from lbdns.server import privileges
+from lbdns.snapshot import EMPTY, Snapshot
+from lbdns_collector.collector import Collector, load_keys
+from lbdns_collector.pages import Pages
+from lbdns_collector.stat_file import StatFile
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+log = logging.getLogger("lbdns.collector")
+
+
+class OwnSource:
+    """The StatusSource of a collector alone: it answers no queries and drains nobody."""
+
+    queries = 0
+    workers = 0
+
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+        self._started = time.monotonic()
+        self._callbacks: list[Callable[[], None]] = []
+        self.snapshot: Snapshot = EMPTY
+        self.serving = False
+
+    def deliver(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.changed()
+
+    def changed(self) -> None:
+        for callback in tuple(self._callbacks):
+            callback()
+
+    @property
+    def farm(self) -> Farm:
+        return self._collector.farm
+
+    @property
+    def uptime_s(self) -> float:
+        return time.monotonic() - self._started
+
+    @property
+    def report_counts(self) -> Mapping[str, int]:
+        return self._collector.counts
+
+    def drained(self, pool: str) -> Collection[str]:
+        return ()
+
+    def answers(self, pool: str) -> Sequence[int]:
+        return ()
+
+    def metric_families(self) -> Iterable[Metric]:
+        from lbdns_collector.web.metrics import collector_families
+
+        return collector_families(self._collector)
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        self._callbacks.append(callback)
+        return lambda: self._callbacks.remove(callback)
+
+
+class Standalone:
+    """Collector, pages and stat file of one configuration file: a program in the sense of ``lbdns.program``.
+
+    To be made inside the event loop. Raises ConfigError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        farm, keys = load(path)
+        self._collector = Collector(farm, keys)
+        self._source = OwnSource(self._collector)
+        self._pages = Pages(self._source)
+        self._stat_file = StatFile(self._source)
+
+    async def start(self) -> None:
+        """Open the sockets, give up root, then open the pages. Raises LbdnsError, and then holds nothing."""
+        farm = self._source.farm
+        for warning in farm.warnings:
+            log.warning(warning)
+        if farm.config.web is None and farm.config.collector.stat_file is None:
+            log.warning("[web] listen is off and there is no stat_file: nobody can see what is collected")
+        try:
+            await self._collector.start(self._source.deliver)
+            privileges.become(farm.config.server.user)
+            self._source.serving = True
+            await self._pages.serve_at(farm.config.web)
+        except LbdnsError:
+            await self.stop()
+            raise
+        self._stat_file.start()
+        log.info("ready: %d pools, %d hosts", len(farm.pools), len(farm.hosts))
+
+    async def stop(self) -> None:
+        self._source.serving = False
+        await self._stat_file.stop()
+        await self._pages.stop()
+        await self._collector.stop()
+
+    async def reload(self) -> None:
+        """Raises LbdnsError, and then everything is as it was. No report and no score is lost."""
+        # In a thread: a large zone takes seconds to read, in which reports keep coming
+        farm, keys = await asyncio.to_thread(load, self._path)
+        before = self._source.farm.config
+        if farm.config.server.user != before.server.user:
+            raise ConfigError(f"{self._path}: [server] user: changing it needs a restart")
+        await self._pages.serve_at(farm.config.web)
+        try:
+            await self._collector.reload(farm, keys)
+        except LbdnsError:
+            await self._pages.serve_at(before.web)
+            raise
+        self._source.changed()
+        for warning in farm.warnings:
+            log.warning(warning)
+
+
+def load(path: Path) -> tuple[Farm, tuple[MasterKey, ...]]:
+    """Configuration, zones and keys of a collector alone. Raises ConfigError."""
+    farm = load_farm(path)
+    connect = farm.config.collector.connect
+    if connect:
+        raise ConfigError(
+            f"{path}: [collector] connect: {connect!r} makes 'lbdns serve' follow another collector; "
+            "lbdns-collector receives reports itself: take connect out of its configuration"
+        )
+    privileges.check_user(farm.config.server.user)
+    return farm, load_keys(farm.config)
+
+
+async def run(path: Path) -> None:
+    """Run until SIGTERM or SIGINT; SIGHUP reloads. Raises LbdnsError when it can't start."""
+    await program.run(Standalone(path))

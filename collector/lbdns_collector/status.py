@@ -1,0 +1,158 @@
+"""The status document: pools, members, states, as ``/api/v1/status`` tells them. Pure: all it needs comes in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lbdns.farm import Farm, Member, Pool
+from lbdns.liveness import Liveness, State, assess
+from lbdns.snapshot import Reading, Snapshot
+
+#: Seconds between signs of life on an event stream, for a follower and for a page.
+FOLLOWER_KEEP_ALIVE: Final = 2.0
+PAGE_KEEP_ALIVE: Final = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFigures:
+    """What the status says of the program itself."""
+
+    version: str
+    uptime_s: float
+    queries: int
+    workers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Everything a status is made from, at one moment ``now`` (monotonic seconds).
+
+    ``drained`` and ``answers`` are by pool name: member names, and answers so far per member in the pool's order.
+    """
+
+    farm: Farm
+    snapshot: Snapshot
+    now: float
+    drained: Mapping[str, Collection[str]]
+    answers: Mapping[str, Sequence[int]]
+    server: ServerFigures
+
+    def readings(self, pool: Pool) -> list[Reading | None]:
+        return [self.snapshot.readings.get(member.full_name) for member in pool.members]
+
+    def liveness(self, pool: Pool) -> Liveness:
+        drained = self.drained.get(pool.name, ())
+        return assess(
+            self.readings(pool),
+            [member.name in drained for member in pool.members],
+            self.now,
+            self.farm.config.collector.stale_after,
+            pool.config.min_usable,
+        )
+
+
+def build_status(situation: Situation) -> dict[str, Any]:
+    """The status document."""
+    server = situation.server
+    return {
+        "pools": [_pool(situation, pool) for pool in situation.farm.pools],
+        "server": {
+            "version": server.version,
+            "uptime_s": round(server.uptime_s, 3),
+            "queries": server.queries,
+            "workers": server.workers,
+        },
+    }
+
+
+def outlook(situation: Situation) -> tuple[object, float]:
+    """What can change without a report, to compare with the last time, and when a state will.
+
+    That moment is in monotonic seconds, inf for never.
+    """
+    signature = []
+    next_change = math.inf
+    for pool in situation.farm.pools:
+        liveness = situation.liveness(pool)
+        signature.append((liveness.states, liveness.fail_open, tuple(situation.answers.get(pool.name, ()))))
+        next_change = min(next_change, liveness.next_change)
+    return signature, next_change
+
+
+def _pool(situation: Situation, pool: Pool) -> dict[str, Any]:
+    liveness = situation.liveness(pool)
+    answers = situation.answers.get(pool.name) or [0] * len(pool.members)
+    total = sum(answers)
+    return {
+        "name": pool.name,
+        "zone": pool.config.zone,
+        "policies": dict(pool.config.names),
+        "fail_open": bool(liveness.fail_open),
+        "fail_open_reason": liveness.fail_open,
+        "members": [
+            _member(member, reading, state, situation.now, count, count / total if total else 0.0)
+            for member, reading, state, count in zip(
+                pool.members, situation.readings(pool), liveness.states, answers, strict=True
+            )
+        ],
+    }
+
+
+def _member(
+    member: Member, reading: Reading | None, state: State, now: float, answers: int, share: float
+) -> dict[str, Any]:
+    return {
+        "name": member.name,
+        "addresses": member.addresses,
+        "state": state,
+        "answers": answers,
+        "share": round(share, 4),
+        **_reported(reading, now),
+    }
+
+
+def _reported(reading: Reading | None, now: float) -> dict[str, Any]:
+    if reading is None:
+        return {"score": None, "age_s": None, "interval_s": None, "metrics": {}, "alarm": "", "gone": False}
+    return {
+        "score": reading.score,
+        "age_s": round(max(0.0, now - reading.received), 3),
+        "interval_s": reading.interval,
+        "metrics": reading.metrics,
+        "alarm": reading.alarm,
+        "gone": reading.gone,
+    }
+
+
+class Changes:
+    """The shorter document for followers: of the members that changed, what their reports say.
+
+    It has the shape of the status, with pools and members that did not change left out, and of the rest
+    only what a report can change. Ten thousand members that change every second are told this way, so it
+    looks at nothing else.
+    """
+
+    def __init__(self, farm: Farm) -> None:
+        self.farm = farm
+        self._places: dict[str, list[tuple[str, str, str]]] = {}  # full name -> pool, zone, name
+        for pool in farm.pools:
+            for member in pool.members:
+                self._places.setdefault(member.full_name, []).append((pool.name, pool.config.zone, member.name))
+
+    def build(self, members: Iterable[str], readings: Mapping[str, Reading], now: float) -> dict[str, Any]:
+        """What ``readings`` say of ``members``, by full names; ``now`` is in monotonic seconds."""
+        pools: dict[str, dict[str, Any]] = {}
+        for full_name in members:
+            for pool, zone, name in self._places.get(full_name, ()):
+                told = pools.setdefault(pool, {"name": pool, "zone": zone, "members": []})
+                told["members"].append({"name": name, **_reported(readings.get(full_name), now)})
+        return {"pools": list(pools.values())}
+
+
+def changed_members(before: Mapping[str, Reading], after: Mapping[str, Reading]) -> list[str]:
+    """The full names of the members whose reading is not the one it was."""
+    known = before.get
+    return [name for name, reading in after.items() if known(name) is not reading]

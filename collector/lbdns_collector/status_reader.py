@@ -1,0 +1,64 @@
+"""Reading a status document back: pools and members -> readings by full name. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from lbdns.snapshot import Reading
+
+
+def read_status(document: object, now: float) -> dict[str, Reading | None]:
+    """The readings in a status document, by the member's full name; None for a member that never reported.
+
+    ``now`` is the reader's monotonic clock: ages become times on it. Raises ValueError, saying what is
+    wrong, when this is no status document.
+    """
+    readings: dict[str, Reading | None] = {}
+    for pool in _list(document, "pools"):
+        zone = _get(pool, "zone", str)
+        for member in _list(pool, "members"):
+            name = _get(member, "name", str)
+            readings[f"{name}.{zone}" if zone else name] = _reading(member, now)
+    return readings
+
+
+def _reading(member: Mapping[str, Any], now: float) -> Reading | None:
+    if member.get("age_s") is None:
+        return None
+    metrics = _get(member, "metrics", dict)
+    for name in metrics:
+        _number(metrics, name)
+    interval = _number(member, "interval_s")
+    if interval <= 0:
+        raise ValueError(f"interval_s is {interval}, not more than 0")
+    return Reading(
+        received=now - max(0.0, _number(member, "age_s")),
+        interval=interval,
+        score=_get(member, "score", int),
+        metrics={name: float(number) for name, number in metrics.items()},
+        alarm=_get(member, "alarm", str, ""),
+        gone=_get(member, "gone", bool, False),
+    )
+
+
+def _list(document: object, key: str) -> list[Mapping[str, Any]]:
+    found = document.get(key) if isinstance(document, dict) else None
+    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+        raise ValueError(f"there is no list of {key}")
+    return found
+
+
+def _get(table: Mapping[str, Any], key: str, kind: type, default: object = None) -> Any:
+    value = table.get(key, default)
+    if type(value) is not kind:
+        raise ValueError(f"{key} is {value!r}, not of type {kind.__name__}")
+    return value
+
+
+def _number(table: Mapping[str, Any], key: str) -> float:
+    value = table.get(key)
+    if type(value) not in (int, float) or not math.isfinite(value):  # type: ignore[arg-type]
+        raise ValueError(f"{key} is {value!r}, not a finite number")
+    return float(value)  # type: ignore[arg-type]

@@ -1,0 +1,185 @@
+"""The table: which reports count, and the newest one of every member. Pure: no socket, no clock.
+
+The checks, in this order; the first that fails gives the reason, and the body of a datagram that nobody
+vouches for is never decoded::
+
+    too_long      over 1200 bytes
+    malformed     no envelope (again after the rate: no body)
+    unknown_host  no member of that name
+    bad_tag       the tag fits no configured key; without keys: the source is not one of the host's addresses
+    rate          more than 50 reports a second of one host for a while
+    clock         the report's time is over 30 s away from ours
+    replay        not newer than the last accepted report of that host
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from lbdns.errors import ReportError
+from lbdns.farm import Host
+from lbdns.keys import MasterKey
+from lbdns.report import REASONS, AgentKey, Envelope, Report, decode_body, open_envelope
+from lbdns.snapshot import EMPTY, Reading, Snapshot
+from lbdns_collector.score import Score
+
+ACCEPTED: Final = "accepted"
+RESULTS: Final = (ACCEPTED, *REASONS)
+
+MAX_SKEW: Final = 30.0  # seconds between an agent's clock and ours
+RATE: Final = 50.0  # reports a second of one host: five times the fastest interval's, with alarms
+BURST: Final = 100.0  # reports at once, after a network held them back
+
+
+class _Peer:
+    """What is remembered of one host name that reports."""
+
+    __slots__ = ("boot", "filled", "host", "keys", "newest", "seq", "skew", "tokens")
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.keys: dict[bytes, AgentKey] = {}  # by key id, derived on first use
+        self.boot = self.seq = -1  # of the last accepted report
+        self.newest = float("-inf")  # latest time of any accepted report, Unix seconds
+        self.skew = 0.0  # seconds its clock is ahead of ours
+        self.tokens = BURST
+        self.filled = float("-inf")  # when tokens was right, monotonic seconds
+
+    def may_send(self, now: float) -> bool:
+        self.tokens = min(BURST, self.tokens + (now - self.filled) * RATE)
+        self.filled = now
+        return self.tokens >= 1.0
+
+    def has_seen(self, report: Report) -> bool:
+        """Whether ``report`` is not newer than the last accepted one.
+
+        Another boot needs a later time than every report before: an agent's clock that was set back must
+        not let an earlier boot's datagrams in again.
+        """
+        if report.boot == self.boot:
+            return report.seq <= self.seq
+        return report.time <= self.newest
+
+    def note(self, report: Report, wall: float) -> None:
+        # Only what is accepted is paid for: who replays or garbles datagrams can't starve the host
+        self.tokens -= 1.0
+        self.boot, self.seq = report.boot, report.seq
+        self.newest = max(self.newest, report.time)
+        self.skew = report.time - wall
+
+
+class Table:
+    """Decides on datagrams and keeps the readings. One caller at a time; snapshots may go anywhere."""
+
+    def __init__(self, hosts: Mapping[str, Host], keys: Sequence[MasterKey], score: Score) -> None:
+        self.counts = dict.fromkeys(RESULTS, 0)
+        self._hosts = hosts
+        self._masters = {key.key_id: key for key in keys}
+        self._score = score
+        self._peers: dict[str, _Peer] = {}  # of known hosts only, so never more than the farm has
+        self._readings: dict[str, Reading] = {}
+        self._snapshot = EMPTY
+        self._changed = False
+
+    def accept(self, datagram: bytes, source: str, now: float, wall: float) -> str:
+        """Judge a datagram from address ``source`` and take it in if it counts.
+
+        ``now`` is monotonic, ``wall`` Unix seconds. Returns "accepted" or one of ``lbdns.report.REASONS``;
+        never raises, whatever the datagram.
+        """
+        try:
+            result = self._judge(datagram, source, now, wall)
+        except ReportError as error:
+            result = error.reason
+        self.counts[result] += 1
+        return result
+
+    def snapshot(self) -> Snapshot:
+        """The readings as they are now; the same object as before if nothing changed."""
+        if self._changed:
+            self._snapshot = Snapshot(self._snapshot.version + 1, self._readings.copy())
+            self._changed = False
+        return self._snapshot
+
+    @property
+    def skews(self) -> dict[str, float]:
+        """How far each reporting host's clock is ahead of ours, in seconds, by host name."""
+        return {name: peer.skew for name, peer in self._peers.items() if peer.seq >= 0}
+
+    def reconfigure(self, hosts: Mapping[str, Host], keys: Sequence[MasterKey], score: Score) -> None:
+        """Go on with another configuration: readings and sequences of those who remain are kept, and weighed anew."""
+        members = {member for host in hosts.values() for member in host.members}
+        peers = {name: peer for name, peer in self._peers.items() if name in hosts}
+        for name, peer in peers.items():
+            peer.host = hosts[name]
+            peer.keys.clear()
+        readings = {name: reading for name, reading in self._readings.items() if name in members}
+        if score != self._score:
+            readings = {
+                name: dataclasses.replace(reading, score=score.of(reading.metrics))
+                for name, reading in readings.items()
+            }
+        self._hosts, self._masters, self._score = hosts, {key.key_id: key for key in keys}, score
+        self._peers = peers
+        self._changed = self._changed or readings != self._readings
+        self._readings = readings
+
+    def _judge(self, datagram: bytes, source: str, now: float, wall: float) -> str:
+        envelope = open_envelope(datagram)
+        peer = self._peers.get(envelope.host)
+        if peer is None:
+            host = self._hosts.get(envelope.host)
+            if host is None:
+                return "unknown_host"
+            peer = self._peers[envelope.host] = _Peer(host)
+        if not self._vouched_for(envelope, peer, source):
+            return "bad_tag"
+        if not peer.may_send(now):
+            return "rate"
+        report = decode_body(envelope)
+        if abs(report.time - wall) > MAX_SKEW:
+            return "clock"
+        if peer.has_seen(report):
+            return "replay"
+        peer.note(report, wall)
+        self._record(peer.host.members, report, now)
+        return ACCEPTED
+
+    def _vouched_for(self, envelope: Envelope, peer: _Peer, source: str) -> bool:
+        if not self._masters:
+            return source in peer.host.addresses or plain_address(source) in peer.host.addresses
+        key = peer.keys.get(envelope.key_id)
+        if key is None:
+            master = self._masters.get(envelope.key_id)
+            if master is None:
+                return False
+            key = peer.keys[envelope.key_id] = master.agent_key(envelope.host)
+        return envelope.signed_by(key)
+
+    def _record(self, members: tuple[str, ...], report: Report, now: float) -> None:
+        metrics = report.metrics
+        score = self._score.of(metrics)
+        alarm = (report.alarm or "alarm") if report.kind == "alarm" else ""
+        gone = report.kind == "bye"
+        for member in members:
+            if report.kind != "data" and not metrics and (before := self._readings.get(member)):
+                # A word about the agent, not about the load: what was known of the load stays
+                reading = Reading(now, report.interval, before.score, before.metrics, alarm, gone)
+            else:
+                reading = Reading(now, report.interval, score, metrics, alarm, gone)
+            self._readings[member] = reading
+        self._changed = True
+
+
+def plain_address(text: str) -> str:
+    """An address as zones write it: IPv4 out of IPv4-mapped IPv6 (RFC 4291 2.5.5.2), without a zone id."""
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return text
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+        return str(address.ipv4_mapped)
+    return str(address)

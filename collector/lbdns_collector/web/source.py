@@ -1,0 +1,75 @@
+"""What the web app needs to know, whoever runs it: ``lbdns serve`` or the collector alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from lbdns import __version__
+from lbdns.farm import Farm
+from lbdns.snapshot import Snapshot
+from lbdns_collector.status import ServerFigures, Situation
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+
+class StatusSource(Protocol):
+    """The live state behind the pages. Everything is read in the event loop and costs next to nothing."""
+
+    @property
+    def farm(self) -> Farm:
+        """The configuration in force; another object after a reload."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The newest snapshot."""
+
+    @property
+    def uptime_s(self) -> float:
+        """Seconds since the program started."""
+
+    @property
+    def queries(self) -> int:
+        """DNS queries so far."""
+
+    @property
+    def workers(self) -> int:
+        """Processes that answer queries; 0 where none are answered."""
+
+    @property
+    def serving(self) -> bool:
+        """Whether the program does its work: its sockets are open and it isn't stopping."""
+
+    @property
+    def report_counts(self) -> Mapping[str, int]:
+        """Datagrams by result, as ``Collector.counts``; empty where reports are received elsewhere."""
+
+    def drained(self, pool: str) -> Collection[str]:
+        """The names, relative to the zone, of the pool's drained members."""
+
+    def answers(self, pool: str) -> Sequence[int]:
+        """Answers so far per member, in the pool's order."""
+
+    def metric_families(self) -> Iterable[Metric]:
+        """Families for /metrics beyond those that every source has."""
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Have ``callback`` called, in the event loop, after snapshot, drains or farm changed.
+
+        Returns what ends that.
+        """
+
+
+def situation(source: StatusSource) -> Situation:
+    """The source at this moment, held still: what is built from it may be built in a thread."""
+    farm = source.farm
+    return Situation(
+        farm=farm,
+        snapshot=source.snapshot,
+        now=time.monotonic(),
+        drained={pool.name: frozenset(source.drained(pool.name)) for pool in farm.pools},
+        answers={pool.name: tuple(source.answers(pool.name)) for pool in farm.pools},
+        server=ServerFigures(__version__, source.uptime_s, source.queries, source.workers),
+    )

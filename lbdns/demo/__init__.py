@@ -1,0 +1,1 @@
+"""``lbdns demo``: the whole of lbdns on the loopback of one machine, to try."""

@@ -1,0 +1,130 @@
+"""The demo's farm as files: configuration, zones, keys, in a folder of its own."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from lbdns.endpoint import Endpoint
+from lbdns.keys import agent_line, new_master_key
+
+LOOPBACK: Final = "127.0.0.1"
+LOOPBACK6: Final = "::1"
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One web server of the demo."""
+
+    name: str
+    address: str
+    also: str = ""  # its IPv6 address, if it has one
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where everything of one demo is. Ports are numbers on the loopback."""
+
+    dns_port: int = 5300
+    report_port: int = 7777
+    http_port: int = 8053
+    web_port: int = 8080
+    ipv6: bool = True  # whether the machine has ::1; it has no second IPv6 loopback address, so one host gets it
+    interval: float = 1.0  # seconds between reports
+    log_level: str = "error"  # the terminal is for what to try; that a member falls silent is seen in the status
+
+    @property
+    def hosts(self) -> tuple[Host, ...]:
+        return (
+            Host("bilbo", "127.0.0.16"),
+            Host("frodo", "127.0.0.17"),
+            Host("gandalf", "127.0.0.18", LOOPBACK6 if self.ipv6 else ""),
+        )
+
+    def web_endpoints(self, host: Host) -> tuple[Endpoint, ...]:
+        return tuple(Endpoint(address, self.web_port) for address in (host.address, host.also) if address)
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Where the files of one demo are."""
+
+    folder: Path
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "lbdns.toml"
+
+    def key_of(self, host: Host) -> Path:
+        return self.folder / f"{host.name}.key"
+
+
+def write(plan: Plan, folder: Path) -> Files:
+    """Write everything into ``folder``, which is nobody else's. Keys are fresh and readable by their owner alone."""
+    files = Files(folder)
+    master = new_master_key()
+    _write_private(folder / "report.key", master.line())
+    for host in plan.hosts:
+        _write_private(files.key_of(host), agent_line(master.agent_key(host.name)))
+    (folder / "hobbit.zone").write_text(_zone(plan))
+    (folder / "127.0.0.rev").write_text(_reverse_zone(plan))
+    files.config.write_text(_config(plan))
+    return files
+
+
+def _write_private(path: Path, line: str) -> None:
+    with open(path, "x", encoding="ascii", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(f"{line}\n")
+
+
+_SOA: Final = """\
+$TTL 1h
+@  IN SOA ns.hobbit. hostmaster.hobbit. ( 1 1h 15m 1w 5m )
+   IN NS  ns.hobbit.
+"""
+
+
+def _zone(plan: Plan) -> str:
+    lines = [f"ns A {LOOPBACK}"]
+    for host in plan.hosts:
+        lines.append(f"{host.name} A {host.address}")
+        if host.also:
+            lines.append(f"{host.name} AAAA {host.also}")
+    return _SOA + "\n".join(lines) + "\n"
+
+
+def _reverse_zone(plan: Plan) -> str:
+    lines = [f"{host.address.rpartition('.')[2]} PTR {host.name}.hobbit." for host in plan.hosts]
+    return _SOA + "\n".join(["1 PTR ns.hobbit.", *lines]) + "\n"
+
+
+def _config(plan: Plan) -> str:
+    members = ", ".join(f'"{host.name}"' for host in plan.hosts)
+    return f"""\
+[server]
+listen = ["{LOOPBACK}:{plan.dns_port}"]
+state_dir = "state"
+control = "control.sock"
+
+[[zone]]
+name = "hobbit"
+file = "hobbit.zone"
+
+[[zone]]
+name = "0.0.127.in-addr.arpa"
+file = "127.0.0.rev"
+
+[[pool]]
+name = "web"
+zone = "hobbit"
+members = [{members}]
+
+[collector]
+listen = ["{LOOPBACK}:{plan.report_port}"]
+key_file = "report.key"
+
+[web]
+listen = "{LOOPBACK}:{plan.http_port}"
+"""

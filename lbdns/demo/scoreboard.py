@@ -1,0 +1,92 @@
+"""The counters of a web server and its ``server-status?auto`` page, as Apache's mod_status writes it.
+
+No socket and no clock in here: times come in as arguments. Source of the format: Apache HTTP Server 2.4,
+modules/generators/mod_status.c, with ExtendedStatus on.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Final
+
+WAITING: Final = "_"
+READING: Final = "R"
+WRITING: Final = "W"
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTimes:
+    """CPU seconds of the process and of its children that ended, and the load averages of the machine."""
+
+    user: float
+    system: float
+    children_user: float
+    children_system: float
+    load: tuple[float, float, float]
+
+    @property
+    def total(self) -> float:
+        return self.user + self.system + self.children_user + self.children_system
+
+
+@dataclass(slots=True)
+class Scoreboard:
+    """What the workers are doing and what they have done. Methods may be called from any thread."""
+
+    workers: int
+    accesses: int = 0
+    bytes_sent: int = 0
+    duration: float = 0.0  # seconds, summed over all requests
+    _states: list[str] = field(init=False)
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._states = [WAITING] * self.workers
+
+    def set_state(self, worker: int, state: str) -> None:
+        self._states[worker] = state  # one writer a slot, so no lock
+
+    def count(self, bytes_sent: int, duration: float) -> None:
+        """One more request, with the bytes of its answer's body and the seconds it took."""
+        with self._lock:
+            self.accesses += 1
+            self.bytes_sent += bytes_sent
+            self.duration += duration
+
+    def page(self, uptime: float, cpu: CpuTimes) -> str:
+        """The page ``server-status?auto`` after ``uptime`` seconds."""
+        with self._lock:
+            accesses, sent, duration = self.accesses, self.bytes_sent, self.duration
+        states = "".join(self._states)
+        idle = states.count(WAITING)
+        seconds = max(uptime, 1e-3)
+        lines = [
+            ("ServerVersion", "lbdns-demo"),
+            ("ServerMPM", "threads"),
+            ("ServerUptimeSeconds", int(uptime)),
+            *(("Load" + minutes, f"{load:.2f}") for minutes, load in zip(("1", "5", "15"), cpu.load, strict=True)),
+            ("Total Accesses", accesses),
+            ("Total kBytes", sent // 1024),
+            ("Total Duration", int(duration * 1000)),
+            ("CPUUser", _short(cpu.user)),
+            ("CPUSystem", _short(cpu.system)),
+            ("CPUChildrenUser", _short(cpu.children_user)),
+            ("CPUChildrenSystem", _short(cpu.children_system)),
+            ("CPULoad", _short(100 * cpu.total / seconds)),
+            ("Uptime", int(uptime)),
+            ("ReqPerSec", _short(accesses / seconds)),
+            ("BytesPerSec", _short(sent / seconds)),
+            ("BytesPerReq", _short(sent / accesses if accesses else 0)),
+            ("DurationPerReq", _short(1000 * duration / accesses if accesses else 0)),
+            ("BusyWorkers", len(states) - idle),
+            ("IdleWorkers", idle),
+            ("Scoreboard", states),
+        ]
+        return "".join(f"{name}: {value}\n" for name, value in lines)
+
+
+def _short(value: float) -> str:
+    """C's %g, without the zero before the point, as mod_status prints fractions."""
+    text = f"{value:.6g}"
+    return text[1:] if text.startswith("0.") else text

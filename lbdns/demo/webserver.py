@@ -1,0 +1,186 @@
+"""A small real web server for the demo: a bounded set of workers, true counters, work that costs CPU time.
+
+It works as Apache's prefork does: each worker waits its turn to accept, serves one connection, and waits
+again. What finds no worker waits in the kernel's listen queue.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import html
+import os
+import re
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from lbdns.demo.scoreboard import READING, WAITING, WRITING, CpuTimes, Scoreboard
+from lbdns.endpoint import Endpoint, parse_listen
+
+HTTP_PORT: Final = 8080
+WORKERS: Final = 20  # the idle workers at which score "thesis" gives its full 19.68
+BACKLOG: Final = 511  # connections; Apache's ListenBacklog
+READ_TIMEOUT: Final = 5.0  # seconds: a client that says nothing must not keep a worker
+_SWITCH_INTERVAL: Final = 5e-4  # seconds: ten workers that burn must not make the counters' page wait for 5 ms each
+MAX_WORK: Final = 10_000  # ms of CPU one request may ask for
+
+
+class WebServer:
+    """One web server on one or more listening sockets."""
+
+    def __init__(self, name: str, listeners: Sequence[socket.socket], workers: int = WORKERS) -> None:
+        self.name = name
+        self.scoreboard = Scoreboard(workers)
+        self.started = time.monotonic()
+        self._listeners = listeners
+        self._turn = threading.Lock()
+        self._stopped = False
+
+    def start(self) -> None:
+        """Start the workers. They are daemons: the process ends without waiting for a slow client."""
+        for worker in range(self.scoreboard.workers):
+            threading.Thread(target=self._work, args=(worker,), daemon=True).start()
+
+    def stop(self) -> None:
+        """Accept nothing more; the workers end with what they are doing."""
+        self._stopped = True
+        for listener in self._listeners:
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)  # wakes the worker whose turn it is
+            listener.close()
+
+    def _work(self, worker: int) -> None:
+        while accepted := self._accept():
+            connection, peer = accepted
+            self.scoreboard.set_state(worker, READING)
+            # A client that goes away in the middle has every right to
+            with contextlib.suppress(OSError), connection:
+                _Handler(connection, peer, self, worker)
+            self.scoreboard.set_state(worker, WAITING)
+
+    def _accept(self) -> tuple[socket.socket, Any] | None:
+        """The next connection, or None when the server has stopped."""
+        with self._turn:
+            while not self._stopped:
+                # Gone again before its turn came, or the listeners were closed
+                with contextlib.suppress(OSError, ValueError):
+                    ready, _, _ = select.select(self._listeners, (), ())
+                    return ready[0].accept()
+        return None
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One connection, one request."""
+
+    timeout = READ_TIMEOUT
+    server_version = "lbdns-demo"
+    sys_version = ""
+
+    def __init__(self, connection: socket.socket, peer: Any, web: WebServer, worker: int) -> None:
+        self._web, self._worker = web, worker
+        super().__init__(connection, peer, web)  # type: ignore[arg-type]  # it only stores the server
+
+    def do_GET(self) -> None:
+        started = time.monotonic()
+        self._web.scoreboard.set_state(self._worker, WRITING)
+        path, _, rest = self.path.partition("?")
+        query = parse_qs(rest, keep_blank_values=True)
+        match path:
+            case "/":
+                sent = self._send(200, self._page())
+            case "/work":
+                sent = self._work(query.get("ms", ["10"])[0])
+            case "/server-status":
+                page = self._web.scoreboard.page(started - self._web.started, cpu_times())
+                plain = "auto" in query
+                sent = self._send(200, page if plain else f"<pre>{page}</pre>", "text/plain" if plain else "text/html")
+            case _:
+                sent = self._send(404, "<p>There is /, /work?ms=N and /server-status?auto.\n")
+        self._web.scoreboard.count(sent, time.monotonic() - started)
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def _work(self, milliseconds: str) -> int:
+        if not (re.fullmatch(r"[0-9]{1,5}", milliseconds) and int(milliseconds) <= MAX_WORK):
+            return self._send(400, f"<p>ms is the CPU time to burn, from 0 to {MAX_WORK}.\n")
+        burn(int(milliseconds) / 1000)
+        return self._send(200, f"<p>{html.escape(self._web.name)} worked {milliseconds} ms.\n")
+
+    def _page(self) -> str:
+        name, host = html.escape(self._web.name), html.escape(self.headers.get("Host", "nobody in particular"))
+        return (
+            f"<!doctype html>\n<title>{name}</title>\n<h1>{name}</h1>\n"
+            f"<p>You asked for {host}; {name} answers, at {html.escape(str(self.connection.getsockname()[0]))}.\n"
+            "<p><a href='/work?ms=200'>Let it work</a>, or see its "
+            "<a href='/server-status?auto'>counters</a>.\n"
+        )
+
+    def _send(self, status: int, text: str, kind: str = "text/html") -> int:
+        """Answer, and say how many bytes of body that were."""
+        body = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        if self.command == "HEAD":
+            return 0
+        self.wfile.write(body)
+        return len(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing: the terminal belongs to the demo."""
+
+
+def burn(seconds: float) -> None:
+    """Use CPU time of this thread, as a page that is computed does."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        sum(range(1000))
+
+
+def cpu_times() -> CpuTimes:
+    times = os.times()
+    return CpuTimes(times.user, times.system, times.children_user, times.children_system, os.getloadavg())
+
+
+def listen(endpoint: Endpoint) -> socket.socket:
+    """A listening TCP socket. Raises OSError."""
+    family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
+    listener = socket.create_server((endpoint.host, endpoint.port), family=family, backlog=BACKLOG)
+    listener.setblocking(False)  # a connection that has gone again must not hold up the other listeners
+    return listener
+
+
+def main() -> None:
+    """``python -m lbdns.demo.webserver --name bilbo --listen 127.0.0.16:8080``"""
+    parser = argparse.ArgumentParser(prog="python -m lbdns.demo.webserver", description=__doc__)
+    parser.add_argument("--name", required=True, help="what it calls itself")
+    parser.add_argument("--listen", action="append", required=True, metavar="ADDRESS:PORT", help="may be repeated")
+    parser.add_argument("--workers", type=int, default=WORKERS, help="requests served side by side (%(default)s)")
+    options = parser.parse_args()
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        listeners = [listen(parse_listen(text, HTTP_PORT)) for text in options.listen]
+    except (OSError, ValueError) as error:
+        sys.exit(f"web server {options.name}: {error}")
+    sys.setswitchinterval(_SWITCH_INTERVAL)
+    web = WebServer(options.name, listeners, options.workers)
+    web.start()
+    stop.wait()
+    web.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Asking a responder as an independent client: queries made and responses read by dnspython."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import dns.edns
+import dns.flags
+import dns.message
+import dns.name
+import dns.rdatatype
+import dns.rrset
+
+from lbdns.answering.entry import TCP, UDP
+from lbdns.answering.respond import Responder
+from lbdns.answering.table import Table
+from lbdns.farm import Farm
+
+__all__ = ["TCP", "UDP"]
+
+ID: Final = 0x1234
+#: owner, type, TTL and rdata, as text
+Line = tuple[str, str, int, str]
+
+
+def make_query(
+    name: str | dns.name.Name,
+    rtype: str = "A",
+    *,
+    ident: int = ID,
+    recurse: bool = False,
+    payload: int | None = None,
+    dnssec_ok: bool = False,
+    version: int = 0,
+    options: list[dns.edns.Option] | None = None,
+) -> bytes:
+    """A query in wire form; ``payload`` (bytes) asks with EDNS."""
+    query = dns.message.make_query(name, rtype, id=ident, flags=dns.flags.RD if recurse else 0)
+    if payload is not None:
+        flags = dns.flags.DO if dnssec_ok else 0
+        query.use_edns(version, ednsflags=flags, payload=payload, options=options)
+    return query.to_wire()
+
+
+def read(wire: bytes | None) -> dns.message.Message:
+    """Read a response, strictly: no trailing bytes, and marked as a response."""
+    assert wire is not None
+    message = dns.message.from_wire(wire)
+    assert message.flags & dns.flags.QR
+    return message
+
+
+def ask(responder: Responder, name: str | dns.name.Name, rtype: str = "A", transport: int = UDP) -> dns.message.Message:
+    """What the responder says; its id and question are checked on the way."""
+    query = make_query(name, rtype)
+    wire = responder.respond(query, transport)
+    message = read(wire)
+    assert message.id == ID
+    assert wire is not None
+    assert wire[12 : 12 + len(query) - 12] == query[12:], "the question is echoed as it was asked"
+    return message
+
+
+def make_responder(farm: Farm) -> Responder:
+    return Responder(Table(farm))
+
+
+def lines(section: list[dns.rrset.RRset]) -> list[Line]:
+    """The records of a section in order."""
+    return [
+        (str(rrset.name), dns.rdatatype.to_text(rrset.rdtype), rrset.ttl, rdata.to_text())
+        for rrset in section
+        for rdata in rrset
+    ]
+
+
+def short(section: list[dns.rrset.RRset]) -> list[tuple[str, str, str]]:
+    """The records of a section in order, without their TTLs."""
+    return [(owner, rtype, rdata) for owner, rtype, _, rdata in lines(section)]

@@ -1,0 +1,55 @@
+"""Putting the head and the tail of a response around its question."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from lbdns.answering.edns import Edns
+from lbdns.answering.entry import Entry, assemble, truncated
+from lbdns.answering.message import Body
+
+BODY = Body(0x0403, (2, 1, 1), b"records")  # AA, NXDOMAIN
+
+
+def head(flags: int, edns: Edns | None = None, rcode: int | None = None, body: Body = BODY) -> tuple[int, ...]:
+    return struct.unpack("!HHHHH", assemble(body, flags, edns, rcode)[0])
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered"),
+    [
+        (0x0000, 0x8403),
+        (0x0100, 0x8503),  # RD is copied
+        (0x0130, 0x8503),  # AD and CD are not (RFC 4035 section 3.1.6)
+        (0x06FF, 0x8403),  # nor AA, TC, RA, Z and whatever stands in the rcode
+        (0x2900, 0xAC03),  # another opcode is copied, its RD is not
+    ],
+)
+def test_flags(asked: int, answered: int) -> None:
+    assert head(asked) == (answered, 1, 2, 1, 1)
+
+
+def test_opt_is_one_more_additional_record() -> None:
+    edns = Edns(512, 0, True)
+    assert head(0, edns) == (0x8403, 1, 2, 1, 2)
+    assert assemble(BODY, 0, edns)[1] == b"records" + b"\0\0\x29\x04\xd0\0\0\x80\0\0\0"
+
+
+def test_an_rcode_overrules_the_bodys_and_its_upper_bits_go_into_opt() -> None:
+    edns = Edns(512, 0, False)
+    assert head(0, edns, 16)[0] == 0x8400
+    assert assemble(BODY, 0, edns, 16)[1].endswith(b"\0\0\x29\x04\xd0\x01\0\0\0\0\0")
+
+
+def test_truncated_keeps_flags_and_no_record() -> None:
+    cut = truncated(BODY)
+    assert cut == Body(0x0603, (0, 0, 0), b"")
+    assert head(0x0100, body=cut) == (0x8703, 1, 0, 0, 0)
+
+
+def test_what_is_no_pools_has_one_body() -> None:
+    entry = Entry("hobbit", 1, [BODY], None)
+    assert [entry.next_member() for _ in range(3)] == [0, 0, 0]
+    assert entry.rcode == 3

@@ -1,0 +1,133 @@
+"""What many tests of the collector need: a small farm, configurations on disk, reports and sources."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from prometheus_client.core import Metric
+
+from lbdns.farm import Farm, Host, load_farm
+from lbdns.keys import KEY_LENGTH, MasterKey
+from lbdns.report import Kind, Report, encode
+from lbdns.snapshot import EMPTY, Reading, Snapshot
+
+KEY = MasterKey(bytes(range(KEY_LENGTH)))
+OTHER_KEY = MasterKey(bytes(reversed(range(KEY_LENGTH))))
+
+ADDRESSES = {"bilbo": "127.0.0.16", "frodo": "127.0.0.17", "gandalf": "127.0.0.18"}
+HOSTS = {name: Host((f"{name}.hobbit",), frozenset({address})) for name, address in ADDRESSES.items()}
+WALL = 1_800_000_000.0  # Unix seconds, for tests of pure code
+IDLE = {
+    "run_queue": 0.0, "cpu_idle": 100.0, "gateway_ping": 0.0,
+    "requests_per_s": 0.0, "scan_rate": 0.0, "idle_workers": 20.0,
+}  # fmt: skip
+
+
+def datagram(
+    host: str = "gandalf",
+    *,
+    seq: int = 1,
+    boot: int = 7,
+    at: float = WALL,
+    key: MasterKey | None = KEY,
+    metrics: Mapping[str, float] = IDLE,
+    kind: Kind = "data",
+    alarm: str = "",
+    interval: float = 1.0,
+) -> bytes:
+    """A report as an agent would send it at Unix time ``at``."""
+    report = Report(host, boot, seq, at, interval, metrics, kind, alarm)
+    return encode(report, key.agent_key(host) if key else None)
+
+
+def write_zone(folder: Path, members: Mapping[str, str] = ADDRESSES) -> None:
+    lines = ["$TTL 60", "@ SOA ns hostmaster 1 3600 600 86400 60", "@ NS ns", "ns A 127.0.0.1"]
+    lines += [f"{name} A {address}" for name, address in members.items()]
+    (folder / "hobbit.zone").write_text("\n".join(lines) + "\n")
+
+
+def write_config(
+    folder: Path,
+    *,
+    members: Sequence[str] = tuple(ADDRESSES),
+    collector: str = 'listen = ["127.0.0.1:0"]',
+    web: str = "127.0.0.1:0",
+    more: str = "",
+) -> Path:
+    """An lbdns.toml with its zone, everything on free ports of the loopback unless said otherwise."""
+    write_zone(folder)
+    names = ", ".join(f'"{name}"' for name in members)
+    path = folder / "lbdns.toml"
+    path.write_text(
+        f'[[zone]]\nname = "hobbit"\nfile = "hobbit.zone"\n'
+        f'[[pool]]\nname = "web"\nzone = "hobbit"\nmembers = [{names}]\n'
+        f'[collector]\n{collector}\n[web]\nlisten = "{web}"\n{more}'
+    )
+    return path
+
+
+def make_farm(folder: Path, **changes: object) -> Farm:
+    return load_farm(write_config(folder, **changes))  # type: ignore[arg-type]
+
+
+def write_key(folder: Path, *keys: MasterKey) -> Path:
+    path = folder / "report.key"
+    path.write_text("".join(f"{key.line()}\n" for key in keys))
+    path.chmod(0o600)
+    return path
+
+
+def reading(age: float = 0.0, **changes: object) -> Reading:
+    values: dict[str, object] = {"interval": 1.0, "score": 80, "metrics": IDLE}
+    return Reading(received=time.monotonic() - age, **{**values, **changes})  # type: ignore[arg-type]
+
+
+async def until(condition: Callable[[], object], patience: float = 20.0) -> None:
+    """Return once ``condition`` holds. Raises TimeoutError after ``patience`` seconds."""
+    async with asyncio.timeout(patience):
+        while not condition():  # noqa: ASYNC110  what is waited for has no event: a socket, a file, a process
+            await asyncio.sleep(0.002)
+
+
+class FakeSource:
+    """A StatusSource that a test sets as it likes."""
+
+    def __init__(self, farm: Farm) -> None:
+        self.farm = farm
+        self.snapshot: Snapshot = EMPTY
+        self.uptime_s, self.queries, self.workers, self.serving = 12.5, 0, 1, True
+        self.report_counts: dict[str, int] = {"accepted": 3, "replay": 1}
+        self.out: dict[str, set[str]] = {}
+        self.counts: dict[str, list[int]] = {}
+        self.families: list[Metric] = []
+        self._callbacks: list[Callable[[], None]] = []
+
+    def publish(self, **readings: Reading) -> None:
+        """A new snapshot with these readings of members of zone hobbit; the others as before."""
+        merged = {**self.snapshot.readings, **{f"{name}.hobbit": value for name, value in readings.items()}}
+        self.snapshot = Snapshot(self.snapshot.version + 1, merged)
+        self.changed()
+
+    def changed(self) -> None:
+        for callback in tuple(self._callbacks):
+            callback()
+
+    @property
+    def subscribers(self) -> int:
+        return len(self._callbacks)
+
+    def drained(self, pool: str) -> Collection[str]:
+        return self.out.get(pool, ())
+
+    def answers(self, pool: str) -> Sequence[int]:
+        return self.counts.get(pool, ())
+
+    def metric_families(self) -> Iterable[Metric]:
+        return self.families
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        self._callbacks.append(callback)
+        return lambda: self._callbacks.remove(callback)

@@ -1,0 +1,376 @@
+"""The table: every rule of acceptance, what readings become, reloads."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+
+import msgpack
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from lbdns.config import Term
+from lbdns.farm import Host
+from lbdns.keys import MasterKey
+from lbdns.report import MAX_DATAGRAM, REASONS, Kind
+from lbdns_collector.score import THESIS, Score
+from lbdns_collector.table import BURST, MAX_SKEW, RATE, RESULTS, Table, plain_address
+from tests.collector.making import ADDRESSES, HOSTS, IDLE, KEY, OTHER_KEY, WALL, datagram
+
+NOW = 5000.0  # monotonic seconds
+
+
+def make(*keys: MasterKey, score: Score = THESIS) -> Table:
+    return Table(HOSTS, keys, score)
+
+
+def accept(table: Table, data: bytes, source: str = "192.0.2.1", now: float = NOW, wall: float = WALL) -> str:
+    return table.accept(data, source, now, wall)
+
+
+def signed(host: str, body: bytes, tagged_as: str = "") -> bytes:
+    """A datagram with any body, made by hand, and the tag of the host, or of another host with its own key."""
+    front = b"LBR1" + KEY.key_id + bytes([len(host)]) + host.encode() + body
+    secret = hmac.digest(KEY.secret, b"lbdns report v1 " + (tagged_as or host).encode(), hashlib.sha256)
+    return front + hmac.digest(secret, front, hashlib.sha256)[:16]
+
+
+def body(**changes: object) -> bytes:
+    values = {"boot": 7, "seq": 1, "time": WALL, "interval": 1.0, "kind": "data", "metrics": {}, **changes}
+    return bytes(msgpack.packb({name: value for name, value in values.items() if value is not None}))
+
+
+def changed(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+GOOD = datagram()
+
+SINGLE = [
+    ("good", GOOD, "accepted"),
+    ("made by hand", signed("gandalf", body()), "accepted"),
+    ("unknown keys and metrics", signed("gandalf", body(mood="fine", metrics={"goblins": 3})), "accepted"),
+    ("longest", signed("gandalf", body(pad="x" * 1098)), "accepted"),
+    ("one byte too long", GOOD + bytes(MAX_DATAGRAM + 1 - len(GOOD)), "too_long"),
+    ("empty", b"", "malformed"),
+    ("wrong magic", b"LBR2" + GOOD[4:], "malformed"),
+    ("cut before the tag", GOOD[:20], "malformed"),
+    ("name with capitals", signed("Gandalf", body()), "malformed"),
+    ("nobody", datagram("sauron"), "unknown_host"),
+    ("nobody, garbage behind", signed("sauron", b"\xff"), "unknown_host"),
+    ("other key", datagram(key=OTHER_KEY), "bad_tag"),
+    ("no key", datagram(key=None), "bad_tag"),
+    ("another host's key", signed("gandalf", body(), tagged_as="frodo"), "bad_tag"),
+    ("key id of ours, tag of another", changed(GOOD, len(GOOD) - 1), "bad_tag"),
+    ("changed body", changed(GOOD, 30), "bad_tag"),
+    ("other key id", changed(GOOD, 4), "bad_tag"),
+    ("garbage, signed", signed("gandalf", b"\xc1"), "malformed"),
+    ("a list, signed", signed("gandalf", b"\x93\x01\x02\x03"), "malformed"),
+    ("trailing bytes, signed", signed("gandalf", body() + b"\x00"), "malformed"),
+    ("no boot", signed("gandalf", body(boot=None)), "malformed"),
+    ("seq 0", signed("gandalf", body(seq=0)), "malformed"),
+    ("seq a float", signed("gandalf", body(seq=1.0)), "malformed"),
+    ("time no number", signed("gandalf", body(time="now")), "malformed"),
+    ("time NaN", signed("gandalf", body(time=float("nan"))), "malformed"),
+    ("interval 0", signed("gandalf", body(interval=0)), "malformed"),
+    ("unknown kind", signed("gandalf", body(kind="party")), "malformed"),
+    ("metric no number", signed("gandalf", body(metrics={"cpu_idle": "much"})), "malformed"),
+    ("metric infinite", signed("gandalf", body(metrics={"cpu_idle": float("inf")})), "malformed"),
+    ("30 s behind", datagram(at=WALL - MAX_SKEW), "accepted"),
+    ("30 s ahead", datagram(at=WALL + MAX_SKEW), "accepted"),
+    ("over 30 s behind", datagram(at=WALL - MAX_SKEW - 0.001), "clock"),
+    ("over 30 s ahead", datagram(at=WALL + MAX_SKEW + 0.001), "clock"),
+]
+
+
+@pytest.mark.parametrize(("data", "result"), [row[1:] for row in SINGLE], ids=[row[0] for row in SINGLE])
+def test_first_datagram(data: bytes, result: str) -> None:
+    table = make(KEY)
+    assert accept(table, data) == result
+    assert table.counts == {**dict.fromkeys(RESULTS, 0), result: 1}
+    assert bool(table.snapshot().readings) == (result == "accepted")
+
+
+def test_longest_is_as_long_as_allowed() -> None:
+    assert len(next(data for name, data, _ in SINGLE if name == "longest")) == MAX_DATAGRAM
+
+
+ORDER = [
+    ("replay", [datagram(seq=5), datagram(seq=5)]),
+    ("replay of an older one", [datagram(seq=5), datagram(seq=4)]),
+    ("replay with a later time", [datagram(seq=5), datagram(seq=5, at=WALL + 9)]),
+]
+
+
+@pytest.mark.parametrize("data", [row[1] for row in ORDER], ids=[row[0] for row in ORDER])
+def test_same_boot_needs_a_higher_sequence(data: list[bytes]) -> None:
+    table = make(KEY)
+    assert [accept(table, d) for d in data] == ["accepted", "replay"]
+
+
+@pytest.mark.parametrize(
+    ("second", "result"),
+    [
+        (datagram(seq=6), "accepted"),
+        (datagram(seq=600), "accepted"),
+        (datagram(seq=6, at=WALL - 20), "accepted"),  # its clock was set back: the sequence still counts
+        (datagram(boot=8, seq=1, at=WALL + 0.001), "accepted"),
+        (datagram(boot=8, seq=1, at=WALL), "replay"),
+        (datagram(boot=8, seq=99, at=WALL - 1), "replay"),
+        (datagram("frodo", seq=1), "accepted"),
+    ],
+)
+def test_after_sequence_five(second: bytes, result: str) -> None:
+    table = make(KEY)
+    assert accept(table, datagram(seq=5)) == "accepted"
+    assert accept(table, second) == result
+
+
+def test_a_boot_that_was_replaced_does_not_come_back() -> None:
+    table = make(KEY)
+    old = [datagram(boot=7, seq=n, at=WALL + n) for n in (1, 2, 3)]
+    assert [accept(table, d) for d in old[:2]] == ["accepted", "accepted"]
+    assert accept(table, datagram(boot=8, seq=1, at=WALL + 4)) == "accepted"
+    assert [accept(table, d) for d in old] == ["replay"] * 3
+
+
+def test_a_clock_set_back_does_not_let_an_earlier_boot_in() -> None:
+    table = make(KEY)
+    first = datagram(boot=7, seq=1, at=WALL)
+    assert accept(table, first) == "accepted"
+    assert accept(table, datagram(boot=8, seq=1, at=WALL + 5)) == "accepted"
+    assert accept(table, datagram(boot=8, seq=2, at=WALL - 10)) == "accepted"
+    assert accept(table, first) == "replay"
+
+
+def test_rate_of_a_host() -> None:
+    table = make(KEY)
+    results = [accept(table, datagram(seq=n)) for n in range(1, int(BURST) + 21)]
+    assert results == ["accepted"] * int(BURST) + ["rate"] * 20
+    assert accept(table, datagram("frodo")) == "accepted"
+    later = [accept(table, datagram(seq=n), now=NOW + 0.5) for n in range(200, 240)]
+    assert later.count("accepted") == int(RATE / 2)
+    assert accept(table, datagram(seq=999), now=NOW + 60) == "accepted"
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        changed(datagram(seq=1), len(GOOD) - 1),
+        datagram(seq=1, key=OTHER_KEY),
+        signed("gandalf", b"\xc1"),
+        datagram(seq=1),
+        datagram(seq=3, at=WALL - 100),
+    ],
+    ids=["forged", "other key", "garbage", "replayed", "old"],
+)
+def test_nobody_else_can_use_a_host_s_rate_up(noise: bytes) -> None:
+    table = make(KEY)
+    assert accept(table, datagram(seq=1)) == "accepted"
+    for _ in range(1000):
+        assert accept(table, noise) != "accepted"
+    assert accept(table, datagram(seq=2)) == "accepted"
+
+
+@pytest.mark.parametrize("garbage", [b"\xc1", b"\x93\x01\x02\x03"])
+def test_the_rate_comes_before_the_body(garbage: bytes) -> None:
+    table = make(KEY)
+    for n in range(int(BURST)):
+        accept(table, datagram(seq=n + 1))
+    assert accept(table, signed("gandalf", garbage)) == "rate"
+
+
+@pytest.mark.parametrize("key", [KEY, OTHER_KEY])
+def test_during_a_rotation_both_keys_count(key: MasterKey) -> None:
+    assert accept(make(KEY, OTHER_KEY), datagram(key=key)) == "accepted"
+
+
+FARM_6 = {"arwen": Host(("arwen.hobbit",), frozenset({"192.0.2.9", "2001:db8::9", "fe80::9"}))}
+
+
+@pytest.mark.parametrize(
+    ("source", "result"),
+    [
+        ("192.0.2.9", "accepted"),
+        ("::ffff:192.0.2.9", "accepted"),
+        ("2001:db8::9", "accepted"),
+        ("2001:0db8:0:0::9", "accepted"),
+        ("fe80::9%eth0", "accepted"),
+        ("fe80::9%2", "accepted"),
+        ("192.0.2.10", "bad_tag"),
+        ("2001:db8::a", "bad_tag"),
+        ("::192.0.2.9", "bad_tag"),
+        ("", "bad_tag"),
+        ("@nonsense", "bad_tag"),
+    ],
+)
+@pytest.mark.parametrize("key", [None, KEY])
+def test_without_keys_the_source_counts(source: str, result: str, key: MasterKey | None) -> None:
+    assert Table(FARM_6, (), THESIS).accept(datagram("arwen", key=key), source, NOW, WALL) == result
+
+
+def test_without_keys_a_host_speaks_for_itself_alone() -> None:
+    table = make()
+    assert accept(table, datagram("gandalf", key=None), source=ADDRESSES["frodo"]) == "bad_tag"
+    assert accept(table, datagram("gandalf", key=None), source=ADDRESSES["gandalf"]) == "accepted"
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [("::ffff:10.0.0.1", "10.0.0.1"), ("FE80::1%lo", "fe80::1"), ("10.0.0.1", "10.0.0.1"), ("x", "x")],
+)
+def test_plain_address(text: str, plain: str) -> None:
+    assert plain_address(text) == plain
+
+
+def test_reading() -> None:
+    table = make(KEY)
+    accept(table, datagram(interval=2.5), now=NOW + 1)
+    found = table.snapshot().readings["gandalf.hobbit"]
+    assert (found.received, found.interval, found.score, found.metrics) == (NOW + 1, 2.5, 80, IDLE)
+    assert (found.alarm, found.gone) == ("", False)
+
+
+KINDS: list[tuple[str, list[tuple[Kind, str, dict[str, float]]], tuple[str, bool, int]]] = [
+    ("alarm", [("data", "", IDLE), ("alarm", "swapping", {})], ("swapping", False, 80)),
+    ("alarm without a word", [("data", "", IDLE), ("alarm", "", {})], ("alarm", False, 80)),
+    ("alarm with metrics", [("data", "", IDLE), ("alarm", "x", {"cpu_idle": 50.0})], ("x", False, 49)),
+    ("alarm first of all", [("alarm", "x", {})], ("x", False, 0)),
+    ("data ends an alarm", [("alarm", "x", {}), ("data", "", IDLE)], ("", False, 80)),
+    ("bye", [("data", "", IDLE), ("bye", "", {})], ("", True, 80)),
+    ("bye with metrics", [("data", "", IDLE), ("bye", "", {"cpu_idle": 50.0})], ("", True, 49)),
+    ("bye ends an alarm", [("alarm", "x", IDLE), ("bye", "", {})], ("", True, 80)),
+    ("back after bye", [("bye", "", {}), ("data", "", IDLE)], ("", False, 80)),
+    ("alarm after bye", [("bye", "", {}), ("alarm", "x", {})], ("x", False, 0)),
+    ("nothing could be measured", [("data", "", IDLE), ("data", "", {})], ("", False, 0)),
+]
+
+
+@pytest.mark.parametrize(("reports", "expected"), [row[1:] for row in KINDS], ids=[row[0] for row in KINDS])
+def test_kinds(reports: list[tuple[Kind, str, dict[str, float]]], expected: tuple[str, bool, int]) -> None:
+    table = make(KEY)
+    for seq, (kind, alarm, metrics) in enumerate(reports, 1):
+        assert accept(table, datagram(seq=seq, kind=kind, alarm=alarm, metrics=metrics)) == "accepted"
+    found = table.snapshot().readings["gandalf.hobbit"]
+    assert (found.alarm, found.gone, found.score) == expected
+
+
+def test_a_host_in_two_zones_reports_for_both() -> None:
+    table = Table({"gandalf": Host(("gandalf.hobbit", "gandalf.shire"), frozenset())}, (KEY,), THESIS)
+    accept(table, datagram())
+    assert set(table.snapshot().readings) == {"gandalf.hobbit", "gandalf.shire"}
+
+
+def test_snapshot_is_new_only_when_something_changed() -> None:
+    table = make(KEY)
+    empty = table.snapshot()
+    assert (empty.version, table.snapshot() is empty) == (0, True)
+    accept(table, datagram(seq=1))
+    first = table.snapshot()
+    assert first.version == 1
+    accept(table, datagram(seq=1))
+    accept(table, b"garbage")
+    assert table.snapshot() is first
+    accept(table, datagram("frodo"))
+    second = table.snapshot()
+    assert (second.version, set(first.readings)) == (2, {"gandalf.hobbit"})
+    assert set(second.readings) == {"gandalf.hobbit", "frodo.hobbit"}
+
+
+def test_skews() -> None:
+    table = make(KEY)
+    accept(table, datagram(at=WALL + 2.5))
+    accept(table, datagram("frodo", at=WALL - 31))
+    assert table.skews == {"gandalf": 2.5}
+
+
+def test_reconfigure_keeps_who_remains() -> None:
+    table = make(KEY)
+    for host in HOSTS:
+        accept(table, datagram(host, seq=5))
+    before = table.snapshot()
+    table.reconfigure({name: HOSTS[name] for name in ("gandalf", "frodo")}, (KEY,), THESIS)
+    after = table.snapshot()
+    assert set(after.readings) == {"gandalf.hobbit", "frodo.hobbit"}
+    assert after.readings["gandalf.hobbit"] is before.readings["gandalf.hobbit"]
+    assert accept(table, datagram("gandalf", seq=5)) == "replay"
+    assert accept(table, datagram("gandalf", seq=6)) == "accepted"
+    assert accept(table, datagram("bilbo", seq=6)) == "unknown_host"
+
+
+def test_reconfigure_without_a_change_publishes_nothing() -> None:
+    table = make(KEY)
+    accept(table, datagram())
+    before = table.snapshot()
+    table.reconfigure(HOSTS, (KEY,), THESIS)
+    assert table.snapshot() is before
+
+
+def test_reconfigure_keys() -> None:
+    table = make(KEY)
+    assert accept(table, datagram(seq=1)) == "accepted"
+    table.reconfigure(HOSTS, (OTHER_KEY,), THESIS)
+    assert accept(table, datagram(seq=2)) == "bad_tag"
+    assert accept(table, datagram(seq=2, key=OTHER_KEY)) == "accepted"
+    table.reconfigure(HOSTS, (), THESIS)
+    assert accept(table, datagram(seq=3, key=OTHER_KEY)) == "bad_tag"
+    assert accept(table, datagram(seq=3, key=OTHER_KEY), source=ADDRESSES["gandalf"]) == "accepted"
+
+
+def test_reconfigure_addresses() -> None:
+    table = make()
+    assert accept(table, datagram(seq=1), source=ADDRESSES["gandalf"]) == "accepted"
+    table.reconfigure({"gandalf": Host(("gandalf.hobbit",), frozenset({"192.0.2.77"}))}, (), THESIS)
+    assert accept(table, datagram(seq=2), source=ADDRESSES["gandalf"]) == "bad_tag"
+    assert accept(table, datagram(seq=2), source="192.0.2.77") == "accepted"
+
+
+def test_reconfigure_weighs_anew() -> None:
+    table = make(KEY)
+    accept(table, datagram())
+    before = table.snapshot()
+    table.reconfigure(HOSTS, (KEY,), Score({"cpu_idle": Term(7, 100, "high")}))
+    after = table.snapshot()
+    assert after.version == before.version + 1
+    assert (before.readings["gandalf.hobbit"].score, after.readings["gandalf.hobbit"].score) == (80, 7)
+
+
+@given(st.binary(max_size=1500), st.sampled_from([(), (KEY,)]), st.text(max_size=40))
+@example(GOOD, (KEY,), "")
+def test_any_bytes_are_counted_and_never_raise(data: bytes, keys: tuple[MasterKey, ...], source: str) -> None:
+    table = make(*keys)
+    result = table.accept(data, source, NOW, WALL)
+    assert table.counts[result] == 1
+    assert result in (*REASONS, "accepted")
+
+
+@given(st.binary(max_size=300))
+def test_any_signed_body_is_counted_and_never_raises(data: bytes) -> None:
+    assert accept(make(KEY), signed("gandalf", data)) in ("malformed", "clock", "accepted")
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text(max_size=8) | st.binary(),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+        max_leaves=12,
+    ),
+    st.sampled_from(["boot", "seq", "time", "interval", "kind", "metrics", "alarm", "other"]),
+)
+def test_any_value_of_any_key_is_counted_and_never_raises(value: object, key: str) -> None:
+    packed = body(**{key: value})
+    if len(packed) < 1000:
+        assert accept(make(KEY), signed("gandalf", packed)) in ("malformed", "clock", "accepted")
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 6), st.integers(-29, 29)), max_size=30))
+def test_nothing_is_accepted_twice(reports: list[tuple[int, int, int]]) -> None:
+    """Whatever boots, sequences and times come in whatever order: no datagram counts a second time."""
+    table = make(KEY)
+    accepted = set()
+    for boot, seq, offset in reports:
+        data = datagram(boot=boot, seq=seq, at=WALL + offset, metrics={})
+        if accept(table, data) == "accepted":
+            assert data not in accepted
+            accepted.add(data)

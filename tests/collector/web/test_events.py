@@ -1,0 +1,170 @@
+"""Event streams: what pages and followers get, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from lbdns_collector import status
+from lbdns_collector.web import hub, streams
+from tests.collector.making import make_farm, reading, until
+from tests.collector.web.serving import served
+
+
+async def test_a_page_gets_the_whole_and_again_when_it_changes(tmp_path: Path) -> None:
+    async with served(tmp_path) as web, web.events() as events:
+        assert events.response.content_type == "text/event-stream"
+        assert {member["state"] for member in (await events.read("status")).values()} == {"unknown"}
+        web.source.publish(gandalf=reading(score=5))
+        members = await events.read("status")
+        while members["gandalf"]["score"] is None:  # the one that greets a new page
+            members = await events.read("status")
+        assert set(members) == {"bilbo", "frodo", "gandalf"}
+        assert members["gandalf"]["score"] == 5
+
+
+async def test_a_page_gets_at_most_ten_a_second(tmp_path: Path) -> None:
+    async with served(tmp_path) as web, web.events() as events:
+        await events.read("status")
+        started, score = time.monotonic(), 0
+        count = 0
+        while time.monotonic() < started + 0.6:
+            score += 1
+            web.source.publish(gandalf=reading(score=score))
+            await asyncio.sleep(0.005)
+        last = -1
+        while last != score:
+            last = (await events.read("status"))["gandalf"]["score"] or -1
+            count += 1
+        assert count <= 2 + (time.monotonic() - started) / hub.PAGE_GAP
+
+
+async def test_a_page_sees_a_member_fall_silent(tmp_path: Path) -> None:
+    """Nothing is reported, nobody calls: the state changes by time alone."""
+    async with served(tmp_path) as web:
+        web.source.publish(gandalf=reading(age=0, interval=0.15))
+        async with web.events() as events:
+            started = time.monotonic()
+            while (await events.read("status"))["gandalf"]["state"] != "silent":
+                pass
+            assert 0.3 < time.monotonic() - started < 5
+
+
+async def test_a_page_sees_answers_and_drains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "TICK", 0.02)
+    async with served(tmp_path) as web:
+        web.source.publish(gandalf=reading(interval=3600.0))
+        async with web.events() as events:
+            web.source.counts["web"] = [0, 0, 7]  # counted by the DNS server, which doesn't say so every time
+            while (await events.read("status"))["gandalf"]["answers"] != 7:
+                pass
+            web.source.out["web"] = {"gandalf"}
+            web.source.changed()
+            while (await events.read("status"))["gandalf"]["state"] != "drained":
+                pass
+
+
+async def test_a_follower_gets_the_whole_then_what_changed(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        web.source.publish(gandalf=reading(score=1), frodo=reading(score=1))
+        async with web.events("?changes=1") as events:
+            assert set(await events.read("status")) == {"bilbo", "frodo", "gandalf"}
+            for score in range(2, 20):
+                started = time.monotonic()
+                web.source.publish(frodo=reading(score=score))
+                changed = await events.read("changes")
+                assert [(name, member["score"]) for name, member in changed.items()] == [("frodo", score)]
+                assert time.monotonic() - started < 5  # as soon as published; the benchmark measures
+
+
+async def test_a_follower_gets_every_change_of_a_busy_time(tmp_path: Path) -> None:
+    async with served(tmp_path) as web, web.events("?changes=1") as events:
+        await events.read("status")
+        for score in range(50):
+            web.source.publish(gandalf=reading(score=score), frodo=reading(score=score))
+            await asyncio.sleep(0)
+        seen = {"gandalf": -1, "frodo": -1}
+        while seen != {"gandalf": 49, "frodo": 49}:
+            for name, member in (await events.read("changes")).items():
+                assert member["score"] > seen[name]
+                seen[name] = member["score"]
+
+
+async def test_alarm_and_bye_come_through(tmp_path: Path) -> None:
+    async with served(tmp_path) as web, web.events("?changes=1") as events:
+        await events.read("status")
+        web.source.publish(gandalf=reading(alarm="swapping"))
+        member = (await events.read("changes"))["gandalf"]
+        assert (member["alarm"], member["gone"]) == ("swapping", False)
+        web.source.publish(gandalf=reading(gone=True))
+        member = (await events.read("changes"))["gandalf"]
+        assert (member["alarm"], member["gone"]) == ("", True)
+
+
+async def test_a_reload_tells_a_follower_everything(tmp_path: Path) -> None:
+    async with served(tmp_path) as web, web.events("?changes=1") as events:
+        await events.read("status")
+        web.source.farm = make_farm(tmp_path, members=["gandalf"])
+        web.source.changed()
+        assert set(await events.read("status")) == {"gandalf"}
+
+
+async def test_without_news_there_are_signs_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "FOLLOWER_KEEP_ALIVE", 0.01)
+    async with served(tmp_path) as web, web.events("?changes=1") as events:
+        await events.read("status")
+        reading_on = asyncio.create_task(events.next())
+        await until(lambda: events.keep_alives >= 3)
+        reading_on.cancel()
+
+
+async def test_a_reader_who_does_not_read_is_cut_off(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        host, port = web.server.address.host, web.server.address.port
+        _, writer = await asyncio.open_connection(host, port, limit=1)
+        writer.write(b"GET /api/v1/events?changes=1 HTTP/1.1\r\nHost: x\r\n\r\n")
+        await until(lambda: web.server_streams == 1)
+        text = "x" * 100_000
+        for score in range(2000):
+            web.source.publish(gandalf=reading(score=score, alarm=text))
+            await asyncio.sleep(0)
+            if web.server_streams == 0:
+                break
+        await until(lambda: web.server_streams == 0)
+        writer.close()
+        async with web.events("?changes=1") as events:  # and others go on
+            await events.read("status")
+
+
+async def test_there_is_a_limit_and_room_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "MAX_STREAMS", 2)
+    async with served(tmp_path) as web:
+        async with web.events() as one, web.events("?changes=1") as two:
+            await one.next()
+            await two.next()
+            async with web.session.get(web.url("/api/v1/events")) as refused:
+                assert refused.status == 503
+                assert "too many" in (await refused.json())["error"]
+        await until(lambda: web.server_streams == 0)
+        async with web.events() as again:
+            await again.next()
+
+
+async def test_stop_ends_streams_at_once(tmp_path: Path) -> None:
+    async with served(tmp_path) as web, web.events() as page, web.events("?changes=1") as follower:
+        await page.next()
+        await follower.next()
+        started = time.monotonic()
+        await web.server.stop()
+        for events in (page, follower):
+            await events.to_the_end()
+        assert time.monotonic() - started < 5
+        assert web.source.subscribers == 0
+
+
+def test_limits_are_what_the_manual_says() -> None:
+    assert (streams.MAX_STREAMS, hub.PAGE_GAP, hub.TICK) == (100, 0.1, 1.0)
+    assert (status.FOLLOWER_KEEP_ALIVE, status.PAGE_KEEP_ALIVE) == (2.0, 15.0)

@@ -1,0 +1,47 @@
+"""What every test run does: skips what the machine can't do, or fails with CI=true, and says so at the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.needs import MARK, REASON_PREFIX, missing, nothing_may_be_skipped
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"{MARK}(*programs, root, namespaces, ipv6): use tests.needs.needs")
+
+
+@pytest.hookimpl(tryfirst=True)  # before any fixture that would stumble over what is missing
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    lacking: list[str] = []
+    for mark in item.iter_markers(MARK):
+        lacking += [need.reason for need in missing(programs=mark.args, **mark.kwargs)]
+    if not lacking:
+        return
+    reason = "; ".join(dict.fromkeys(lacking))
+    if nothing_may_be_skipped():
+        pytest.fail(f"{reason} (nothing may be skipped with CI=true)", pytrace=False)
+    pytest.skip(reason)
+
+
+def skipped_capabilities(reports: list[Any]) -> Counter[str]:
+    """How many tests each missing capability skipped, by its reason."""
+    counts: Counter[str] = Counter()
+    for report in reports:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reason = reason.removeprefix("Skipped: ")
+        if reason.startswith(REASON_PREFIX):
+            counts.update(reason.split("; "))
+    return counts
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    counts = skipped_capabilities(terminalreporter.stats.get("skipped", []))
+    if not counts:
+        return
+    terminalreporter.section("what this machine could not test")
+    for reason, count in sorted(counts.items()):
+        terminalreporter.line(f"{count:4} skipped: {reason}")

@@ -1,0 +1,164 @@
+"""``lbdns demo``, whole: as a person starts it, asks it, and ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.harness import Site, ask, best, dig
+from tests.end_to_end.ports import free_ports
+from tests.end_to_end.process import Program, alive, descendants, eventually, python, running
+from tests.needs import needs
+
+# They share three addresses of the loopback, and load the machine: one after another
+pytestmark = pytest.mark.xdist_group("demo")
+
+
+class Demo:
+    """A demo on free ports."""
+
+    def __init__(self, folder: Path) -> None:
+        dns, report, http, self.web_port = free_ports(4)
+        self.site = Site(folder, {}, dns_port=dns, report_port=report, http_port=http)
+        self.command = python(
+            "lbdns", "demo", "--dns-port", str(dns), "--report-port", str(report), "--http-port", str(http),
+            "--web-port", str(self.web_port), "--interval", "0.2",
+        )  # fmt: skip
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Demo:
+    return Demo(tmp_path)
+
+
+@pytest.fixture
+def ready(demo: Demo, tmp_path: Path) -> Iterator[Program]:
+    # Its temporary folder is ours, to see that it goes away
+    with running(*demo.command, env={"TMPDIR": str(tmp_path)}) as program:
+        program.until(lambda: "Ctrl-C ends it" in program.output, "the demo is ready")
+        yield program
+
+
+def usable(demo: Demo) -> set[str]:
+    return {name for name, member in demo.site.members_by_name().items() if member["state"] == "usable"}
+
+
+def busy_workers(demo: Demo, name: str) -> float:
+    found: float = demo.site.members_by_name()[name]["metrics"].get("busy_workers", 0.0)
+    return found
+
+
+@needs(programs=("dig",))
+def test_it_answers_and_ends_by_itself(demo: Demo) -> None:
+    with running(*demo.command, "--seconds", "2") as program:
+        program.until(lambda: "Ctrl-C ends it" in program.output, "the demo is ready")
+        children = descendants(program.pid)
+        assert len(children) == 7
+        program.until(lambda: usable(demo) == {"bilbo", "frodo", "gandalf"}, "all three report")
+        lines = dig(demo.site, "best.hobbit", "+noall", "+answer").split()
+        assert lines[:4] == ["best.hobbit.", "0", "IN", "CNAME"]
+        assert lines[5:8] == [lines[4], "0", "IN"]
+        assert lines[9] in ("127.0.0.16", "127.0.0.17", "127.0.0.18")
+        assert dig(demo.site, "-x", "127.0.0.16", "+short") == "bilbo.hobbit.\n"
+        assert dig(demo.site, "+tcp", "gandalf.hobbit", "+short") == "127.0.0.18\n"
+        assert program.wait() == 0
+        assert program.errors == ""
+        assert program.output.endswith("lbdns demo: stopping\n")
+    assert not alive(children)
+
+
+def test_what_it_says_can_be_tried(demo: Demo, ready: Program) -> None:
+    assert f"dig @127.0.0.1 -p {demo.site.dns_port} best.hobbit" in ready.output
+    assert f"http://127.0.0.1:{demo.site.http_port}/" in ready.output
+    assert "lbdns" in demo.site.page("/")
+    for address in ("127.0.0.16", "127.0.0.17", "127.0.0.18"):
+        assert f"http://{address}:{demo.web_port}/" in ready.output
+        with socket.create_connection((address, demo.web_port), timeout=10) as web:
+            web.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            assert web.recv(100).startswith(b"HTTP/1.0 200")
+    names = {best(demo.site, "round.robin.hobbit") for _ in range(3)}
+    assert names == {"bilbo", "frodo", "gandalf"}
+    result = subprocess.run(
+        python("lbdns", "status", "--url", f"http://127.0.0.1:{demo.site.http_port}"),
+        capture_output=True, text=True, check=True, timeout=30,
+    )  # fmt: skip
+    assert "gandalf" in result.stdout
+
+
+def test_best_leaves_a_server_that_has_something_to_do(demo: Demo, ready: Program) -> None:
+    """As the demo suggests: five requests of work for whoever is best. It isn't any more, and is again after."""
+    ready.until(lambda: usable(demo) == {"bilbo", "frodo", "gandalf"}, "all three report")
+    address = str(ask(demo.site, "best.hobbit").answer[1][0])
+    busy = {"127.0.0.16": "bilbo", "127.0.0.17": "frodo", "127.0.0.18": "gandalf"}[address]
+    workers = [socket.create_connection((address, demo.web_port), timeout=30) for _ in range(10)]
+    try:
+        for web in workers:
+            web.sendall(b"GET /work?ms=500 HTTP/1.0\r\n\r\n")
+        eventually(lambda: busy_workers(demo, busy) > 8, f"{busy} says it is busy")
+        assert best(demo.site) != busy
+    finally:
+        for web in workers:
+            web.close()
+    eventually(lambda: best(demo.site) == busy, f"{busy} comes back in its turn")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signals_end_it_well_and_leave_nothing_behind(
+    demo: Demo, ready: Program, tmp_path: Path, number: signal.Signals
+) -> None:
+    children = descendants(ready.pid)
+    assert len(children) == 7
+    assert [path.name.startswith("lbdns-demo-") for path in tmp_path.iterdir()] == [True]
+    assert ready.stop(number) == 0
+    assert ready.errors == ""
+    assert not alive(children)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_killed_it_takes_its_children_along(demo: Demo, ready: Program) -> None:
+    children = descendants(ready.pid)
+    ready.stop(signal.SIGKILL)
+    eventually(lambda: not alive(children), "its children are gone")
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("lbdns", "serve"), "the DNS server"),
+        (("lbdns_agent", "--name", "frodo"), "the agent of frodo"),
+        (("lbdns.demo.webserver", "--name", "bilbo"), "web server bilbo"),
+    ],
+)
+def test_a_part_that_dies_ends_it_and_is_named(demo: Demo, ready: Program, words: tuple[str, ...], what: str) -> None:
+    children = descendants(ready.pid)
+    (victim,) = [pid for pid in children if set(words) <= set(Path(f"/proc/{pid}/cmdline").read_text().split("\0"))]
+    os.kill(victim, signal.SIGKILL)
+    assert ready.wait() == 1
+    assert ready.errors == f"lbdns demo: {what} was ended by SIGKILL; so the demo ends\n"
+    assert not alive(children)
+
+
+def test_a_taken_port_is_said_before_anything_starts(demo: Demo, tmp_path: Path) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("127.0.0.1", demo.site.dns_port))
+        with running(*demo.command, env={"TMPDIR": str(tmp_path)}) as program:
+            assert program.wait() == 1
+            assert program.output == ""
+            assert program.errors == (
+                f"127.0.0.1:{demo.site.dns_port} (DNS over UDP): is taken; "
+                "end what listens there, or choose another port with --dns-port\n"
+            )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [["--dns-port", "0"], ["--seconds", "-1"], ["--interval", "0"], ["more"]])
+def test_bad_arguments(arguments: list[str]) -> None:
+    with running(*python("lbdns", "demo", *arguments)) as program:
+        assert program.wait() == 2
+        assert "Usage: lbdns demo" in program.errors

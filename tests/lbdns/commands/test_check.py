@@ -1,0 +1,196 @@
+"""``lbdns check``: a summary of what is good, every finding of what is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lbdns.cli import lbdns, run
+from lbdns.keys import new_master_key
+
+ROOT = Path(__file__).parents[3]
+ZONE = """\
+$TTL 300
+@ SOA ns hostmaster 42 3600 900 604800 60
+@ NS ns
+ns A 127.0.0.1
+gandalf A 192.0.2.3
+gandalf AAAA 2001:db8::3
+frodo A 192.0.2.2
+"""
+CONFIG = """\
+[[zone]]
+name = "hobbit"
+file = "hobbit.zone"
+[[pool]]
+name = "web"
+zone = "hobbit"
+members = ["gandalf", "frodo"]
+ttl = 5
+"""
+
+
+def check(
+    folder: Path, capsys: pytest.CaptureFixture[str], config: str = CONFIG, zone: str = ZONE
+) -> tuple[int, list[str], list[str]]:
+    """Exit status, output and error lines."""
+    (folder / "hobbit.zone").write_text(zone)
+    (folder / "lbdns.toml").write_text(config)
+    status = run(lbdns, "lbdns", ["check", "-c", str(folder / "lbdns.toml")])
+    captured = capsys.readouterr()
+    return status, captured.out.splitlines(), captured.err.splitlines()
+
+
+def test_a_summary_of_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(tmp_path, capsys) == (
+        0,
+        [
+            f"{tmp_path}/lbdns.toml: good",
+            f"zone hobbit: serial 42, 4 names, 6 records, from {tmp_path}/hobbit.zone",
+            "pool web in zone hobbit: TTL 5, answers as cname",
+            "  name    best.hobbit         best",
+            "  name    round.robin.hobbit  round_robin",
+            "  name    weighted.hobbit     weighted",
+            "  member  gandalf.hobbit      192.0.2.3 2001:db8::3",
+            "  member  frodo.hobbit        192.0.2.2",
+            "DNS on 0.0.0.0:53, [::]:53",
+            "reports on 0.0.0.0:7777, score thesis; no key file: a report is believed if it comes from the member's "
+            "own address",
+            "HTTP on 127.0.0.1:8053",
+        ],
+        [],
+    )
+
+
+def key_file(folder: Path, mode: int, *lines: str) -> None:
+    path = folder / "report.key"
+    path.write_text("\n".join(lines) + "\n")
+    path.chmod(mode)
+
+
+WITH_KEYS = CONFIG + '[collector]\nkey_file = "report.key"\n[web]\nlisten = "off"\n'
+
+
+def test_key_file_and_warnings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    key_file(tmp_path, 0o644, new_master_key().line(), new_master_key().line())
+    config = f'[server]\nuser = "nobody-of-this-name"\n{WITH_KEYS}'
+    status, out, err = check(tmp_path, capsys, config, ZONE + "x.orc. A 192.0.2.1\n")
+    assert (status, err) == (0, [])
+    assert f"reports on 0.0.0.0:7777, score thesis; signed, 2 master keys in {tmp_path}/report.key" in out
+    assert "HTTP: off" in out
+    at = out.index("warnings: 3")
+    assert out[at + 1 :] == [
+        f"  {tmp_path}/hobbit.zone:8: x.orc.: is outside the zone and not served",
+        f"  {tmp_path}/report.key: key file: mode 0644 lets others read it; 'chmod 600 {tmp_path}/report.key'",
+        f"  {tmp_path}/lbdns.toml: [server] user: no user 'nobody-of-this-name' here, so it won't start here",
+    ]
+
+
+def test_one_private_key_and_a_known_user(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    key_file(tmp_path, 0o600, new_master_key().line())
+    status, out, _ = check(tmp_path, capsys, f'[server]\nuser = "root"\n{WITH_KEYS}')
+    assert status == 0
+    assert f"reports on 0.0.0.0:7777, score thesis; signed, 1 master key in {tmp_path}/report.key" in out
+    assert not any(line.startswith("warnings") for line in out)
+
+
+def test_following_another_collector(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = check(tmp_path, capsys, CONFIG + '[collector]\nconnect = "http://192.0.2.1:8053"\n')
+    assert "reports: followed from http://192.0.2.1:8053" in out
+
+
+def test_the_root_zone_has_a_name_to_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = check(tmp_path, capsys, CONFIG.replace('"hobbit"', '"."'))
+    assert out[1].startswith("zone .: serial 42")
+    assert out[2].startswith("pool web in zone .: ")
+
+
+def test_every_error_of_every_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    key_file(tmp_path, 0o600, "maaster x")
+    status, out, err = check(tmp_path, capsys, WITH_KEYS, ZONE + "frodo A 1.2.3\n")
+    assert (status, out) == (2, [])
+    assert [line.split(": ")[0] for line in err] == [f"{tmp_path}/hobbit.zone:8", f"{tmp_path}/report.key:1"]
+
+
+@pytest.mark.parametrize(
+    ("config", "zone", "about"),
+    [
+        (CONFIG + "[sever]\n", ZONE, "lbdns.toml:9: sever: unknown key. Perhaps you meant 'server'?"),
+        (CONFIG.replace('"frodo"', '"sauron"'), ZONE, "'sauron' has no address in zone hobbit"),
+        (WITH_KEYS, ZONE, "report.key: key file: can't be read: No such file or directory"),
+        (CONFIG, "", "has no SOA record"),
+        ("x = ", ZONE, "lbdns.toml: TOML: Invalid value"),
+    ],
+)
+def test_errors_end_with_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], config: str, zone: str, about: str
+) -> None:
+    status, out, err = check(tmp_path, capsys, config, zone)
+    assert (status, out) == (2, [])
+    assert about in err[0]
+
+
+def test_a_key_file_with_agents_keys_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    master = tmp_path / "master.key"
+    master.write_text(new_master_key().line())
+    master.chmod(0o600)
+    assert run(lbdns, "lbdns", ["keygen", "--agent", "gandalf", "--master", str(master)]) == 0
+    key_file(tmp_path, 0o600, capsys.readouterr().out)
+    status, _, err = check(tmp_path, capsys, WITH_KEYS)
+    assert status == 2
+    (line,) = err
+    assert line.startswith(f"{tmp_path}/report.key: key file: holds no master key, so no report could be checked.")
+
+
+def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(lbdns, "lbdns", ["check", "-c", "/nonexistent/lbdns.toml"]) == 2
+    assert capsys.readouterr().err == "/nonexistent/lbdns.toml: file: can't be read: No such file or directory\n"
+
+
+class TestTheZonesFolder:
+    """What lies in zones/ is there to be copied from: it has to be good as it is."""
+
+    @pytest.mark.parametrize("folder", [".", "..", "zones"])
+    def test_it_is_good_from_wherever_it_is_read(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: str
+    ) -> None:
+        monkeypatch.chdir(ROOT / folder)
+        path = {".": "zones/lbdns.toml", "..": f"{ROOT.name}/zones/lbdns.toml", "zones": "lbdns.toml"}[folder]
+        assert run(lbdns, "lbdns", ["check", "-c", path]) == 0
+        out = capsys.readouterr().out
+        assert f"{path}: good" in out
+        assert "warnings" not in out
+        for line in ("bilbo.hobbit        127.0.0.16", "gandalf.hobbit      127.0.0.18 ::1"):
+            assert f"member  {line}\n" in out
+        assert "zone 0.0.127.in-addr.arpa: serial" in out
+
+    def test_the_defaults_it_names_are_the_defaults(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Every option behind a '#' is taken in; the summary must not change by it."""
+        text = (ROOT / "zones" / "lbdns.toml").read_text()
+        for name in ("hobbit.zone", "127.0.0.rev"):
+            (tmp_path / name).write_bytes((ROOT / "zones" / name).read_bytes())
+        before = check_text(tmp_path, text, capsys)
+        lines, taken = [], 0
+        for line in text.splitlines():
+            option = line.removeprefix("# ")
+            is_option = line.startswith("# ") and " = " in option and option.split(" = ")[0].isidentifier()
+            takes = is_option and "(not the default)" not in line and "my_own_figure" not in line
+            lines.append(option if takes else line)
+            taken += takes
+        assert taken >= 8
+        assert check_text(tmp_path, "\n".join(lines), capsys) == before
+
+    def test_every_option_is_in_it(self) -> None:
+        text = (ROOT / "zones" / "lbdns.toml").read_text()
+        for option in (
+            *("listen", "workers", "user", "state_dir", "control", "name", "file", "zone", "members", "names", "ttl"),
+            *("answer", "min_usable", "key_file", "stale_after", "score", "connect", "stat_file"),
+        ):
+            assert f"\n{option} = " in text or f"\n# {option} = " in text, option
+
+
+def check_text(folder: Path, text: str, capsys: pytest.CaptureFixture[str]) -> str:
+    (folder / "lbdns.toml").write_text(text)
+    assert run(lbdns, "lbdns", ["check", "-c", str(folder / "lbdns.toml")]) == 0
+    return capsys.readouterr().out

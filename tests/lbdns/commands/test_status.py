@@ -1,0 +1,235 @@
+"""``lbdns status`` against small real HTTP servers."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from lbdns.cli import lbdns, run
+from lbdns.commands.status import url_of
+from lbdns.commands.status_table import show
+from lbdns.errors import ConfigError
+
+
+def member(name: str, state: str = "usable", **changes: Any) -> dict[str, Any]:
+    return {
+        "name": name, "addresses": ["192.0.2.1"], "state": state, "score": 66, "age_s": 0.4,
+        "answers": 10, "share": 0.25, "metrics": {"cpu_idle": 42.5, "run_queue": 3.0}, **changes,
+    }  # fmt: skip
+
+
+STATUS = {
+    "pools": [
+        {
+            "name": "web", "zone": "hobbit", "policies": {"best": "best", "round.robin": "round_robin"},
+            "fail_open": False, "fail_open_reason": "",
+            "members": [member("gandalf"), member("frodo", "unknown", score=None, age_s=None, share=0.0, metrics={})],
+        }
+    ],
+    "server": {"version": "1.2.3", "uptime_s": 3700.5, "queries": 12, "workers": 1},
+}  # fmt: skip
+
+
+class Answering:
+    """A web server that answers everything alike."""
+
+    def __init__(self, status: int, body: bytes) -> None:
+        self.paths: list[str] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                outer.paths.append(self.path)
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.fixture
+def answering() -> Iterator[Any]:
+    servers: list[Answering] = []
+
+    def start(status: int = 200, body: bytes = json.dumps(STATUS).encode()) -> Answering:
+        servers.append(Answering(status, body))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+def status(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    exit_status = run(lbdns, "lbdns", ["status", *arguments])
+    captured = capsys.readouterr()
+    return exit_status, captured.out, captured.err
+
+
+def test_a_table(answering: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1/")  # must not be asked
+    server = answering()
+    exit_status, out, err = status(capsys, "--url", server.url)
+    assert (exit_status, err) == (0, "")
+    assert server.paths == ["/api/v1/status"]
+    assert out.startswith("lbdns 1.2.3, up 1 h 1 min, 12 queries, 1 worker(s)\n")
+    lines = [line.split() for line in out.splitlines()]
+    assert ["gandalf", "usable", "66", "0.4", "25%", "42.5", "3", "-", "-", "-"] in lines
+    assert ["frodo", "unknown", "-", "-", "0%", "-", "-", "-", "-", "-"] in lines
+
+
+def test_json_as_it_is(answering: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    exit_status, out, _ = status(capsys, "--json", "--url", answering().url + "/")
+    assert exit_status == 0
+    assert json.loads(out) == STATUS
+
+
+def test_the_address_comes_from_the_configuration(
+    answering: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = configuration(tmp_path, answering().url.removeprefix("http://"))
+    assert status(capsys, "-c", str(path))[0] == 0
+
+
+def configuration(folder: Path, listen: str) -> Path:
+    path = folder / "lbdns.toml"
+    path.write_text(f'[[zone]]\nname = "x"\nfile = "x"\n[web]\nlisten = "{listen}"\n')
+    return path
+
+
+@pytest.mark.parametrize(
+    ("listen", "url"),
+    [
+        ("127.0.0.1:8053", "http://127.0.0.1:8053"),
+        ("192.0.2.1:80", "http://192.0.2.1:80"),
+        ("0.0.0.0:8053", "http://127.0.0.1:8053"),
+        ("[::]:8053", "http://[::1]:8053"),
+        ("[2001:db8::1]:8053", "http://[2001:db8::1]:8053"),
+    ],
+)
+def test_what_listens_everywhere_is_asked_on_the_loopback(tmp_path: Path, listen: str, url: str) -> None:
+    assert url_of(configuration(tmp_path, listen)) == url
+
+
+def test_a_server_without_http(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match='"off"'):
+        url_of(configuration(tmp_path, "off"))
+
+
+def test_nothing_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:  # bound, not listening: refused
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        exit_status, out, err = status(capsys, "--url", url)
+    assert (exit_status, out) == (1, "")
+    assert err == f"{url}: no answer: Connection refused. Is 'lbdns serve' running, with [web] there?\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "body"),
+    [
+        (404, b"not here"),
+        (500, b""),
+        (200, b"<html>hello</html>"),
+        (200, b"\xff\xfe"),
+        (200, b"[]"),
+        (200, b"{}"),
+        (200, b'{"pools": 5, "server": {}}'),
+        (200, json.dumps({**STATUS, "pools": [{"name": "web"}]}).encode()),
+        (200, json.dumps({**STATUS, "server": {"version": 1, "uptime_s": "x", "queries": 0, "workers": 0}}).encode()),
+    ],
+)
+def test_something_else_answers(answering: Any, capsys: pytest.CaptureFixture[str], code: int, body: bytes) -> None:
+    exit_status, _, err = status(capsys, "--url", answering(code, body).url)
+    assert exit_status == 1
+    assert "what answers there is not lbdns" in err
+    assert "Traceback" not in err
+
+
+def test_a_server_that_speaks_no_http(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(b"220 mail ready\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        exit_status, _, err = status(capsys, "--url", f"http://127.0.0.1:{server.getsockname()[1]}")
+        thread.join()
+    assert exit_status == 1
+    assert "no answer: " in err
+
+
+@pytest.mark.parametrize("url", ["", "127.0.0.1:8053", "file:///etc/passwd", "ftp://x/", "http://"])
+def test_what_is_no_url(capsys: pytest.CaptureFixture[str], url: str) -> None:
+    exit_status, _, err = status(capsys, "--url", url)
+    assert exit_status == 2
+    assert "is no URL, such as http://127.0.0.1:8053" in err
+
+
+def shown(document: dict[str, Any], width: int = 80) -> list[str]:
+    text = io.StringIO()
+    show(document, Console(file=text, width=width, highlight=False))
+    return text.getvalue().splitlines()
+
+
+def test_it_fits_80_columns_with_long_names_and_large_numbers() -> None:
+    metrics = {
+        "cpu_idle": 100.0, "run_queue": 1234.0, "requests_per_s": 98765.4, "busy_workers": 1500.0,
+        "gateway_ping": 399.99,
+    }  # fmt: skip
+    members = [member("a-very-long-name-of-a-web-server.in.some.department", share=1.0, age_s=1234.5, metrics=metrics)]
+    lines = shown({**STATUS, "pools": [{**STATUS["pools"][0], "members": members}]})  # type: ignore[index]
+    assert max(map(len, lines)) <= 80
+    assert any("98765.4" in line and "399.99" in line for line in lines), "no figure is cut off"
+    assert any("usable" in line for line in lines)
+
+
+def test_fail_open_says_why() -> None:
+    pool = {**STATUS["pools"][0], "fail_open": True, "fail_open_reason": "no member is usable"}  # type: ignore[index]
+    assert "fail open (no member is usable)" in " ".join(" ".join(shown({**STATUS, "pools": [pool]})).split())
+
+
+def test_names_are_text_not_markup() -> None:
+    pool = {**STATUS["pools"][0], "members": [member("[bold]x")]}  # type: ignore[index]
+    assert any("[bold]x" in line for line in shown({**STATUS, "pools": [pool]}))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (59.9, "59 s"),
+        (60, "1 min 0 s"),
+        (3700, "1 h 1 min"),
+        (90_000, "1 d 1 h"),
+        (86_400 * 400, "400 d 0 h"),
+    ],
+)
+def test_how_long_it_is_up(seconds: float, text: str) -> None:
+    lines = shown({**STATUS, "server": {**STATUS["server"], "uptime_s": seconds}})  # type: ignore[dict-item]
+    assert f", up {text}, " in lines[0]

@@ -1,0 +1,91 @@
+"""What a test needs of the machine: a mark that says it, and the one place that looks whether it is there.
+
+``@needs(programs=("apache2", "ab"), root=True)`` skips the test where something is missing, with a reason
+that names the command which would enable it. With CI=true in the environment it fails instead: a machine
+that is there to test everything may not leave something out quietly.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import pytest
+
+MARK: Final = "needs"
+#: Every reason begins so; the summary at the end of a run collects them by it.
+REASON_PREFIX: Final = "needs "
+#: Servers and tools of the administrator live where an ordinary user's PATH doesn't look.
+_SYSTEM_FOLDERS: Final = "/usr/sbin:/sbin"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One thing a test can't do without, and the command that brings it."""
+
+    what: str
+    command: str
+
+    @property
+    def reason(self) -> str:
+        return f"{REASON_PREFIX}{self.what}: {self.command}"
+
+
+def needs(
+    *, programs: Sequence[str] = (), root: bool = False, namespaces: bool = False, ipv6: bool = False
+) -> pytest.MarkDecorator:
+    """Mark a test with the programs it runs, and whether it needs root, own network namespaces or IPv6's loopback."""
+    return pytest.mark.needs(*programs, root=root, namespaces=namespaces, ipv6=ipv6)
+
+
+def program(name: str) -> str:
+    """The path of a program, looked for in PATH and the system folders. Raises FileNotFoundError."""
+    found = _which(name)
+    if not found:
+        raise FileNotFoundError(f"{name}: run `make deps-debian` as root")
+    return found
+
+
+def missing(
+    *, programs: Sequence[str] = (), root: bool = False, namespaces: bool = False, ipv6: bool = False
+) -> list[Need]:
+    """What of the needs this machine lacks, programs first."""
+    found = [Need(name, "run `make deps-debian` as root") for name in programs if not _which(name)]
+    if (root or namespaces) and os.geteuid() != 0:
+        found.append(Need("root", "run `make test` as root"))
+    elif namespaces and not _can_unshare():
+        found.append(Need("network namespaces", "run `make test` with CAP_SYS_ADMIN and CAP_NET_ADMIN"))
+    if ipv6 and not _has_ipv6_loopback():
+        found.append(Need("IPv6 on the loopback", "run `sysctl net.ipv6.conf.lo.disable_ipv6=0` as root"))
+    return found
+
+
+def nothing_may_be_skipped(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether this run is one that has to test everything."""
+    return environment.get("CI", "").lower() in ("true", "1")
+
+
+def _which(name: str) -> str | None:
+    return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{_SYSTEM_FOLDERS}")
+
+
+@cache
+def _can_unshare() -> bool:
+    unshare = _which("unshare")
+    if not unshare:
+        return False
+    return subprocess.run([unshare, "--net", "true"], check=False, capture_output=True).returncode == 0
+
+
+@cache
+def _has_ipv6_loopback() -> bool:
+    try:
+        with open("/proc/net/if_inet6", encoding="ascii") as interfaces:
+            return any(line.split()[0] == f"{1:032x}" for line in interfaces)
+    except OSError:
+        return False

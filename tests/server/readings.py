@@ -1,0 +1,23 @@
+"""Snapshots for tests: readings of the members of zone hobbit."""
+
+from __future__ import annotations
+
+from lbdns.snapshot import Reading, Snapshot
+from tests.answering.farms import MEMBERS
+
+
+class Readings:
+    """Makes snapshots, each newer than the one before."""
+
+    def __init__(self) -> None:
+        self._version = 0
+        self._known: dict[str, Reading] = {}
+
+    def report(
+        self, now: float, interval: float = 60.0, score: int = 50, members: tuple[str, ...] = MEMBERS
+    ) -> Snapshot:
+        """These members report, received at ``now`` (monotonic seconds), every ``interval`` seconds."""
+        for member in members:
+            self._known[f"{member}.hobbit"] = Reading(now, interval, score)
+        self._version += 1
+        return Snapshot(self._version, dict(self._known))

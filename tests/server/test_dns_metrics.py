@@ -1,0 +1,102 @@
+"""Prometheus families, read back by prometheus_client's own parser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+
+from lbdns.answering.entry import TCP
+from lbdns.server.dns_metrics import dns_families, server_families
+from lbdns.server.durations import Durations
+from tests.answering.asking import ask, make_query, make_responder
+from tests.answering.farms import hobbit
+
+Sample = tuple[str, frozenset[tuple[str, str]]]
+
+
+def scraped(families: Iterable[Metric]) -> dict[Sample, float]:
+    """What a scraper reads: sample name and labels -> value."""
+    found = list(families)
+
+    class Once(Collector):
+        def collect(self) -> Iterable[Metric]:
+            return found
+
+    registry = CollectorRegistry()
+    registry.register(Once())
+    text = generate_latest(registry).decode()
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def sample(name: str, **labels: str) -> Sample:
+    return name, frozenset(labels.items())
+
+
+def test_requests_responses_and_answers() -> None:
+    responder = make_responder(hobbit())
+    for _ in range(4):
+        ask(responder, "round.robin.hobbit")
+    ask(responder, "best.hobbit", "AAAA", TCP)
+    ask(responder, "nobody.hobbit", "TYPE4711")
+    ask(responder, "bilbo.hobbit", "TYPE4712")
+    ask(responder, "example.org")
+    responder.respond(make_query("best.hobbit", payload=512, version=1))
+    responder.respond(b"\0" * 12)
+    found = scraped(dns_families(responder.table, Durations()))
+    requests = "lbdns_dns_requests_total"
+    assert found[sample(requests, zone="hobbit", type="A", transport="udp")] == 4
+    assert found[sample(requests, zone="hobbit", type="AAAA", transport="tcp")] == 1
+    assert found[sample(requests, zone="hobbit", type="other", transport="udp")] == 2
+    assert found[sample(requests, zone="", type="A", transport="udp")] == 2
+    responses = {labels: value for (name, labels), value in found.items() if name == "lbdns_dns_responses_total"}
+    assert {(dict(labels)["zone"], dict(labels)["rcode"]): value for labels, value in responses.items()} == {
+        ("hobbit", "NOERROR"): 6,
+        ("hobbit", "NXDOMAIN"): 1,
+        ("", "REFUSED"): 1,
+        ("", "BADVERS"): 1,
+        ("", "FORMERR"): 1,
+    }
+    answers = {
+        (dict(labels)["policy"], dict(labels)["member"]): value
+        for (name, labels), value in found.items()
+        if name == "lbdns_answers_total"
+    }
+    assert answers == {
+        **{(policy, member): 0 for policy in ("best", "weighted") for member in ("bilbo", "frodo", "gandalf")},
+        ("best", "bilbo"): 1,
+        ("round_robin", "bilbo"): 2,
+        ("round_robin", "frodo"): 1,
+        ("round_robin", "gandalf"): 1,
+    }
+    assert {dict(labels)["pool"] for name, labels in found if name == "lbdns_answers_total"} == {"web"}
+
+
+def test_durations_are_a_histogram() -> None:
+    durations = Durations()
+    durations.add(10, 10 * 4e-6)
+    found = scraped(dns_families(make_responder(hobbit()).table, durations))
+    name = "lbdns_dns_request_duration_seconds"
+    assert found[sample(f"{name}_count")] == 10
+    assert found[sample(f"{name}_sum")] == 4e-5
+    assert found[sample(f"{name}_bucket", le="5e-06")] == 10
+    assert found[sample(f"{name}_bucket", le="2e-06")] == 0
+    assert found[sample(f"{name}_bucket", le="+Inf")] == 10
+
+
+def test_server_figures() -> None:
+    found = scraped(server_families(2, {"web": True, "low": False}, 3, 4))
+    assert found == {
+        sample("lbdns_fail_opens_total"): 2,
+        sample("lbdns_dns_responses_unsent_total"): 3,
+        sample("lbdns_dns_queries_failed_total"): 4,
+        sample("lbdns_pool_fail_open", pool="web"): 1,
+        sample("lbdns_pool_fail_open", pool="low"): 0,
+    }

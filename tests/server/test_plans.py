@@ -1,0 +1,158 @@
+"""Plans follow snapshots, and time: who falls silent leaves without anybody saying so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from lbdns.answering.table import Table
+from lbdns.server.plans import Planner
+from tests.answering.farms import MEMBERS, hobbit, make_farm, pool
+from tests.server.clients import until
+from tests.server.readings import Readings
+
+SHORT = 0.05  # s: report interval; silent after three of them
+
+
+class Fixture:
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.table = Table(hobbit())
+        self.planner = Planner(self.table, self.loop)
+        self.readings = Readings()
+
+    def order(self, policy: str = "round_robin") -> list[str]:
+        """Who is handed out, each once, in the pool's order."""
+        plan = self.table.handouts["web", policy].plan
+        return [MEMBERS[i] for i in sorted(set(plan.order[plan.repeat_from :]))]
+
+    def report(self, members: tuple[str, ...] = MEMBERS, interval: float = 60.0, score: int = 50) -> None:
+        self.planner.deliver(self.readings.report(self.loop.time(), interval, score, members))
+
+
+@pytest.fixture
+async def farm() -> Iterator[Fixture]:  # type: ignore[misc]
+    fixture = Fixture()
+    yield fixture
+    fixture.planner.stop()
+
+
+def messages(caplog: pytest.LogCaptureFixture, text: str) -> list[str]:
+    return [record.getMessage() for record in caplog.records if text in record.getMessage()]
+
+
+async def test_before_the_first_report_everybody_takes_turns(farm: Fixture) -> None:
+    assert all(farm.order(policy) == list(MEMBERS) for policy in ("best", "round_robin", "weighted"))
+    assert farm.planner.failing_open == {"web": True}
+    assert farm.planner.fail_opens == 0, "nothing has failed yet"
+
+
+async def test_a_report_changes_every_plan_at_once(farm: Fixture) -> None:
+    farm.report(("frodo",), score=70)
+    assert farm.order() == ["frodo"]
+    farm.report(("bilbo", "gandalf"), score=60)
+    assert farm.order() == list(MEMBERS)
+    plan = farm.table.handouts["web", "best"].plan
+    assert MEMBERS[plan.order[0]] == "frodo", "the highest score"
+    assert farm.planner.failing_open == {"web": False}
+
+
+async def test_what_is_no_news_changes_no_plan(farm: Fixture) -> None:
+    farm.report()
+    plan = farm.table.handouts["web", "round_robin"].plan
+    farm.planner.deliver(farm.planner.snapshot)
+    assert farm.table.handouts["web", "round_robin"].plan is plan
+
+
+async def test_who_falls_silent_leaves_the_plan_without_any_report(
+    farm: Fixture, caplog: pytest.LogCaptureFixture
+) -> None:
+    farm.report(("bilbo", "frodo"))
+    farm.report(("gandalf",), interval=SHORT)
+    reported = farm.loop.time()
+    assert farm.order() == list(MEMBERS)
+    await until(lambda: farm.order() == ["bilbo", "frodo"])
+    assert farm.loop.time() - reported >= 3 * SHORT - 0.01
+    assert messages(caplog, "gandalf") == ["pool web: gandalf is silent (was usable)"]
+    farm.report(("gandalf",))
+    assert farm.order() == list(MEMBERS)
+
+
+async def test_all_silent_fails_open_which_is_said_once_and_ends(
+    farm: Fixture, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    farm.report(interval=SHORT)
+    assert farm.planner.failing_open == {"web": False}
+    await until(lambda: farm.planner.failing_open["web"])
+    assert farm.order("best") == list(MEMBERS)
+    farm.planner.deliver(farm.planner.snapshot)
+    assert len(messages(caplog, "fails open: no member is usable")) == 1
+    assert farm.planner.fail_opens == 1
+    farm.report()
+    assert farm.planner.failing_open == {"web": False}
+    assert len(messages(caplog, "no longer fails open")) == 1
+    farm.report(interval=SHORT)
+    await until(lambda: farm.planner.fail_opens == 2)
+    assert len(messages(caplog, "fails open: no member is usable")) == 2
+
+
+async def test_the_rotation_goes_on_across_plans(farm: Fixture) -> None:
+    handout = farm.table.handouts["web", "round_robin"]
+    handed = []
+    for number in range(10):
+        member = handout.order[handout.at] if handout.at < len(handout.order) else handout.wrap()
+        handout.at += 1
+        handed.append(member)
+        if number % 2:
+            farm.report()
+    assert handed == [i % 3 for i in range(10)]
+
+
+async def test_the_drained_are_left_out(farm: Fixture) -> None:
+    farm.report()
+    farm.planner.drained = frozenset({"frodo.hobbit"})
+    farm.planner.deliver(farm.planner.snapshot)
+    assert farm.order() == ["bilbo", "gandalf"]
+
+
+async def test_subscribers_hear_of_reports_and_of_silence_until_they_leave(farm: Fixture) -> None:
+    heard: list[float] = []
+    leave = farm.planner.subscribe(lambda: heard.append(farm.loop.time()))
+    farm.report(interval=SHORT)
+    assert len(heard) == 1
+    farm.planner.deliver(farm.planner.snapshot)
+    assert len(heard) == 1, "nothing new"
+    await until(lambda: farm.planner.failing_open["web"])
+    assert len(heard) >= 2
+    leave()
+    count = len(heard)
+    farm.report()
+    assert len(heard) == count
+
+
+async def test_another_table_knows_what_was_known(farm: Fixture, caplog: pytest.LogCaptureFixture) -> None:
+    farm.report(("bilbo",), score=10)
+    farm.report(("gandalf",), score=90)
+    farm.table = Table(hobbit(pool(members=[*MEMBERS, "ns"])))
+    farm.planner.use(farm.table)
+    assert farm.order() == ["bilbo", "gandalf"]
+    assert MEMBERS[farm.table.handouts["web", "best"].plan.order[0]] == "gandalf"
+    assert farm.planner.fail_opens == 0
+    assert not messages(caplog, "is usable (was unknown)") or len(messages(caplog, "was unknown")) == 2, "said once"
+
+
+async def test_another_table_may_have_no_pool_at_all(farm: Fixture) -> None:
+    farm.report(interval=SHORT)
+    farm.planner.use(Table(make_farm({})))
+    assert farm.planner.failing_open == {}
+    farm.report()
+
+
+async def test_after_stop_nothing_happens_any_more(farm: Fixture) -> None:
+    farm.report(interval=SHORT)
+    farm.planner.stop()
+    await asyncio.sleep(5 * SHORT)  # there is nothing that could be awaited
+    assert farm.planner.failing_open == {"web": False}

@@ -1,0 +1,62 @@
+"""Giving up root, in processes of their own: it can't be had back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lbdns.errors import ConfigError
+from lbdns.server.privileges import become, check_user
+from tests.needs import needs
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+@needs(root=True)
+def test_every_id_is_dropped_for_good() -> None:
+    status = run(
+        "from lbdns.server.privileges import become; become('nobody'); print(open('/proc/self/status').read())\n"
+        "import os\n"
+        "try: os.setuid(0)\n"
+        "except PermissionError: print('Back: no')"
+    )
+    lines = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    assert lines["Uid"].split() == ["65534"] * 4
+    assert lines["Gid"].split() == ["65534"] * 4
+    assert lines["Groups"].split() == ["65534"]
+    assert int(lines["CapEff"], 16) == int(lines["CapPrm"], 16) == 0
+    assert lines["Back"].strip() == "no"
+
+
+@needs(root=True)
+def test_who_is_not_root_stays() -> None:
+    out = run(
+        "import os; os.setuid(1); from lbdns.server.privileges import become; become('nobody'); print(os.getuid())"
+    )
+    assert out.split() == ["1"]
+
+
+def test_without_a_user_nothing_changes() -> None:
+    before = os.getresuid(), os.getresgid(), os.getgroups()
+    become("")
+    assert (os.getresuid(), os.getresgid(), os.getgroups()) == before
+
+
+@pytest.mark.parametrize("user", ["nosuchuser", "no such user", "0"])
+def test_an_unknown_user(user: str) -> None:
+    with pytest.raises(ConfigError, match=r"\[server\] user: there is no user .*adduser --system"):
+        check_user(user)
+
+
+@pytest.mark.parametrize("user", ["", "root"])
+def test_a_known_user(user: str) -> None:
+    check_user(user)

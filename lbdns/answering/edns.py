@@ -11,6 +11,7 @@ from lbdns.answering.constants import Type
 DO: Final = 0x8000  # DNSSEC OK, RFC 3225
 LEAST_PAYLOAD: Final = 512  # bytes: what every client takes (RFC 1035 section 4.2.1)
 OUR_PAYLOAD: Final = 1232  # bytes: passes every path without fragments (DNS flag day 2020)
+MAX_OPTIONS: Final = 64  # of one query: a dozen are in use; thousands in a TCP message cost milliseconds
 _FIXED: Final = struct.Struct("!HHBBHH")  # type, payload size, extended RCODE, version, flags, length
 
 
@@ -25,11 +26,11 @@ class Edns:
 
 
 def read_options(rdata: bytes) -> tuple[tuple[int, bytes], ...] | None:
-    """The options of an OPT record, or None if they don't fill it exactly."""
-    options = []
+    """The options of an OPT record, or None if they don't fill it exactly or are more than anybody means."""
+    options: list[tuple[int, bytes]] = []
     at = 0
     while at < len(rdata):
-        if at + 4 > len(rdata):
+        if at + 4 > len(rdata) or len(options) == MAX_OPTIONS:
             return None
         code, length = struct.unpack_from("!HH", rdata, at)
         at += 4

@@ -40,6 +40,8 @@ class Planner:
             chooser = _chooser(table.farm, pool, self._chance)
             if pool.name in before:
                 chooser.take_over(before[pool.name])
+            else:
+                log.info("pool %s: no report yet: all members take turns until there is one", pool.name)
             self._choosers[pool.name] = chooser
         self._plan(everything=True)
 

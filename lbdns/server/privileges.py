@@ -15,6 +15,7 @@ _LATE_MODULES: Final = (
     "encodings.idna",  # getaddrinfo
     "lbdns.server.dns_metrics",
     "lbdns_collector.web.app",
+    "lbdns_collector.web.metrics",
     "lbdns_collector.web.server",
 )
 

@@ -6,14 +6,15 @@ import dns.edns
 import dns.flags
 import dns.message
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lbdns.answering.edns import Edns, read_options, write_opt
+from lbdns.answering.edns import MAX_OPTIONS, Edns, read_options, write_opt
 
 OPTIONS = st.lists(st.tuples(st.integers(0, 65535), st.binary(max_size=40)), max_size=6)
 
 
+@settings(deadline=None)
 @given(OPTIONS)
 def test_reads_the_options_dnspython_writes(options: list[tuple[int, bytes]]) -> None:
     wire = b"".join(code.to_bytes(2, "big") + len(data).to_bytes(2, "big") + data for code, data in options)
@@ -29,11 +30,17 @@ def test_options_that_do_not_fill_the_record_are_none(rdata: bytes) -> None:
     assert read_options(rdata) is None
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_options_or_none(rdata: bytes) -> None:
     options = read_options(rdata)
     if options is not None:
         assert sum(4 + len(data) for _, data in options) == len(rdata)
+
+
+def test_more_options_than_anybody_means_are_none() -> None:
+    assert read_options(b"\0\x0a\0\0" * MAX_OPTIONS) == ((10, b""),) * MAX_OPTIONS
+    assert read_options(b"\0\x0a\0\0" * (MAX_OPTIONS + 1)) is None
 
 
 @pytest.mark.parametrize("dnssec_ok", [False, True])

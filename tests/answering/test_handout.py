@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lbdns.answering.entry import Entry
@@ -69,6 +69,7 @@ def naive(plan: Plan, count: int) -> list[int]:
     return endless[:count]
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(plans(), st.integers(0, 30)), max_size=6))
 def test_agrees_with_a_list_of_all_hand_outs(steps: list[tuple[Plan, int]]) -> None:
     handout = Handout(MEMBERS)
@@ -84,6 +85,7 @@ def test_agrees_with_a_list_of_all_hand_outs(steps: list[tuple[Plan, int]]) -> N
         assert handout.totals() == [everything.count(i) for i in range(MEMBERS)]
 
 
+@settings(deadline=None)
 @given(plans(), st.integers(0, 30), st.permutations([0, 1, 2, None]))
 def test_takes_over_totals_and_last(plan: Plan, count: int, mapping: list[int | None]) -> None:
     old = Handout(MEMBERS)

@@ -9,7 +9,7 @@ import dns.name
 import dns.rdata
 import dns.rdatatype
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lbdns.answering.constants import Rcode, Type
@@ -57,6 +57,7 @@ def folded(records: tuple[Record, ...] | list[Record]) -> list[tuple[bytes, int,
     return [(owner.lower(), int(rtype), ttl, rdata.lower()) for owner, rtype, ttl, rdata in records]
 
 
+@settings(deadline=None)
 @given(NAMES, RECORDS, RECORDS, RECORDS, st.booleans(), st.sampled_from([Rcode.NOERROR, Rcode.NXDOMAIN]))
 def test_dnspython_reads_what_is_written(
     qname: bytes,

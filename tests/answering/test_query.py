@@ -11,7 +11,7 @@ import dns.name
 import dns.rdataclass
 import dns.rdatatype
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lbdns.answering.constants import Rcode
@@ -128,6 +128,7 @@ LABEL = st.binary(min_size=1, max_size=63)
 NAMES = st.lists(LABEL, max_size=6).map(lambda labels: dns.name.Name([*labels[:3], b""]))
 
 
+@settings(deadline=None)
 @given(
     NAMES, st.integers(0, 65535), st.integers(0, 65535), st.none() | st.integers(0, 65535), st.booleans(), st.booleans()
 )
@@ -158,6 +159,7 @@ def test_reads_what_dnspython_writes(
         assert query.edns.dnssec_ok is dnssec_ok
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_read_or_refused(wire: bytes) -> None:
     query = read_query(wire)

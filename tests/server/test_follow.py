@@ -19,7 +19,8 @@ from lbdns.server.follow import DEAD_AFTER, Follower
 from lbdns.snapshot import Reading, Snapshot
 from lbdns_collector.web.app import make_app
 from lbdns_collector.web.server import WebServer
-from tests.collector.making import FakeSource, make_farm, reading, until
+from tests.collector.making import KEY, FakeSource, datagram, make_farm, reading, until, write_config, write_key
+from tests.collector.running import running
 
 
 @pytest.fixture(autouse=True)
@@ -324,3 +325,26 @@ async def test_stop_is_quick_whatever_it_does(tmp_path: Path) -> None:
         await follower.stop()
         await follower.stop()
         assert time.monotonic() - started < 5
+
+
+async def test_a_real_collector_dies_and_comes_back(tmp_path: Path) -> None:
+    """UDP in, HTTP between two programs, snapshots out; killed without a word, and started again."""
+    (tmp_path / "collector").mkdir()
+    write_key(tmp_path / "collector", KEY)
+    listen = 'key_file = "report.key"\nlisten = ["{}:{}"]'
+    config = write_config(tmp_path / "collector", collector=listen.format("127.0.0.1", 0))
+    seen = Seen()
+    async with contextlib.AsyncExitStack() as stack:
+        with running(config) as collector:
+            reports, web = collector.reports, collector.web
+            await stack.enter_async_context(follower_of(following(tmp_path, Endpoint(*web)), seen.deliver))
+            collector.send(datagram("gandalf", seq=1, at=time.time()))
+            await until(lambda: seen.score("gandalf") == 80)
+            collector.send(datagram("frodo", seq=1, at=time.time(), kind="bye", metrics={}))
+            await until(lambda: getattr(seen.reading("frodo"), "gone", False))
+            collector.process.kill()
+        write_config(tmp_path / "collector", collector=listen.format(*reports), web=f"{web[0]}:{web[1]}")
+        with running(config) as collector:
+            collector.send(datagram("bilbo", seq=1, at=time.time(), metrics={"cpu_idle": 50.0}))
+            await until(lambda: seen.score("bilbo") == 49)
+            assert seen.score("gandalf") == 80

@@ -10,6 +10,7 @@ import pytest
 
 from lbdns.endpoint import Endpoint
 from lbdns.errors import ListenError
+from lbdns.server import listen
 from lbdns.server import listeners as module
 from lbdns.server.durations import Durations
 from lbdns.server.listeners import Listeners
@@ -60,7 +61,7 @@ async def test_udp_and_tcp_share_a_port() -> None:
 
 async def test_a_port_that_only_udp_can_have_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[Endpoint] = []
-    open_tcp = module.open_tcp
+    open_tcp = listen.open_tcp
 
     def taken_twice(endpoint: Endpoint) -> socket.socket:
         opened.append(endpoint)

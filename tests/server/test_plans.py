@@ -43,7 +43,10 @@ def messages(caplog: pytest.LogCaptureFixture, text: str) -> list[str]:
     return [record.getMessage() for record in caplog.records if text in record.getMessage()]
 
 
-async def test_before_the_first_report_everybody_takes_turns(farm: Fixture) -> None:
+async def test_before_the_first_report_everybody_takes_turns(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    farm = Fixture()
+    assert messages(caplog, "pool web: no report yet")
     assert all(farm.order(policy) == list(MEMBERS) for policy in ("best", "round_robin", "weighted"))
     assert farm.planner.failing_open == {"web": True}
     assert farm.planner.fail_opens == 0, "nothing has failed yet"
@@ -86,6 +89,7 @@ async def test_all_silent_fails_open_which_is_said_once_and_ends(
     caplog.set_level("INFO")
     farm.report(interval=SHORT)
     assert farm.planner.failing_open == {"web": False}
+    caplog.clear()
     await until(lambda: farm.planner.failing_open["web"])
     assert farm.order("best") == list(MEMBERS)
     farm.planner.deliver(farm.planner.snapshot)

@@ -40,9 +40,14 @@ def test_every_id_is_dropped_for_good() -> None:
 @needs(root=True)
 def test_who_is_not_root_stays() -> None:
     out = run(
-        "import os; os.setuid(1); from lbdns.server.privileges import become; become('nobody'); print(os.getuid())"
+        "import os; from lbdns.server.privileges import become; os.setuid(1); become('nobody'); print(os.getuid())"
     )
     assert out.split() == ["1"]
+
+
+def test_what_is_read_ahead_is_what_is_otherwise_read_in_late() -> None:
+    late = run("from lbdns.server.privileges import read_ahead; read_ahead(); import sys; print(*sys.modules)").split()
+    assert {"encodings.idna", "prometheus_client", "aiohttp", "lbdns_collector.web.app"} <= set(late)
 
 
 def test_without_a_user_nothing_changes() -> None:

@@ -7,6 +7,7 @@ import logging
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import dns.rcode
 import pytest
@@ -69,7 +70,7 @@ async def test_ipv6_answers_leave_from_the_address_that_was_asked(host: str) -> 
         async with answering(sock=sock) as server:
             for address in ("fd00::5", "fd00::6", "::1"):
                 port = server.endpoint.port
-                client = there.within(lambda address=address, port=port: udp_socket(Endpoint(address, port)))
+                client = there.within(partial(udp_socket, Endpoint(address, port)))
                 with client:
                     client.send(QUERY)
                     response = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(client, 512), 5)

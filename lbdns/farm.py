@@ -10,9 +10,9 @@ from pathlib import Path
 from lbdns import names
 from lbdns.config import Config, PoolConfig, ZoneConfig, load_config
 from lbdns.errors import ConfigError, ZoneFileError
-from lbdns.zonefile import AAAA, SOA, A, Zone, read_zone
+from lbdns.zonefile import AAAA, A, Zone, read_zone
 
-NS, CNAME, DNAME = 2, 5, 39
+NS, CNAME, DNAME = 2, 5, 39  # the types that lead elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +134,8 @@ def _member(name: str, zone: Zone, where: str, findings: list[str]) -> Member:
         findings.append(f"{where}: members: {name!r} is an alias in zone {zone.name}; name the host itself")
     elif not addresses:
         findings.append(f"{where}: members: {name!r} has no address in zone {zone.name}; add an A or AAAA record")
+    elif why := _not_ours(owner, zone):
+        findings.append(f"{where}: members: {name!r} {why}")
     return Member(name, f"{name}.{zone.name}" if zone.name else name, owner, addresses)
 
 
@@ -149,14 +151,21 @@ def _conflicts(pool: Pool, others: Iterable[Pool]) -> Iterable[str]:
         taken = {A, AAAA, CNAME} & set(node) if at_name else set(node)
         if taken:
             yield f"{text} has records in the zone file already; take them out or give the pool another name"
-        for above in names.suffixes(owner):
-            if above == pool.zone.origin:
-                break
-            cut = pool.zone.nodes.get(above, {})
-            if NS in cut and SOA not in cut:
-                yield f"{text} lies below the delegation of {names.to_text(above)}: others answer for it"
-            if DNAME in cut and above != owner:
-                yield f"{text} lies below the DNAME of {names.to_text(above)}, which redirects it"
+        if why := _not_ours(owner, pool.zone):
+            yield f"{text} {why}"
+
+
+def _not_ours(owner: bytes, zone: Zone) -> str:
+    """Why the zone has no say about a name inside it: what stands above it leads elsewhere. Empty if it has."""
+    for above in names.suffixes(owner):
+        node = zone.nodes.get(above, {})
+        if NS in node and above != zone.origin:
+            return f"lies at or below the delegation of {names.to_text(above)}: others answer for it"
+        if DNAME in node and above != owner:
+            return f"lies below the DNAME of {names.to_text(above)}, which leads elsewhere"
+        if above == zone.origin:
+            break
+    return ""
 
 
 def _hosts(config: Config, pools: Iterable[Pool]) -> tuple[dict[str, Host], list[str]]:

@@ -41,6 +41,7 @@ class Planner:
             if pool.name in before:
                 chooser.take_over(before[pool.name])
             else:
+                self.fail_opens += 1
                 log.info("pool %s: no report yet: all members take turns until there is one", pool.name)
             self._choosers[pool.name] = chooser
         self._plan(everything=True)

@@ -155,13 +155,19 @@ MISTAKES: list[tuple[str, str, str, str]] = [
         "a name below a delegation",
         pool(),
         "robin NS ns.robin\nns.robin A 192.0.2.9\n",
-        "names: round.robin.hobbit lies below the delegation of robin.hobbit: others answer for it",
+        "names: round.robin.hobbit lies at or below the delegation of robin.hobbit: others answer for it",
     ),
     (
         "a name below a DNAME",
         pool(),
         "robin DNAME hood.example.\n",
-        "names: round.robin.hobbit lies below the DNAME of robin.hobbit, which redirects it",
+        "names: round.robin.hobbit lies below the DNAME of robin.hobbit, which leads elsewhere",
+    ),
+    (
+        "a member below a delegation",
+        pool('"gandalf", "ns.sub"'),
+        "sub NS ns.sub\nns.sub A 192.0.2.9\n",
+        "members: 'ns.sub' lies at or below the delegation of sub.hobbit: others answer for it",
     ),
     (
         "a name that gets too long",
@@ -178,6 +184,13 @@ class TestMistakes:
         with pytest.raises(ConfigError) as caught:
             farm(tmp_path, pools, {"hobbit": HOSTS + records})
         assert list(caught.value.findings) == [f"{tmp_path}/lbdns.toml: pool web: {finding}"]
+
+    def test_a_dname_at_the_apex_leaves_the_zone_nothing_to_say(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError) as caught:
+            farm(tmp_path, pool(more='names = { best = "best" }'), {"hobbit": HOSTS + "@ DNAME hood.example.\n"})
+        why = "lies below the DNAME of hobbit, which leads elsewhere"
+        where = f"{tmp_path}/lbdns.toml: pool web:"
+        assert list(caught.value.findings) == [f"{where} members: 'gandalf' {why}", f"{where} names: best.hobbit {why}"]
 
     def test_two_pools_with_one_name_of_one_owner(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as caught:

@@ -15,8 +15,8 @@ import click
 
 from lbdns.commands.options import config_option
 from lbdns.commands.status_table import show
-from lbdns.config import load_config
-from lbdns.endpoint import Endpoint
+from lbdns.config import DEFAULT_FILE, load_config
+from lbdns.endpoint import HTTP_PORT, Endpoint
 from lbdns.errors import ConfigError, LbdnsError
 
 TIMEOUT: Final = 5.0  # seconds: a server on the same machine answers in milliseconds, or is stuck
@@ -31,7 +31,8 @@ PATH: Final = "/api/v1/status"
 def status(as_json: bool, url: str | None, config: Path) -> None:
     """Show the members of a running server: state, score, age of the last report, share of the answers.
 
-    Asks the server over HTTP, at the address that [web] of the configuration names.
+    Asks the server over HTTP, at the address that [web] of the configuration names, or at the one a server has
+    without a configuration if there is none.
 
     \b
     Examples:
@@ -51,7 +52,12 @@ def status(as_json: bool, url: str | None, config: Path) -> None:
 
 
 def url_of(config: Path) -> str:
-    """Where a server with this configuration serves HTTP. Raises ConfigError."""
+    """Where a server with this configuration serves HTTP, or the demo does if there is none at the usual place.
+
+    Raises ConfigError.
+    """
+    if config == Path(DEFAULT_FILE) and not config.exists():
+        return f"http://{Endpoint('127.0.0.1', HTTP_PORT)}"
     web = load_config(config).web
     if web is None:
         raise ConfigError(f'{config}: [web] listen: is "off", so the server can\'t be asked; or say --url')

@@ -132,6 +132,14 @@ def test_what_listens_everywhere_is_asked_on_the_loopback(tmp_path: Path, listen
     assert url_of(configuration(tmp_path, listen)) == url
 
 
+def test_without_a_configuration_the_demo_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    usual = tmp_path / "lbdns.toml"
+    monkeypatch.setattr("lbdns.commands.status.DEFAULT_FILE", str(usual))
+    assert url_of(usual) == "http://127.0.0.1:8053"
+    with pytest.raises(ConfigError):
+        url_of(tmp_path / "another.toml")
+
+
 def test_a_server_without_http(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match='"off"'):
         url_of(configuration(tmp_path, "off"))

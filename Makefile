@@ -11,10 +11,11 @@ INSTALL_SELF := $(PIP) install --quiet --no-build-isolation --no-deps --no-index
 DEBIAN_PACKAGES := apache2 apache2-utils bind9-dnsutils knot-dnsutils ldnsutils \
 	curl iproute2 iputils-ping libc-bin procps util-linux
 
+SYSTEMD := /run/systemd/system
 PYTEST_OPTIONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format venv lock deps-debian check-python clean
+.PHONY: help demo test lint format venv install lock deps-debian check-python clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -23,7 +24,7 @@ demo: $(VENV)/.runtime ## run everything on the loopback, and print what to try
 	@$(BIN)/lbdns demo
 
 test: lint ## lint, then all tests in parallel (PYTEST_OPTIONS='-k name' for some)
-	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup --durations 15 $(PYTEST_OPTIONS)
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --durations 15 $(PYTEST_OPTIONS)
 
 lint: $(VENV)/.dev ## format, lint and types, changing nothing
 	$(BIN)/ruff format --check
@@ -37,20 +38,26 @@ format: $(VENV)/.dev ## format and mend what can be mended
 venv: $(VENV)/.runtime ## only build .venv, with what the programs need
 
 # The stamps: .runtime is the project with what it needs, .dev what the tests need on top of it. Both are made
-# again when a lock or pyproject.toml has changed.
+# again when a lock or pyproject.toml has changed. ALONE: two makes side by side must not install into one .venv
+# at a time; the second finds the stamp of the first.
+ALONE := $(if $(shell command -v flock),flock Makefile)
+
 $(VENV)/.runtime: requirements.lock pyproject.toml | check-python
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
-	  rm -rf $(VENV); \
-	  echo "lbdns: $(PYTHON) can't build a virtual environment; on Debian: apt-get install python3-venv" >&2; exit 2; }
-	@echo "lbdns: installing into $(VENV) what requirements.lock says ..."
-	@$(PIP) install --quiet --no-deps --require-hashes --requirement requirements.lock
-	@$(INSTALL_SELF)
-	@touch $@
+	@$(ALONE) $(MAKE) --no-print-directory STAMP=$@ LOCK=requirements.lock THEN='$(INSTALL_SELF)' install
 
 $(VENV)/.dev: requirements-dev.lock $(VENV)/.runtime
-	@echo "lbdns: installing into $(VENV) what requirements-dev.lock says ..."
-	@$(PIP) install --quiet --no-deps --require-hashes --requirement requirements-dev.lock
-	@touch $@
+	@$(ALONE) $(MAKE) --no-print-directory STAMP=$@ LOCK=requirements-dev.lock THEN=: install
+
+install:
+	@set -e; \
+	if [ $(STAMP) -nt $(LOCK) ] && [ $(STAMP) -nt pyproject.toml ]; then exit 0; fi; \
+	[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV) || { \
+	  rm -rf $(VENV); \
+	  echo "lbdns: $(PYTHON) can't build a virtual environment; on Debian: apt-get install python3-venv" >&2; exit 2; }; \
+	echo "lbdns: installing into $(VENV) what $(LOCK) says ..."; \
+	$(PIP) install --quiet --no-deps --require-hashes --requirement $(LOCK); \
+	$(THEN); \
+	touch $(STAMP)
 
 check-python:
 	@command -v $(PYTHON) > /dev/null || { \
@@ -87,7 +94,7 @@ deps-debian: ## install the Debian packages that tests use (as root)
 	DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet=2 --no-install-recommends $$lacking; \
 	case " $$lacking " in *" apache2 "*) \
 	  : "Debian starts the server it has just installed; the tests start their own, and port 80 is not ours"; \
-	  if [ -d /run/systemd/system ]; then systemctl disable --quiet --now apache2; \
+	  if [ -d $(SYSTEMD) ]; then systemctl disable --quiet --now apache2; \
 	  else service apache2 stop > /dev/null 2>&1 || true; fi;; \
 	esac
 

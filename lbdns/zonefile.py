@@ -24,6 +24,7 @@ from lbdns.errors import ZoneFileError
 A: Final = int(dns.rdatatype.A)
 AAAA: Final = int(dns.rdatatype.AAAA)
 SOA: Final = int(dns.rdatatype.SOA)
+MAX_GENERATED: Final = 2**20  # records of one $GENERATE: a reverse zone of a /12 has as many
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,21 +126,30 @@ class _Tokenizer(dns.tokenizer.Tokenizer):
 
     near = ""
     _line = 1
-    _after_include = False
+    _directive = ""
 
     def get(self, want_leading: bool = False, want_comment: bool = False) -> dns.tokenizer.Token:
         token = super().get(want_leading, want_comment)
         self._line = self.line_number - (token.is_eol() or self.ungotten_char == "\n")
-        if self._after_include and not token.is_eol_or_eof():
+        if self._directive == "$INCLUDE" and not token.is_eol_or_eof():
             token.value = str(Path(self.filename).parent / token.value)
+        elif self._directive == "$GENERATE":
+            _check_range(token.value)
         # Only at the start of a line is it a directive, and only there leading blanks are asked for
-        self._after_include = want_leading and token.is_identifier() and token.value.upper() == "$INCLUDE"
+        self._directive = token.value.upper() if want_leading and token.is_identifier() else ""
         if token.is_identifier() or token.is_quoted_string():
             self.near = token.value
         return token
 
     def where(self) -> tuple[str, int]:
         return self.filename, self._line
+
+
+def _check_range(text: str) -> None:
+    """Refuse what a slip of the finger asks for: a range that would keep the server busy for hours."""
+    match = re.fullmatch(r"(\d{1,18})-(\d{1,18})(?:/(\d{1,18}))?", text)
+    if match and (int(match[2]) - int(match[1])) // max(1, int(match[3] or 1)) >= MAX_GENERATED:
+        raise _Wrong(f"$GENERATE of more than {MAX_GENERATED} records")
 
 
 class _Reader(dns.zonefile.Reader):

@@ -11,7 +11,7 @@ from tests.needs import MARK, REASON_PREFIX, missing, nothing_may_be_skipped
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", f"{MARK}(*programs, root, namespaces, ipv6): use tests.needs.needs")
+    config.addinivalue_line("markers", f"{MARK}(*programs, root, namespaces, ipv6, cpu_groups): use tests.needs.needs")
 
 
 @pytest.hookimpl(tryfirst=True)  # before any fixture that would stumble over what is missing

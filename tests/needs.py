@@ -37,10 +37,16 @@ class Need:
 
 
 def needs(
-    *, programs: Sequence[str] = (), root: bool = False, namespaces: bool = False, ipv6: bool = False
+    *,
+    programs: Sequence[str] = (),
+    root: bool = False,
+    namespaces: bool = False,
+    ipv6: bool = False,
+    cpu_groups: bool = False,
 ) -> pytest.MarkDecorator:
-    """Mark a test with the programs it runs, and whether it needs root, own network namespaces or IPv6's loopback."""
-    return pytest.mark.needs(*programs, root=root, namespaces=namespaces, ipv6=ipv6)
+    """Mark a test with the programs it runs, and whether it needs root, network namespaces of its own, IPv6's
+    loopback, or control groups of its own with a CPU quota (version 1)."""
+    return pytest.mark.needs(*programs, root=root, namespaces=namespaces, ipv6=ipv6, cpu_groups=cpu_groups)
 
 
 def program(name: str) -> str:
@@ -52,14 +58,22 @@ def program(name: str) -> str:
 
 
 def missing(
-    *, programs: Sequence[str] = (), root: bool = False, namespaces: bool = False, ipv6: bool = False
+    *,
+    programs: Sequence[str] = (),
+    root: bool = False,
+    namespaces: bool = False,
+    ipv6: bool = False,
+    cpu_groups: bool = False,
 ) -> list[Need]:
     """What of the needs this machine lacks, programs first."""
     found = [Need(name, "run `make deps-debian` as root") for name in programs if not _which(name)]
-    if (root or namespaces) and os.geteuid() != 0:
+    is_root = os.geteuid() == 0
+    if (root or namespaces or cpu_groups) and not is_root:
         found.append(Need("root", "run `make test` as root"))
-    elif namespaces and not _can_unshare():
+    if namespaces and is_root and not _can_unshare():
         found.append(Need("network namespaces", "run `make test` with CAP_SYS_ADMIN and CAP_NET_ADMIN"))
+    if cpu_groups and is_root and not _has_cpu_groups():
+        found.append(Need("/sys/fs/cgroup/cpu", "run `make test` where version 1 of the cpu controller can be written"))
     if ipv6 and not _has_ipv6_loopback():
         found.append(Need("IPv6 on the loopback", "run `sysctl net.ipv6.conf.lo.disable_ipv6=0` as root"))
     return found
@@ -89,3 +103,9 @@ def _has_ipv6_loopback() -> bool:
             return any(line.split()[0] == f"{1:032x}" for line in interfaces)
     except OSError:
         return False
+
+
+@cache
+def _has_cpu_groups() -> bool:
+    folders = ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpuacct")
+    return all(os.access(folder, os.W_OK) and os.path.exists(f"{folder}/cgroup.procs") for folder in folders)

@@ -44,6 +44,7 @@ def test_root_is_needed_by_others_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert [need.what for need in missing(root=True)] == ["root"]
     assert [need.what for need in missing(namespaces=True)] == ["root"]
+    assert [need.what for need in missing(cpu_groups=True)] == ["root"]
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert missing(root=True) == []
 

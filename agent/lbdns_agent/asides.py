@@ -140,7 +140,7 @@ def finish(steps: Steps[T], patience: float) -> T:
     aside = alone.add(lambda: steps, patience)
     alone.start()
     while aside.busy:
-        alone.wait(aside.deadline)
+        alone._poll(aside.deadline, None)
     assert aside.answer is not None
     if isinstance(aside.answer.value, Exception):
         raise aside.answer.value

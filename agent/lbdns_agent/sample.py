@@ -37,6 +37,7 @@ class _State:
     aside: Aside | None = None  # of an AsideSensor
     before: Any = None
     before_at: float = 0.0
+    seen_at: float = 0.0  # by a sample or a glance
 
 
 class Sampler:
@@ -56,6 +57,11 @@ class Sampler:
             if isinstance(state.sensor, AsideSensor):
                 begin = functools.partial(state.sensor.read, host)
                 state.aside = asides.add(begin, state.sensor.patience)
+        self._glances = [
+            (state, state.sensor, state.sensor.glance)
+            for state in self._states
+            if isinstance(state.sensor, Sensor) and state.sensor.glance is not None
+        ]
 
     def sample(self, wait: float, interval: float) -> Sample:
         """Read everything. Sensors that need others' answers are waited for at most ``wait`` seconds; an answer
@@ -81,15 +87,16 @@ class Sampler:
         return Sample(ordered, missing)
 
     def glance(self, names: frozenset[str]) -> dict[str, float]:
-        """The momentary metrics among ``names`` as they are now, as far as they are cheap to know."""
+        """The momentary metrics among ``names`` as they are now, as far as they are cheap to know and due."""
         self._host.new_round()
         found: dict[str, float] = {}
-        for state in self._states:
-            sensor = state.sensor
-            if not isinstance(sensor, Sensor) or sensor.glance is None or names.isdisjoint(state.names):
+        now = time.monotonic()
+        for state, sensor, glance in self._glances:
+            if now - state.seen_at < sensor.glance_every or names.isdisjoint(state.names):
                 continue
+            state.seen_at = now
             try:
-                values = sensor.glance(self._host)
+                values = glance(self._host)
             except Exception:  # the next sample meets it too, and tells
                 continue
             found.update((name, value) for name, value in values.items() if isinstance(value, float))
@@ -104,7 +111,8 @@ class Sampler:
                     value = sensor.read(self._host)
                 except Exception as error:  # whatever it is, it costs this sensor's metrics, not the agent
                     value = error.with_traceback(None)
-                self._take(state, Answer(value, time.monotonic()), found, missing)
+                state.seen_at = time.monotonic()
+                self._take(state, Answer(value, state.seen_at), found, missing)
 
     def _take(self, state: _State, answer: Answer, found: dict[str, float], missing: dict[str, str]) -> None:
         """Turn a reading into metrics, and what it lacks into reasons."""

@@ -29,8 +29,9 @@ class Sensor(Generic[T]):
     read: Callable[[Host], T]
     values: Callable[[T | None, T, float], Values]
     momentary: bool = False
-    #: For a metric so cheap that it may be watched between two samples.
+    #: For a metric so cheap that it may be watched between two samples, and the seconds that it needs to change.
     glance: Callable[[Host], Values] | None = None
+    glance_every: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

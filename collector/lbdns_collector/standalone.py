@@ -104,7 +104,8 @@ class Standalone:
             await self.stop()
             raise
         self._stat_file.start()
-        log.info("ready: %d pools, %d hosts", len(farm.pools), len(farm.hosts))
+        members = {member.full_name for pool in farm.pools for member in pool.members}
+        log.info("ready: %d pools, %d members", len(farm.pools), len(members))
 
     async def stop(self) -> None:
         self._source.serving = False

@@ -31,44 +31,60 @@ RESULTS: Final = (ACCEPTED, *REASONS)
 
 MAX_SKEW: Final = 30.0  # seconds between an agent's clock and ours
 RATE: Final = 50.0  # reports a second of one host: five times the fastest interval's, with alarms
+MAX_REPLACED: Final = 64  # boots remembered of one host; one that starts more often in a minute harms only itself
 BURST: Final = 100.0  # reports at once, after a network held them back
+
+_LONG_AGO: Final = float("-inf")
 
 
 class _Peer:
     """What is remembered of one host name that reports."""
 
-    __slots__ = ("boot", "filled", "host", "keys", "newest", "seq", "skew", "tokens")
+    __slots__ = ("boot", "filled", "host", "keys", "newest", "replaced", "seq", "skew", "tokens")
 
     def __init__(self, host: Host) -> None:
         self.host = host
         self.keys: dict[bytes, AgentKey] = {}  # by key id, derived on first use
         self.boot = self.seq = -1  # of the last accepted report
-        self.newest = float("-inf")  # latest time of any accepted report, Unix seconds
+        self.newest = _LONG_AGO  # latest time of any accepted report, Unix seconds
+        self.replaced: dict[int, float] = {}  # earlier boots, and until when they are remembered, Unix seconds
         self.skew = 0.0  # seconds its clock is ahead of ours
         self.tokens = BURST
-        self.filled = float("-inf")  # when tokens was right, monotonic seconds
+        self.filled = _LONG_AGO  # when tokens was right, monotonic seconds
 
     def may_send(self, now: float) -> bool:
         self.tokens = min(BURST, self.tokens + (now - self.filled) * RATE)
         self.filled = now
         return self.tokens >= 1.0
 
-    def has_seen(self, report: Report) -> bool:
+    def has_seen(self, report: Report, wall: float) -> bool:
         """Whether ``report`` is not newer than the last accepted one.
 
-        Another boot needs a later time than every report before: an agent's clock that was set back must
-        not let an earlier boot's datagrams in again.
+        Another boot needs a later time than every report before, and must be a new one: an agent's clock
+        that was set back must not let an earlier boot's datagrams in again.
         """
         if report.boot == self.boot:
             return report.seq <= self.seq
-        return report.time <= self.newest
+        return report.time <= self.newest or wall <= self.replaced.get(report.boot, _LONG_AGO)
 
     def note(self, report: Report, wall: float) -> None:
         # Only what is accepted is paid for: who replays or garbles datagrams can't starve the host
         self.tokens -= 1.0
+        if report.boot != self.boot and self.seq >= 0:
+            self._replace(wall)
         self.boot, self.seq = report.boot, report.seq
         self.newest = max(self.newest, report.time)
         self.skew = report.time - wall
+
+    def _replace(self, wall: float) -> None:
+        """Remember the boot that another one follows, until the clocks forbid all that it has sent.
+
+        Not longer: of two agents with one name the first has to get through again when the second is gone.
+        """
+        self.replaced = {boot: until for boot, until in self.replaced.items() if until >= wall}
+        self.replaced[self.boot] = wall + 2 * MAX_SKEW
+        while len(self.replaced) > MAX_REPLACED:
+            del self.replaced[next(iter(self.replaced))]
 
 
 class Table:
@@ -142,7 +158,7 @@ class Table:
         report = decode_body(envelope)
         if abs(report.time - wall) > MAX_SKEW:
             return "clock"
-        if peer.has_seen(report):
+        if peer.has_seen(report, wall):
             return "replay"
         peer.note(report, wall)
         self._record(peer.host.members, report, now)

@@ -20,6 +20,7 @@ from lbdns import names
 from lbdns.demo import farm_files, ports
 from lbdns.demo.children import Child, Children
 from lbdns.demo.farm_files import LOOPBACK, Files, Plan
+from lbdns.demo.greeting import what_to_try
 from lbdns.errors import LbdnsError
 
 START_TIMEOUT: Final = 30.0  # seconds: many times what the server takes on a slow machine
@@ -139,41 +140,3 @@ def _stop_on_signals() -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def what_to_try(plan: Plan, seconds: float) -> str:
-    """What the demo prints when it is ready."""
-    dig = f"dig @{LOOPBACK} -p {plan.dns_port}"
-    status = f"{_program()} status --url http://{LOOPBACK}:{plan.http_port}"
-    first = plan.web_endpoints(plan.hosts[0])[0]
-    webs = "\n".join(
-        f"    {host.name:<8} {'  '.join(f'http://{endpoint}/' for endpoint in plan.web_endpoints(host))}"
-        for host in plan.hosts
-    )
-    return f"""\
-lbdns demo: ready after {seconds:.1f} s; Ctrl-C ends it
-
-  DNS        {LOOPBACK}:{plan.dns_port} (UDP and TCP), zone hobbit and its reverse zone
-  page       http://{LOOPBACK}:{plan.http_port}/
-  reports    {LOOPBACK}:{plan.report_port}, signed, every {plan.interval:g} s from each of three agents
-  web servers, the members of the pool:
-{webs}
-
-Try, in another terminal:
-  {dig} best.hobbit                   the best server now
-  {dig} round.robin.hobbit +short     each in turn
-  {dig} -x {plan.hosts[0].address} +short          the reverse zone
-  {status}
-Give one of them something to do, and ask again:
-  for i in 1 2 3 4 5; do curl -s 'http://{first}/work?ms=3000' & done; wait
-"""
-
-
-def _program() -> str:
-    """How this program is called from here: the shell may not find it in a virtual environment."""
-    path = Path(sys.argv[0])
-    if path.name != "lbdns":
-        return "lbdns"
-    with contextlib.suppress(ValueError):
-        return str(path.absolute().relative_to(Path.cwd()))
-    return str(path)

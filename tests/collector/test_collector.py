@@ -166,10 +166,15 @@ async def test_reload_that_fails_changes_nothing(tmp_path: Path) -> None:
     farm = make_farm(tmp_path, collector=listen("127.0.0.1:0"))
     async with started(farm, snapshots.append) as collector:
         old = collector.addresses
-        with taken_port() as taken:
-            bad = listen("127.0.0.2:0", f"127.0.0.1:{taken.getsockname()[1]}")
-            with pytest.raises(ListenError, match="taken"):
+        with taken_port() as taken, taken_port() as other:
+            free = other.getsockname()[1]
+            other.close()
+            bad = listen(f"127.0.0.1:{free}", f"127.0.0.1:{taken.getsockname()[1]}")
+            with pytest.raises(ListenError, match="taken") as failure:
                 await collector.reload(make_farm(tmp_path, members=["frodo"], collector=bad), (OTHER_KEY,))
+            assert failure  # which keeps alive what the failed call held: the port has to be free all the same
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as again:
+                again.bind(("127.0.0.1", free))
         assert (collector.addresses, collector.farm) == (old, farm)
         send(old[0], datagram("gandalf", at=time.time()))
         await until(lambda: snapshots)

@@ -15,7 +15,7 @@ from lbdns.farm import Host
 from lbdns.keys import MasterKey
 from lbdns.report import MAX_DATAGRAM, REASONS, Kind
 from lbdns_collector.score import THESIS, Score
-from lbdns_collector.table import BURST, MAX_SKEW, RATE, RESULTS, Table, plain_address
+from lbdns_collector.table import BURST, MAX_REPLACED, MAX_SKEW, RATE, RESULTS, Table, plain_address
 from tests.collector.making import ADDRESSES, HOSTS, IDLE, KEY, OTHER_KEY, WALL, datagram
 
 NOW = 5000.0  # monotonic seconds
@@ -133,6 +133,26 @@ def test_a_boot_that_was_replaced_does_not_come_back() -> None:
     assert [accept(table, d) for d in old[:2]] == ["accepted", "accepted"]
     assert accept(table, datagram(boot=8, seq=1, at=WALL + 4)) == "accepted"
     assert [accept(table, d) for d in old] == ["replay"] * 3
+
+
+def test_of_two_agents_with_one_name_the_first_comes_back() -> None:
+    """A second agent, started by mistake and stopped again, silences the first for a minute and not for ever."""
+    table = make(KEY)
+    assert accept(table, datagram(boot=7, seq=1, at=WALL)) == "accepted"
+    assert accept(table, datagram(boot=8, seq=1, at=WALL + 1), wall=WALL + 1) == "accepted"
+    results = [
+        accept(table, datagram(boot=7, seq=1 + n, at=WALL + n), wall=WALL + n, now=NOW + n) for n in range(2, 70)
+    ]
+    assert results == ["replay"] * 60 + ["accepted"] * 8
+
+
+def test_many_boots_are_not_remembered_for_ever() -> None:
+    table = make(KEY)
+    for n in range(90):
+        assert accept(table, datagram(boot=100 + n, at=WALL + n / 10), wall=WALL, now=NOW + n) == "accepted"
+    assert len(table._peers["gandalf"].replaced) == MAX_REPLACED
+    assert accept(table, datagram(boot=500, at=WALL + 70), wall=WALL + 70, now=NOW + 99) == "accepted"
+    assert set(table._peers["gandalf"].replaced) == {189}
 
 
 def test_a_clock_set_back_does_not_let_an_earlier_boot_in() -> None:
@@ -364,13 +384,21 @@ def test_any_value_of_any_key_is_counted_and_never_raises(value: object, key: st
         assert accept(make(KEY), signed("gandalf", packed)) in ("malformed", "clock", "accepted")
 
 
-@given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 6), st.integers(-29, 29)), max_size=30))
-def test_nothing_is_accepted_twice(reports: list[tuple[int, int, int]]) -> None:
-    """Whatever boots, sequences and times come in whatever order: no datagram counts a second time."""
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(-30, 90), st.sampled_from([0, 1, 10, 30, 60])),
+        max_size=30,
+    )
+)
+@example([(1, 2, -1, 0), (2, 1, 0, 0), (1, 1, 1, 0), (1, 2, -1, 0)])
+def test_nothing_is_accepted_twice(reports: list[tuple[int, int, int, int]]) -> None:
+    """Whatever boots, sequences and times come in whatever order and whenever: no datagram counts a second time."""
     table = make(KEY)
     accepted = set()
-    for boot, seq, offset in reports:
+    wall = WALL
+    for boot, seq, offset, later in reports:
+        wall += later
         data = datagram(boot=boot, seq=seq, at=WALL + offset, metrics={})
-        if accept(table, data) == "accepted":
+        if accept(table, data, wall=wall) == "accepted":
             assert data not in accepted
             accepted.add(data)

@@ -227,6 +227,12 @@ WRONG: list[tuple[str, str, str]] = [
     ("an empty label", HEAD + "a..b A 192.0.2.1\n", r"^x:5: zone hobbit: "),
     ("a text too long", HEAD + f"a TXT {'x' * 256}\n", r"^x:5: zone hobbit: "),
     ("unknown data of another length", HEAD + "a TYPE65400 \\# 3 00\n", r"^x:5: zone hobbit: "),
+    (
+        "a range too long",
+        HEAD + "$GENERATE 1-1000000000 web$ A 192.0.2.1\n",
+        r"^x:5: zone hobbit: \$GENERATE of more than 1048576 records",
+    ),
+    ("a range upside down", HEAD + "$GENERATE 5-1 web$ A 192.0.2.1\n", r"^x:5: zone hobbit: "),
     ("another class", HEAD + "a CH A 192.0.2.1\n", r"^x:5: zone hobbit: "),
 ]
 

@@ -89,5 +89,6 @@ def read_membership(pid: int | str = "self", proc: str = "/proc") -> Mapping[str
 
 
 def subtree(directory: Path) -> list[Path]:
-    """A group and all below it."""
+    """A group and all below it. Raises OSError when it isn't there."""
+    directory.stat()
     return [Path(folder) for folder, _, _ in os.walk(directory)]

@@ -9,6 +9,7 @@ from lbdns_agent.host import Host
 from lbdns_agent.sensor import Sensor, Values
 
 KIB: Final = 1024
+GLANCE_EVERY: Final = 1.0  # seconds: to use up gigabytes takes a while
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,4 +58,4 @@ def glance(host: Host) -> Values:
     return {"mem_available": read(host)}
 
 
-SENSOR: Final = Sensor("/proc/meminfo", read, values, momentary=True, glance=glance)
+SENSOR: Final = Sensor("/proc/meminfo", read, values, momentary=True, glance=glance, glance_every=GLANCE_EVERY)

@@ -24,10 +24,10 @@ def parse_loadavg(text: bytes) -> int:
 
 
 def _number_after(text: bytes, key: bytes) -> int:
-    start = text.rfind(key)
-    if start < 0:
+    words = text.rpartition(key)[2].split(None, 1) if key in text else []
+    if not words:
         raise ValueError(f"there is no {key.strip().decode()}")
-    return int(text[start + len(key) :].split(None, 1)[0])
+    return int(words[0])
 
 
 def read(host: Host) -> int:

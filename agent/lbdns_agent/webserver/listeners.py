@@ -65,7 +65,10 @@ def parse(text: bytes) -> list[Listener]:
 
 def _address(words: bytes) -> bytes:
     """The kernel prints addresses as 32-bit words in the order of this machine's bytes."""
-    return b"".join(int(words[i : i + 8], 16).to_bytes(4, sys.byteorder) for i in range(0, len(words), 8))
+    numbers = [int(words[i : i + 8], 16) for i in range(0, len(words), 8)]
+    if len(numbers) not in (1, 4) or min(numbers) < 0:
+        raise ValueError(f"{words!r} is no address")
+    return b"".join(number.to_bytes(4, sys.byteorder) for number in numbers)
 
 
 def parse_diag(answer: bytes) -> tuple[list[Listener], bool]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import ipaddress
 import os
+import re
 import socket
 from typing import TYPE_CHECKING, Final
 
@@ -144,8 +145,16 @@ def _packed(address: str) -> bytes:
 def _whole_length(beginning: bytes) -> int:
     """How many bytes the answer will have, if its head tells; so the end of the connection need not be awaited."""
     head, blank, _ = beginning.partition(b"\r\n\r\n")
-    length = _field(head, b"content-length") if blank else None
-    return len(head) + 4 + int(length) if length and length.isdigit() else LARGEST
+    length = _content_length(head) if blank else None
+    return LARGEST if length is None else len(head) + len(blank) + length
+
+
+def _content_length(head: bytes) -> int | None:
+    """The length of the body if the head tells; one that is nonsense is as good as endless."""
+    text = _field(head, b"content-length")
+    if text is None:
+        return None
+    return int(text) if text.isdigit() and len(text) < 16 else LARGEST
 
 
 def _field(head: bytes, name: bytes) -> bytes | None:
@@ -160,7 +169,7 @@ def page_of(answer: bytes, where: str) -> bytes:
     """The body of an HTTP answer. Raises AbsentError when it is refused, no HTTP, too long or cut short. Pure."""
     head, blank, body = answer.partition(b"\r\n\r\n")
     words = head.split(b"\r\n", 1)[0].split(None, 2)
-    if not blank or len(words) < 2 or not words[0].startswith(b"HTTP/") or not words[1].isdigit():
+    if not blank or len(words) < 2 or not words[0].startswith(b"HTTP/") or not re.fullmatch(rb"[0-9]{3}", words[1]):
         raise AbsentError(f"{where}: the answer is no HTTP, or was cut short")
     status = int(words[1])
     if status != 200:
@@ -174,7 +183,7 @@ def page_of(answer: bytes, where: str) -> bytes:
         raise AbsentError(f"{where}: HTTP status {status}{hint}")
     if len(answer) >= LARGEST:
         raise AbsentError(f"{where}: the page is over {LARGEST // 1024} KiB; is it a status page?")
-    length = _field(head, b"content-length")
-    if length is not None and (not length.isdigit() or len(body) < int(length)):
+    length = _content_length(head)
+    if length is not None and len(body) < length:
         raise AbsentError(f"{where}: the page was cut short")
     return body

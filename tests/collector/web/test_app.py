@@ -84,6 +84,8 @@ async def test_metrics(tmp_path: Path) -> None:
     assert [(labels[0], value) for labels, value in found["lbdns_build_info"].items()] == [(__version__, 1)]
     assert found["process_resident_memory_bytes"][()] > 1e6
     assert found["process_cpu_seconds_total"][()] > 0
+    manual = (Path(__file__).parents[3] / "docs" / "http.md").read_text()
+    assert [name for name in found if name.startswith("lbdns_") and f"`{name}`" not in manual] == []
 
 
 async def test_metrics_of_the_source_are_there_too(tmp_path: Path) -> None:

@@ -93,6 +93,20 @@ async def test_a_follower_gets_every_change_of_a_busy_time(tmp_path: Path) -> No
                 seen[name] = member["score"]
 
 
+async def test_many_changes_are_told_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two parts the event loop has its turn, and what changes meanwhile is told once, as it is then."""
+    monkeypatch.setattr(hub, "AT_ONCE", 2)
+    async with served(tmp_path) as web, web.events("?changes=1") as events:
+        await events.read("status")
+        web.source.publish(gandalf=reading(score=1), frodo=reading(score=1), bilbo=reading(score=1))
+        web.source.publish(gandalf=reading(score=2))
+        first, second = await events.read("changes"), await events.read("changes")
+        assert {name: member["score"] for name, member in {**first, **second}.items()} == {
+            "gandalf": 2, "frodo": 1, "bilbo": 1,
+        }  # fmt: skip
+        assert (len(first), len(second)) == (2, 1)
+
+
 async def test_alarm_and_bye_come_through(tmp_path: Path) -> None:
     async with served(tmp_path) as web, web.events("?changes=1") as events:
         await events.read("status")

@@ -6,13 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lbdns.demo.children import Children
+from tests.end_to_end.process import alive, eventually
 
 #: Writes its pid to the file given and waits; ends with status 0 on SIGTERM
 PATIENT = (
@@ -30,24 +29,13 @@ PARENT = (
 )
 
 
-def eventually(condition: Callable[[], bool], what: str, seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
-
-
 def pid_in(path: Path) -> int:
     eventually(path.exists, f"{path} is written")
     return int(path.read_text())
 
 
 def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
+    return bool(alive({pid}))
 
 
 def start(children: Children, code: str, path: Path) -> int:

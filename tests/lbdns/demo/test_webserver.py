@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +16,7 @@ import pytest
 from lbdns.demo.scoreboard import CpuTimes
 from lbdns.demo.webserver import WebServer, listen
 from lbdns.endpoint import Endpoint
+from tests.end_to_end.process import eventually
 from tests.needs import needs
 
 NO_CPU = CpuTimes(0, 0, 0, 0, (0, 0, 0))
@@ -65,17 +65,23 @@ def test_what_a_client_says_is_text_not_markup(server: WebServer, listener: sock
     assert "<script>" not in get(listener, "/", Host="<script>alert(1)</script>")[1]
 
 
+def counted(server: WebServer, requests: int) -> None:
+    """A request counts when it is done, which is after the client has its answer."""
+    eventually(lambda: server.scoreboard.accesses == requests, f"{requests} requests are counted")
+
+
 def test_every_request_is_counted_once(server: WebServer, listener: socket.socket) -> None:
     assert status(listener)["Total Accesses"] == "0"
     sizes = [len(get(listener, path)[1]) for path in ("/", "/", "/nope", "/work?ms=0")]
-    page = status(listener)
-    assert page["Total Accesses"] == "5"
+    counted(server, 5)
+    assert status(listener)["Total Accesses"] == "5"
     assert server.scoreboard.bytes_sent >= sum(sizes)
 
 
 def test_head_has_no_body_but_counts(server: WebServer, listener: socket.socket) -> None:
     assert get(listener, "/", "HEAD") == (200, "")
-    assert status(listener)["Total Accesses"] == "1"
+    counted(server, 1)
+    assert server.scoreboard.bytes_sent == 0
 
 
 def test_work_burns_cpu_time(server: WebServer, listener: socket.socket) -> None:
@@ -94,7 +100,7 @@ def test_work_that_is_none(server: WebServer, listener: socket.socket, ms: str) 
 def test_odd_paths_cost_no_worker(server: WebServer, listener: socket.socket, path: str) -> None:
     for _ in range(6):  # more often than there are workers
         assert get(listener, path)[0] in (200, 404)
-    assert status(listener)["IdleWorkers"] == "3"
+    eventually(lambda: status(listener)["IdleWorkers"] == "3", "only the one that says so is at work")
 
 
 @pytest.mark.parametrize(
@@ -116,9 +122,7 @@ def test_busy_workers_are_seen_and_the_next_waits_in_the_kernel(server: WebServe
     answers: list[int] = []
     fifth = threading.Thread(target=lambda: answers.append(get(listener, "/")[0]))
     try:
-        deadline = time.monotonic() + 10
-        while (page := server.scoreboard.page(1, NO_CPU).split("Scoreboard: ")[1]) != "RRRR\n":
-            assert time.monotonic() < deadline, page
+        eventually(lambda: server.scoreboard.page(1, NO_CPU).endswith("Scoreboard: RRRR\n"), "all four are held")
         fifth.start()
         fifth.join(0.2)
         assert answers == []
@@ -138,10 +142,18 @@ def test_one_server_on_two_addresses() -> None:
         addresses = [four.getsockname(), six.getsockname()]
         assert "at 127.0.0.1." in get(four, "/")[1]
         assert "at ::1." in get(six, "/")[1]
-        assert status(four)["Total Accesses"] == "2"
+        counted(web, 2)
         web.stop()
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(addresses[0])
+
+
+def _accepts(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except ConnectionRefusedError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -152,14 +164,7 @@ def test_the_program_ends_well(number: signal.Signals) -> None:
         [sys.executable, "-m", "lbdns.demo.webserver", "--name", "bilbo", "--listen", f"127.0.0.1:{port}"],
         stderr=subprocess.PIPE,
     )
-    deadline = time.monotonic() + 20
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            break
-        except ConnectionRefusedError:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+    eventually(lambda: _accepts(port), "it is up")
     process.send_signal(number)
     assert process.communicate(timeout=20)[1] == b""
     assert process.returncode == 0

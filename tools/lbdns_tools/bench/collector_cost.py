@@ -133,14 +133,20 @@ class Collector:
             self.process.wait(10)
 
 
-def send_reports(to: tuple[str, int], secret: bytes, agents: int, interval: float, seconds: float, result: Any) -> None:
-    """Be all the agents for ``seconds``; puts (sent, seconds behind at worst) into the queue ``result``."""
+def send_reports(
+    to: tuple[str, int], secret: bytes, agents: int, interval: float, seconds: float, started: Any, result: Any
+) -> None:
+    """Be all the agents for ``seconds`` from setting the event ``started`` on.
+
+    Puts (sent, seconds behind at worst) into the queue ``result``.
+    """
     master = MasterKey(secret)
     keys = [master.agent_key(f"m{number}") for number in range(agents)]
     chance = random.Random(1)
     loads = [{name: round(chance.uniform(0, 100), 3) for name in CATALOGUE} for _ in range(97)]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.connect(to)
+        started.set()
         start, sent, behind = time.monotonic(), 0, 0.0
         while (now := time.monotonic() - start) < seconds:
             due = int(now / interval * agents)
@@ -205,15 +211,15 @@ def measure(agents: int, interval: float, seconds: float, follow: bool) -> Figur
         try:
             probe = FollowerProbe(collector.web) if follow else None
             spawn = multiprocessing.get_context("spawn")
-            result = spawn.Queue()
-            arguments = (collector.reports, key.secret, agents, interval, warm_up + seconds, result)
+            sending, result = spawn.Event(), spawn.Queue()
+            arguments = (collector.reports, key.secret, agents, interval, warm_up + seconds, sending, result)
             sender = spawn.Process(target=send_reports, args=arguments, daemon=True)
             sender.start()
-            while not collector.cpu_seconds() or not sender.is_alive():
-                time.sleep(0.01)
-            time.sleep(2.0 + warm_up)  # the sender's own start takes a second or two
+            if not sending.wait(START):
+                raise SystemExit("collector_cost: the process that sends reports did not start")
+            time.sleep(warm_up)
             before, started = collector.cpu_seconds(), time.monotonic()
-            time.sleep(max(0.5, seconds - 3.0))
+            time.sleep(seconds - SETTLE)
             cpu = collector.cpu_seconds() - before
             took = time.monotonic() - started
             rss = collector.usage.memory_info().rss
@@ -286,7 +292,7 @@ def main() -> None:
     )
     parser.add_argument("--agents", type=bounded(int, 1, MAX_AGENTS), default=10_000, help="default: 10000")
     parser.add_argument("--interval", type=bounded(float, 0.1, 60), default=1.0, help="seconds, default: 1")
-    parser.add_argument("--seconds", type=bounded(float, 4, MAX_SECONDS), default=30.0, help="default: 30")
+    parser.add_argument("--seconds", type=bounded(float, 2, MAX_SECONDS), default=30.0, help="default: 30")
     parser.add_argument("--follow", action="store_true", help="with one DNS server following the event stream")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     options = parser.parse_args()

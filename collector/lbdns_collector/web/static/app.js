@@ -4,8 +4,8 @@
 
 const POLL = 2000;  // milliseconds between questions while there is no event stream
 const METRICS = [  // the metrics that get a column, with their unit
-  ["run_queue", "tasks"], ["cpu_idle", "%"], ["gateway_ping", "ms"], ["requests_per_s", "/s"],
-  ["busy_workers", ""], ["idle_workers", ""], ["scan_rate", "/s"], ["cpu_count", "cores"],
+  ["run_queue", "tasks"], ["cpu_idle", "%"], ["gateway_ping", "ms"], ["requests_per_s", ""],
+  ["busy_workers", ""], ["idle_workers", ""], ["scan_rate", "pages/s"], ["cpu_count", "cores"],
 ];
 
 let latest = null;  // the newest status, and when it came
@@ -21,6 +21,11 @@ function element(tag, text, className) {
 function number(value, digits) {
   if (value === null || value === undefined) return "–";
   return value.toLocaleString(undefined, { maximumFractionDigits: digits });
+}
+
+function duration(seconds) {
+  if (seconds < 120) return `${seconds.toFixed(0)} s`;
+  return seconds < 7200 ? `${(seconds / 60).toFixed(0)} min` : `${(seconds / 3600).toFixed(1)} h`;
 }
 
 function heading() {
@@ -83,11 +88,12 @@ function draw() {
   if (!latest) return;
   const waited = (performance.now() - latest.at) / 1000;
   const { pools, server } = latest.status;
-  const hours = server.uptime_s + waited;
-  const up = hours < 120 ? `${hours.toFixed(0)} s` : hours < 7200 ? `${(hours / 60).toFixed(0)} min` : `${(hours / 3600).toFixed(1)} h`;
   document.getElementById("server").textContent =
-    `version ${server.version}, up ${up}, ${number(server.queries, 0)} queries`;
-  document.getElementById("pools").replaceChildren(...pools.map(pool => section(pool, waited)));
+    `version ${server.version}, up ${duration(server.uptime_s + waited)}, ${number(server.queries, 0)} queries`;
+  const shown = document.getElementById("pools");
+  const scrolled = [...shown.querySelectorAll(".scroll")].map(box => box.scrollLeft);
+  shown.replaceChildren(...pools.map(pool => section(pool, waited)));
+  shown.querySelectorAll(".scroll").forEach((box, i) => { box.scrollLeft = scrolled[i] ?? 0; });
 }
 
 function take(text) {

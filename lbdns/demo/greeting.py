@@ -1,0 +1,47 @@
+"""What the demo prints when it is ready: where everything is, and what to try."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+
+from lbdns.demo.farm_files import LOOPBACK, Plan
+
+
+def what_to_try(plan: Plan, seconds: float) -> str:
+    """The text for a demo that was ready after ``seconds``."""
+    dig = f"dig @{LOOPBACK} -p {plan.dns_port}"
+    status = f"{_program()} status --url http://{LOOPBACK}:{plan.http_port}"
+    first = plan.web_endpoints(plan.hosts[0])[0]
+    webs = "\n".join(
+        f"    {host.name:<8} {'  '.join(f'http://{endpoint}/' for endpoint in plan.web_endpoints(host))}"
+        for host in plan.hosts
+    )
+    return f"""\
+lbdns demo: ready after {seconds:.1f} s; Ctrl-C ends it
+
+  DNS        {LOOPBACK}:{plan.dns_port} (UDP and TCP), zone hobbit and its reverse zone
+  page       http://{LOOPBACK}:{plan.http_port}/
+  reports    {LOOPBACK}:{plan.report_port}, signed, every {plan.interval:g} s from each of three agents
+  web servers, the members of the pool:
+{webs}
+
+Try, in another terminal:
+  {dig} best.hobbit                   the best server now
+  {dig} round.robin.hobbit +short     each in turn
+  {dig} -x {plan.hosts[0].address} +short          the reverse zone
+  {status}
+Give one of them something to do, and ask again:
+  for i in 1 2 3 4 5; do curl -s 'http://{first}/work?ms=3000' & done; wait
+"""
+
+
+def _program() -> str:
+    """How this program is called from here: the shell may not find it in a virtual environment."""
+    path = Path(sys.argv[0])
+    if path.name != "lbdns":
+        return "lbdns"
+    with contextlib.suppress(ValueError):
+        return str(path.absolute().relative_to(Path.cwd()))
+    return str(path)

@@ -1,0 +1,17 @@
+"""Fixtures of the agent's tests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture
+def pipe_read_end() -> Iterator[int]:
+    """A file descriptor on which nothing ever arrives."""
+    read_end, write_end = os.pipe()
+    yield read_end
+    os.close(read_end)
+    os.close(write_end)

@@ -1,0 +1,162 @@
+"""The command line: what it understands, what it refuses and how, and one sample for people and programs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lbdns import __version__
+from lbdns.endpoint import Endpoint
+from lbdns_agent import cli
+from lbdns_agent.metrics import METRICS
+from lbdns_agent.options import Options
+from lbdns_agent.overload import Condition
+from tests.agent.web import answer, counting, hanging, web_server
+
+
+def options(*arguments: str) -> Options:
+    parser = cli.build_parser()
+    return cli.read_options(parser, parser.parse_args(arguments))
+
+
+def test_the_defaults() -> None:
+    found = options("--collector", "ns1.example.net", "--name", "Gandalf")
+    assert found.collectors == (Endpoint("ns1.example.net", 7777),)
+    assert (found.name, found.interval, found.gateway, found.cgroup, found.key_file) == (
+        "gandalf", 1.0, "auto", "auto", None,
+    )  # fmt: skip
+    assert str(found.status) == "http://127.0.0.1/server-status?auto"
+    assert found.alarms == (
+        Condition("listen_queue", ">", 256),
+        Condition("mem_available", "<", 2),
+        Condition("run_queue", ">", 64, per_cpu=True),
+    )
+
+
+def test_everything_else() -> None:
+    found = options(
+        "--collector", "192.0.2.1:1", "--collector", "[2001:db8::1]", "--collector", "192.0.2.1:1",
+        "--interval", "0.1", "--gateway", "off", "--server-status", "off", "--key-file", "/k", "--cgroup", "/web",
+        "--alarm", "run_queue>5", "--alarm", "cpu_idle<1",
+    )  # fmt: skip
+    assert found.collectors == (Endpoint("192.0.2.1", 1), Endpoint("2001:db8::1", 7777))
+    assert (found.interval, found.gateway, found.status, found.key_file, found.cgroup) == (
+        0.1, None, None, Path("/k"), "/web",
+    )  # fmt: skip
+    assert found.alarms == (Condition("run_queue", ">", 5), Condition("cpu_idle", "<", 1))
+    assert options("--once", "--alarm", "off").alarms == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ([], "Give at least one --collector"),
+        (["--collector", "host:port"], "port 'port' is not a number"),
+        (["--collector", ""], "is no HOST:PORT"),
+        (["--once", "--interval", "0"], "is no number of seconds from 0.1 to 3600"),
+        (["--once", "--interval", "7200"], "is no number of seconds from 0.1 to 3600"),
+        (["--once", "--gateway", "router"], "is no address"),
+        (["--once", "--server-status", "127.0.0.1"], "is no URL of a status page"),
+        (["--once", "--name", "a b"], "can't be the host name"),
+        (["--once", "--alarm", "run_queu>5"], "Perhaps you meant 'run_queue'?"),
+        (["--once", "--alarm", "off", "--alarm", "run_queue>5"], "doesn't go with other conditions"),
+        (["--json", "--collector", "x"], "--json goes with --once"),
+        (["--once", "--log-level", "loud"], "invalid choice: 'loud'"),
+        (["--once", "--unknown"], "unrecognized arguments: --unknown"),
+        (["--once", "--cgroup", "/no/such/group"], "there is no such group"),
+        (["--collector", "127.0.0.1", "--key-file", "/nonexistent"], "/nonexistent: key file: can't be read"),
+    ],
+)
+def test_what_is_refused(arguments: list[str], error: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(arguments) == 2
+    shown = capsys.readouterr()
+    assert error in shown.err
+    assert "Traceback" not in shown.err
+    assert shown.out == ""
+
+
+def test_help_has_an_example_and_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert "lbdns-agent --collector ns1.example.net" in text
+    for option in ("collector", "interval", "gateway", "server-status", "name", "key-file", "cgroup", "once", "json"):
+        assert f"--{option}" in text
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"lbdns-agent {__version__}\n"
+
+
+def once(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "lbdns_agent", "--once", "--name", "gandalf", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+
+
+def test_one_sample_as_json() -> None:
+    with web_server(counting()) as url:
+        start = time.time()
+        run = once("--json", "--server-status", url, "--gateway", "off", "--interval", "0.4")
+        end = time.time()
+    assert (run.returncode, run.stderr) == (0, "")
+    sample = json.loads(run.stdout)
+    assert list(sample) == ["host", "time", "interval", "span", "metrics", "unavailable"]
+    assert (sample["host"], sample["interval"]) == ("gandalf", 0.4)
+    assert start <= sample["time"] <= end
+    assert 0.4 <= sample["span"] < 5.0
+    metrics = sample["metrics"]
+    assert set(metrics) | set(sample["unavailable"]) == set(METRICS)
+    assert set(metrics).isdisjoint(sample["unavailable"])
+    assert sample["unavailable"]["gateway_ping"] == "switched off by --gateway off"
+    assert all(isinstance(value, float) for value in metrics.values())
+    assert (metrics["requests_total"], metrics["busy_workers"], metrics["idle_workers"]) == (2.0, 2.0, 8.0)
+    assert metrics["requests_per_s"] == pytest.approx(1 / sample["span"], rel=0.2)
+    assert metrics["listen_queue"] == 0.0
+    assert metrics["httpd_cpu_seconds"] > 0.0
+    assert {"cpu_idle", "cpu_steal", "scan_rate", "net_rx", "net_tx", "run_queue", "load1", "cpu_count"} <= set(metrics)
+
+
+def test_one_sample_at_the_default_interval_is_quick_even_when_the_web_server_hangs() -> None:
+    with web_server(hanging) as url:
+        start = time.monotonic()
+        run = once("--json", "--server-status", url, "--gateway", "off")
+        assert time.monotonic() - start < 10.0
+    sample = json.loads(run.stdout)
+    assert sample["span"] < 1.0
+    assert sample["unavailable"]["busy_workers"] == "server-status: no answer in time"
+    assert "cpu_idle" in sample["metrics"]
+
+
+def test_one_sample_as_a_table() -> None:
+    page = b"BusyWorkers: 3\nIdleWorkers: 7\n"
+    with web_server(lambda connection, request: connection.sendall(answer(page))) as url:
+        run = once("--server-status", url, "--gateway", "off")
+    assert (run.returncode, run.stderr) == (0, "")
+    first, *lines = run.stdout.splitlines()
+    assert first.startswith("gandalf, differences over 0.5")
+    assert [line.split()[0] for line in lines] == list(METRICS)
+    rows = {line.split()[0]: line.split(None, 2)[1:] for line in lines}
+    assert rows["idle_workers"] == ["7", "workers"]
+    assert rows["requests_total"] == ["-", "the status page has no 'Total Accesses'; set 'ExtendedStatus On'"]
+
+
+def test_the_host_name_that_is_no_good_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "default_name", lambda: "under the hill")
+    assert cli.main(["--once"]) == 2
+    assert "give one with --name" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "module", ["asyncio", "aiohttp", "http.client", "urllib.parse", "urllib.request", "email", "psutil", "ssl",
+               "ctypes", "multiprocessing", "lbdns.config", "dns"],
+)  # fmt: skip
+def test_nothing_heavy_is_loaded(module: str) -> None:
+    code = f"import sys, lbdns_agent.cli; sys.exit({module!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

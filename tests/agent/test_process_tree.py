@@ -1,0 +1,174 @@
+"""The CPU time of real process trees: it counts everybody, and it never falls."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lbdns_agent.webserver.process_tree import SCAN_EVERY, SEARCHES, ProcessTree
+from tests.agent.waiting import until
+from tests.agent.web import ForkingServer
+
+BURN = "end = time.process_time() + {seconds}\nwhile time.process_time() < end: pass"
+#: Statements for the first process: a child that burns processor time and is waited for, and one that is not.
+BURN_HERE = f"import time; exec({BURN.format(seconds=0.2)!r})"
+BURN_IN_CHILD = (
+    "import time\npid = os.fork()\nif pid == 0:\n    "
+    + BURN.format(seconds=0.2).replace("\n", "\n    ")
+    + "\n    os._exit(0)"
+)
+
+
+@pytest.fixture
+def server() -> Iterator[ForkingServer]:
+    with ForkingServer(children=2) as server:
+        yield server
+
+
+def seconds_of(tree: ProcessTree) -> float:
+    seconds = tree.seconds()
+    assert seconds is not None
+    return seconds
+
+
+def tell(server: ForkingServer, program: str) -> None:
+    server.do(f"exec({program!r})")
+
+
+def test_root_and_children_are_found(server: ForkingServer) -> None:
+    tree = ProcessTree([server.pid])
+    seconds_of(tree)
+    assert tree.pids() == {server.pid, *server.children}
+
+
+def test_what_the_root_itself_uses_is_counted(server: ForkingServer) -> None:
+    tree = ProcessTree([server.pid])
+    before = seconds_of(tree)
+    tell(server, BURN_HERE)
+    assert seconds_of(tree) - before == pytest.approx(0.2, abs=0.05)
+
+
+def test_a_child_counts_while_it_runs_and_after_it_was_waited_for(server: ForkingServer) -> None:
+    tree = ProcessTree([server.pid])
+    before = seconds_of(tree)
+    tell(server, BURN_IN_CHILD)
+    seen = [before]
+    # Watched while the child runs, ends, is a zombie, and is waited for
+    until(lambda: seen.append(seconds_of(tree)) or seen[-1] - before >= 0.15)  # type: ignore[func-returns-value]
+    server.do("os.waitpid(pid, 0)")
+    seen.append(seconds_of(tree))
+    assert seen == sorted(seen), "it fell"
+    assert seen[-1] - before == pytest.approx(0.2, abs=0.06)
+    assert tree.pids() == {server.pid, *server.children}
+
+
+def test_a_grandchild_counts(server: ForkingServer) -> None:
+    tree = ProcessTree([server.pid])
+    before = seconds_of(tree)
+    child = BURN_IN_CHILD.replace("\n", "\n    ")
+    tell(server, f"pid = os.fork()\nif pid == 0:\n    {child}\n    os.waitpid(pid, 0)\n    os._exit(0)")
+    server.do("os.waitpid(pid, 0)")
+    assert seconds_of(tree) - before == pytest.approx(0.2, abs=0.06)
+
+
+def test_the_sum_does_not_fall_when_a_daemon_leaves_the_tree(server: ForkingServer) -> None:
+    tell(server, "read_end, write_end = os.pipe()")
+    tree = ProcessTree([server.pid])
+    before = seconds_of(tree)
+    # A child burns and waits; its parent ends before it, so it goes to init with all that it has used
+    tell(
+        server,
+        "import time\npid = os.fork()\nif pid == 0:\n    os.close(write_end)\n    if os.fork():\n"
+        "        os.read(read_end, 1)\n        os._exit(0)\n    "
+        + BURN.format(seconds=0.2).replace("\n", "\n    ")
+        + "\n    os.read(read_end, 1)\n    os._exit(0)",
+    )
+    server.do("os.close(read_end)")
+    until(lambda: seconds_of(tree) - before > 0.18)
+    high = seconds_of(tree)
+    server.do("os.kill(pid, 9)", "os.waitpid(pid, 0)")
+    after = seconds_of(tree)
+    assert after >= high
+    tell(server, BURN_HERE)
+    assert seconds_of(tree) - after == pytest.approx(0.2, abs=0.06), "what comes later counts in full"
+    server.do("os.close(write_end)")
+
+
+def test_a_tree_whose_root_has_ended_is_none(server: ForkingServer) -> None:
+    tree = ProcessTree([server.pid])
+    seconds_of(tree)
+    server.process.kill()
+    server.process.wait()
+    assert tree.seconds() is None
+
+
+def test_a_tree_never_falls_while_children_come_and_go(server: ForkingServer) -> None:
+    tell(
+        server,
+        "import threading, time\nstop = False\n"
+        "def churn():\n"
+        "    while not stop:\n"
+        "        pid = os.fork()\n"
+        "        if pid == 0:\n"
+        "            end = time.process_time() + 0.012\n"
+        "            while time.process_time() < end: pass\n"
+        "            os._exit(0)\n"
+        "        os.waitpid(pid, 0)\n"
+        "thread = threading.Thread(target=churn); thread.start()",
+    )
+    tree = ProcessTree([server.pid])
+    seen = []
+    end = time.monotonic() + 1.0
+    while time.monotonic() < end:
+        seen.append(seconds_of(tree))
+    server.do("stop = True; thread.join()")
+    assert len(seen) > 50
+    assert seen == sorted(seen)
+    # What the kernel knows when all have been waited for is what was counted
+    fields = Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()
+    true = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    for child in server.children:
+        fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+        true += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    assert seconds_of(tree) == pytest.approx(true, abs=0.1)
+
+
+def test_a_kernel_without_children_files(server: ForkingServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = ProcessTree([server.pid])
+    monkeypatch.setattr(tree, "_has_children_files", False)
+    before = seconds_of(tree)
+    assert tree.pids() == {server.pid, *server.children}
+    tell(server, BURN_IN_CHILD)
+    for _ in range(SCAN_EVERY):
+        seconds_of(tree)
+    assert len(tree.pids()) == 4
+    server.do("os.waitpid(pid, 0)")
+    assert seconds_of(tree) - before == pytest.approx(0.2, abs=0.06)
+
+
+def test_a_tree_larger_than_the_ration_is_found_within_rounds() -> None:
+    count = SEARCHES + 20
+    with ForkingServer(children=count) as server:
+        # One grandchild below the last child, which no search of the first round reaches
+        tree = ProcessTree([server.pid])
+        for _ in range(3):
+            seconds_of(tree)
+        assert tree.pids() == {server.pid, *server.children}
+        assert all(node.searched for node in tree._nodes.values())
+        tree.close()
+
+
+def test_files_of_processes_that_are_gone_are_closed(server: ForkingServer) -> None:
+    tree = ProcessTree([server.pid])
+    seconds_of(tree)
+    opened = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        server.do("pid = os.fork() or os._exit(0)", "os.waitpid(pid, 0)")
+        seconds_of(tree)
+    assert len(os.listdir("/proc/self/fd")) <= opened + 1
+    tree.close()
+    assert len(os.listdir("/proc/self/fd")) < opened

@@ -1,0 +1,193 @@
+"""Fetching the status page from servers that answer, and from all that don't as they should."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lbdns_agent.absent import AbsentError
+from lbdns_agent.asides import finish
+from lbdns_agent.webserver.status import LARGEST, StatusPage, page_of
+from lbdns_agent.webserver.url import parse_url
+from tests.agent.web import Handler, answer, hanging, web_server
+from tests.needs import needs
+
+
+def fetch(url: str, patience: float = 5.0) -> bytes:
+    return finish(StatusPage(parse_url(url)).fetch(), patience)
+
+
+def replying(*parts: bytes) -> Handler:
+    def handle(connection: socket.socket, request: bytes) -> None:
+        for part in parts:
+            connection.sendall(part)
+        connection.close()
+
+    return handle
+
+
+def test_a_page_is_fetched_and_the_request_is_well_formed() -> None:
+    requests: list[bytes] = []
+
+    def handle(connection: socket.socket, request: bytes) -> None:
+        requests.append(request)
+        connection.sendall(answer(b"BusyWorkers: 1\n"))  # and the connection stays open
+
+    with web_server(handle) as url:
+        assert fetch(f"{url}?refresh=5") == b"BusyWorkers: 1\n"
+        host = url.split("/")[2]
+    assert requests[0].startswith(b"GET /server-status?refresh=5&auto HTTP/1.0\r\nHost: " + host.encode() + b"\r\n")
+    assert requests[0].endswith(b"\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [b"HTTP/1.1 200 OK\r\n\r\npage\n"],  # without a length: until the end of the connection
+        [b"HTTP/1.1 200 OK\r\nContent-", b"Length: 5\r\n", b"\r\npa", b"ge\n"],
+        [b"HTTP/1.0 200\r\nCONTENT-LENGTH:5\r\n\r\npage\n"],
+    ],
+)
+def test_ways_to_send_a_page(parts: list[bytes]) -> None:
+    with web_server(replying(*parts)) as url:
+        assert fetch(url) == b"page\n"
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ([], "no HTTP, or was cut short"),
+        ([b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhalf"], "the page was cut short"),
+        ([b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\npage"], "the page was cut short"),
+        ([b"HTTP/1.1 200 OK\r\nContent-"], "no HTTP, or was cut short"),
+        ([b"SSH-2.0-OpenSSH_9.2\r\n"], "no HTTP"),
+        ([answer(b"", "403 Forbidden")], "HTTP status 403; let this host read the page"),
+        ([answer(b"", "404 Not Found")], "a2enmod status"),
+        ([answer(b"", "401 Unauthorized")], "must not ask for a password"),
+        ([answer(b"", "503 Busy")], "HTTP status 503"),
+        ([answer(b"", "301 Moved", "Location: https://x/")], "use https://x/ instead"),
+        ([b"HTTP/1.1 200 OK\r\n\r\n", b"x" * (LARGEST + 10)], "over 256 KiB"),
+    ],
+)
+def test_answers_that_are_refused(parts: list[bytes], reason: str) -> None:
+    with web_server(replying(*parts)) as url, pytest.raises(AbsentError) as raised:
+        fetch(url)
+    assert reason in str(raised.value)
+    assert url in str(raised.value)
+
+
+def test_an_endless_page_ends() -> None:
+    def endless(connection: socket.socket, request: bytes) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        while True:
+            connection.sendall(b"x" * 10_000)
+
+    with web_server(endless) as url, pytest.raises(AbsentError, match="over 256 KiB"):
+        fetch(url)
+
+
+def test_a_page_that_trickles_for_ever_ends() -> None:
+    def trickle(connection: socket.socket, request: bytes) -> None:
+        while True:
+            connection.sendall(b"H")
+            time.sleep(0.01)
+
+    with web_server(trickle) as url, pytest.raises(AbsentError, match="no whole answer within"):
+        fetch(url, 0.2)
+
+
+def test_a_server_that_hangs() -> None:
+    start = time.monotonic()
+    with web_server(hanging) as url, pytest.raises(AbsentError, match="no whole answer within"):
+        fetch(url, 0.1)
+    assert time.monotonic() - start < 4.0
+
+
+def test_a_server_that_accepts_nothing() -> None:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        where = listening.getsockname()
+        with contextlib.ExitStack() as stack:
+            for _ in range(5):  # the queue is full: the next connection stays half open
+                filler = stack.enter_context(socket.socket())
+                filler.setblocking(False)
+                filler.connect_ex(where)
+            with pytest.raises(AbsentError, match="no whole answer within"):
+                fetch(f"http://127.0.0.1:{where[1]}/", 0.1)
+
+
+def test_nobody_listens() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(AbsentError, match="Connection refused"):
+        fetch(f"http://127.0.0.1:{port}/")
+
+
+def test_by_name_once_the_name_is_looked_up() -> None:
+    with web_server(replying(answer(b"page\n"))) as url:
+        page = StatusPage(parse_url(url.replace("127.0.0.1", "localhost")))
+        end = time.monotonic() + 10
+        while not page.addresses and time.monotonic() < end:
+            time.sleep(0.005)
+        assert bytes((127, 0, 0, 1)) in page.addresses
+        # localhost may be ::1 first, where nobody listens: the next address is tried
+        assert finish(page.fetch(), 5.0) == b"page\n"
+
+
+def test_a_name_that_is_none() -> None:
+    name = "x" * 64  # longer than a label may be: no name server is asked
+    page = StatusPage(parse_url(f"http://{name}/"))
+    assert page.addresses == ()
+    with pytest.raises(AbsentError, match=name):
+        finish(page.fetch(), 1.0)
+
+
+def test_a_literal_address_is_known_at_once() -> None:
+    assert StatusPage(parse_url("http://[2001:db8::7]/")).addresses == (
+        socket.inet_pton(socket.AF_INET6, "2001:db8::7"),
+    )
+
+
+@needs(programs=("openssl",))
+def test_https_on_the_loopback_needs_no_authority(tmp_path: Path) -> None:
+    openssl = shutil.which("openssl")
+    assert openssl is not None
+    subprocess.run(
+        [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=web", "-keyout",
+         str(tmp_path / "key"), "-out", str(tmp_path / "certificate")],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "certificate", tmp_path / "key")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            for _ in range(2):
+                connection, _ = server.accept()
+                with context.wrap_socket(connection, server_side=True) as secured:
+                    secured.recv(1000)
+                    secured.sendall(answer(b"secret\n" * 5000))
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        page = StatusPage(parse_url(f"https://127.0.0.1:{server.getsockname()[1]}/"))
+        for _ in range(2):
+            assert finish(page.fetch(), 10.0) == b"secret\n" * 5000
+        thread.join(5)
+
+
+@given(st.binary() | st.binary().map(b"HTTP/1.1 200 OK\r\n".__add__))
+def test_any_answer_is_a_page_or_absent(text: bytes) -> None:
+    with contextlib.suppress(AbsentError):
+        assert page_of(text, "http://x/") in text

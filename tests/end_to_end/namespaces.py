@@ -1,0 +1,80 @@
+"""Network namespaces of a test's own: a server's and a client's, joined by a veth pair, always removed."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.needs import program
+
+# Addresses for tests of networks (RFC 2544) and of no one else's network (RFC 4193)
+DNS4: Final = "198.18.0.53"
+DNS6: Final = "fd00::53"
+CLIENT4: Final = "198.18.0.2"
+CLIENT6: Final = "fd00::2"
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class Namespace:
+    """One network namespace."""
+
+    name: str
+
+    @property
+    def inside(self) -> tuple[str, ...]:
+        """What to put before a command; it sees /etc/netns/NAME/resolv.conf as its own (ip-netns(8))."""
+        return program("ip"), "netns", "exec", self.name
+
+    def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run a command inside, to its end."""
+        return subprocess.run([*self.inside, *command], capture_output=True, text=True, check=check, timeout=60)
+
+    def resolv_conf(self, *lines: str) -> None:
+        """Give the namespace a resolv.conf of its own."""
+        folder = Path("/etc/netns", self.name)
+        folder.mkdir(parents=True, exist_ok=True)
+        # Written in place: a running command has this very file mounted
+        (folder / "resolv.conf").write_text("".join(f"{line}\n" for line in lines))
+
+
+def _ip(*words: str) -> None:
+    subprocess.run([program("ip"), *words], check=True, capture_output=True, text=True, timeout=60)
+
+
+@contextlib.contextmanager
+def server_and_client(addresses: Sequence[str]) -> Iterator[tuple[Namespace, Namespace]]:
+    """Two namespaces with a wire between them. The server has DNS4, DNS6 and ``addresses``, the client its own."""
+    number = f"{os.getpid()}-{next(_numbers)}"
+    server, client = Namespace(f"lbdns-s-{number}"), Namespace(f"lbdns-c-{number}")
+    with contextlib.ExitStack() as stack:
+        for namespace in (server, client):
+            _ip("netns", "add", namespace.name)
+            stack.callback(_remove, namespace)
+        _ip(
+            "link", "add", "wire", "netns", server.name, "type", "veth",
+            "peer", "name", "wire", "netns", client.name,
+        )  # fmt: skip
+        for namespace, own in ((server, (DNS4, DNS6, *addresses)), (client, (CLIENT4, CLIENT6))):
+            for address in own:
+                # nodad: usable at once, where the kernel would look for a second of the same address first
+                six = ":" in address
+                words = [f"{address}/{64 if six else 24}", "dev", "wire", *(["nodad"] if six else [])]
+                _ip("-n", namespace.name, "address", "add", *words)
+            for link in ("lo", "wire"):
+                _ip("-n", namespace.name, "link", "set", link, "up")
+        yield server, client
+
+
+def _remove(namespace: Namespace) -> None:
+    _ip("netns", "delete", namespace.name)
+    shutil.rmtree(Path("/etc/netns", namespace.name), ignore_errors=True)
+    with contextlib.suppress(OSError):
+        Path("/etc/netns").rmdir()  # ours, unless somebody else has one there too

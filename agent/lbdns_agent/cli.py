@@ -142,6 +142,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     log.set_up(arguments.log_format, "error" if arguments.once else arguments.log_level)
     try:
         return show_once(options, arguments.json) if arguments.once else run(options)
+    except KeyboardInterrupt:  # while a single sample is taken
+        return 1
     except LbdnsError as error:
         print(f"lbdns-agent: {error}", file=sys.stderr)
         return error.exit_status

@@ -55,7 +55,7 @@ def test_without_a_quota_they_are_the_hosts(tmp_path: Path) -> None:
     assert scan_rate.read(host)[0] == "host"
 
 
-STAT = "memory.stat"
+DROPPABLE = f"inactive_file {GIB // 4}\nactive_file {GIB // 8}\nslab_reclaimable {GIB // 8}\n"
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ STAT = "memory.stat"
     [
         (f"{GIB}\n", GIB // 2, "inactive_file 0\n", 8 * GIB, 50.0),
         # page cache and slab that can be dropped are available
-        (f"{GIB}\n", GIB, f"inactive_file {GIB // 4}\nactive_file {GIB // 8}\nslab_reclaimable {GIB // 8}\n", 8 * GIB, 50.0),
+        (f"{GIB}\n", GIB, DROPPABLE, 8 * GIB, 50.0),
         (f"{GIB}\n", 2 * GIB, "inactive_file 0\n", 8 * GIB, 0.0),
         (f"{GIB}\n", GIB // 4, "inactive_file 0\n", GIB // 8, 12.5),  # the host has less than the limit allows
         ("max\n", GIB // 4, "inactive_file 0\n", GIB, None),
@@ -184,8 +184,11 @@ def test_groups_made_and_removed_below_are_noticed(tmp_path: Path, monkeypatch: 
     v2_group(top, cgroup__threads="101\n")
     tasks = GroupTasks(top, "cgroup.threads", str(proc))
     counts = []
-    for change in (lambda: None, lambda: v2_group(top / "new", cgroup__threads="102\n"), lambda: remove(top / "new")):
-        change()
+    for step in range(3):
+        if step == 1:
+            v2_group(top / "new", cgroup__threads="102\n")
+        if step == 2:
+            remove(top / "new")
         tasks.read()
         counts.append(tasks.runnable(()))
     assert counts == [1, 2, 1]

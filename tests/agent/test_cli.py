@@ -154,7 +154,7 @@ def test_the_host_name_that_is_no_good_is_told(
 
 
 @pytest.mark.parametrize(
-    "module", ["asyncio", "aiohttp", "http.client", "urllib.parse", "urllib.request", "email", "psutil", "ssl",
+    "module", ["asyncio", "aiohttp", "http.client", "urllib.request", "email", "psutil", "ssl",
                "ctypes", "multiprocessing", "lbdns.config", "dns"],
 )  # fmt: skip
 def test_nothing_heavy_is_loaded(module: str) -> None:

@@ -142,6 +142,7 @@ def test_reload_to_a_taken_port_changes_nothing(tmp_path: Path) -> None:
             collector.hang_up()
             collector.wait_for_log("the old configuration stays: reports: 127.0.0.1")
         collector.web = collector.address("serving http://")
+        assert collector.web[0] == "127.0.0.1"  # the pages had moved already, and moved back
         collector.send(now("gandalf"))
         eventually(lambda: collector.status()["gandalf"]["state"] == "usable", "the old members to count")
 

@@ -223,6 +223,34 @@ async def test_reload_to_another_collector(tmp_path: Path, caplog: pytest.LogCap
             assert seen.score("gandalf") == 2
 
 
+async def test_each_collector_that_does_not_answer_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    mute = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+    async with (
+        strange(mute) as (one, first_calls),
+        strange(mute) as (two, second_calls),
+        follower_of(following(tmp_path, one), lambda snapshot: None) as follower,
+    ):
+        await until(lambda: len(first_calls) >= 2)
+        await follower.reload(following(tmp_path, two), ())
+        await until(lambda: len(second_calls) >= 2)
+    assert [f"http://{address}" in line for address, line in zip((one, two), lines(caplog), strict=True)] == [
+        True,
+        True,
+    ]
+
+
+async def test_a_reload_over_there_is_no_news_for_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    seen = Seen()
+    async with site(tmp_path) as collector, follower_of(following(tmp_path, collector.address), seen.deliver):
+        await until(lambda: lines(caplog))
+        (tmp_path / "new").mkdir()
+        collector.source.farm = make_farm(tmp_path / "new")
+        collector.source.changed()
+        collector.source.publish(gandalf=reading(score=3))
+        await until(lambda: seen.score("gandalf") == 3)
+    assert len(lines(caplog)) == 1
+
+
 async def test_a_delivery_that_fails_does_not_end_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     seen = Seen()
 

@@ -1,7 +1,8 @@
 """The CPU time of a process with all its descendants, cheaply, and never falling while processes come and go.
 
 What a child has used moves to its parent's "waited for" times when the parent waits for it: the sum over the
-living tree stays. Only what a daemon took along that left the tree is lost; the sum is carried on without it.
+living tree stays. What a process took along that left the tree is kept in the sum. A parent that never waits
+(it ignores SIGCHLD) has a clock that counts for its children too, if the kernel allows one.
 
 Cheaply: stat files stay open, a process whose line has not changed has hardly run or forked, so its children
 are not asked for again (but every SWEEP rounds), and the search for new children is rationed.
@@ -9,6 +10,7 @@ are not asked for again (but every SWEEP rounds), and the search for new childre
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -16,10 +18,12 @@ from typing import Final
 
 from lbdns_agent.kernel_file import read_once
 from lbdns_agent.process import TICKS_PER_SECOND, Stat, StatFile, parse, read_stat
+from lbdns_agent.webserver.inherited_clock import InheritedClock, ignores_children
 
 KEPT_OPEN: Final = 256  # processes; a soft limit of 1024 open files is usual
 SEARCHES: Final = 48  # children files read a round: 0.2 ms; a server with more threads is searched in turns
 SWEEP: Final = 16  # rounds after which children are searched whatever the line says: vfork() leaves no trace
+LOOKS: Final = 3  # searches of a process in which it is asked whether it ignores its children's end
 TRIES: Final = 3  # readings of a tree that changed under the eyes
 SCAN_EVERY: Final = 5  # rounds, where the kernel has no children files (before 3.5, or built without)
 
@@ -31,6 +35,21 @@ class _Node:
     stat: Stat = field(default_factory=lambda: Stat("", 0, 0, 0, 1))
     children: tuple[int, ...] = ()
     searched: bool = False  # its children are as of the line
+    looks: int = 0
+    clock: InheritedClock | None = None  # counts from when the ticks were ``base``; ``children`` are older
+    base: int = 0
+
+    @property
+    def ticks(self) -> float:
+        """Of the process and of all those below it that are not among its ``children``."""
+        if self.clock is not None:
+            return self.base + self.clock.seconds() * TICKS_PER_SECOND
+        return self.stat.used + self.stat.waited_for
+
+    def close(self) -> None:
+        self.file.close()
+        if self.clock is not None:
+            self.clock.close()
 
 
 class ProcessTree:
@@ -42,9 +61,9 @@ class ProcessTree:
         self._nodes: dict[int, _Node] = {}
         self._left = 0  # searches left in this round
         self._consistent = True
-        self._sum = 0  # ticks, of the last consistent reading
-        self._lost = 0  # ticks that left the tree
-        self._highest = 0
+        self._sum = 0.0  # ticks, of the last consistent reading
+        self._lost = 0.0  # ticks that left the tree
+        self._highest = 0.0
         self._round = 0
         self._has_children_files = os.path.exists(f"{proc}/{os.getpid()}/task/{os.getpid()}/children")
 
@@ -54,16 +73,16 @@ class ProcessTree:
         self._left = SEARCHES
         if not self._has_children_files and self._round % SCAN_EVERY == 1:
             self._scan()
-        total = 0
+        total = 0.0
         for _ in range(TRIES):
             self._consistent = True
             seen: set[int] = set()
-            total = sum(self._visit(root, seen) for root in self.roots)
+            total = sum(self._visit(root, 0, seen) for root in self.roots)
             if not seen.issuperset(self.roots):
                 return None
             self._forget_all_but(seen)
             if self._consistent:
-                self._lost += max(0, self._sum - total)
+                self._lost += max(0.0, self._sum - total)
                 self._sum = total
                 break
         self._highest = max(self._highest, total + self._lost)
@@ -77,25 +96,29 @@ class ProcessTree:
         """Let go of all files."""
         self._forget_all_but(set())
 
-    def _visit(self, pid: int, seen: set[int]) -> int:
-        """The ticks of ``pid`` and everything below it; 0 when it is gone."""
+    def _visit(self, pid: int, parent: int, seen: set[int]) -> float:
+        """The ticks of ``pid``, a child of ``parent`` (0: a root), and everything below it; 0 when it is gone."""
         node = self._nodes.get(pid) or self._new(pid)
         if node is None or pid in seen:
-            return 0
-        children = node.children
-        if not self._read(pid, node):
-            return 0
+            return 0.0
+        before = node.children
+        if not self._read(pid, node) or (parent and node.stat.parent != parent and before == ()):
+            return 0.0  # it has ended, and perhaps its number is another's
         seen.add(pid)
-        if not children and not node.children:
-            return node.stat.used + node.stat.waited_for
+        if not before and not node.children:
+            return node.ticks
         waited_for = node.stat.waited_for
-        below = sum(self._visit(child, seen) for child in self._in_turn(node.children))
+        below = sum(self._visit(child, pid, seen) for child in self._in_turn(node.children))
         line = node.file.read()
         if line and line != node.line:
             node.line, node.stat, node.searched = line, parse(line), False
-        # Whoever was waited for meanwhile may have been counted twice, or not at all
-        self._consistent &= node.stat.waited_for == waited_for
-        return below + node.stat.used + node.stat.waited_for
+        if node.clock is not None:
+            # Whoever gets the number of one of these is a new child, and the clock counts for it
+            node.children = tuple(child for child in node.children if child in seen)
+        else:
+            # Whoever was waited for meanwhile may have been counted twice, or not at all
+            self._consistent &= node.stat.waited_for == waited_for
+        return below + node.ticks
 
     def _in_turn(self, children: tuple[int, ...]) -> tuple[int, ...]:
         """Another first child each round, so that the ration of searches comes to everybody."""
@@ -117,7 +140,7 @@ class ProcessTree:
             return False
         if line != node.line:
             node.line, node.stat, node.searched = line, parse(line), False
-        if self._has_children_files:
+        if self._has_children_files and node.clock is None:
             due = not node.searched or (pid + self._round) % SWEEP == 0
             if due and self._left > 0:
                 self._search(pid, node)
@@ -137,6 +160,11 @@ class ProcessTree:
             found += node.children
             node.searched = False
         node.children = tuple(dict.fromkeys(found))
+        node.looks += 1
+        if node.looks <= LOOKS and node.stat.threads == 1 and ignores_children(self._proc, pid):
+            with contextlib.suppress(OSError):
+                node.clock = InheritedClock(pid)
+                node.base = node.stat.used + node.stat.waited_for
 
     def _scan(self) -> None:
         """Find every child by its parent: the way without children files."""
@@ -154,4 +182,4 @@ class ProcessTree:
 
     def _forget_all_but(self, pids: set[int]) -> None:
         for pid in [pid for pid in self._nodes if pid not in pids]:
-            self._nodes.pop(pid).file.close()
+            self._nodes.pop(pid).close()

@@ -55,7 +55,7 @@ def _listen(endpoint: Endpoint) -> socket.socket:
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         sock.bind(socket.getaddrinfo(endpoint.host, endpoint.port, family, socket.SOCK_STREAM)[0][4])
-        # Here already, not by the event loop: a port that another program listens on shows only now
+        # Here already, not by the event loop: of two programs that bound the port at once one finds out only now
         sock.listen(BACKLOG)
     except OSError as error:
         sock.close()

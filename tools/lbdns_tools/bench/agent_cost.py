@@ -1,4 +1,6 @@
-"""What an agent costs: its share of one core and its memory, with every sensor on, beside a process that sleeps.
+"""What an agent costs: its share of one core and its memory, with every sensor on.
+
+Beside it, the floor: a Python process that only sleeps for one interval after another.
 
 ``python -m lbdns_tools.bench.agent_cost [--seconds 60] [--interval 1] [--json] [--fail]``
 """
@@ -75,10 +77,12 @@ def free_port(address: str = "127.0.0.1") -> int:
 
 @contextmanager
 def apache(
-    mpm: str = "prefork", address: str = "127.0.0.1", extended: bool = True, start: int = 5
+    mpm: str = "prefork", address: str = "127.0.0.1", port: int = 0, extended: bool = True, start: int = 5
 ) -> Iterator[tuple[str, int, Path]]:
-    """Debian's Apache in the foreground: its status URL, the pid of its first process, and its folder, where
-    ``htdocs`` and ``cgi`` are to be filled. Raises FileNotFoundError without Apache, RuntimeError if it won't start.
+    """Debian's Apache in the foreground, at a free port unless one is given.
+
+    Its status URL, the pid of its first process, and its folder, where ``htdocs`` and ``cgi`` are to be filled.
+    Raises FileNotFoundError without Apache, RuntimeError if it won't start.
     """
     program = shutil.which("apache2", path=f"{os.environ.get('PATH', os.defpath)}:{SYSTEM_FOLDERS}")
     if program is None:
@@ -88,7 +92,7 @@ def apache(
     for name in ("htdocs", "cgi"):
         (folder / name).mkdir()
     (folder / "htdocs" / "index.html").write_text("It works\n")
-    port = free_port(address)
+    port = port or free_port(address)
     cgi = "cgi" if mpm == "prefork" else "cgid"
     config = APACHE.format(
         folder=folder,
@@ -214,7 +218,8 @@ def run(seconds: float, interval: float, mpm: str) -> dict[str, object]:
         agent = [sys.executable, "-m", "lbdns_agent", "--collector", collector, "--interval", str(interval)]
         agent += ["--server-status", url, "--log-level", "warning"]
         agent_pid = stack.enter_context(process(agent))
-        idle_pid = stack.enter_context(process([sys.executable, "-c", "import time; time.sleep(1e6)"]))
+        sleeper = f"import time\nwhile True: time.sleep({interval})"
+        idle_pid = stack.enter_context(process([sys.executable, "-c", sleeper]))
         time.sleep(WARM_UP)
         ours, floor = measure([agent_pid, idle_pid], seconds)
     target = CPU_TARGET / min(interval, 1.0)
@@ -232,7 +237,7 @@ def run(seconds: float, interval: float, mpm: str) -> dict[str, object]:
 def _table(result: dict[str, object]) -> str:
     lines = [f"agent every {result['interval']} s beside {result['server']}, over {result['seconds']} s"]
     lines.append(f"{'':<28} {'% of a core':>12} {'RSS MB':>8} {'PSS MB':>8}")
-    for label, key in (("agent", "agent"), ("floor (Python that sleeps)", "floor"), ("target", "target")):
+    for label, key in (("agent", "agent"), ("floor: Python that sleeps", "floor"), ("target", "target")):
         figures = result[key]
         assert isinstance(figures, dict)
         pss = f"{figures['pss_mb']:8.1f}" if "pss_mb" in figures else ""

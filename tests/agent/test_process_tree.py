@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from lbdns_agent.webserver import process_tree
+from lbdns_agent.webserver.inherited_clock import ignores_children
 from lbdns_agent.webserver.process_tree import SCAN_EVERY, SEARCHES, ProcessTree
 from tests.agent.waiting import until
 from tests.agent.web import ForkingServer
+from tests.needs import needs
 
 BURN = "end = time.process_time() + {seconds}\nwhile time.process_time() < end: pass"
 #: Statements for the first process: a child that burns processor time and is waited for, and one that is not.
@@ -98,6 +101,57 @@ def test_the_sum_does_not_fall_when_a_daemon_leaves_the_tree(server: ForkingServ
     server.do("os.close(write_end)")
 
 
+IGNORE = "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)"
+
+
+@needs(root=True)
+def test_children_that_nobody_waits_for_are_counted_by_a_clock(server: ForkingServer) -> None:
+    """As those of Apache's mod_cgid: not one of them is alive when the tree is read."""
+    server.do(IGNORE, "read_end, write_end = os.pipe()")
+    tree = ProcessTree([server.pid])
+    before = seconds_of(tree)
+    assert tree.pids() == {server.pid, *server.children}
+    for _ in range(2):
+        tell(server, BURN_IN_CHILD.replace("os._exit(0)", "os.write(write_end, b'x'); os._exit(0)"))
+        server.do("os.read(read_end, 1)")
+        until(lambda: len(children_of(server.pid)) == len(server.children))
+    after = seconds_of(tree)
+    assert after - before == pytest.approx(0.4, abs=0.08)
+    tell(server, BURN_HERE)
+    assert seconds_of(tree) - after == pytest.approx(0.2, abs=0.05), "its own time counts once"
+    assert tree.pids() == {server.pid, *server.children}
+    server.process.kill()
+    server.process.wait()
+    assert tree.seconds() is None
+
+
+def test_without_permission_for_a_clock_what_was_seen_is_kept(
+    server: ForkingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(pid: int) -> None:
+        raise PermissionError(1, "not permitted")
+
+    monkeypatch.setattr(process_tree, "InheritedClock", refused)
+    server.do(IGNORE)
+    tree = ProcessTree([server.pid])
+    before = seconds_of(tree)
+    tell(server, BURN_IN_CHILD)
+    until(lambda: seconds_of(tree) - before > 0.1 or len(children_of(server.pid)) == len(server.children))
+    until(lambda: len(children_of(server.pid)) == len(server.children))
+    assert 0.1 < seconds_of(tree) - before < 0.3
+
+
+def test_who_ignores_its_children(server: ForkingServer) -> None:
+    assert not ignores_children("/proc", server.pid)
+    server.do(IGNORE)
+    assert ignores_children("/proc", server.pid)
+    assert not ignores_children("/proc", 2**22 + 1)
+
+
+def children_of(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
 def test_a_tree_whose_root_has_ended_is_none(server: ForkingServer) -> None:
     tree = ProcessTree([server.pid])
     seconds_of(tree)
@@ -153,11 +207,14 @@ def test_a_kernel_without_children_files(server: ForkingServer, monkeypatch: pyt
 def test_a_tree_larger_than_the_ration_is_found_within_rounds() -> None:
     count = SEARCHES + 20
     with ForkingServer(children=count) as server:
-        # One grandchild below the last child, which no search of the first round reaches
         tree = ProcessTree([server.pid])
-        for _ in range(3):
+        seconds_of(tree)
+        assert tree.pids() == {server.pid, *server.children}, "what is new is searched at once"
+        for node in tree._nodes.values():
+            node.searched = False
+        for _ in range(2):
+            assert not all(node.searched for node in tree._nodes.values())
             seconds_of(tree)
-        assert tree.pids() == {server.pid, *server.children}
         assert all(node.searched for node in tree._nodes.values())
         tree.close()
 

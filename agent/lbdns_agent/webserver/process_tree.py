@@ -21,7 +21,7 @@ from lbdns_agent.process import TICKS_PER_SECOND, Stat, StatFile, parse, read_st
 from lbdns_agent.webserver.inherited_clock import InheritedClock, ignores_children
 
 KEPT_OPEN: Final = 256  # processes; a soft limit of 1024 open files is usual
-SEARCHES: Final = 48  # children files read a round: 0.2 ms; a server with more threads is searched in turns
+SEARCHES: Final = 48  # children files read a round, 0.2 ms, but for new processes: more threads are searched in turns
 SWEEP: Final = 16  # rounds after which children are searched whatever the line says: vfork() leaves no trace
 LOOKS: Final = 3  # searches of a process in which it is asked whether it ignores its children's end
 TRIES: Final = 3  # readings of a tree that changed under the eyes
@@ -102,7 +102,7 @@ class ProcessTree:
         if node is None or pid in seen:
             return 0.0
         before = node.children
-        if not self._read(pid, node) or (parent and node.stat.parent != parent and before == ()):
+        if not self._read(pid, node) or (parent and node.stat.parent != parent):
             return 0.0  # it has ended, and perhaps its number is another's
         seen.add(pid)
         if not before and not node.children:
@@ -142,7 +142,7 @@ class ProcessTree:
             node.line, node.stat, node.searched = line, parse(line), False
         if self._has_children_files and node.clock is None:
             due = not node.searched or (pid + self._round) % SWEEP == 0
-            if due and self._left > 0:
+            if due and (self._left > 0 or node.looks == 0):
                 self._search(pid, node)
         return True
 

@@ -98,18 +98,21 @@ def test_web_server_metrics_break_and_recover_with_one_line_each(tmp_path: Path)
         running = stack.enter_context(
             agent(tmp_path, "--collector", collector.where, "--server-status", url, *arguments)
         )
+        collector.take()  # the first difference is over a phase of chance
         until(lambda: "requests_per_s" in collector.take().metrics)
-        assert collector.reports[-1].metrics["requests_per_s"] == pytest.approx(1 / INTERVAL, rel=0.5)
+        assert collector.reports[-1].metrics["requests_per_s"] == pytest.approx(1 / INTERVAL, rel=0.9)
         assert collector.reports[-1].metrics["idle_workers"] == 8.0
+        # A busy machine may have missed a round by itself: what counts is one line for many rounds
+        broke, recovered = running.lines("not measured"), running.lines("measured again")
         mood[0] = lambda connection, request: connection.close()
         until(lambda: "idle_workers" not in collector.take().metrics)
         for _ in range(5):
-            collector.take()
-        assert running.lines("not measured") == 1
+            assert "idle_workers" not in collector.take().metrics
+        assert running.lines("not measured") == broke + 1
+        assert running.lines("measured again") == recovered
         mood[0] = counting()
         until(lambda: "idle_workers" in collector.take().metrics)
-        until(lambda: running.lines("idle_workers, requests_per_s, requests_total: measured again") == 1)
-        assert running.lines("not measured") == 1
+        until(lambda: running.lines("measured again") > recovered)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -8,37 +8,40 @@ import os
 import random
 import socket
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import IO
 
 #: Outside the range the kernel hands out by itself (32768 to 60999), so that no client's port gets in the way
 _FIRST, _LAST = 20_000, 32_000
-#: What this process was given, locked to its end: a port is not taken yet when its program has not started yet
-_held: dict[int, IO[str]] = {}
+#: What this process was given: a port is not taken yet while its program has not started
+_held: set[int] = set()
 
 
 def free_ports(count: int) -> list[int]:
     """Different ports that no socket of this machine uses on IPv4, TCP or UDP, nor any other test will be given."""
-    folder = Path(tempfile.gettempdir(), f"lbdns-test-ports-{os.getuid()}")
-    folder.mkdir(mode=0o700, exist_ok=True)
     chance = random.Random(os.urandom(8))
     found: list[int] = []
     while len(found) < count:
         port = chance.randrange(_FIRST, _LAST)
-        if port not in _held and _is_free(port) and _hold(folder / str(port), port):
+        if port not in _held and _is_free(port) and _hold(port):
+            _held.add(port)
             found.append(port)
     return found
 
 
-def _hold(path: Path, port: int) -> bool:
-    """Lock the file that stands for a port; whether no other test process has."""
-    file = open(path, "w", encoding="ascii")  # noqa: SIM115  # closed by the end of the process
+@cache
+def _register() -> IO[bytes]:
+    """One file for all tests of this user, in which each port has a byte to lock; open to the end of the process."""
+    return open(Path(tempfile.gettempdir(), f"lbdns-test-ports-{os.getuid()}"), "ab")
+
+
+def _hold(port: int) -> bool:
+    """Lock the byte of a port to the end of this process; whether no other test process has."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
+        fcntl.lockf(_register(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except (BlockingIOError, PermissionError):  # either may be raised, fcntl(2)
         return False
-    _held[port] = file
     return True
 
 

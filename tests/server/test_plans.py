@@ -76,6 +76,7 @@ async def test_who_falls_silent_leaves_the_plan_without_any_report(
     farm.report(("gandalf",), interval=SHORT)
     reported = farm.loop.time()
     assert farm.order() == list(MEMBERS)
+    caplog.clear()
     await until(lambda: farm.order() == ["bilbo", "frodo"])
     assert farm.loop.time() - reported >= 3 * SHORT - 0.01
     assert messages(caplog, "gandalf") == ["pool web: gandalf is silent (was usable)"]

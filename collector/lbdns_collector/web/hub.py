@@ -20,6 +20,7 @@ from lbdns_collector.web.streams import MAX_STREAMS, Stream
 
 PAGE_GAP: Final = 0.1  # seconds between two whole documents: as fast as an eye follows
 AT_ONCE: Final = 100  # members in one event for followers: about 2 ms of work before others have their turn
+BREATH: Final = 0.005  # seconds from one such event to the next: with too little CPU time, reports come first
 TICK: Final = 1.0  # seconds between looks for what changes without a report: states by age, counts of answers
 
 
@@ -114,7 +115,7 @@ class Hub:
         if document["pools"]:
             self._push(encode_event("changes", to_json(document)))
         if self._untold:
-            self._turn = asyncio.get_running_loop().call_soon(self._tell_followers)
+            self._turn = asyncio.get_running_loop().call_later(BREATH, self._tell_followers)
 
     def _push(self, event: bytes) -> None:
         for stream in tuple(self._followers):

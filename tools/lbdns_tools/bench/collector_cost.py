@@ -4,7 +4,8 @@
 
 One process simulates all agents, evenly spread over the interval, each with a key of its own and all
 metrics of the catalogue. Lag is the time from the moment a report is made to the moment it is taken in, by
-the clock both share; the age at a follower is the time from there until an event stream tells of it.
+the clock both share (a little below zero at times: the collector reads it once for a batch of datagrams); the age
+at a follower is the time from there until an event stream tells of it.
 """
 
 from __future__ import annotations
@@ -202,6 +203,18 @@ def samples(text: str, name: str) -> Iterator[tuple[str, float]]:
         yield match[1] or "", float(match[2])
 
 
+def start_sender(to: tuple[str, int], key: MasterKey, agents: int, interval: float, seconds: float) -> tuple[Any, Any]:
+    """A process that has begun to send, and the queue its result will be in."""
+    spawn = multiprocessing.get_context("spawn")
+    sending, result = spawn.Event(), spawn.Queue()
+    arguments = (to, key.secret, agents, interval, seconds, sending, result)
+    sender = spawn.Process(target=send_reports, args=arguments, daemon=True)
+    sender.start()
+    if not sending.wait(START):
+        raise SystemExit("collector_cost: the process that sends reports did not start")
+    return sender, result
+
+
 def measure(agents: int, interval: float, seconds: float, follow: bool) -> Figures:
     """Run it. The first interval, in which every host is met for the first time, is not counted."""
     key = new_master_key()
@@ -210,13 +223,7 @@ def measure(agents: int, interval: float, seconds: float, follow: bool) -> Figur
         collector = Collector(write_farm(Path(folder), agents, key))
         try:
             probe = FollowerProbe(collector.web) if follow else None
-            spawn = multiprocessing.get_context("spawn")
-            sending, result = spawn.Event(), spawn.Queue()
-            arguments = (collector.reports, key.secret, agents, interval, warm_up + seconds, sending, result)
-            sender = spawn.Process(target=send_reports, args=arguments, daemon=True)
-            sender.start()
-            if not sending.wait(START):
-                raise SystemExit("collector_cost: the process that sends reports did not start")
+            sender, result = start_sender(collector.reports, key, agents, interval, warm_up + seconds)
             time.sleep(warm_up)
             before, started = collector.cpu_seconds(), time.monotonic()
             time.sleep(seconds - SETTLE)
@@ -231,20 +238,19 @@ def measure(agents: int, interval: float, seconds: float, follow: bool) -> Figur
                 probe.stop()
         finally:
             collector.stop()
-    counts = {name: int(value) for name, value in samples(text, "lbdns_reports_total")}
-    accepted = counts.pop("accepted")
-    lags = [-1000 * value for _, value in samples(text, "lbdns_host_clock_skew_seconds")]
     ages = [1000 * age for age in probe.ages] if probe else []
+    counted = {name: int(value) for name, value in samples(text, "lbdns_reports_total")}
+    lags = [-1000 * value for _, value in samples(text, "lbdns_host_clock_skew_seconds")]  # each host's newest report
     return Figures(
         agents=agents,
         interval_s=interval,
         seconds=round(took, 1),
         followed=follow,
         sent=sent,
-        accepted=accepted,
-        lost=sent - accepted,
+        accepted=counted["accepted"],
+        lost=sent - counted["accepted"],
         overflows=int(dict(samples(text, "lbdns_report_overflows_total"))[""]),
-        dropped={reason: count for reason, count in counts.items() if count},
+        dropped={reason: count for reason, count in counted.items() if count and reason != "accepted"},
         sender_behind_ms=round(1000 * max(0.0, behind), 1),
         cpu_percent=round(100 * cpu / took, 1),
         cpu_us_per_report=round(1e6 * cpu / (took * agents / interval), 1),

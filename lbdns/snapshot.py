@@ -15,8 +15,8 @@ class Reading:
     """The newest accepted report of one member, with its score.
 
     ``received`` is the receiver's monotonic clock, in seconds. ``gone`` after a "bye". ``alarm`` is the
-    agent's reason while it asks not to be chosen, else empty. ``metrics`` are those of the newest report
-    that had any.
+    agent's reason while it asks not to be chosen, else empty. ``metrics`` are those of the report;
+    an alarm or a "bye" without any leaves those of the report before.
     """
 
     received: float

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import socket
 import threading
 from collections.abc import Callable
@@ -14,8 +13,6 @@ EVERY: Final = 30.0  # seconds between two look-ups of a name
 AT_LEAST: Final = 2.0  # seconds between two, however often one is asked for
 
 Address = tuple[socket.AddressFamily, tuple[Any, ...]]
-
-log = logging.getLogger("lbdns.agent")
 
 
 def look_up(endpoint: Endpoint) -> list[Address]:

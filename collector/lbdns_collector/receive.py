@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socket
 import struct
 import time
@@ -12,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from lbdns.endpoint import Endpoint
-from lbdns.errors import ListenError
+from lbdns.listening import bind, bound_endpoint
 from lbdns.report import MAX_DATAGRAM
 from lbdns_collector.rejections import Rejections
 from lbdns_collector.table import ACCEPTED, Table
@@ -32,9 +31,9 @@ class ReportSocket:
     def __init__(self, endpoint: Endpoint, share: bool = False) -> None:
         """Bind ``endpoint``. ``share``: beside a socket of our own that allows it. Raises ListenError."""
         self.asked = endpoint
-        self._socket = _bind(endpoint, share)
-        host, port = self._socket.getsockname()[:2]
-        self.address = Endpoint(host, port)
+        self._socket = bind(endpoint, socket.SOCK_DGRAM, "reports", "[collector] listen", share)
+        _enlarge(self._socket)
+        self.address = bound_endpoint(self._socket)
         self._table: Table | None = None
         self._on_change: Callable[[], None] = _nothing
         self._rejections = Rejections()
@@ -94,41 +93,8 @@ def _nothing() -> None:
     pass
 
 
-def _bind(endpoint: Endpoint, share: bool) -> socket.socket:
-    family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
-    try:
-        sock = socket.socket(family, socket.SOCK_DGRAM)
-    except OSError as error:
-        raise ListenError(f"reports: {endpoint}: {os.strerror(error.errno or 0)}") from None
-    try:
-        sock.setblocking(False)
-        _enlarge(sock)
-        if share:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        sock.bind(socket.getaddrinfo(endpoint.host, endpoint.port, family, socket.SOCK_DGRAM)[0][4])
-    except OSError as error:
-        sock.close()
-        raise ListenError(_explain(endpoint, error)) from None
-    return sock
-
-
 def _enlarge(sock: socket.socket) -> None:
     try:
         sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, RECEIVE_BUFFER)
     except OSError:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
-
-
-def _explain(endpoint: Endpoint, error: OSError) -> str:
-    match error:
-        case PermissionError():
-            what = "not permitted. Ports below 1024 need root or CAP_NET_BIND_SERVICE"
-        case OSError(errno=98):
-            what = f"taken. 'ss -lunp sport = :{endpoint.port}' shows by whom; or set another [collector] listen"
-        case OSError(errno=99):
-            what = "is no address of this machine. 'ip address' lists them; or set another [collector] listen"
-        case _:
-            what = str(error.strerror or error)
-    return f"reports: {endpoint}: {what}"

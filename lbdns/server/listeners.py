@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from lbdns.answering.respond import Responder
 from lbdns.endpoint import Endpoint
 from lbdns.errors import ListenError
+from lbdns.listening import bound_endpoint
 from lbdns.server.durations import Durations
-from lbdns.server.listen import WILDCARDS, bound_endpoint, open_tcp, open_udp
+from lbdns.server.listen import WILDCARDS, open_tcp, open_udp
 from lbdns.server.tcp import TcpServer
 from lbdns.server.udp import UdpServer
 

@@ -11,8 +11,9 @@ from typing import Final, cast
 
 from lbdns.answering.entry import TCP
 from lbdns.answering.respond import Responder
+from lbdns.listening import bound_endpoint
 from lbdns.server.durations import Durations
-from lbdns.server.listen import BACKLOG, bound_endpoint
+from lbdns.server.listen import BACKLOG
 from lbdns.server.mistakes import Mistakes
 
 log = logging.getLogger("lbdns.server")

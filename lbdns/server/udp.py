@@ -10,8 +10,9 @@ from time import perf_counter
 from typing import Any, Final
 
 from lbdns.answering.respond import Responder
+from lbdns.listening import bound_endpoint
 from lbdns.server.durations import Durations
-from lbdns.server.listen import IP_PKTINFO, WILDCARDS, bound_endpoint
+from lbdns.server.listen import IP_PKTINFO, WILDCARDS
 from lbdns.server.mistakes import Mistakes
 
 log = logging.getLogger("lbdns.server")

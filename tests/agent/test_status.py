@@ -153,6 +153,13 @@ def test_a_name_that_is_none() -> None:
         finish(page.fetch(), 1.0)
 
 
+def test_an_interface_that_is_not_there() -> None:
+    page = StatusPage(parse_url("http://[fe80::1%nowhere]/"))
+    assert page.addresses == ()
+    with pytest.raises(AbsentError, match="the address can't be used"):
+        finish(page.fetch(), 1.0)
+
+
 def test_a_literal_address_is_known_at_once() -> None:
     assert StatusPage(parse_url("http://[2001:db8::7]/")).addresses == (
         socket.inet_pton(socket.AF_INET6, "2001:db8::7"),

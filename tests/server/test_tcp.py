@@ -15,9 +15,10 @@ import pytest
 
 from lbdns.answering.respond import Responder
 from lbdns.endpoint import Endpoint
+from lbdns.listening import bound_endpoint
 from lbdns.server import tcp
 from lbdns.server.durations import Durations
-from lbdns.server.listen import BACKLOG, bound_endpoint, open_tcp, open_udp
+from lbdns.server.listen import BACKLOG, open_tcp, open_udp
 from lbdns.server.tcp import AT_ONCE, TcpServer
 from lbdns.server.udp import UdpServer
 from tests.answering.asking import make_query, make_responder, read, short

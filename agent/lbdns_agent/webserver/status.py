@@ -6,6 +6,7 @@ samples. HTTP/1.0, because nothing then comes in chunks.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import ipaddress
 import os
@@ -36,7 +37,7 @@ class StatusPage:
             f"User-Agent: lbdns-agent/{__version__}\r\nConnection: close\r\n\r\n"
         ).encode()
         self._resolver = None if url.endpoint.is_address else Resolver(url.endpoint)
-        self._literal = tuple(look_up(url.endpoint)) if url.endpoint.is_address else ()
+        self._literal: tuple[Address, ...] = ()
         self._security: ssl.SSLContext | None = None
 
     @property
@@ -57,7 +58,12 @@ class StatusPage:
         return page_of(answer, str(self.url))
 
     def _places(self) -> tuple[Address, ...]:
-        return self._literal if self._resolver is None else self._resolver.addresses or ()
+        if self._resolver is not None:
+            return self._resolver.addresses or ()
+        if not self._literal:
+            with contextlib.suppress(OSError):  # an interface after % that isn't there, perhaps not yet
+                self._literal = tuple(look_up(self.url.endpoint))
+        return self._literal
 
     def _exchange(self) -> Steps[bytes]:
         with (yield from self._connect()) as connection:
@@ -78,7 +84,7 @@ class StatusPage:
 
     def _connect(self) -> Steps[socket.socket]:
         """A connection to the first of the addresses that takes one."""
-        error: OSError = OSError("the name is not looked up yet")
+        error: OSError = OSError("the address can't be used, or the name is not looked up yet")
         if self._resolver is not None and self._resolver.error:
             error = OSError(self._resolver.error)
         for family, where in self._places():

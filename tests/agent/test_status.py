@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
+import datetime
 import socket
 import ssl
-import subprocess
 import threading
 import time
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +22,6 @@ from lbdns_agent.asides import finish
 from lbdns_agent.webserver.status import LARGEST, StatusPage, page_of
 from lbdns_agent.webserver.url import parse_url
 from tests.agent.web import Handler, answer, hanging, web_server
-from tests.needs import needs
 
 
 def fetch(url: str, patience: float = 5.0) -> bytes:
@@ -166,17 +167,31 @@ def test_a_literal_address_is_known_at_once() -> None:
     )
 
 
-@needs(programs=("openssl",))
+def self_signed(folder: Path) -> tuple[Path, Path]:
+    """A certificate that no authority knows, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "web")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    plain = serialization.NoEncryption()
+    form = serialization.PrivateFormat.PKCS8
+    (folder / "certificate").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    (folder / "key").write_bytes(key.private_bytes(serialization.Encoding.PEM, form, plain))
+    return folder / "certificate", folder / "key"
+
+
 def test_https_on_the_loopback_needs_no_authority(tmp_path: Path) -> None:
-    openssl = shutil.which("openssl")
-    assert openssl is not None
-    subprocess.run(
-        [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=web", "-keyout",
-         str(tmp_path / "key"), "-out", str(tmp_path / "certificate")],
-        check=True, capture_output=True,
-    )  # fmt: skip
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "certificate", tmp_path / "key")
+    context.load_cert_chain(*self_signed(tmp_path))
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lbdns import names
-from lbdns.config import Config, PoolConfig, ZoneConfig, load_config
+from lbdns.config import Config, PoolConfig, load_config
 from lbdns.errors import ConfigError, ZoneFileError
 from lbdns.zonefile import AAAA, A, Zone, read_zone
 
@@ -103,11 +103,6 @@ def build_farm(config: Config, zones: Iterable[Zone]) -> Farm:
     hosts, warnings = _hosts(config, pools)
     warnings = [*(text for zone in by_name.values() for text in zone.warnings), *warnings]
     return Farm(config, {zone.origin: zone for zone in by_name.values()}, tuple(pools), hosts, tuple(warnings))
-
-
-def zone_of(config: Config, name: str) -> ZoneConfig | None:
-    """The configured zone called ``name``, if there is one."""
-    return next((zone for zone in config.zones if zone.name == name), None)
 
 
 def _owner(name: str, zone: Zone) -> bytes:

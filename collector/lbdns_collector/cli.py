@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from lbdns import __version__, log
-from lbdns.config import DEFAULT_FILE
-from lbdns.errors import LbdnsError
+from lbdns.cli import run
+from lbdns.commands.options import config_option, log_options
 
 EPILOG = """\b
 Example:
@@ -21,33 +21,21 @@ SIGHUP reads the configuration again, SIGTERM and SIGINT stop."""
 
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "-c",
-    "--config",
-    "path",
-    type=click.Path(path_type=Path),
-    default=DEFAULT_FILE,
-    show_default=True,
-    help="The same file as the DNS server's: pools, zones, [collector] and [web].",
-)
-@click.option("--log-format", type=click.Choice(log.FORMATS), default="text", show_default=True)
-@click.option("--log-level", type=click.Choice(log.LEVELS), default="info", show_default=True)
+@config_option
+@log_options()
 @click.version_option(__version__, prog_name="lbdns-collector")
-def command(path: Path, log_format: str, log_level: str) -> None:
+def command(config: Path, log_format: str, log_level: str) -> None:
     """Receive the reports of agents and serve the table of members over HTTP.
 
-    A DNS server follows it when its own configuration says [collector] connect = "http://...".
+    The configuration is the same file as the DNS server's: pools, zones, [collector] and [web]. A DNS server follows
+    this collector when its own configuration says [collector] connect = "http://...".
     """
     log.set_up(log_format, log_level)
-    from lbdns_collector.standalone import run  # here: --help needs none of it
+    from lbdns_collector import standalone  # here: --help needs none of it
 
-    asyncio.run(run(path))
+    asyncio.run(standalone.run(config))
 
 
 def main() -> None:
-    """The program. A user's mistake is one message and an exit status, never a traceback."""
-    try:
-        command.main(standalone_mode=True)
-    except LbdnsError as error:
-        print(error, file=sys.stderr)
-        sys.exit(error.exit_status)
+    """The entry point of the program ``lbdns-collector``."""
+    sys.exit(run(command, "lbdns-collector"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lbdns_tools.bench.collector_cost import measure, percentile, samples, show
+from lbdns_tools.bench.collector_cost import measure, samples, show
 
 
 def test_a_small_farm() -> None:
@@ -15,11 +15,6 @@ def test_a_small_farm() -> None:
     assert found.lag_p50_ms <= found.lag_p99_ms <= found.lag_max_ms
     assert found.follower_events > 0
     assert f"{found.sent} sent" in show(found)
-
-
-def test_percentile() -> None:
-    assert [percentile(range(1, 101), share) for share in (0.0, 0.5, 0.99, 1.0)] == [1, 51, 100, 100]
-    assert percentile([], 0.5) == 0.0
 
 
 def test_samples() -> None:

@@ -25,6 +25,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from lbdns_tools.bench.measuring import free_port
+
 CPU_TARGET: Final = 0.5  # % of one core, at an interval of 1 s
 RSS_TARGET: Final = 30.0  # MB
 WARM_UP: Final = 3.0  # seconds: the start of an interpreter is no part of the figure
@@ -67,14 +69,6 @@ class Figures:
     pss_mb: float
 
 
-def free_port(address: str = "127.0.0.1") -> int:
-    """A TCP port that nobody listens on just now."""
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @contextmanager
 def apache(
     mpm: str = "prefork", address: str = "127.0.0.1", port: int = 0, extended: bool = True, start: int = 5
@@ -92,7 +86,7 @@ def apache(
     for name in ("htdocs", "cgi"):
         (folder / name).mkdir()
     (folder / "htdocs" / "index.html").write_text("It works\n")
-    port = port or free_port(address)
+    port = port or free_port(address=address)
     cgi = "cgi" if mpm == "prefork" else "cgid"
     config = APACHE.format(
         folder=folder,

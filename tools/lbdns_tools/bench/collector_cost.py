@@ -24,7 +24,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -35,6 +35,7 @@ from lbdns.keys import MasterKey, new_master_key
 from lbdns.metrics import CATALOGUE
 from lbdns.report import Report, encode
 from lbdns_collector.event_stream import EventReader
+from lbdns_tools.bench.measuring import percentile
 
 POOL: Final = 200  # members a pool
 MAX_AGENTS: Final = 50_000
@@ -189,12 +190,6 @@ class FollowerProbe:
                 self._connection.sock.shutdown(socket.SHUT_RDWR)
         self._thread.join(10)
         self._connection.close()
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    """0 for no values."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
 def samples(text: str, name: str) -> Iterator[tuple[str, float]]:

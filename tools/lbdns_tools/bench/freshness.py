@@ -15,11 +15,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from lbdns.keys import MasterKey, new_master_key
 from lbdns.report import Report, encode
+from lbdns_tools.bench.measuring import free_port, percentile
 
 LIMIT = 2.0  # s: a report that shows nothing for so long is lost
 TARGET = 10.0  # ms, the 99th percentile at three agents
@@ -45,13 +45,6 @@ def write_farm(folder: Path, agents: int, key: MasterKey, ports: tuple[int, int]
         f'[[pool]]\nname = "web"\nzone = "bench"\nmembers = {json.dumps(members)}\nnames = {{ best = "best_score" }}\n'
     )
     return config
-
-
-def free_port(kind: socket.SocketKind) -> int:
-    with socket.socket(socket.AF_INET, kind) as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
 
 
 class Client:
@@ -127,11 +120,6 @@ def _send_and_watch(
         else:
             found.append((time.perf_counter() - sent) * 1000)
     return found
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    """The value that ``share`` of the sorted values don't exceed."""
-    return sorted(values)[min(len(values) - 1, math.ceil(share * len(values)) - 1)]
 
 
 def main() -> int:

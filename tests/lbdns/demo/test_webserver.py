@@ -88,7 +88,7 @@ def test_work_burns_cpu_time(server: WebServer, listener: socket.socket) -> None
     before = os.times()
     assert get(listener, "/work?ms=200") == (200, "<p>bilbo worked 200 ms.\n")
     after = os.times()
-    assert after.user + after.system - before.user - before.system >= 0.19
+    assert after.user + after.system - before.user - before.system >= 0.15
 
 
 @pytest.mark.parametrize("ms", ["", "-1", "x", "1.5", "10001", "9" * 5000, "%0A"])

@@ -1,0 +1,55 @@
+"""lbdns.toml -> frozen dataclasses, one module a section. Every default and range stands there; errors come at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from lbdns.config.collector import CollectorConfig, read_collector
+from lbdns.config.pools import DEFAULT_NAMES, AnswerForm, PoolConfig, read_pools
+from lbdns.config.scores import Term, read_scores
+from lbdns.config.server import ServerConfig, read_server
+from lbdns.config.web import read_web
+from lbdns.config.zones import ZoneConfig, read_zones
+from lbdns.endpoint import HTTP_PORT, Endpoint
+from lbdns.toml_table import Place, Table, read_toml
+
+__all__ = [
+    "DEFAULT_FILE", "DEFAULT_NAMES", "AnswerForm", "CollectorConfig", "Config", "PoolConfig", "ServerConfig",
+    "Term", "ZoneConfig", "load_config",
+]  # fmt: skip
+
+DEFAULT_FILE: Final = "/etc/lbdns/lbdns.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    path: Path
+    server: ServerConfig
+    zones: tuple[ZoneConfig, ...]
+    pools: tuple[PoolConfig, ...]
+    collector: CollectorConfig
+    web: Endpoint | None = Endpoint("127.0.0.1", HTTP_PORT)
+    scores: Mapping[str, Mapping[str, Term]] = field(default_factory=dict)
+
+
+def load_config(path: Path) -> Config:
+    """Read a configuration. Raises ConfigError with every error found in the file."""
+    values, findings = read_toml(path)
+    root = Table(values, Place(), findings)
+    base = path.resolve().parent
+    scores = read_scores(root)
+    config = Config(
+        path=path,
+        server=read_server(root, base),
+        zones=read_zones(root, base),
+        pools=read_pools(root),
+        collector=read_collector(root, base, scores),
+        web=read_web(root),
+        scores=scores,
+    )
+    root.end()
+    findings.raise_if_any()
+    return config

@@ -1,0 +1,37 @@
+"""``[server]``: where and as whom DNS is answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lbdns.config.reading import section
+from lbdns.endpoint import DNS_PORT, Endpoint, parse_listen
+from lbdns.toml_table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    listen: tuple[Endpoint, ...] = (Endpoint("0.0.0.0", DNS_PORT), Endpoint("::", DNS_PORT))
+    workers: int = 1
+    user: str = ""
+    state_dir: Path = Path("/var/lib/lbdns")
+    control: Path = Path("/run/lbdns/control.sock")
+
+
+def read_server(root: Table, base: Path) -> ServerConfig:
+    table = section(root, "server")
+    default = ServerConfig()
+    server = ServerConfig(
+        listen=table.each("listen", default.listen, lambda text: parse_listen(text, DNS_PORT)),
+        workers=table.integer("workers", default.workers, 1, 256),
+        user=table.string("user"),
+        state_dir=base / table.string("state_dir", str(default.state_dir)),
+        control=base / table.string("control", str(default.control)),
+    )
+    if not server.listen:
+        table.wrong("listen", "names no address to answer on")
+    if server.workers > 1:
+        table.wrong("workers", f"{server.workers}: this version answers with one process; leave it at 1")
+    table.end()
+    return server

@@ -8,12 +8,16 @@ from typing import Final
 
 HEADER_LENGTH: Final = 12
 CLASS_IN: Final = 1
+CLASS_CH: Final = 3
 
 # Header flags (RFC 1035 section 4.1.1, RFC 4035 section 3)
 QR: Final = 0x8000
 AA: Final = 0x0400
 TC: Final = 0x0200
 RD: Final = 0x0100
+RA: Final = 0x0080
+AD: Final = 0x0020
+CD: Final = 0x0010
 OPCODE_MASK: Final = 0x7800
 
 
@@ -25,7 +29,9 @@ class Rcode(IntEnum):
     NOTIMP = 4
     REFUSED = 5
     YXDOMAIN = 6
+    NOTAUTH = 9
     BADVERS = 16
+    BADCOOKIE = 23
 
 
 class Type(IntEnum):

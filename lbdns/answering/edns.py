@@ -41,10 +41,10 @@ def read_options(rdata: bytes) -> tuple[tuple[int, bytes], ...] | None:
     return tuple(options)
 
 
-def write_opt(edns: Edns, rcode: int, payload: int = OUR_PAYLOAD) -> bytes:
-    """The OPT record of the response to a query with ``edns``: DO as asked (RFC 3225 section 3), no options.
+def write_opt(edns: Edns, rcode: int, payload: int = OUR_PAYLOAD, options: bytes = b"") -> bytes:
+    """The OPT record of the response to a query with ``edns``: DO as asked (RFC 3225 section 3), other flags clear.
 
-    ``rcode`` is the whole one; its upper eight bits stand here.
+    ``rcode`` is the whole one; its upper eight bits stand here. ``options`` are in wire form.
     """
     flags = DO if edns.dnssec_ok else 0
-    return b"\0" + _FIXED.pack(Type.OPT, payload, rcode >> 4, 0, flags, 0)
+    return b"\0" + _FIXED.pack(Type.OPT, payload, rcode >> 4, 0, flags, len(options)) + options

@@ -11,7 +11,7 @@ from lbdns.policies.plan import Handed, Plan
 class Handout:
     """The plan of one pool and policy and how far it has been given out.
 
-    The query path reads ``order[at]`` and adds one to ``at``; past the end it calls ``wrap``. Who got how many is
+    The query path does what ``next`` does, without the call. Who got how many is
     worked out when somebody asks: it follows from the order and the place in it.
     """
 
@@ -38,6 +38,20 @@ class Handout:
         self._passes += 1
         self.at = self.plan.repeat_from
         return self.order[self.at]
+
+    def next(self) -> int:
+        """Hand out: the member that is due."""
+        try:
+            member = self.order[self.at]
+        except IndexError:
+            member = self.wrap()
+        self.at += 1
+        return member
+
+    @property
+    def due(self) -> int:
+        """The member that the next hand-out gives."""
+        return self.order[self.at if self.at < len(self.order) else self.plan.repeat_from]
 
     @property
     def last(self) -> int | None:

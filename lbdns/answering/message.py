@@ -49,7 +49,7 @@ class Body:
 
 def write(answer: Answer, qname: bytes) -> Body:
     """Write the sections of ``answer`` for a question about ``qname`` (lower-case wire form)."""
-    writer = _Writer(qname)
+    writer = Writer(qname)
     for section in (answer.answer, answer.authority, answer.additional):
         writer.add(section)
     return Body(
@@ -59,13 +59,21 @@ def write(answer: Answer, qname: bytes) -> Body:
     )
 
 
-class _Writer:
-    def __init__(self, qname: bytes) -> None:
+class Writer:
+    """Writes records behind a question. ``exact_case``: names that differ in case don't share their bytes."""
+
+    def __init__(self, qname: bytes, exact_case: bool = False) -> None:
         self.parts: list[bytes] = []
+        self._fold = bytes if exact_case else bytes.lower
         self._at = HEADER_LENGTH
         self._offsets: dict[bytes, int] = {}
         self._learn(qname)
         self._at += len(qname) + 4
+
+    @property
+    def size(self) -> int:
+        """Bytes of the message so far."""
+        return self._at
 
     def add(self, records: Iterable[Record]) -> None:
         for record in records:
@@ -88,16 +96,16 @@ class _Writer:
     def _learn(self, name: bytes) -> None:
         """Later names may point to this one, written at the current place, or into it."""
         at = 0
-        lower = name.lower()
+        folded = self._fold(name)
         while name[at] and self._at + at <= _MAX_POINTER:
-            self._offsets.setdefault(lower[at:], self._at + at)
+            self._offsets.setdefault(folded[at:], self._at + at)
             at += 1 + name[at]
 
     def _name(self, name: bytes) -> None:
         at = 0
-        lower = name.lower()
+        folded = self._fold(name)
         while name[at]:
-            offset = self._offsets.get(lower[at:])
+            offset = self._offsets.get(folded[at:])
             if offset is not None:
                 self._learn_labels(name, at)
                 self._put(name[:at] + _POINTER.pack(0xC000 | offset))
@@ -108,9 +116,9 @@ class _Writer:
 
     def _learn_labels(self, name: bytes, end: int) -> None:
         at = 0
-        lower = name.lower()
+        folded = self._fold(name)
         while at < end and self._at + at <= _MAX_POINTER:
-            self._offsets.setdefault(lower[at:], self._at + at)
+            self._offsets.setdefault(folded[at:], self._at + at)
             at += 1 + name[at]
 
     def one_name(self, rdata: bytes) -> None:
@@ -135,10 +143,10 @@ def _name_end(data: bytes, at: int) -> int:
 
 
 #: The types of RFC 1035 in whose rdata names may be compressed (RFC 3597 section 4: in no others).
-_RDATA_NAMES: Final[dict[int, Callable[[_Writer, bytes], None]]] = {
-    Type.NS: _Writer.one_name,
-    Type.CNAME: _Writer.one_name,
-    Type.PTR: _Writer.one_name,
-    Type.MX: _Writer.preference_and_name,
-    Type.SOA: _Writer.soa,
+_RDATA_NAMES: Final[dict[int, Callable[[Writer, bytes], None]]] = {
+    Type.NS: Writer.one_name,
+    Type.CNAME: Writer.one_name,
+    Type.PTR: Writer.one_name,
+    Type.MX: Writer.preference_and_name,
+    Type.SOA: Writer.soa,
 }

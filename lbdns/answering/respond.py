@@ -1,87 +1,247 @@
-"""One query -> one response, or none. Pure.
+"""One query -> one response, or None: the short way by a compiled table, the long way by reading and looking up. Pure.
 
-The short way is two look-ups and a join; the long way does everything right.
+Short way: the question's bytes in lower case find an entry, the bytes around it the kind of response; two look-ups,
+the member whose turn it is, and the parts joined. Whatever is not usual takes the long way, which gives the same
+answers, and makes what the short way finds next time.
 
-A query the table knows is found by its question in lower case, and its response by the bytes around the question.
-Whatever is not found there is read strictly, answered, and, if others will ask the same, kept for the short way.
+Nothing moves a rotation but a response that names a member: not a query that arrives again, nor one over the rate
+limit, nor an answer that is too long and says "ask over TCP".
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
-from lbdns.answering.constants import CLASS_IN, META_TYPES, Rcode, Type
-from lbdns.answering.edns import LEAST_PAYLOAD, OUR_PAYLOAD, Edns
-from lbdns.answering.entry import TRANSPORTS, UDP, Entry, Variant, assemble, truncated
+from lbdns.answering.chaos import about_server
+from lbdns.answering.constants import CLASS_CH, CLASS_IN, META_TYPES, RD, Rcode, Type
+from lbdns.answering.cookies import CLIENT, SERVER, Cookies
+from lbdns.answering.edns import LEAST_PAYLOAD, Edns
+from lbdns.answering.entry import TCP, TRANSPORTS, UDP, Entry, Variant, assemble, truncated
+from lbdns.answering.errand import Errand, Relay
+from lbdns.answering.limit import Limiter
 from lbdns.answering.message import Body
+from lbdns.answering.options import NONE, Code, Options, answer_options, write_option
 from lbdns.answering.query import Query, read_query
+from lbdns.answering.recent import Recent
+from lbdns.answering.relay import Allowed
 from lbdns.answering.table import Table
-from lbdns.answering.ways import WAYS
+from lbdns.answering.ways import COOKIE_AT, COOKIE_ENDS, COOKIE_WAYS, WAYS, has_cookie, way_of
 
-_EMPTY: Final = Body(0, (0, 0, 0), b"")
 MAX_TCP: Final = 65_535  # bytes
+_NO_COOKIE: Final = write_option(Code.COOKIE, bytes(CLIENT + SERVER))
+
+#: Who asks: host, port and what else the socket says of an address.
+Client = tuple[Any, ...]
 
 
 class Responder:
-    """Answers queries from a table that can be swapped at any time by assigning ``table``."""
+    """Answers queries from a table that can be swapped at any time.
 
-    __slots__ = ("table",)
+    ``now`` (monotonic seconds) and ``wall`` (Unix seconds) are told by whoever holds the sockets, through ``tick``.
+    """
 
-    def __init__(self, table: Table) -> None:
+    __slots__ = ("allowed", "cookies", "cut", "limiter", "now", "recent", "table", "wall")
+
+    def __init__(self, table: Table, secrets: Sequence[bytes] = (), share: int = 1) -> None:
+        self.now = self.wall = 0.0
+        self.cut = 0  # responses that did not fit and said "ask over TCP"
+        self.limiter = Limiter(table.farm.config.rate_limit, share)
+        self.use(table, secrets, share)
+
+    def use(self, table: Table, secrets: Sequence[bytes] = (), share: int = 1) -> None:
+        """Answer from ``table`` from now on. ``secrets`` are for cookies (without any there are none), the first makes
+        them; ``share`` is the number of processes that answer at these addresses."""
         self.table = table
+        self.cookies = Cookies(secrets) if secrets else None
+        self.allowed = Allowed(table.farm.config.forward.allow)
+        self.recent = Recent()  # the members it knew may be others now
+        before, self.limiter = self.limiter, Limiter(table.farm.config.rate_limit, share)
+        self.limiter.take_over(before)
 
-    def respond(self, query: bytes, transport: int = UDP) -> bytes | None:
-        """The response to ``query`` over ``transport`` (UDP or TCP, without the length), or None for no answer."""
+    def tick(self, now: float, wall: float) -> None:
+        """The time of what is asked from now on."""
+        self.now, self.wall = now, wall
+        self.limiter.tick(now)
+
+    def counters(self) -> dict[str, int]:
+        """What happened so far that the counts of queries don't tell."""
+        return {
+            "rate_limit_dropped": self.limiter.dropped,
+            "rate_limit_cut": self.limiter.cut,
+            "too_long_cut": self.cut,
+            "repeated": self.recent.repeated,
+        }
+
+    def respond(self, query: bytes, client: Client, transport: int = UDP) -> bytes | Errand | None:
+        """The response to ``query`` over ``transport`` (UDP or TCP, without the length), an errand that leads to it,
+        or None for no answer."""
         end = query.find(0, 12) + 5
         entry = self.table.entries.get(query[12:end].lower())
         if entry is not None:
-            try:
-                variants = entry.variants[WAYS[query[2:12] + query[end:]]]
-            except KeyError:
-                variants = None
+            kind = WAYS.get(query[2:12] + query[end:])
+            cookie: bytes = b""
+            known: bool | int = transport  # over TCP nobody pretends to be another
+            if kind is None and len(query) - end in COOKIE_ENDS and self.cookies is not None:
+                kind = COOKIE_WAYS.get(query[2:12] + query[end : end + COOKIE_AT])
+                if kind is not None:
+                    cookie, valid = self.cookies.answer(query[end + COOKIE_AT :], client[0], self.wall)
+                    known = known or valid
+            variants = entry.variants[kind] if kind is not None else None
             if variants:
-                handout = entry.handout
-                if handout is None:
-                    head, tail = variants[0]
-                else:
-                    try:
-                        member = handout.order[handout.at]
-                    except IndexError:
-                        member = handout.wrap()
-                    handout.at += 1
-                    head, tail = variants[member]
+                if not known and (over := self.limiter.count(client[0], entry)):
+                    return self._over_limit(query, client, over)
+                head, tail = variants[0 if entry.handout is None else self._member(entry, query, client, transport)]
                 entry.asked[transport] += 1
-                return b"".join((query[:2], head, query[12:end], tail))
-        return self._respond_at_length(query, transport)
+                return b"".join((query[:2], head, query[12:end], tail, cookie))
+        return self.respond_at_length(query, client, transport)
 
-    def _respond_at_length(self, message: bytes, transport: int) -> bytes | None:
+    def _member(self, entry: Entry, query: bytes, client: Client, transport: int) -> int:
+        """Hand out a member; the one from before if the datagram was there before."""
+        handout = entry.handout
+        assert handout is not None
+        if transport == TCP:
+            return handout.next()
+        mark = hash((client, query))
+        member = self.recent.member(mark, self.now)
+        # One that has left the plan since is no answer any more, also not to who asked before
+        if member is not None and member in handout.order:
+            self.recent.repeated += 1
+            return member
+        member = handout.next()
+        self.recent.note(mark, member, self.now)
+        return member
+
+    def _over_limit(self, message: bytes, client: Client, over: int) -> bytes | None:
+        """The response to a usual query over the limit, if there is one: ask over TCP, or with a cookie."""
+        query = read_query(message)
+        if query is None or self.limiter.drops(over, client[0]):
+            return None
+        options = self._options(query, client, UDP)
+        return self._join(query, truncated(Body(0, (0, 0, 0), b"")), options)
+
+    def respond_at_length(self, message: bytes, client: Client, transport: int = UDP) -> bytes | Errand | None:
+        """The response as ``respond`` gives it, without a look at what is compiled."""
         query = read_query(message)
         if query is None:
             return None
-        table = self.table
-        refusal = query.error or _refusal(query)
-        index = None if refusal else table.zone_of(query.qname, query.qtype)
+        options = self._options(query, client, transport)
+        known = transport == TCP or options.valid_cookie
+        fixed = self._without_zone(query, options)
+        index = None if fixed else self.table.zone_of(query.qname, query.qtype)
         if index is None:
-            rcode = refusal or Rcode.REFUSED
-            table.count(("", query.qtype, TRANSPORTS[transport], rcode))
-            return _join(query, assemble(_EMPTY, query.flags, query.edns, rcode))
-        entry = table.entry(index, query.qname, query.qtype)
+            if fixed is None and self._relays(query, client):
+                return Relay(query, client[0], transport, options)
+            body, rcode = fixed or (_said(Rcode.REFUSED), Rcode.REFUSED)
+            if not known and (over := self.limiter.count(client[0], ("", rcode))):
+                return self._cut(query, options, body, client, over)
+            self.table.count(("", query.qtype, TRANSPORTS[transport], rcode))
+            return self._join(query, body, options, rcode)
+        entry = self.table.entry(index, query.qname, query.qtype)
+        if entry.way_out and self._relays(query, client):
+            return Relay(query, client[0], transport, options, entry.zone, entry.way_out)
+        kind = entry if entry.kept else (entry.zone, entry.rcode)
+        if not known and (over := self.limiter.count(client[0], kind)):
+            return self._cut(query, options, entry.body(0), client, over)
+        self._count(entry, transport)
+        if entry.kept:
+            self._compile(entry, message, query)
+        return self._answer(entry, message, query, options, client, transport)
+
+    def _relays(self, query: Query, client: Client) -> bool:
+        """Whether this client is answered by an upstream what our zones can't answer."""
+        return bool(query.flags & RD) and not query.tsig_at and self.allowed.has(client[0])
+
+    def hand_back(self, relay: Relay, body: Body) -> bytes:
+        """The response to a relayed query, cut if it is longer than the client takes. No cookie is asked for: who is
+        allowed is not somebody to be flooded through us."""
+        query = relay.query
+        self.table.count((relay.zone, query.qtype, TRANSPORTS[relay.transport], body.flags & 0xF))
+        response = self._join(query, body, relay.options)
+        if len(response) <= (MAX_TCP if relay.transport == TCP else self._payload(query.edns)):
+            return response
+        self.cut += 1
+        return self._join(query, truncated(body), relay.options)
+
+    def _options(self, query: Query, client: Client, transport: int) -> Options:
+        if query.edns is None or query.error == Rcode.FORMERR:
+            return NONE
+        identity = self.table.farm.config.server.identity.encode()
+        return answer_options(query.edns, client[0], transport == TCP, identity, self.cookies, self.wall)
+
+    def _without_zone(self, query: Query, options: Options) -> tuple[Body, Rcode] | None:
+        """What is said without a look at any zone, if anything."""
+        error = query.error or (Rcode.NOERROR if options.sound else Rcode.FORMERR)
+        if not error and not query.question:
+            # It asks for a cookie alone (RFC 7873 section 5.4)
+            wrong = options.has_server_cookie and not options.valid_cookie
+            error = Rcode.FORMERR if not options.asks_cookie else Rcode.BADCOOKIE if wrong else Rcode.NOERROR
+            return _said(error), error
+        if not error and query.qclass == CLASS_CH:
+            about = about_server(query.qname, query.qtype, self.table.farm.config.server)
+            return (about, Rcode.NOERROR) if about else (_said(Rcode.REFUSED), Rcode.REFUSED)
+        rcode = error or _refusal(query)
+        return (_said(rcode), rcode) if rcode else None
+
+    def _count(self, entry: Entry, transport: int) -> None:
         if entry.kept:
             entry.asked[transport] += 1
-            way = WAYS.get(message[2:12] + message[12 + len(query.question) :])
-            if way is not None and entry.variants[way] is None:
-                entry.variants[way] = _finished(entry, query)
         else:
-            table.count((entry.zone, entry.qtype, TRANSPORTS[transport], entry.rcode))
-        body = entry.bodies[entry.next_member()]
-        return _join(query, _fit(body, query, transport))
+            self.table.count((entry.zone, entry.qtype, TRANSPORTS[transport], entry.rcode))
+
+    def _compile(self, entry: Entry, message: bytes, query: Query) -> None:
+        """Make what the short way will find for the next query of this kind."""
+        kind = way_of(message[2:12] + message[12 + len(query.question) :])
+        if entry.way_out and self.allowed:
+            return  # who asks decides whether it is the whole answer
+        if kind is None or entry.variants[kind] is not None or (has_cookie(kind) and self.cookies is None):
+            return
+        entry.variants[kind] = _finished(entry, query, has_cookie(kind), self.table.farm.config.server.payload)
+
+    def _answer(
+        self, entry: Entry, message: bytes, query: Query, options: Options, client: Client, transport: int
+    ) -> bytes:
+        """The whole answer if the client takes one so long, else "ask over TCP"; glue is no reason to spare it
+        (RFC 9471)."""
+        limit = MAX_TCP if transport == TCP else self._limit(query.edns, options)
+        body = entry.body(entry.handout.due if entry.handout else 0)
+        response = self._join(query, body, options)
+        if len(response) > limit:
+            self.cut += 1
+            return self._join(query, truncated(body), options)
+        if entry.handout is None:
+            return response
+        member = self._member(entry, message, client, transport)
+        return self._join(query, entry.body(member), options)
+
+    def _limit(self, edns: Edns | None, options: Options) -> int:
+        """The longest response over UDP, in bytes."""
+        limit = self._payload(edns)
+        if self.cookies is None or options.valid_cookie:
+            return limit
+        return min(limit, self.table.farm.config.cookies.udp_without)
+
+    def _payload(self, edns: Edns | None) -> int:
+        """What the client and we take over UDP, in bytes."""
+        return min(max(LEAST_PAYLOAD, edns.payload), self.table.farm.config.server.payload) if edns else LEAST_PAYLOAD
+
+    def _cut(self, query: Query, options: Options, body: Body, client: Client, over: int) -> bytes | None:
+        """The response that is ``over`` the rate limit, if there is one."""
+        if self.limiter.drops(over, client[0]):
+            return None
+        return self._join(query, truncated(body), options)
+
+    def _join(self, query: Query, body: Body, options: Options, rcode: Rcode | None = None) -> bytes:
+        payload = self.table.farm.config.server.payload
+        head, tail = assemble(body, query.flags, query.edns, rcode, payload, options.written)
+        if not query.question:
+            head = head[:2] + b"\0\0" + head[4:]  # no sound question to echo, none counted
+        return b"".join((query.id, head, query.question, tail))
 
 
-def _finished(entry: Entry, query: Query) -> Sequence[Variant]:
-    """The responses for the short way, if each fits every client over any transport; else none."""
-    variants = [assemble(body, query.flags, query.edns) for body in entry.bodies]
-    return variants if all(_length(query, variant) <= LEAST_PAYLOAD for variant in variants) else ()
+def _said(rcode: Rcode) -> Body:
+    """A response without records."""
+    return Body(rcode & 0xF, (0, 0, 0), b"")
 
 
 def _refusal(query: Query) -> Rcode | None:
@@ -93,26 +253,13 @@ def _refusal(query: Query) -> Rcode | None:
     return None
 
 
-def _length(query: Query, variant: Variant) -> int:
-    head, tail = variant
-    return 2 + len(head) + len(query.question) + len(tail)
+def _finished(entry: Entry, query: Query, with_cookie: bool, payload: int) -> Sequence[Variant]:
+    """The responses for the short way, if each fits every client over any transport; else none.
 
-
-def _join(query: Query, variant: Variant) -> bytes:
-    head, tail = variant
-    if not query.question:
-        head = head[:2] + b"\0\0" + head[4:]  # no sound question to echo, none counted
-    return b"".join((query.id, head, query.question, tail))
-
-
-def _fit(body: Body, query: Query, transport: int) -> Variant:
-    """The response if the client takes one so long, else one with TC (glue is no reason to spare it: RFC 9471)."""
-    limit = _limit(query.edns) if transport == UDP else MAX_TCP
-    whole = assemble(body, query.flags, query.edns)
-    if _length(query, whole) <= limit:
-        return whole
-    return assemble(truncated(body), query.flags, query.edns)
-
-
-def _limit(edns: Edns | None) -> int:
-    return min(max(LEAST_PAYLOAD, edns.payload), OUR_PAYLOAD) if edns else LEAST_PAYLOAD
+    One with a cookie ends where the cookie begins.
+    """
+    options = _NO_COOKIE if with_cookie else b""
+    variants = [assemble(body, query.flags, query.edns, None, payload, options) for body in entry.bodies]
+    if any(2 + len(head) + len(query.question) + len(tail) > LEAST_PAYLOAD for head, tail in variants):
+        return ()
+    return [(head, tail[: -CLIENT - SERVER]) for head, tail in variants] if with_cookie else variants

@@ -11,7 +11,9 @@ from lbdns.answering.constants import TYPE_NAMES, Type
 from lbdns.answering.entry import TRANSPORTS, Entry
 from lbdns.answering.handout import Handout
 from lbdns.answering.lookup import Dynamic, ZoneIndex, lookup
-from lbdns.answering.message import Answer, Record, write
+from lbdns.answering.message import Answer, Body, Record, write
+from lbdns.answering.transfer import Transfers
+from lbdns.answering.tsig import keyring
 from lbdns.farm import Farm, Pool
 
 MAX_ENTRIES: Final = 65_536  # questions kept compiled; about 1 kB each
@@ -28,6 +30,8 @@ class Table:
 
     def __init__(self, farm: Farm) -> None:
         self.farm = farm
+        self.keys = keyring(farm.config.keys)
+        self.transfers = Transfers(farm)
         self.handouts: dict[tuple[str, str], Handout] = {}
         self.entries: dict[bytes, Entry] = {}
         self.asked: Asked = {}  # queries of entries that are gone, and of questions that never had one
@@ -68,7 +72,7 @@ class Table:
         entry = self.entries.get(key)
         if entry is not None and entry.qtype == qtype:
             return entry
-        entry = self._compile(index, qname, qtype)
+        entry = self._compile(index, key, qname, qtype)
         usual = qtype in _USUAL_TYPES or qtype in (index.node(qname) or ())
         if usual and qname in index.names and not (_is_letters(qtype) and self._letter_types):
             if len(self.entries) >= MAX_ENTRIES:
@@ -77,19 +81,30 @@ class Table:
             entry.kept = True
         return entry
 
-    def _compile(self, index: ZoneIndex, qname: bytes, qtype: int) -> Entry:
-        handout = None
+    def _compile(self, index: ZoneIndex, key: bytes, qname: bytes, qtype: int) -> Entry:
         found = lookup(index, qname, qtype)
+        name = index.zone.name
         if isinstance(found, Answer):
-            answers = [found]
-        else:
-            pool, pool_handout = self._owners[found.owner]
-            answers = pool_answers(index, pool, found, qtype)
-            if hands_out(index, pool, found, qtype):
-                handout = pool_handout
-            else:
-                del answers[1:]
-        return Entry(index.zone.name, qtype, [write(answer, qname) for answer in answers], handout)
+            answer = found
+            entry = Entry(key, name, qtype, lambda _: write(answer, qname), 1, None)
+            entry.way_out = self._way_out(answer, qtype)
+            return entry
+        dynamic = found
+        pool, handout = self._owners[found.owner]
+        form = _address if _in_place(index, pool, found) else _alias
+
+        def make(member: int) -> Body:
+            return write(form(index, pool, pool.members[member].owner, dynamic, qtype), qname)
+
+        members = len(pool.members)
+        return Entry(key, name, qtype, make, members, handout if hands_out(index, pool, found, qtype) else None)
+
+    def _way_out(self, answer: Answer, qtype: int) -> tuple[Record, ...]:
+        """The aliases of an answer that is nothing but aliases and whose end is in no zone of ours."""
+        records = answer.answer
+        if not records or records[-1].rtype != Type.CNAME or qtype in (Type.CNAME, Type.ANY) or answer.authority:
+            return ()
+        return records if self.zone_of(records[-1].rdata.lower(), qtype) is None else ()
 
     def forget_entries(self) -> None:
         """Drop every compiled answer, keeping what they counted."""
@@ -134,12 +149,6 @@ class Table:
 def counted_type(qtype: int) -> int:
     """The type that a query for ``qtype`` is counted under."""
     return qtype if qtype in TYPE_NAMES else OTHER_TYPE
-
-
-def pool_answers(index: ZoneIndex, pool: Pool, asked: Dynamic, qtype: int) -> list[Answer]:
-    """What to say for each member of ``pool`` if it is the one that is handed out."""
-    form = _address if _in_place(index, pool, asked) else _alias
-    return [form(index, pool, member.owner, asked, qtype) for member in pool.members]
 
 
 def hands_out(index: ZoneIndex, pool: Pool, asked: Dynamic, qtype: int) -> bool:

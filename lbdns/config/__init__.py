@@ -8,17 +8,22 @@ from pathlib import Path
 from typing import Final
 
 from lbdns.config.collector import CollectorConfig, read_collector
+from lbdns.config.cookies import CookiesConfig, read_cookies
+from lbdns.config.forward import ForwardConfig, read_forward
+from lbdns.config.keys import KeyConfig, read_keys
 from lbdns.config.pools import DEFAULT_NAMES, AnswerForm, PoolConfig, read_pools
+from lbdns.config.rate_limit import RateLimitConfig, read_rate_limit
 from lbdns.config.scores import Term, read_scores
 from lbdns.config.server import ServerConfig, read_server
 from lbdns.config.web import read_web
-from lbdns.config.zones import ZoneConfig, read_zones
+from lbdns.config.zones import Permit, Target, ZoneConfig, read_zones
 from lbdns.endpoint import HTTP_PORT, Endpoint
 from lbdns.toml_table import Place, Table, read_toml
 
 __all__ = [
-    "DEFAULT_FILE", "DEFAULT_NAMES", "AnswerForm", "CollectorConfig", "Config", "PoolConfig", "ServerConfig",
-    "Term", "ZoneConfig", "load_config",
+    "DEFAULT_FILE", "DEFAULT_NAMES", "AnswerForm", "CollectorConfig", "Config", "CookiesConfig", "ForwardConfig",
+    "KeyConfig", "Permit", "PoolConfig", "RateLimitConfig", "ServerConfig", "Target", "Term", "ZoneConfig",
+    "load_config",
 ]  # fmt: skip
 
 DEFAULT_FILE: Final = "/etc/lbdns/lbdns.toml"
@@ -33,6 +38,10 @@ class Config:
     collector: CollectorConfig
     web: Endpoint | None = Endpoint("127.0.0.1", HTTP_PORT)
     scores: Mapping[str, Mapping[str, Term]] = field(default_factory=dict)
+    cookies: CookiesConfig = CookiesConfig()
+    rate_limit: RateLimitConfig = RateLimitConfig()
+    forward: ForwardConfig = ForwardConfig()
+    keys: tuple[KeyConfig, ...] = ()
 
 
 def load_config(path: Path) -> Config:
@@ -41,14 +50,20 @@ def load_config(path: Path) -> Config:
     root = Table(values, Place(), findings)
     base = path.resolve().parent
     scores = read_scores(root)
+    server = read_server(root, base)
+    keys = read_keys(root, base)
     config = Config(
         path=path,
-        server=read_server(root, base),
-        zones=read_zones(root, base),
+        server=server,
+        zones=read_zones(root, base, keys),
         pools=read_pools(root),
         collector=read_collector(root, base, scores),
         web=read_web(root),
         scores=scores,
+        cookies=read_cookies(root, base),
+        rate_limit=read_rate_limit(root),
+        forward=read_forward(root, server.listen),
+        keys=keys,
     )
     root.end()
     findings.raise_if_any()

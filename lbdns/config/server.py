@@ -17,6 +17,9 @@ class ServerConfig:
     user: str = ""
     state_dir: Path = Path("/var/lib/lbdns")
     control: Path = Path("/run/lbdns/control.sock")
+    payload: int = 1232  # bytes we send over UDP at most, and say we receive: passes every path unfragmented
+    identity: str = ""  # which server this is, for NSID, id.server and hostname.bind; empty: not told
+    version: str = ""  # what version.bind is answered with; empty: not told
 
 
 def read_server(root: Table, base: Path) -> ServerConfig:
@@ -28,6 +31,9 @@ def read_server(root: Table, base: Path) -> ServerConfig:
         user=table.string("user"),
         state_dir=base / table.string("state_dir", str(default.state_dir)),
         control=base / table.string("control", str(default.control)),
+        payload=table.integer("payload", default.payload, 512, 1232),
+        identity=_short_text(table, "identity"),
+        version=_short_text(table, "version"),
     )
     if not server.listen:
         table.wrong("listen", "names no address to answer on")
@@ -35,3 +41,12 @@ def read_server(root: Table, base: Path) -> ServerConfig:
         table.wrong("workers", f"{server.workers}: this version answers with one process; leave it at 1")
     table.end()
     return server
+
+
+def _short_text(table: Table, key: str) -> str:
+    """Text that fits a character-string (RFC 1035 section 3.3)."""
+    text = table.string(key)
+    if len(text.encode()) > 255:
+        table.wrong(key, "is longer than 255 bytes")
+        return ""
+    return text

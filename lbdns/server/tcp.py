@@ -6,11 +6,13 @@ import asyncio
 import logging
 import socket
 from collections import Counter
-from time import perf_counter
+from collections.abc import Callable
+from time import perf_counter, time
 from typing import Final, cast
 
 from lbdns.answering.entry import TCP
-from lbdns.answering.respond import Responder
+from lbdns.answering.errand import Errand, Relay
+from lbdns.answering.respond import Client, Responder
 from lbdns.listening import bound_endpoint
 from lbdns.server.durations import Durations
 from lbdns.server.listen import BACKLOG
@@ -41,6 +43,8 @@ class TcpServer:
         self._per_address: Counter[str] = Counter()
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
+        #: Whoever runs errands: gets the errand and what sends the response.
+        self.run_errand: Callable[[Errand, Callable[[bytes], None]], None] = _nobody
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
         self._server = await loop.create_server(lambda: _Connection(self, loop), sock=self.sock, backlog=BACKLOG)
@@ -92,6 +96,10 @@ class TcpServer:
         self._sweeper = loop.call_later(SWEEP, self._sweep, loop)
 
 
+def _nobody(errand: Errand, reply: Callable[[bytes], None]) -> None:
+    """Without anybody who runs errands the client hears nothing."""
+
+
 class _Connection(asyncio.Protocol):
     """One client. ``deadline`` is when it is closed unless something happens, on the loop's clock."""
 
@@ -102,8 +110,13 @@ class _Connection(asyncio.Protocol):
         self._full = False  # the client does not read what we send
         self._scheduled = False
         self._ended = False  # the client sends no more
+        self._owed = 0  # responses that others are working on; each comes before the connection is idle for too long
         self.deadline = loop.time() + IDLE
-        self.address = ""
+        self.client: Client = ("", 0)
+
+    @property
+    def address(self) -> str:
+        return str(self.client[0])
 
     @property
     def busy(self) -> bool:
@@ -112,8 +125,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        peer = transport.get_extra_info("peername")
-        self.address = str(peer[0]) if peer else ""
+        self.client = transport.get_extra_info("peername") or ("0.0.0.0", 0)  # gone already: nobody hears the answer
         self._server.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -130,7 +142,7 @@ class _Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """Half-closed: what was asked is answered before the connection ends."""
         self._ended = True
-        return self._scheduled
+        return self._scheduled or bool(self._owed)
 
     def pause_writing(self) -> None:
         self._full = True
@@ -151,13 +163,19 @@ class _Connection(asyncio.Protocol):
         """Answer the whole messages in the buffer, at most AT_ONCE; the rest has its turn after everybody else."""
         buffer, begin, at, queries = self._buffer, perf_counter(), 0, 0
         responses: list[bytes] = []
+        self._server.responder.tick(self._loop.time(), time())
         while queries < AT_ONCE and not self._full and len(buffer) - at >= 2:
             end = at + 2 + (buffer[at] << 8 | buffer[at + 1])
             if end > len(buffer):
                 break
             response = self._respond(bytes(buffer[at + 2 : end]))
-            if response is not None:
+            if isinstance(response, bytes):
                 responses += (len(response).to_bytes(2, "big"), response)
+            elif isinstance(response, Relay):
+                self._owed += 1
+                self._server.run_errand(response, self._pay)
+            elif response is not None:
+                self._server.run_errand(response, self._reply)
             at, queries = end, queries + 1
         if queries:
             del buffer[:at]
@@ -168,12 +186,26 @@ class _Connection(asyncio.Protocol):
             self.transport.write(b"".join(responses))
         self._go_on(more=queries == AT_ONCE)
 
-    def _respond(self, query: bytes) -> bytes | None:
+    def _respond(self, query: bytes) -> bytes | Errand | None:
         try:
-            return self._server.responder.respond(query, TCP)
+            return self._server.responder.respond(query, self.client, TCP)
         except Exception:
             self._server.mistakes.report()
             return None
+
+    def _reply(self, response: bytes) -> None:
+        """Send a response that took its time, if the client is still there."""
+        if not self.transport.is_closing():
+            self.transport.write(len(response).to_bytes(2, "big") + response)
+
+    def _pay(self, response: bytes) -> None:
+        """Send a response that is owed; they go out as they are ready (RFC 7766 section 6.2.1.1)."""
+        self._owed -= 1
+        self._reply(response)
+        if not self.busy:
+            self.deadline = self._loop.time() + IDLE
+        if self._ended and not self._owed and not self._scheduled:
+            self.transport.close()
 
     def _go_on(self, more: bool) -> None:
         if self._full:
@@ -183,6 +215,7 @@ class _Connection(asyncio.Protocol):
             self.transport.pause_reading()
             self._loop.call_soon(self._continue)
         elif self._ended:
-            self.transport.close()
+            if not self._owed:
+                self.transport.close()
         else:
             self.transport.resume_reading()

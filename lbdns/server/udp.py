@@ -6,10 +6,12 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from time import perf_counter
-from typing import Any, Final
+from functools import partial
+from time import monotonic, perf_counter, time
+from typing import Final
 
-from lbdns.answering.respond import Responder
+from lbdns.answering.errand import Errand
+from lbdns.answering.respond import Client, Responder
 from lbdns.listening import bound_endpoint
 from lbdns.server.durations import Durations
 from lbdns.server.listen import IP_PKTINFO, WILDCARDS
@@ -21,6 +23,8 @@ DRAIN: Final = 64  # queries a wake-up: then timers, reports and TCP have their 
 LAST_DRAINS: Final = 256  # a full receive buffer's worth, before a socket is closed
 MAX_QUERY: Final = 4096  # bytes read of a datagram; no query is that long, and one that is gets FORMERR
 _ANCILLARY: Final = 64  # bytes: room for one packet info of either family
+_Info = list[tuple[int, int, bytes]]
+Reply = Callable[[bytes], None]
 
 
 class UdpServer:
@@ -33,11 +37,10 @@ class UdpServer:
         self.mistakes = Mistakes()
         self._responder = responder
         self._durations = durations
-        self._receive: Callable[[int], tuple[bytes, Any]] = sock.recvfrom
-        self._send: Callable[[bytes, Any], object] = sock.sendto
-        if self.endpoint.host in WILDCARDS:
-            self._receive, self._send = self._receive_any, self._send_any
+        self._answer_waiting = self._answer_any if self.endpoint.host in WILDCARDS else self._answer_one
         self._reply_from = _from_ipv6 if sock.family == socket.AF_INET6 else _from_ipv4
+        #: Whoever runs errands: gets the errand and what sends the response.
+        self.run_errand: Callable[[Errand, Reply], None] = _nobody
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         loop.add_reader(self.sock, self._drain)
@@ -52,40 +55,70 @@ class UdpServer:
 
     def _drain(self) -> int:
         """Answer what has arrived, at most DRAIN queries. How many it were."""
-        receive, send, respond = self._receive, self._send, self._responder.respond
         begin = perf_counter()
-        queries = 0
-        try:
-            while queries < DRAIN:
-                query, client = receive(MAX_QUERY)
-                response = respond(query)
-                if response is not None:
-                    try:
-                        send(response, client)
-                    except OSError:
-                        self.unsent += 1
-                queries += 1
-        except BlockingIOError:
-            pass
-        except OSError as error:
-            log.debug("%s: reading queries: %s", self.endpoint, error)
-        except Exception:
-            self.mistakes.report()
+        self._responder.tick(monotonic(), time())
+        queries = self._answer_waiting()
         if queries:
             self._durations.add(queries, perf_counter() - begin)
         return queries
 
-    def _receive_any(self, size: int) -> tuple[bytes, Any]:
-        """Read from a socket bound to every address: the client comes with the address that was asked."""
-        query, info, _, client = self.sock.recvmsg(size, _ANCILLARY)
-        return query, (self._reply_from(info), client)
+    def _answer_one(self) -> int:
+        """On a socket that is bound to one address."""
+        receive, send, respond = self.sock.recvfrom, self.sock.sendto, self._responder.respond
+        for queries in range(DRAIN):
+            try:
+                query, client = receive(MAX_QUERY)
+            except OSError as error:
+                return queries if isinstance(error, BlockingIOError) else self._unread(error, queries)
+            try:
+                response = respond(query, client)
+                if isinstance(response, bytes):
+                    send(response, client)
+                elif response is not None:
+                    self.run_errand(response, partial(self._reply, client, None))
+            except OSError:
+                self.unsent += 1
+            except Exception:
+                self.mistakes.report()
+        return DRAIN
 
-    def _send_any(self, response: bytes, client: Any) -> None:
-        info, address = client
-        self.sock.sendmsg((response,), info, 0, address)
+    def _answer_any(self) -> int:
+        """On a socket bound to every address: each answer leaves from the one that was asked."""
+        receive, send, respond = self.sock.recvmsg, self.sock.sendmsg, self._responder.respond
+        for queries in range(DRAIN):
+            try:
+                query, info, _, client = receive(MAX_QUERY, _ANCILLARY)
+            except OSError as error:
+                return queries if isinstance(error, BlockingIOError) else self._unread(error, queries)
+            try:
+                response = respond(query, client)
+                if isinstance(response, bytes):
+                    send((response,), self._reply_from(info), 0, client)
+                elif response is not None:
+                    self.run_errand(response, partial(self._reply, client, self._reply_from(info)))
+            except OSError:
+                self.unsent += 1
+            except Exception:
+                self.mistakes.report()
+        return DRAIN
+
+    def _unread(self, error: OSError, queries: int) -> int:
+        log.debug("%s: reading queries: %s", self.endpoint, error)
+        return queries
+
+    def _reply(self, client: Client, info: _Info | None, response: bytes) -> None:
+        """Send the response to a query of before, if the socket is still there."""
+        try:
+            if info is None:
+                self.sock.sendto(response, client)
+            else:
+                self.sock.sendmsg((response,), info, 0, client)
+        except OSError:
+            self.unsent += 1
 
 
-_Info = list[tuple[int, int, bytes]]
+def _nobody(errand: Errand, reply: Reply) -> None:
+    """Without anybody who runs errands the client hears nothing."""
 
 
 def _from_ipv4(info: _Info) -> _Info:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Final
 
 import dns.edns
@@ -12,7 +13,8 @@ import dns.rdatatype
 import dns.rrset
 
 from lbdns.answering.entry import TCP, UDP
-from lbdns.answering.respond import Responder
+from lbdns.answering.errand import Errand
+from lbdns.answering.respond import Client, Responder
 from lbdns.answering.table import Table
 from lbdns.farm import Farm
 
@@ -21,6 +23,15 @@ __all__ = ["TCP", "UDP"]
 ID: Final = 0x1234
 #: owner, type, TTL and rdata, as text
 Line = tuple[str, str, int, str]
+
+
+_ports = itertools.count(1024)
+
+
+def client() -> Client:
+    """Another client each time: a query that the same one sends again is answered with what it got before."""
+    number = next(_ports)
+    return (f"127.0.{number // 60_000}.1", 1024 + number % 60_000)
 
 
 def make_query(
@@ -42,9 +53,9 @@ def make_query(
     return query.to_wire()
 
 
-def read(wire: bytes | None) -> dns.message.Message:
+def read(wire: bytes | Errand | None) -> dns.message.Message:
     """Read a response, strictly: no trailing bytes, and marked as a response."""
-    assert wire is not None
+    assert isinstance(wire, bytes)
     message = dns.message.from_wire(wire)
     assert message.flags & dns.flags.QR
     return message
@@ -53,10 +64,10 @@ def read(wire: bytes | None) -> dns.message.Message:
 def ask(responder: Responder, name: str | dns.name.Name, rtype: str = "A", transport: int = UDP) -> dns.message.Message:
     """What the responder says; its id and question are checked on the way."""
     query = make_query(name, rtype)
-    wire = responder.respond(query, transport)
+    wire = responder.respond(query, client(), transport)
     message = read(wire)
     assert message.id == ID
-    assert wire is not None
+    assert isinstance(wire, bytes)
     assert wire[12 : 12 + len(query) - 12] == query[12:], "the question is echoed as it was asked"
     return message
 

@@ -8,6 +8,7 @@ import pytest
 
 from lbdns.answering.edns import Edns
 from lbdns.answering.entry import Entry, assemble, truncated
+from lbdns.answering.handout import Handout
 from lbdns.answering.message import Body
 
 BODY = Body(0x0403, (2, 1, 1), b"records")  # AA, NXDOMAIN
@@ -50,6 +51,21 @@ def test_truncated_keeps_flags_and_no_record() -> None:
 
 
 def test_what_is_no_pools_has_one_body() -> None:
-    entry = Entry("hobbit", 1, [BODY], None)
-    assert [entry.next_member() for _ in range(3)] == [0, 0, 0]
+    entry = Entry(b"", "hobbit", 1, lambda _: BODY, 5, None)
+    assert entry.bodies == [BODY]
     assert entry.rcode == 3
+
+
+def test_bodies_are_written_when_they_are_wanted_and_once() -> None:
+    made: list[int] = []
+
+    def make(member: int) -> Body:
+        made.append(member)
+        return Body(0x0400 | member, (0, 0, 0), b"")
+
+    entry = Entry(b"", "hobbit", 1, make, 3, Handout(3))
+    assert entry.body(2).flags == 0x0402
+    assert entry.body(2).flags == 0x0402
+    assert made == [2]
+    assert [body.flags for body in entry.bodies] == [0x0400, 0x0401, 0x0402]
+    assert sorted(made) == [0, 1, 2]

@@ -19,10 +19,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lbdns.answering.errand import Errand
 from lbdns.answering.respond import Responder
 from lbdns.answering.table import Table
 from lbdns.policies.plan import Plan
-from tests.answering.asking import TCP, UDP, ask, make_query, make_responder, read, short
+from tests.answering.asking import TCP, UDP, ask, client, make_query, make_responder, read, short
 from tests.answering.farms import hobbit, pool
 
 FARM = hobbit()
@@ -42,7 +43,9 @@ def fixed(member: int = 1) -> Responder:
 
 def long_way(query: bytes, transport: int = UDP) -> bytes | None:
     """What a table says that nobody has asked before."""
-    return fixed().respond(query, transport)
+    response = fixed().respond(query, client(), transport)
+    assert response is None or isinstance(response, bytes)
+    return response
 
 
 # The short way
@@ -75,7 +78,7 @@ def test_asked_again_it_says_the_same(name: str) -> None:
             assert first is not None
             for ident in (b"\x12\x34", b"\0\0", b"\xff\xff"):
                 asked = ident + query[2:]
-                assert warm.respond(asked, transport) == ident + first[2:], (rtype, way, transport)
+                assert warm.respond(asked, client(), transport) == ident + first[2:], (rtype, way, transport)
 
 
 @pytest.mark.parametrize("name", ["best.hobbit", "BEST.hObBiT", "bilbo.hobbit", "robin.hobbit"])
@@ -85,16 +88,16 @@ def test_what_is_usual_takes_the_short_way_from_the_second_time_on(
 ) -> None:
     responder = fixed()
     query = make_query(name, "A", **way)
-    first = responder.respond(query)
+    first = responder.respond(query, client())
 
     def refuse(*_: object) -> bytes | None:
         raise AssertionError("took the long way")
 
-    monkeypatch.setattr(Responder, "_respond_at_length", refuse)
-    assert responder.respond(query) == first
-    assert responder.respond(query, TCP) == first
+    monkeypatch.setattr(Responder, "respond_at_length", refuse)
+    assert responder.respond(query, client()) == first
+    assert responder.respond(query, client(), TCP) == first
     with pytest.raises(AssertionError, match="long way"):
-        responder.respond(make_query(name, "A", payload=1231))
+        responder.respond(make_query(name, "A", payload=1231), client())
 
 
 GOOD = [make_query(name, rtype, **way) for name in ("best.hobbit", "bilbo.hobbit", "big.hobbit", "nowhere.hobbit")
@@ -125,13 +128,14 @@ def mutations(draw: st.DrawFn) -> bytes:
 
 WARM = fixed()
 for _query in GOOD:
-    WARM.respond(_query)
+    WARM.respond(_query, client())
 
 
-def check_well_formed(query: bytes, response: bytes | None, transport: int) -> None:
+def check_well_formed(query: bytes, response: bytes | Errand | None, transport: int) -> None:
     if response is None:
         assert len(query) < 12 or query[2] & 0x80
         return
+    assert isinstance(response, bytes)
     message = read(response)
     assert response[:2] == query[:2]
     assert message.opcode() == (query[2] >> 3) & 0xF
@@ -150,7 +154,7 @@ def check_well_formed(query: bytes, response: bytes | None, transport: int) -> N
 def test_a_query_with_mistakes_is_answered_alike_from_a_fresh_and_from_a_warm_table(
     query: bytes, transport: int
 ) -> None:
-    response = WARM.respond(query, transport)
+    response = WARM.respond(query, client(), transport)
     assert response == long_way(query, transport)
     check_well_formed(query, response, transport)
 
@@ -159,7 +163,7 @@ def test_a_query_with_mistakes_is_answered_alike_from_a_fresh_and_from_a_warm_ta
 @given(st.binary(max_size=80) | st.builds(lambda head, rest: head + b"\0\1\0\0\0\0\0\0" + rest,
                                           st.binary(min_size=4, max_size=4), st.binary(max_size=60)))  # fmt: skip
 def test_any_bytes_get_a_response_or_none(query: bytes) -> None:
-    check_well_formed(query, WARM.respond(query), UDP)
+    check_well_formed(query, WARM.respond(query, client()), UDP)
 
 
 def test_thousands_of_queries_with_odd_bytes_do_no_harm() -> None:
@@ -169,7 +173,7 @@ def test_thousands_of_queries_with_odd_bytes_do_no_harm() -> None:
         for _ in range(chance.randrange(4)):
             query[chance.randrange(len(query))] = chance.randrange(256)
         transport = chance.choice((UDP, TCP))
-        check_well_formed(bytes(query), WARM.respond(bytes(query), transport), transport)
+        check_well_formed(bytes(query), WARM.respond(bytes(query), client(), transport), transport)
 
 
 # Lower-casing the question touches its type too
@@ -217,10 +221,10 @@ def test_names_with_zero_bytes_are_names_like_any_other(labels: bytes) -> None:
     responder = make_responder(hobbit(pool(), more=f"{owner} 60 A 127.9.9.9\n"))
     query = b"\0\1\0\0\0\1\0\0\0\0\0\0" + name + b"\0\1\0\1"
     for _ in range(3):
-        message = read(responder.respond(query))
+        message = read(responder.respond(query, client()))
         assert message.rcode() == dns.rcode.NOERROR
         assert short(message.answer) == [(str(owner), "A", "127.9.9.9")]
-    assert read(fresh().respond(query)).rcode() == dns.rcode.NXDOMAIN
+    assert read(fresh().respond(query, client())).rcode() == dns.rcode.NXDOMAIN
 
 
 # EDNS
@@ -229,7 +233,7 @@ def test_names_with_zero_bytes_are_names_like_any_other(labels: bytes) -> None:
 @pytest.mark.parametrize("payload", [0, 100, 511, 512, 1232, 65535])
 @pytest.mark.parametrize("dnssec_ok", [False, True])
 def test_edns_is_answered_with_edns(payload: int, dnssec_ok: bool) -> None:
-    message = read(fresh().respond(make_query("best.hobbit", payload=payload, dnssec_ok=dnssec_ok)))
+    message = read(fresh().respond(make_query("best.hobbit", payload=payload, dnssec_ok=dnssec_ok), client()))
     assert (message.edns, message.payload) == (0, 1232)
     assert bool(message.ednsflags & dns.flags.DO) is dnssec_ok
     assert message.rcode() == dns.rcode.NOERROR
@@ -237,7 +241,7 @@ def test_edns_is_answered_with_edns(payload: int, dnssec_ok: bool) -> None:
 
 
 def test_no_edns_is_answered_without() -> None:
-    assert read(fresh().respond(make_query("best.hobbit"))).edns == -1
+    assert read(fresh().respond(make_query("best.hobbit"), client())).edns == -1
 
 
 def test_options_are_not_echoed() -> None:
@@ -245,14 +249,14 @@ def test_options_are_not_echoed() -> None:
         dns.edns.GenericOption("COOKIE", b"12345678"),
         dns.edns.GenericOption(dns.edns.OptionType.make(65001), b"x" * 300),
     ]
-    message = read(fresh().respond(make_query("best.hobbit", payload=1232, options=options)))
+    message = read(fresh().respond(make_query("best.hobbit", payload=1232, options=options), client()))
     assert message.options == ()
     assert len(message.answer) == 2
 
 
 @pytest.mark.parametrize("version", [1, 2, 255])
 def test_another_version(version: int) -> None:
-    message = read(fresh().respond(make_query("best.hobbit", payload=1232, version=version, dnssec_ok=True)))
+    message = read(fresh().respond(make_query("best.hobbit", payload=1232, version=version, dnssec_ok=True), client()))
     assert message.rcode() == dns.rcode.BADVERS
     assert (message.edns, message.answer) == (0, [])
     assert message.ednsflags & dns.flags.DO
@@ -280,7 +284,7 @@ def with_additional(count: int, data: bytes, flags: int = 0x0100) -> bytes:
     ids=["two OPTs", "bad option", "trailing byte", "trailing without OPT", "not counted", "one missing", "nine"],
 )
 def test_format_errors(query: bytes) -> None:
-    message = read(fresh().respond(query))
+    message = read(fresh().respond(query, client()))
     assert message.rcode() == dns.rcode.FORMERR
     assert message.flags & dns.flags.RD
     assert not message.flags & dns.flags.AA
@@ -290,7 +294,7 @@ def test_format_errors(query: bytes) -> None:
 @pytest.mark.parametrize("count", [0, 2, 65535])
 def test_not_one_question(count: int) -> None:
     question = make_query("best.hobbit")[12:]
-    message = read(fresh().respond(struct.pack("!HHHHHH", 7, 0x0100, count, 0, 0, 0) + question * count))
+    message = read(fresh().respond(struct.pack("!HHHHHH", 7, 0x0100, count, 0, 0, 0) + question * count, client()))
     assert (message.id, message.rcode(), message.question) == (7, dns.rcode.FORMERR, [])
 
 
@@ -298,7 +302,7 @@ def test_not_one_question(count: int) -> None:
 def test_other_opcodes(opcode: int) -> None:
     query = bytearray(make_query("best.hobbit", recurse=True))
     query[2] |= opcode << 3
-    message = read(fresh().respond(bytes(query)))
+    message = read(fresh().respond(bytes(query), client()))
     assert (message.rcode(), message.opcode()) == (dns.rcode.NOTIMP, opcode)
     assert message.flags & ~0x780F == dns.flags.QR, "RD is cleared"
 
@@ -314,8 +318,8 @@ def test_other_classes_are_refused(rclass: int) -> None:
     responder = fresh()
     ask(responder, "best.hobbit")
     query = make_query("best.hobbit")[:-2] + rclass.to_bytes(2, "big")
-    response = responder.respond(query)
-    assert response is not None
+    response = responder.respond(query, client())
+    assert isinstance(response, bytes)
     assert response[3] & 0xF == dns.rcode.REFUSED
     assert response[12:] == query[12:]
 
@@ -345,12 +349,12 @@ def test_letter_case_is_kept() -> None:
 def test_what_is_too_long_is_cut_over_udp_and_whole_over_tcp(name: str, payload: int | None, cut: bool) -> None:
     responder = fresh()
     for _ in range(2):
-        message = read(responder.respond(make_query(name, "TXT", payload=payload)))
+        message = read(responder.respond(make_query(name, "TXT", payload=payload), client()))
         assert bool(message.flags & dns.flags.TC) is cut
         assert bool(message.answer) is not cut
         assert message.flags & dns.flags.AA
         assert message.edns == (-1 if payload is None else 0)
-        whole = read(responder.respond(make_query(name, "TXT", payload=payload), TCP))
+        whole = read(responder.respond(make_query(name, "TXT", payload=payload), client(), TCP))
         assert not whole.flags & dns.flags.TC
         assert len(whole.answer[0]) == (100 if name.startswith("huge") else 5)
 
@@ -361,10 +365,10 @@ def test_the_limit_is_exact(length: int) -> None:
     half, rest = divmod(length, 2)
     more = f'edge TXT "{"x" * half}" "{"x" * (half + rest)}"\n'
     responder = make_responder(hobbit(pool(), more=more))
-    wire = responder.respond(make_query("edge.hobbit", "TXT"))
-    whole = responder.respond(make_query("edge.hobbit", "TXT"), TCP)
-    assert wire is not None
-    assert whole is not None
+    wire = responder.respond(make_query("edge.hobbit", "TXT"), client())
+    whole = responder.respond(make_query("edge.hobbit", "TXT"), client(), TCP)
+    assert isinstance(wire, bytes)
+    assert isinstance(whole, bytes)
     assert len(whole) == 12 + 17 + 12 + 2 + length
     assert bool(read(wire).flags & dns.flags.TC) is (len(whole) > 512)
 
@@ -377,23 +381,26 @@ def test_ways_that_nobody_else_asks_in_do_not_fill_the_memory_or_keep_others_fro
 ) -> None:
     responder = fresh()
     chance = random.Random(7)
-    responder.respond(make_query("best.hobbit"))
+    responder.respond(make_query("best.hobbit"), client())
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
         for number in range(600):
             junk = b"\1x\0\1\0\1\0\0\0\0" + (2000).to_bytes(2, "big") + chance.randbytes(2000)
-            responder.respond(with_additional(1, junk), TCP)  # another record than OPT
-            responder.respond(with_additional(1, b"\0\0\x29\4\xd0\0\0" + number.to_bytes(2, "big") + b"\0\0"))  # Z bits
-            responder.respond(make_query("best.hobbit", payload=number))
-            responder.respond(with_additional(0, b"", flags=number & 0x07FF))
+            responder.respond(with_additional(1, junk), client(), TCP)  # another record than OPT
+            responder.respond(
+                with_additional(1, b"\0\0\x29\4\xd0\0\0" + number.to_bytes(2, "big") + b"\0\0"),  # Z bits
+                client(),
+            )
+            responder.respond(make_query("best.hobbit", payload=number), client())
+            responder.respond(with_additional(0, b"", flags=number & 0x07FF), client())
         after, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert after - before < 20_000
-    responder.respond(make_query("best.hobbit", payload=4096, dnssec_ok=True))
-    monkeypatch.setattr(Responder, "_respond_at_length", lambda *_: None)
-    assert responder.respond(make_query("best.hobbit", payload=4096, dnssec_ok=True)) is not None
+    responder.respond(make_query("best.hobbit", payload=4096, dnssec_ok=True), client())
+    monkeypatch.setattr(Responder, "respond_at_length", lambda *_: None)
+    assert responder.respond(make_query("best.hobbit", payload=4096, dnssec_ok=True), client()) is not None
 
 
 def test_the_longest_messages_cost_bounded_work() -> None:
@@ -408,7 +415,7 @@ def test_the_longest_messages_cost_bounded_work() -> None:
     for query in longest:
         began = perf_counter()
         for _ in range(20):
-            check_well_formed(query, responder.respond(query, TCP), TCP)
+            check_well_formed(query, responder.respond(query, client(), TCP), TCP)
         assert (perf_counter() - began) / 20 < 0.02
 
 

@@ -18,7 +18,7 @@ from lbdns.answering import table as table_module
 from lbdns.answering.respond import Responder
 from lbdns.answering.table import OTHER_TYPE, Table
 from lbdns.policies.plan import Plan
-from tests.answering.asking import TCP, UDP, Line, ask, lines, make_query, make_responder, read, short
+from tests.answering.asking import TCP, UDP, Line, ask, client, lines, make_query, make_responder, read, short
 from tests.answering.farms import HOBBIT, MEMBERS, hobbit, make_farm, pool
 
 SOA: Line = ("hobbit.", "SOA", 300, "ns.hobbit. hostmaster.hobbit. 7 3600 900 604800 300")
@@ -270,11 +270,11 @@ def test_yxdomain() -> None:
 def test_made_up_names_and_types_leave_no_trace_but_a_count() -> None:
     responder = make_responder(hobbit())
     for number in range(3000):
-        responder.respond(make_query(f"n{number}.hobbit"))
-        responder.respond(make_query(f"n{number}.wild.hobbit"))
-        responder.respond(make_query("best.hobbit", f"TYPE{number + 300}"))
-        responder.respond(make_query("bilbo.hobbit", f"TYPE{number + 300}"))
-        responder.respond(make_query(f"n{number}.example", f"TYPE{number + 300}"))
+        responder.respond(make_query(f"n{number}.hobbit"), client())
+        responder.respond(make_query(f"n{number}.wild.hobbit"), client())
+        responder.respond(make_query("best.hobbit", f"TYPE{number + 300}"), client())
+        responder.respond(make_query("bilbo.hobbit", f"TYPE{number + 300}"), client())
+        responder.respond(make_query(f"n{number}.example", f"TYPE{number + 300}"), client())
     assert not responder.table.entries
     asked = responder.table.queries()
     assert sum(asked.values()) == 15_000
@@ -290,7 +290,7 @@ def test_every_name_has_room_for_its_own_types_and_those_really_asked_for(more: 
     responder = make_responder(hobbit(pool(), more=more))
     names = [f"{name}.hobbit" for name in ("bilbo", "gandalf", "odd", "best", "robin", "old")]
     for name, rtype in product(names, [*range(1, 300), 65280, 65400]):
-        responder.respond(make_query(name, f"TYPE{rtype}"))
+        responder.respond(make_query(name, f"TYPE{rtype}"), client())
     assert {entry.qtype for entry in responder.table.entries.values()} == usual | {39, 65280}
     assert len(responder.table.entries) == len(names) * len(usual) + 2
 
@@ -346,8 +346,8 @@ def test_every_query_is_counted_once(steps: list[str | tuple[str, str, int, tupl
 def test_what_is_no_query_of_ours_is_counted_by_its_rcode() -> None:
     responder = make_responder(hobbit())
     for wire in (b"\0" * 12, b"\0\0\x10" + b"\0" * 9, make_query("best.hobbit", payload=512, version=9)):
-        read(responder.respond(wire))
-    responder.respond(b"")
+        read(responder.respond(wire, client()))
+    responder.respond(b"", client())
     assert {asked[3]: count for asked, count in responder.table.queries().items()} == {1: 1, 4: 1, 16: 1}
 
 

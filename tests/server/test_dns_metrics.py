@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from lbdns.answering.entry import TCP
 from lbdns.server.dns_metrics import dns_families, server_families
 from lbdns.server.durations import Durations
-from tests.answering.asking import ask, make_query, make_responder
+from tests.answering.asking import ask, client, make_query, make_responder
 from tests.answering.farms import hobbit
 
 Sample = tuple[str, frozenset[tuple[str, str]]]
@@ -49,8 +49,8 @@ def test_requests_responses_and_answers() -> None:
     ask(responder, "nobody.hobbit", "TYPE4711")
     ask(responder, "bilbo.hobbit", "TYPE4712")
     ask(responder, "example.org")
-    responder.respond(make_query("best.hobbit", payload=512, version=1))
-    responder.respond(b"\0" * 12)
+    responder.respond(make_query("best.hobbit", payload=512, version=1), client())
+    responder.respond(b"\0" * 12, client())
     found = scraped(dns_families(responder.table, Durations()))
     requests = "lbdns_dns_requests_total"
     assert found[sample(requests, zone="hobbit", type="A", transport="udp")] == 4

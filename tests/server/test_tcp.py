@@ -13,7 +13,8 @@ from time import perf_counter
 import dns.rcode
 import pytest
 
-from lbdns.answering.respond import Responder
+from lbdns.answering.errand import Errand
+from lbdns.answering.respond import Client, Responder
 from lbdns.endpoint import Endpoint
 from lbdns.listening import bound_endpoint
 from lbdns.server import tcp
@@ -111,9 +112,9 @@ async def test_a_connection_full_of_queries_leaves_others_their_turn() -> None:
         order: list[str] = []
 
         class Noting(Responder):
-            def respond(self, query: bytes, transport: int = 0) -> bytes | None:
+            def respond(self, query: bytes, client: Client, transport: int = 0) -> bytes | Errand | None:
                 order.append("other" if query == QUERY else "greedy")
-                return super().respond(query, transport)
+                return super().respond(query, client, transport)
 
         server.responder = Noting(server.responder.table)
         await greedy.send(*with_ids(QUERY, range(20 * AT_ONCE)))
@@ -278,10 +279,10 @@ async def test_the_kernel_queues_as_many_connections_as_we_say() -> None:
 class Broken(Responder):
     """Fails on every query of one name."""
 
-    def respond(self, query: bytes, transport: int = 0) -> bytes | None:
+    def respond(self, query: bytes, client: Client, transport: int = 0) -> bytes | Errand | None:
         if b"bilbo" in query:
             raise RuntimeError("a mistake of ours")
-        return super().respond(query, transport)
+        return super().respond(query, client, transport)
 
 
 async def test_a_mistake_costs_its_query_and_one_log_entry(caplog: pytest.LogCaptureFixture) -> None:

@@ -8,11 +8,13 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import cast
 
 import dns.rcode
 import pytest
 
-from lbdns.answering.respond import Responder
+from lbdns.answering.errand import Errand
+from lbdns.answering.respond import Client, Responder
 from lbdns.endpoint import Endpoint
 from lbdns.server.durations import Durations
 from lbdns.server.listen import open_udp
@@ -126,10 +128,10 @@ async def test_what_waits_when_it_stops_is_still_answered() -> None:
 class Broken(Responder):
     """Fails on every query of one name."""
 
-    def respond(self, query: bytes, transport: int = 0) -> bytes | None:
+    def respond(self, query: bytes, client: Client, transport: int = 0) -> bytes | Errand | None:
         if b"bilbo" in query:
             raise RuntimeError("a mistake of ours")
-        return super().respond(query, transport)
+        return super().respond(query, client, transport)
 
 
 async def test_a_mistake_costs_its_query_and_one_log_entry(caplog: pytest.LogCaptureFixture) -> None:
@@ -146,16 +148,24 @@ async def test_a_mistake_costs_its_query_and_one_log_entry(caplog: pytest.LogCap
     assert "made answering fail" in errors[0].message
 
 
+class Refusing:
+    """A socket that takes no more datagrams."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.recvfrom = sock.recvfrom
+
+    def sendto(self, *_: object) -> int:
+        raise BlockingIOError
+
+
 async def test_what_the_kernel_does_not_take_is_counted() -> None:
     async with answering() as server:
-
-        def refuse(*_: object) -> int:
-            raise BlockingIOError
-
-        server._send = refuse
-        with udp_socket(server.endpoint) as sock:
-            sock.send(QUERY)
+        sock = server.sock
+        server.sock = cast(socket.socket, Refusing(sock))
+        with udp_socket(server.endpoint) as asker:
+            asker.send(QUERY)
             await until(lambda: server.unsent == 1)
+        server.sock = sock
 
 
 async def test_nothing_is_sent_in_answer_to_a_response() -> None:

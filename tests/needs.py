@@ -7,6 +7,7 @@ that is there to test everything may not leave something out quietly.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -43,10 +44,13 @@ def needs(
     namespaces: bool = False,
     ipv6: bool = False,
     cpu_groups: bool = False,
+    native: bool = False,
 ) -> pytest.MarkDecorator:
     """Mark a test with the programs it runs, and whether it needs root, network namespaces of its own, IPv6's
-    loopback, or control groups of its own with a CPU quota (version 1)."""
-    return pytest.mark.needs(*programs, root=root, namespaces=namespaces, ipv6=ipv6, cpu_groups=cpu_groups)
+    loopback, control groups of its own with a CPU quota (version 1), or the native part."""
+    return pytest.mark.needs(
+        *programs, root=root, namespaces=namespaces, ipv6=ipv6, cpu_groups=cpu_groups, native=native
+    )
 
 
 def program(name: str) -> str:
@@ -64,6 +68,7 @@ def missing(
     namespaces: bool = False,
     ipv6: bool = False,
     cpu_groups: bool = False,
+    native: bool = False,
 ) -> list[Need]:
     """What of the needs this machine lacks, programs first."""
     found = [Need(name, "run `make deps-debian` as root") for name in programs if not _which(name)]
@@ -74,6 +79,8 @@ def missing(
         found.append(Need("network namespaces", "run `make test` with CAP_SYS_ADMIN and CAP_NET_ADMIN"))
     if cpu_groups and is_root and not _has_cpu_groups():
         found.append(Need("/sys/fs/cgroup/cpu", "run `make test` where version 1 of the cpu controller can be written"))
+    if native and not importlib.util.find_spec("lbdns_native"):
+        found.append(Need("the native part", "run `make native`, which needs cargo"))
     if ipv6 and not _has_ipv6_loopback():
         found.append(Need("IPv6 on the loopback", "run `sysctl net.ipv6.conf.lo.disable_ipv6=0` as root"))
     return found

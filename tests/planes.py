@@ -1,0 +1,16 @@
+"""Both planes, for tests that hold them to the same."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from lbdns.answering.plane import PYTHON
+from lbdns.server.native import NativePlane
+from tests.needs import needs
+
+PLANES: Final = [
+    pytest.param(PYTHON, id="python"),
+    pytest.param(NativePlane(), id="native", marks=needs(native=True)),
+]

@@ -20,7 +20,7 @@ from lbdns.config import Permit
 from lbdns.farm import Farm, Pool
 from lbdns.zonefile import RRset, Zone
 
-MESSAGE_SIZE: Final = 16 * 1024  # bytes: what pointers reach, and a millisecond or two of work
+MESSAGE_SIZE: Final = 4096  # bytes: made in 0.7 ms, in which no query is answered (16 KiB would be 3 ms)
 POOL_TTL: Final = 30  # s: a secondary is for when we are away, and we soon are back
 _MAX_MESSAGE: Final = 65_535 - 1_024  # bytes, so that OPT and TSIG fit too
 _RR_FIXED: Final = 10  # bytes of a record beside its owner and rdata
@@ -76,7 +76,8 @@ def content(zone: Zone, pools: Iterable[Pool]) -> Iterator[Record]:
     for owner, node in zone.nodes.items():
         for rtype, rrset in node.items():
             if rtype != Type.SOA:
-                yield from records(owner, rtype, rrset)
+                for rdata in rrset.rdatas:
+                    yield Record(owner, rtype, rrset.ttl, rdata)
     for pool in pools:
         for owner in pool.owners:
             for rtype in (Type.A, Type.AAAA):

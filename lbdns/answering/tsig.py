@@ -18,6 +18,7 @@ from lbdns.config import KeyConfig
 
 FUDGE: Final = 300  # s that clocks may differ, as RFC 8945 section 10 recommends
 _CLASS_ANY: Final = 255
+_MAX_ECHOED: Final = 160  # bytes of names that we don't know: so the response fits whatever client asks
 _LEAST_MAC: Final = 10  # bytes (RFC 8945 section 5.2.2.1)
 _RR_FIXED: Final = struct.Struct("!HHIH")
 _MAC_FIXED: Final = struct.Struct("!HIHH")  # time (upper 16 and lower 32 bits), fudge, length of the MAC
@@ -96,14 +97,6 @@ class Signed:
         """What the configuration calls the key that the query is truly signed with; empty if it isn't."""
         return names.to_text(self.owner) if self.key and not self.error else ""
 
-    @property
-    def room(self) -> int:
-        """Bytes that signing adds to a response."""
-        mac = len(self.key.mac()) if self.key else 0
-        other = 6 if self.error is TsigError.BADTIME else 0
-        fixed = _RR_FIXED.size + _MAC_FIXED.size + _AFTER_MAC.size
-        return len(self.owner) + len(self.algorithm) + fixed + mac + other
-
     def sign(self, message: bytes, now: float) -> bytes:
         """``message``, a response, with its TSIG; ``now`` in Unix seconds."""
         return _append(message, self._response_record(message, now))
@@ -145,7 +138,8 @@ def check(message: bytes, at: int, keys: Keyring, now: float) -> Signed | None:
         return None
     key = keys.get(record.owner)
     if key is None or key.algorithm != record.algorithm:
-        return _unsigned(record, TsigError.BADKEY)
+        echoed = len(record.owner) + len(record.algorithm)
+        return _unsigned(record, TsigError.BADKEY) if echoed <= _MAX_ECHOED else None
     whole = key.mac(_stripped(message, at, record.original_id), _variables(record))
     if not max(_LEAST_MAC, len(whole) // 2) <= len(record.mac) <= len(whole):
         return None  # section 5.2.2.1
@@ -159,11 +153,11 @@ def _unsigned(record: _Record, error: TsigError) -> Signed:
     return Signed(record.owner, record.algorithm, None, b"", record.time, record.fudge, error)
 
 
-def rcode_of(signed: Signed | None) -> Rcode | None:
-    """What a query is refused with because of its TSIG."""
+def rcode_of(signed: Signed | None) -> Rcode:
+    """What a query is refused with because of its TSIG; NOERROR if it isn't."""
     if signed is None:
         return Rcode.FORMERR
-    return Rcode.NOTAUTH if signed.error else None
+    return Rcode.NOTAUTH if signed.error else Rcode.NOERROR
 
 
 def _stripped(message: bytes, at: int, original_id: bytes) -> bytes:

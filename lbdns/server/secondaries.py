@@ -1,0 +1,181 @@
+"""NOTIFY (RFC 1996): telling the secondaries of a zone, at start and whenever its serial has changed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+import secrets
+import socket
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from lbdns.config import KeyConfig, Target
+from lbdns.endpoint import Endpoint
+from lbdns.farm import Farm
+from lbdns.names import to_text
+from lbdns.zonefile import Zone
+
+if TYPE_CHECKING:
+    import dns.message
+
+log = logging.getLogger("lbdns.server")
+
+TRIES: Final = 5  # as RFC 1996 section 3.6 suggests
+FIRST_WAIT: Final = 1.0  # s for an answer; each try waits twice as long as the one before: half a minute in all
+AT_ONCE: Final = 64  # notifications on the way, a socket each
+_MAX_RESPONSE: Final = 4096  # bytes; a response to NOTIFY is hardly longer than its question
+
+#: Zone by its origin, and who is told
+_Task = tuple[bytes, Target]
+
+
+class Notifier:
+    """Tells secondaries until they answer or it seems in vain. To be used within one event loop."""
+
+    def __init__(self, first_wait: float = FIRST_WAIT) -> None:
+        self._first_wait = first_wait
+        self._told: dict[_Task, int] = {}  # the serial that was last sent, or is being sent
+        self._running: dict[_Task, asyncio.Task[None]] = {}
+        self._at_once = asyncio.Semaphore(AT_ONCE)
+
+    def start(self, farm: Farm) -> None:
+        """Tell everybody: who knows how long we were away."""
+        self.reload(farm)
+
+    def reload(self, farm: Farm) -> None:
+        """Tell those who are new and those whose zone has another serial than they were told."""
+        targets = {zone.name: zone.notify for zone in farm.config.zones}
+        wanted = {(zone.origin, target): zone for zone in farm.zones.values() for target in targets.get(zone.name, ())}
+        for gone in self._told.keys() - wanted.keys():
+            del self._told[gone]
+            self._cancel(gone)
+        for task, zone in wanted.items():
+            if self._told.get(task) != zone.serial:
+                self._cancel(task)
+                self._told[task] = zone.serial
+                running = asyncio.get_running_loop().create_task(self._tell(farm, zone, task[1]))
+                self._running[task] = running
+                running.add_done_callback(partial(self._forget, task))
+
+    async def stop(self) -> None:
+        running = list(self._running.values())
+        for task in running:
+            task.cancel()
+        for task in running:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    def _cancel(self, task: _Task) -> None:
+        if running := self._running.pop(task, None):
+            running.cancel()
+
+    def _forget(self, task: _Task, done: asyncio.Task[None]) -> None:
+        if self._running.get(task) is done:
+            del self._running[task]
+
+    async def _tell(self, farm: Farm, zone: Zone, target: Target) -> None:
+        what = f"NOTIFY {to_text(zone.origin)} serial {zone.serial} to {target}"
+        try:
+            async with self._at_once:
+                rcode = await self._tries(farm, zone, target)
+        except Exception:
+            log.exception("%s: failed", what)
+        else:
+            if rcode is None:
+                signed = f" signed with key {target.key!r}" if target.key else ""
+                log.warning("%s: no answer%s to %d of them; it will find out when it asks again", what, signed, TRIES)
+            elif rcode:
+                log.warning("%s: answered %s; does it know this server as its primary?", what, rcode)
+            else:
+                log.info("%s: answered", what)
+
+    async def _tries(self, farm: Farm, zone: Zone, target: Target) -> str | None:
+        """The answer's rcode, empty for NOERROR; None if there is none."""
+        key = next((key for key in farm.config.keys if key.name == target.key), None)
+        source = source_for(target.endpoint, farm.config.server.listen)
+        wait = self._first_wait
+        for _ in range(TRIES):
+            query = make_notify(zone, key)
+            wire = query.to_wire()
+            end = asyncio.get_running_loop().time() + wait
+            try:
+                async with asyncio.timeout_at(end):
+                    return await _ask(query, wire, target.endpoint, source)
+            except (OSError, TimeoutError):
+                # Also when its port is closed: it may be starting just now
+                await asyncio.sleep(max(0.0, end - asyncio.get_running_loop().time()))
+            wait *= 2
+        return None
+
+
+def source_for(target: Endpoint, listen: Sequence[Endpoint]) -> str:
+    """Where to send from: secondaries believe a NOTIFY that comes from where they know us. Empty: as the routes say."""
+    to = ipaddress.ip_address(target.host)
+    for endpoint in listen:
+        ours = ipaddress.ip_address(endpoint.host)
+        if ours.version == to.version and ours.is_loopback == to.is_loopback:
+            return "" if ours.is_unspecified else endpoint.host
+    return ""
+
+
+def make_notify(zone: Zone, key: KeyConfig | None) -> dns.message.Message:
+    """A fresh NOTIFY with the zone's SOA, to be signed with ``key`` when it is written."""
+    # Here: only a server that has secondaries to tell needs the general message library
+    import dns.flags
+    import dns.message
+    import dns.name
+    import dns.opcode
+    import dns.rdata
+    import dns.rrset
+
+    origin, _ = dns.name.from_wire(zone.origin, 0)
+    message = dns.message.make_query(origin, dns.rdatatype.SOA, id=secrets.randbits(16), flags=dns.flags.AA)
+    message.set_opcode(dns.opcode.NOTIFY)
+    rdata = zone.soa.rdatas[0]
+    soa = dns.rdata.from_wire(dns.rdataclass.IN, dns.rdatatype.SOA, rdata, 0, len(rdata))
+    message.answer.append(dns.rrset.from_rdata(origin, zone.soa.ttl, soa))
+    if key is not None:
+        message.use_tsig(dns.tsig.Key(f"{key.name}.", key.secret, f"{key.algorithm}."))
+    return message
+
+
+async def _ask(query: dns.message.Message, wire: bytes, target: Endpoint, source: str) -> str:
+    """Send from a fresh port and wait for the answer: its rcode, empty for NOERROR. Raises OSError.
+
+    Whatever else comes from there, also wrongly signed, is no answer; waiting goes on.
+    """
+    loop = asyncio.get_running_loop()
+    family, _, _, _, address = socket.getaddrinfo(
+        target.host, target.port, type=socket.SOCK_DGRAM, flags=socket.AI_NUMERICHOST
+    )[0]
+    with socket.socket(family, socket.SOCK_DGRAM) as sock:
+        sock.setblocking(False)
+        if source:
+            sock.bind((source, 0))
+        sock.connect(address)
+        await loop.sock_sendall(sock, wire)
+        while True:
+            rcode = answer_to(query, await loop.sock_recv(sock, _MAX_RESPONSE))
+            if rcode is not None:
+                return rcode
+
+
+def answer_to(query: dns.message.Message, wire: bytes) -> str | None:
+    """The rcode of the answer to ``query``, empty for NOERROR; None if ``wire`` is none that can be believed."""
+    import dns.exception
+    import dns.message
+    import dns.opcode
+    import dns.rcode
+
+    try:
+        response = dns.message.from_wire(wire, keyring=query.keyring, request_mac=query.mac)
+    except (dns.exception.DNSException, ValueError):
+        return None
+    if query.keyring is not None and not response.had_tsig:
+        return None
+    if response.opcode() != dns.opcode.NOTIFY or not query.is_response(response):
+        return None
+    return dns.rcode.to_text(response.rcode()) if response.rcode() else ""

@@ -1,0 +1,63 @@
+"""Farms with keys and permits for zone transfers, and a secondary's queries, signed and read by dnspython."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+import dns.message
+import dns.rrset
+import dns.tsig
+
+from lbdns.answering.respond import Responder
+from lbdns.answering.table import Table
+from lbdns.config import KeyConfig, Permit
+from lbdns.farm import Farm
+from tests.answering.farms import hobbit
+
+KEY: Final = KeyConfig("secondary", "hmac-sha256", bytes(range(32)))
+HOBBIT: Final = hobbit()  # read once: that takes longer than what is asked of it
+EVERYBODY: Final = (Permit(None),)
+
+
+def with_secondaries(farm: Farm, transfer: Iterable[Permit] = EVERYBODY, keys: Iterable[KeyConfig] = (KEY,)) -> Farm:
+    """The farm with these keys, and these permits for every zone."""
+    zones = tuple(replace(zone, transfer=tuple(transfer)) for zone in farm.config.zones)
+    return replace(farm, config=replace(farm.config, zones=zones, keys=tuple(keys)))
+
+
+def responder_for(farm: Farm) -> Responder:
+    """A responder with the time of day, which is what dnspython signs with."""
+    responder = Responder(Table(farm))
+    responder.tick(0.0, time.time())
+    return responder
+
+
+def hobbit_responder(transfer: Iterable[Permit] = EVERYBODY, keys: Iterable[KeyConfig] = (KEY,)) -> Responder:
+    return responder_for(with_secondaries(HOBBIT, transfer, keys))
+
+
+def dns_key(config: KeyConfig = KEY) -> dns.tsig.Key:
+    return dns.tsig.Key(f"{config.name}.", config.secret, f"{config.algorithm}.")
+
+
+def query_for(
+    name: str = "hobbit",
+    rtype: str = "AXFR",
+    *,
+    key: dns.tsig.Key | None = None,
+    serial: int | None = None,
+    payload: int | None = None,
+    fudge: int = 300,
+) -> dns.message.Message:
+    """A query, signed with ``key`` when it is written; ``serial`` is the client's, for IXFR."""
+    query = dns.message.make_query(name, rtype, flags=0)
+    if payload is not None:
+        query.use_edns(0, payload=payload)
+    if serial is not None:
+        query.authority.append(dns.rrset.from_text(f"{name}.", 0, "IN", "SOA", f". . {serial} 0 0 0 0"))
+    if key is not None:
+        query.use_tsig(key, fudge=fudge)
+    return query

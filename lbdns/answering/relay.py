@@ -1,4 +1,4 @@
-"""What an upstream is asked for a client, which of its answers to believe, and what the client gets of them. Pure.
+"""Whose queries are relayed, what an upstream is asked for them, and what the client gets of its answer. Pure.
 
 Hop by hop, as RFC 5625 wants it of a proxy: the upstream gets an id, a letter case and an OPT of our own, the client
 its own id, its own letter case and our OPT. Of the client's options none is handed on, nor any of the upstream's.
@@ -16,32 +16,16 @@ import dns.exception
 import dns.message
 import dns.rrset
 
-from lbdns.answering.constants import (
-    AA,
-    AD,
-    CD,
-    CLASS_IN,
-    HEADER_LENGTH,
-    OPCODE_MASK,
-    QR,
-    RA,
-    RD,
-    TC,
-    Rcode,
-    Type,
-)
+from lbdns.answering.constants import AD, CD, CLASS_IN, RA, RD, Rcode
 from lbdns.answering.edns import OUR_PAYLOAD, Edns, write_opt
 from lbdns.answering.errand import Relay
+from lbdns.answering.heard import Heard
 from lbdns.answering.message import Answer, Body, Record, write
-from lbdns.answering.query import skip_name
 from lbdns.config.reading import Network
 
 CHANCE_BITS: Final = 255  # one for each octet of the longest name, letter or not
 MAX_HOSTS: Final = 65_536  # addresses of which is remembered whether they may
 _HEADER: Final = struct.Struct("!HHHHHH")
-_RR_FIXED: Final = struct.Struct("!HHIH")
-#: Answers that say something of the name; with any other RCODE the next upstream may do better.
-_GOOD: Final = frozenset((Rcode.NOERROR, Rcode.NXDOMAIN, Rcode.YXDOMAIN))
 #: Failures that the client is told as they are. FORMERR, say, is about our query, not about the client's.
 _TOLD: Final = frozenset((Rcode.SERVFAIL, Rcode.NOTIMP, Rcode.REFUSED))
 
@@ -103,82 +87,6 @@ def ask(question: Question, ident: bytes, chance: int) -> bytes:
     opt = write_opt(Edns(OUR_PAYLOAD, 0, question.dnssec_ok), 0, OUR_PAYLOAD)
     counts = b"".join(number.to_bytes(2, "big") for number in (flags, 1, 0, 0, 1))
     return b"".join((ident, counts, name, question.qtype.to_bytes(2, "big"), CLASS_IN.to_bytes(2, "big"), opt))
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """An upstream's answer to our question: sound, and without its OPT. ``owners`` are places in ``records`` where
-    the name asked for stands in full, in the letter case of our query."""
-
-    flags: int
-    rcode: int  # with its upper bits
-    question: bytes
-    counts: tuple[int, int, int]
-    records: bytes
-    owners: tuple[int, ...] = ()
-
-    @property
-    def failed(self) -> bool:
-        """Whether it says nothing of the name, so that another upstream is worth a try. A server that neither knows
-        the zone nor looks elsewhere only says where it would ask."""
-        return self.rcode not in _GOOD or bool(self.flags & TC) or not self.flags & (RA | AA)
-
-    @property
-    def cut(self) -> bool:
-        """Whether the whole of it is to be had over TCP."""
-        return bool(self.flags & TC)
-
-
-def hear(asked: bytes, message: bytes) -> Heard | None:
-    """Read ``message`` as the answer to our query ``asked``; None if it isn't, or is malformed.
-
-    The letter case is not looked at here: ``same_case`` does.
-    """
-    end = skip_name(asked, HEADER_LENGTH) + 4
-    if len(message) < end or message[:2] != asked[:2]:
-        return None
-    _, flags, questions, *counts = _HEADER.unpack_from(message)
-    if not flags & QR or flags & OPCODE_MASK or questions != 1:
-        return None
-    if (
-        message[HEADER_LENGTH:end].lower() != asked[HEADER_LENGTH:end].lower()
-        or message[end - 4 : end] != asked[end - 4 : end]
-    ):
-        return None
-    return _read_records(message, end, flags, counts)
-
-
-def same_case(asked: bytes, message: bytes) -> bool:
-    """Whether an answer repeats the name as we wrote it: who didn't see the query can only guess that."""
-    end = skip_name(asked, HEADER_LENGTH)
-    return message[HEADER_LENGTH:end] == asked[HEADER_LENGTH:end]
-
-
-def _read_records(message: bytes, start: int, flags: int, counts: Sequence[int]) -> Heard | None:
-    """Walk all records. Ours end before the OPT: what still comes behind it is additional, and nobody needs it."""
-    name = message[HEADER_LENGTH : start - 4].lower()
-    owners: list[int] = []
-    at, kept, rcode, opt_at = start, list(counts), flags & 0xF, 0
-    for section, count in enumerate(counts):
-        for number in range(count):
-            owner = at
-            at = skip_name(message, at)
-            if not at or at + _RR_FIXED.size > len(message):
-                return None
-            rtype, _, ttl, length = _RR_FIXED.unpack_from(message, at)
-            if message[owner:at].lower() == name and not opt_at:
-                owners.append(owner - start)
-            at += _RR_FIXED.size + length
-            if at > len(message):
-                return None
-            if rtype == Type.OPT:
-                if section != 2 or opt_at or message[owner]:
-                    return None
-                opt_at, kept[2], rcode = owner, number, rcode | ttl >> 24 << 4
-    if at != len(message):
-        return None
-    records = message[start : opt_at or at]
-    return Heard(flags, rcode, message[HEADER_LENGTH:start], (kept[0], kept[1], kept[2]), records, tuple(owners))
 
 
 def hand_on(relay: Relay, heard: Heard | None) -> Body:

@@ -20,6 +20,7 @@ import hashlib
 import hmac
 import math
 import re
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
@@ -159,7 +160,7 @@ def decode_body(envelope: Envelope) -> Report:
         raise ReportError("malformed", "the body is not a map")
     kind = body.get("kind", "data")
     if kind not in KINDS:
-        raise ReportError("malformed", f"kind is {kind!r}, not one of {', '.join(KINDS)}")
+        raise ReportError("malformed", f"kind is {_shown(kind)}, not one of {', '.join(KINDS)}")
     alarm = body.get("alarm", "")
     if not isinstance(alarm, str):
         raise ReportError("malformed", "alarm is not a string")
@@ -181,14 +182,14 @@ def decode_body(envelope: Envelope) -> Report:
 def _unsigned(body: Mapping[str, Any], name: str, least: int) -> int:
     value = body.get(name)
     if type(value) is not int or not least <= value < _U64:
-        raise ReportError("malformed", f"{name} is {value!r}, not an integer from {least}")
+        raise ReportError("malformed", f"{name} is {_shown(value)}, not an integer from {least}")
     return value
 
 
 def _number(body: Mapping[str, Any], name: str) -> float:
     value = body.get(name)
     if type(value) not in (int, float) or not math.isfinite(value):  # type: ignore[arg-type]
-        raise ReportError("malformed", f"{name} is {value!r}, not a finite number")
+        raise ReportError("malformed", f"{name} is {_shown(value)}, not a finite number")
     return float(value)  # type: ignore[arg-type]
 
 
@@ -197,5 +198,10 @@ def _metrics(value: object) -> dict[str, float]:
         raise ReportError("malformed", f"metrics is not a map of at most {MAX_METRICS}")
     for name, number in value.items():
         if type(name) is not str or type(number) not in (int, float) or not math.isfinite(number):
-            raise ReportError("malformed", f"metric {name!r} is {number!r}, not a finite number")
+            raise ReportError("malformed", f"metric {_shown(name)} is {_shown(number)}, not a finite number")
     return {name: float(number) for name, number in value.items()}
+
+
+def _shown(value: object) -> str:
+    """A value for an error's text: repr itself would fail on what is nested a thousand deep."""
+    return reprlib.repr(value)

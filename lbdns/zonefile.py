@@ -4,38 +4,30 @@ from __future__ import annotations
 
 import io
 import re
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TextIO, cast
 
 import dns.exception
+import dns.grange
 import dns.name
 import dns.rdataclass
 import dns.rdatatype
 import dns.tokenizer
 import dns.transaction
-import dns.zone
 import dns.zonefile
 
-from lbdns import names
 from lbdns.errors import ZoneFileError
+from lbdns.zone_records import AAAA, SOA, A, Node, RRset, UnservableError, ZoneRecords, wire_name
 
-A: Final = int(dns.rdatatype.A)
-AAAA: Final = int(dns.rdatatype.AAAA)
-SOA: Final = int(dns.rdatatype.SOA)
-MAX_GENERATED: Final = 2**20  # records of one $GENERATE: a reverse zone of a /12 has as many
+__all__ = ["AAAA", "SOA", "A", "Node", "RRset", "Zone", "parse_zone", "read_zone"]
 
-
-@dataclass(frozen=True, slots=True)
-class RRset:
-    """The records of one name and type: TTL in seconds, each rdata in uncompressed wire form."""
-
-    ttl: int
-    rdatas: tuple[bytes, ...]
-
-
-Node = Mapping[int, RRset]
+MAX_GENERATED: Final = 2**20  # records of all $GENERATE of a zone: a reverse zone of a /12 has as many
+MAX_INCLUDED: Final = 10_000  # files read for one zone: ten that include the next one ten times each never end
+#: What a library raises for values that fit no field, or no rule of its own.
+_UNFIT: Final = (dns.exception.DNSException, ArithmeticError, ValueError, RecursionError, struct.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +50,8 @@ class Zone:
 
 def read_zone(name: str, path: Path) -> Zone:
     """Read the master file of zone ``name``. Raises ZoneFileError with file, line and reason."""
+    if _never_ends(path):
+        raise ZoneFileError(f"{path}: zone {name}: is no regular file")
     try:
         text = path.read_text("utf-8")
     except OSError as error:
@@ -76,46 +70,45 @@ def parse_zone(name: str, text: str, path: Path) -> Zone:
         origin = dns.name.from_text(name + ".")
     except dns.exception.DNSException as error:
         raise ZoneFileError(f"{path}: zone {name}: {error}") from None
-    zone = dns.zone.Zone(origin, dns.rdataclass.IN, relativize=False)
+    records = ZoneRecords(origin)
     outside: list[str] = []
-    with zone.writer(True) as transaction:
-        tokenizer = dns.tokenizer.Tokenizer(io.StringIO(text), str(path))
-        _Reader(tokenizer, transaction, outside).read_all(f"zone {name}")
-    if zone.get_rdataset(origin, dns.rdatatype.SOA) is None:
+    tokenizer = dns.tokenizer.Tokenizer(io.StringIO(text), str(path))
+    _Reader(tokenizer, records, outside).read_all(f"zone {name}")
+    nodes, apex = records.nodes(), wire_name(origin)
+    if SOA not in nodes.get(apex, ()):
         what = f"has no SOA record at {name}.; every zone begins with one. Is it the file of this zone?"
         raise ZoneFileError(f"{path}: zone {name}: {what}")
-    if zone.get_rdataset(origin, dns.rdatatype.NS) is None:
+    if dns.rdatatype.NS not in nodes[apex]:
         raise ZoneFileError(f"{path}: zone {name}: has no NS record at {name}.; name this server in one")
-    return Zone(
-        name=name,
-        origin=_wire(origin),
-        nodes={_wire(owner): _node(node) for owner, node in zone.nodes.items() if len(node.rdatasets)},
-        warnings=tuple(outside),
-    )
+    return Zone(name, apex, nodes, tuple(outside))
 
 
-def _wire(name: dns.name.Name) -> bytes:
-    return name.canonicalize().to_wire() or names.ROOT
+def _never_ends(path: Path) -> bool:
+    """Whether ``path`` is a device or a pipe: reading one may wait, or fill the memory, for ever."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
-def _node(node: dns.node.Node) -> Node:
-    # Records that cover others (RRSIG) are one RRset to a server that does not sign
-    rrsets: dict[int, RRset] = {}
-    for rdataset in node.rdatasets:
-        rdatas = tuple(rdata.to_wire() or b"" for rdata in rdataset)
-        before = rrsets.get(int(rdataset.rdtype))
-        if before:
-            rrsets[int(rdataset.rdtype)] = RRset(min(before.ttl, rdataset.ttl), before.rdatas + rdatas)
-        else:
-            rrsets[int(rdataset.rdtype)] = RRset(rdataset.ttl, rdatas)
-    return rrsets
+@dataclass(slots=True)
+class _Tally:
+    """What the files of one zone have asked for so far."""
 
+    generated: int = 0  # records
+    included: int = 0  # files
 
-class _Wrong(dns.exception.DNSException):
-    """What dnspython lets pass and a server can't serve."""
+    def generate(self, text: str) -> None:
+        """Refuse what a slip of the finger asks for: a range that would keep the server busy for hours."""
+        try:
+            start, stop, step = dns.grange.from_text(text)
+        except Exception:  # AssertionError among them; dnspython says what is wrong when it comes to it
+            return
+        self.generated += (stop - start) // step + 1
+        if self.generated > MAX_GENERATED:
+            raise UnservableError(f"$GENERATE of more than {MAX_GENERATED} records")
 
-    def __init__(self, what: str) -> None:
-        super().__init__(what)  # type: ignore[no-untyped-call]
+    def include(self) -> None:
+        self.included += 1
+        if self.included > MAX_INCLUDED:
+            raise UnservableError(f"$INCLUDE more than {MAX_INCLUDED} times")
 
 
 class _Tokenizer(dns.tokenizer.Tokenizer):
@@ -128,39 +121,43 @@ class _Tokenizer(dns.tokenizer.Tokenizer):
     _line = 1
     _directive = ""
 
+    def __init__(self, file: TextIO, filename: str, tally: _Tally) -> None:
+        super().__init__(file, filename)
+        self._tally = tally
+
     def get(self, want_leading: bool = False, want_comment: bool = False) -> dns.tokenizer.Token:
         token = super().get(want_leading, want_comment)
         self._line = self.line_number - (token.is_eol() or self.ungotten_char == "\n")
-        if self._directive == "$INCLUDE" and not token.is_eol_or_eof():
-            token.value = str(Path(self.filename).parent / token.value)
+        if self._directive == "$INCLUDE":
+            token.value = self._included(token)
         elif self._directive == "$GENERATE":
-            _check_range(token.value)
+            self._tally.generate(token.value)
         # Only at the start of a line is it a directive, and only there leading blanks are asked for
         self._directive = token.value.upper() if want_leading and token.is_identifier() else ""
         if token.is_identifier() or token.is_quoted_string():
             self.near = token.value
         return token
 
+    def _included(self, token: dns.tokenizer.Token) -> str:
+        if token.is_eol_or_eof():
+            raise UnservableError("$INCLUDE names no file")
+        path = Path(self.filename).parent / token.value
+        if _never_ends(path):
+            raise UnservableError(f"$INCLUDE {path}: is no regular file")
+        self._tally.include()
+        return str(path)
+
     def where(self) -> tuple[str, int]:
         return self.filename, self._line
-
-
-def _check_range(text: str) -> None:
-    """Refuse what a slip of the finger asks for: a range that would keep the server busy for hours."""
-    match = re.fullmatch(r"(\d{1,18})-(\d{1,18})(?:/(\d{1,18}))?", text)
-    if match and (int(match[2]) - int(match[1])) // max(1, int(match[3] or 1)) >= MAX_GENERATED:
-        raise _Wrong(f"$GENERATE of more than {MAX_GENERATED} records")
 
 
 class _Reader(dns.zonefile.Reader):
     """dnspython's reader, with $INCLUDE relative to its file and a word about records outside the zone."""
 
-    def __init__(
-        self, tokenizer: dns.tokenizer.Tokenizer, transaction: dns.zone.Transaction, outside: list[str]
-    ) -> None:
+    def __init__(self, tokenizer: dns.tokenizer.Tokenizer, records: ZoneRecords, outside: list[str]) -> None:
         self._outside = outside
-        super().__init__(tokenizer, dns.rdataclass.IN, transaction, allow_include=True)
-        self.txn.check_put_rdataset(self._check_soa)
+        self._tally = _Tally()
+        super().__init__(tokenizer, dns.rdataclass.IN, cast(dns.transaction.Transaction, records), allow_include=True)
 
     @property
     def tok(self) -> _Tokenizer:
@@ -172,7 +169,7 @@ class _Reader(dns.zonefile.Reader):
         if not isinstance(tokenizer, _Tokenizer):
             if len(self.saved_state if hasattr(self, "saved_state") else ()) > _MAX_INCLUDES:
                 raise ValueError(f"$INCLUDE goes deeper than {_MAX_INCLUDES} files; does one include itself?")
-            tokenizer = _Tokenizer(tokenizer.file, tokenizer.filename)
+            tokenizer = _Tokenizer(tokenizer.file, tokenizer.filename, self._tally)
         self._tokenizer = tokenizer
 
     def read_all(self, what: str) -> None:
@@ -183,24 +180,22 @@ class _Reader(dns.zonefile.Reader):
             # dnspython puts the position before syntax errors only, and the class before what rdata raised
             reason = str(error).removeprefix("{}:{}: ".format(*self.tok.where()))
             reason = re.sub(r"^caught exception <class '[^']*'>: ", "", reason)
-            raise ZoneFileError(f"{self._where(what)}: {reason.rstrip('.')}, near {self.tok.near!r}") from None
+            raise self._error(what, f"{reason.rstrip('.')}, near {self.tok.near!r}") from None
         except OSError as error:
-            raise ZoneFileError(f"{self._where(what)}: $INCLUDE {error.filename}: {error.strerror}") from None
-        except (UnicodeError, ValueError, RecursionError) as error:
+            raise self._error(what, f"$INCLUDE {error.filename}: {error.strerror}") from None
+        except _UNFIT as error:
             reason = str(error).removeprefix("add() ")  # dnspython's name for what a zone refuses
-            raise ZoneFileError(f"{self._where(what)}: {reason}, near {self.tok.near!r}") from None
+            raise self._error(what, f"{reason}, near {self.tok.near!r}") from None
         finally:
             for file in (self.current_file, *(state[3] for state in self.saved_state)):
                 if file is not None:
                     file.close()
 
-    def _where(self, what: str) -> str:
+    def _error(self, what: str, reason: str) -> ZoneFileError:
+        # A word of the file may be a line's end or what a terminal obeys
+        printable = "".join(char if char.isprintable() else repr(char)[1:-1] for char in reason)
         filename, line = self.tok.where()
-        return f"{filename}:{line}: {what}"
-
-    def _check_soa(self, transaction: dns.transaction.Transaction, name: dns.name.Name, rdataset: Any) -> None:
-        if rdataset.rdtype == dns.rdatatype.SOA and transaction.get(name, dns.rdatatype.SOA) is not None:
-            raise _Wrong("a second SOA record: a zone has one")
+        return ZoneFileError(f"{filename}:{line}: {what}: {printable}")
 
     def _eat_line(self) -> None:
         filename, line = self.tok.where()

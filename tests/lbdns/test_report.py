@@ -49,6 +49,13 @@ def body_with(**changes: Any) -> dict[str, Any]:
     return {key: value for key, value in body.items() if value is not ...}
 
 
+def deep_body(name: str, before: bytes = b"") -> bytes:
+    """A body with lists a thousand deep under one key, as msgpack takes them and no packer makes them."""
+    packed: bytes = msgpack.packb(body_with(**{name: ...}))
+    key: bytes = msgpack.packb(name)
+    return bytes([packed[0] + 1]) + packed[1:] + key + before + b"\x91" * 1000 + b"\xc0"
+
+
 class TestLayout:
     def test_every_field_where_the_contract_has_it(self) -> None:
         datagram = encode(REPORT, KEY)
@@ -192,6 +199,11 @@ MALFORMED: list[tuple[str, bytes, str]] = [
     ("deeply nested", datagram_of(b"\x91" * 1100), "msgpack"),
     ("a map said to be huge", datagram_of(b"\xdf\xff\xff\xff\xff"), "msgpack"),
     ("a text said to be huge", datagram_of(b"\xdb\xff\xff\xff\xff"), "msgpack"),
+    *(
+        (f"a {name} nested too deep to be shown", datagram_of(deep_body(name)), name)
+        for name in ("boot", "seq", "time", "interval", "kind")
+    ),
+    ("a metric nested too deep to be shown", datagram_of(deep_body("metrics", b"\x81\xa1a")), "not a finite number"),
     ("a list", datagram_of([1, 2]), "not a map"),
     ("a number", datagram_of(1), "not a map"),
     ("an unknown kind", datagram_of(body_with(kind="hello")), "kind"),

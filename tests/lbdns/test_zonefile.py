@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lbdns import names
+from lbdns import names, zone_records, zonefile
 from lbdns.errors import ZoneFileError
 from lbdns.zonefile import AAAA, SOA, A, RRset, Zone, parse_zone, read_zone
 
@@ -111,6 +112,19 @@ class TestRecords:
         found = rrset(zone(signature.format("A", 300) + signature.format("AAAA", 300)), "x.hobbit", 46)
         assert len(found.rdatas) == 2
 
+    def test_a_record_said_twice_is_one(self) -> None:
+        found = zone("a CNAME b\na CNAME b\nc A 192.0.2.1\nc A 192.0.2.1\n")
+        assert rrset(found, "a.hobbit", CNAME).rdatas == (b"\1b\6hobbit\0",)
+        assert len(rrset(found, "c.hobbit", A).rdatas) == 1
+
+    def test_as_many_records_of_a_name_and_type_as_a_message_has_room_for(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(zone_records, "MAX_RECORDS", 50)
+        assert len(rrset(zone("$GENERATE 1-50 a TXT $\n"), "a.hobbit", TXT).rdatas) == 50
+        with pytest.raises(ZoneFileError, match=r"^hobbit\.zone:5: zone hobbit: more than 50 TXT records at one name"):
+            zone("$GENERATE 1-51 a TXT $\n")
+
     def test_generate(self) -> None:
         found = zone("$GENERATE 1-5/2 web${0,2} A 192.0.2.$\n")
         owners = sorted(names.to_text(owner) for owner in found.nodes if owner.startswith(b"\5web"))
@@ -190,6 +204,24 @@ class TestInclude:
         files = {"hobbit.zone": HEAD + "$INCLUDE hosts\n" * 40, "hosts": "gandalf A 192.0.2.1\n"}
         assert len(read_zone("hobbit", self.write(tmp_path, files)).nodes) == 3
 
+    def test_files_that_include_each_other_many_times_are_given_up(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(zonefile, "MAX_INCLUDED", 100)
+        # Each includes the next one ten times: 10 + 100 + 1000
+        files = {"hobbit.zone": HEAD + "$INCLUDE b\n" * 10, "b": "$INCLUDE c\n" * 10, "c": "$INCLUDE d\n" * 10, "d": ""}
+        with pytest.raises(ZoneFileError, match=r"[bc]:\d+: zone hobbit: \$INCLUDE more than 100 times"):
+            read_zone("hobbit", self.write(tmp_path, files))
+        assert read_zone("hobbit", self.write(tmp_path, {**files, "b": ""})).serial == 7
+
+    def test_a_pipe_is_not_waited_for(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe")
+        path = self.write(tmp_path, {"hobbit.zone": HEAD + "$INCLUDE pipe\n"})
+        with pytest.raises(ZoneFileError, match=r"hobbit.zone:5: zone hobbit: \$INCLUDE .*pipe: is no regular file"):
+            read_zone("hobbit", path)
+        with pytest.raises(ZoneFileError, match=r"pipe: zone hobbit: is no regular file"):
+            read_zone("hobbit", tmp_path / "pipe")
+
 
 #: What is wrong, the whole file, what is said of it
 WRONG: list[tuple[str, str, str]] = [
@@ -203,7 +235,7 @@ WRONG: list[tuple[str, str, str]] = [
     (
         "an SOA below the apex",
         HEAD + "b 1 SOA ns h 1 2 3 4 5\n",
-        r"^x:5: zone hobbit: has non-origin SOA",
+        r"^x:5: zone hobbit: an SOA record at another name than the zone",
     ),
     ("no NS", "@ 1 SOA ns h 1 2 3 4 5\n", r"^x: zone hobbit: has no NS record at hobbit\.; name this server in one"),
     (
@@ -212,6 +244,8 @@ WRONG: list[tuple[str, str, str]] = [
         r"^x:5: zone hobbit: a second SOA record: a zone has one",
     ),
     ("no such type", HEAD + "gandalf AA 192.0.2.1\n", r"^x:5: zone hobbit: .*AA"),
+    ("a line's end for a type", HEAD + "$GENERATE 1-2 a TXT\n", r"^x:5: zone hobbit: .*'\\n'"),
+    ("what a terminal obeys", HEAD + "a \033[2J\n", r"^x:5: zone hobbit: .*'\\x1b\[2J'"),
     ("a bad address", HEAD + "gandalf A 192.0.2\n", r"^x:5: zone hobbit: "),
     ("a bad IPv6 address", HEAD + "\n\ngandalf AAAA 192.0.2.1\n", r"^x:7: zone hobbit: "),
     ("too few fields", HEAD + "gandalf MX mail\n", r"^x:5: zone hobbit: "),
@@ -232,7 +266,47 @@ WRONG: list[tuple[str, str, str]] = [
         HEAD + "$GENERATE 1-1000000000 web$ A 192.0.2.1\n",
         r"^x:5: zone hobbit: \$GENERATE of more than 1048576 records",
     ),
+    *(
+        (
+            f"the range {text}",
+            HEAD + f"$GENERATE {text} web$ A 192.0.2.1\n",
+            r"^x:5: .*\$GENERATE of more than 1048576 ",
+        )
+        for text in ("0-9999999999999999999", "0-000000000000000000001048576", "0-1/1048576/1", '"0-1048576"')
+    ),
+    (
+        "ranges too long together",
+        HEAD + "$GENERATE 1-2 web$ A 192.0.2.1\n$GENERATE 1-1048575 web$ A 192.0.2.1\n",
+        r"^x:6: zone hobbit: \$GENERATE of more than 1048576 records",
+    ),
     ("a range upside down", HEAD + "$GENERATE 5-1 web$ A 192.0.2.1\n", r"^x:5: zone hobbit: "),
+    ("two CNAMEs", HEAD + "a CNAME b\na CNAME c\n", r"^x:6: zone hobbit: a second CNAME record: a name has one"),
+    ("two DNAMEs", HEAD + "a DNAME b\na DNAME c\n", r"^x:6: zone hobbit: a second DNAME record: a name has one"),
+    *(
+        (f"{text}, which no record has", HEAD + f"a {text} \\# 0\n", r"^x:5: zone hobbit: .* no type of records")
+        for text in ("TYPE0", "OPT", "TYPE41", "TYPE128", "TYPE252", "TYPE255")
+    ),
+    (
+        "a TTL of 32 bits",
+        HEAD + "a 2147483648 A 192.0.2.1\n",
+        r"^x:5: zone hobbit: a TTL of 2147483648 s: it can be 2147483647 at most",
+    ),
+    (
+        "a record longer than a message",
+        HEAD + "a TXT" + f" {'x' * 255}" * 256 + "\n",
+        r"^x:5: zone hobbit: a record of 65536 octets: 65535 at most",
+    ),
+    *(
+        (f"a place {text} high", HEAD + f"a LOC 1 N 1 E {text}\n", r"^x:5: zone hobbit: .*infinity")
+        for text in ("1e5000m", "infm")
+    ),
+    ("an $INCLUDE of nothing", HEAD + "$INCLUDE\n", r"^x:5: zone hobbit: \$INCLUDE names no file"),
+    ("an $INCLUDE of nothing at the end", HEAD + "$INCLUDE", r"^x:5: zone hobbit: \$INCLUDE names no file"),
+    (
+        "an $INCLUDE of what never ends",
+        HEAD + "$INCLUDE /dev/zero\n",
+        r"^x:5: zone hobbit: \$INCLUDE /dev/zero: is no regular file",
+    ),
     ("another class", HEAD + "a CH A 192.0.2.1\n", r"^x:5: zone hobbit: "),
 ]
 

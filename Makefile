@@ -8,14 +8,18 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL_SELF := $(PIP) install --quiet --no-build-isolation --no-deps --no-index --editable .
 
 # What the tests run besides Python, by Debian's package names
-DEBIAN_PACKAGES := apache2 apache2-utils bind9-dnsutils knot-dnsutils ldnsutils \
+DEBIAN_PACKAGES := apache2 apache2-utils bind9 bind9-dnsutils knot-dnsutils ldnsutils nsd \
+	dnsperf gdnsd knot pdns-backend-bind pdns-server \
 	curl iproute2 iputils-ping libc-bin procps util-linux
+
+# Tested too where it can be built; with CI=true its tests fail where it can't
+NATIVE := $(if $(shell command -v cargo),$(VENV)/.native)
 
 SYSTEMD := /run/systemd/system
 PYTEST_OPTIONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format venv install lock deps-debian check-python clean
+.PHONY: help demo test lint format venv native install lock deps-debian check-python clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -23,7 +27,7 @@ help: ## list what can be made
 demo: $(VENV)/.runtime ## run everything on the loopback, and print what to try
 	@$(BIN)/lbdns demo
 
-test: lint ## lint, then all tests in parallel (PYTEST_OPTIONS='-k name' for some)
+test: lint $(NATIVE) ## lint, then all tests in parallel (PYTEST_OPTIONS='-k name' for some)
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --durations 15 $(PYTEST_OPTIONS)
 
 lint: $(VENV)/.dev ## format, lint and types, changing nothing
@@ -42,11 +46,19 @@ venv: $(VENV)/.runtime ## only build .venv, with what the programs need
 # at a time; the second finds the stamp of the first.
 ALONE := $(if $(shell command -v flock),flock Makefile)
 
+native: $(VENV)/.native ## build the native part, which answers faster (needs cargo)
+
 $(VENV)/.runtime: requirements.lock pyproject.toml | check-python
 	@$(ALONE) $(MAKE) --no-print-directory STAMP=$@ LOCK=requirements.lock THEN='$(INSTALL_SELF)' install
 
 $(VENV)/.dev: requirements-dev.lock $(VENV)/.runtime
 	@$(ALONE) $(MAKE) --no-print-directory STAMP=$@ LOCK=requirements-dev.lock THEN=: install
+
+# Optional: Python alone does everything. Its own stamp, since 'make demo' must not wait for a compiler.
+$(VENV)/.native: $(wildcard native/*.toml native/Cargo.lock native/src/*.rs) $(VENV)/.dev
+	@command -v cargo > /dev/null || { echo "lbdns: the native part needs cargo: https://rustup.rs" >&2; exit 2; }
+	@echo "lbdns: building the native part ..."
+	@$(ALONE) $(PIP) install --quiet --no-build-isolation --no-deps ./native && touch $@
 
 install:
 	@set -e; \
@@ -92,11 +104,12 @@ deps-debian: ## install the Debian packages that tests use (as root)
 	  echo "lbdns: installing$$lacking needs root: sudo make deps-debian" >&2; exit 2; fi; \
 	apt-get update --quiet=2; \
 	DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet=2 --no-install-recommends $$lacking; \
-	case " $$lacking " in *" apache2 "*) \
-	  : "Debian starts the server it has just installed; the tests start their own, and port 80 is not ours"; \
-	  if [ -d $(SYSTEMD) ]; then systemctl disable --quiet --now apache2; \
-	  else service apache2 stop > /dev/null 2>&1 || true; fi;; \
-	esac
+	: "Debian starts the servers it has just installed; the tests start their own, and ports 80 and 53 are not ours"; \
+	for package in $$lacking; do \
+	  case $$package in apache2|nsd|knot|pdns-server|gdnsd) service=$${package%-server};; bind9) service=named;; *) continue;; esac; \
+	  if [ -d $(SYSTEMD) ]; then systemctl disable --quiet --now $$service; \
+	  else service $$service stop > /dev/null 2>&1 || true; fi; \
+	done
 
 clean: ## remove everything that was built
 	rm -rf $(VENV) *.egg-info build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

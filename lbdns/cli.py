@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,9 +29,14 @@ COMMANDS: Final[Mapping[str, _Entry]] = {
     "serve": _Entry("lbdns.commands.serve", "Answer DNS queries, with an embedded collector."),
     "check": _Entry("lbdns.commands.check", "Read the configuration and say what is in it, or what is wrong with it."),
     "status": _Entry("lbdns.commands.status", "Show the members of a running server: state, score, share of answers."),
+    "reload": _Entry("lbdns.commands.reload", "Have a running server read its configuration again."),
     "keygen": _Entry("lbdns.commands.keygen", "Print a line for a key file."),
     "demo": _Entry("lbdns.commands.demo", "Run everything on the loopback, and print what to try."),
 }
+
+
+#: Looked for and not imported: what it is for, see docs/speed.md
+_NATIVE: Final = "installed" if importlib.util.find_spec("lbdns_native") else "not installed"
 
 
 class _Commands(click.Group):
@@ -56,7 +62,7 @@ class _Commands(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Every command has its own --help.",
 )
-@click.version_option(__version__, prog_name="lbdns", message="%(prog)s %(version)s")
+@click.version_option(__version__, prog_name="lbdns", message=f"%(prog)s %(version)s\nnative part: {_NATIVE}")
 def lbdns() -> None:
     """A load-aware authoritative DNS server.
 

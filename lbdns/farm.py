@@ -102,6 +102,7 @@ def build_farm(config: Config, zones: Iterable[Zone]) -> Farm:
         raise ConfigError(*findings)
     hosts, warnings = _hosts(config, pools)
     warnings = [*(text for zone in by_name.values() for text in zone.warnings), *warnings]
+    warnings = [*(text for key in config.keys for text in key.warnings), *warnings]
     return Farm(config, {zone.origin: zone for zone in by_name.values()}, tuple(pools), hosts, tuple(warnings))
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import socket
+from typing import Final
 
 from lbdns.endpoint import Endpoint
 from lbdns.errors import ListenError
+
+_SO_RCVBUFFORCE: Final = 33  # socket(7); beyond net.core.rmem_max, for root
 
 
 def bind(
@@ -17,10 +20,12 @@ def bind(
     key: str,
     share: bool = False,
     backlog: int = 0,
+    beside: bool = False,
 ) -> socket.socket:
     """A non-blocking socket bound to ``endpoint``, whose host is a literal address.
 
     ``purpose`` and ``key`` (of the configuration) name it in errors. ``share``: beside one of our own that allows it.
+    ``beside``: with a part of what arrives there, between ours (SO_REUSEPORT).
     With a ``backlog`` it listens already: a port that another program listens on shows only then. Raises ListenError.
     """
     try:
@@ -34,6 +39,8 @@ def bind(
         sock.setblocking(False)
         if share or kind == socket.SOCK_STREAM:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if beside:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         sock.bind(address)
@@ -58,6 +65,14 @@ def _listen_error(endpoint: Endpoint, kind: socket.SocketKind, purpose: str, key
     else:
         what = os.strerror(error.errno) if error.errno else str(error)
     return ListenError(f"{purpose}: {endpoint}: {what}")
+
+
+def enlarge(sock: socket.socket, size: int) -> None:
+    """Have the receive buffer of ``sock`` hold ``size`` bytes, or as much as the system allows us."""
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, size)
+    except OSError:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
 
 
 def bound_endpoint(sock: socket.socket) -> Endpoint:

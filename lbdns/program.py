@@ -24,33 +24,57 @@ class Program(Protocol):
         """Close everything."""
 
 
-async def run(program: Program) -> None:
-    """Run until SIGTERM or SIGINT; SIGHUP reloads, one reload after another. Raises LbdnsError if it can't start."""
+async def run(program: Program, over: asyncio.Event | None = None) -> None:
+    """Run until SIGTERM or SIGINT, or until ``over`` is set; SIGHUP reloads, one reload after another.
+
+    Raises LbdnsError if it can't start.
+    """
     loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-    reload = asyncio.Event()
+    stop = over or asyncio.Event()
+    reload_now = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    loop.add_signal_handler(signal.SIGHUP, reload.set)
-    await program.start()
-    reloading = loop.create_task(_reload_when_told(program, reload))
-    await stop.wait()
-    reloading.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await reloading
+    loop.add_signal_handler(signal.SIGHUP, reload_now.set)
+    stopping = loop.create_task(stop.wait())
+    starting = loop.create_task(program.start())
+    await asyncio.wait((stopping, starting), return_when=asyncio.FIRST_COMPLETED)
+    if starting.done():
+        try:
+            starting.result()
+        except BaseException:
+            stopping.cancel()
+            raise
+        reloading = loop.create_task(_reload_when_told(program, reload_now))
+        await stopping
+        await _end(reloading)
+    else:
+        await _end(starting)
     await program.stop()
     log.info("stopped")
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+async def reload(program: Program) -> None:
+    """Reload and log what comes of it. Raises LbdnsError, and then everything is as before."""
+    try:
+        await program.reload()
+    except LbdnsError as error:
+        log.error("reload: the old configuration stays: %s", error)
+        raise
+    except Exception:
+        log.exception("reload: failed, the old configuration stays")
+        raise
+    log.info("reload: done")
 
 
 async def _reload_when_told(program: Program, told: asyncio.Event) -> None:
     while True:
         await told.wait()
         told.clear()
-        try:
-            await program.reload()
-        except LbdnsError as error:
-            log.error("reload: the old configuration stays: %s", error)
-        except Exception:
-            log.exception("reload: failed, the old configuration stays")
-        else:
-            log.info("reload: done")
+        with contextlib.suppress(Exception):  # logged
+            await reload(program)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 from lbdns.config import Config
 from lbdns.endpoint import Endpoint
@@ -19,6 +22,8 @@ from lbdns_collector.score import build_score
 from lbdns_collector.table import Table
 
 log = logging.getLogger("lbdns.collector")
+
+NONE_GIVEN: Final[Mapping[Endpoint, socket.socket]] = MappingProxyType({})
 
 
 def load_keys(config: Config) -> tuple[MasterKey, ...]:
@@ -46,25 +51,65 @@ class Collector:
         self._sockets: list[ReportSocket] = []
         self._lost = 0  # overflows of sockets that are closed
         self._publisher: Publisher | None = None
+        self._paused = False
 
-    async def start(self, deliver: Callable[[Snapshot], None]) -> None:
-        """Open the sockets; ``deliver`` is called with a snapshot whenever reports have changed it.
+    def open(self, given: Mapping[Endpoint, socket.socket] = NONE_GIVEN) -> None:
+        """Open the sockets, or take those that are given, by the address that was asked for; reports wait in them.
 
         Raises ListenError, and then holds nothing.
         """
+        wanted = dict.fromkeys(self.farm.config.collector.listen)
+        taken = [ReportSocket(endpoint, given=sock) for endpoint, sock in given.items()]
+        try:
+            self._sockets = taken + self._open([endpoint for endpoint in wanted if endpoint not in given], [])
+        except BaseException:
+            self._close(taken, leave=True)
+            raise
+
+    async def start(self, deliver: Callable[[Snapshot], None]) -> None:
+        """Receive; ``deliver`` is called with a snapshot whenever reports have changed it.
+
+        Opens the sockets if they aren't. Raises ListenError, and then holds nothing.
+        """
+        if not self._sockets:
+            self.open()
         loop = asyncio.get_running_loop()
         self._publisher = Publisher(self.table.snapshot, deliver, loop.call_later, time.perf_counter)
-        self._sockets = self._open(self.farm.config.collector.listen, [])
         self._attach(self._sockets)
         self._tell_how_trusted(self._keyed)
+        # Of sockets that were given some may not be wanted: what waits in them is taken in all the same
+        wanted = self.farm.config.collector.listen
+        self._close([sock for sock in self._sockets if sock.asked not in wanted])
+        self._sockets = [sock for sock in self._sockets if sock.asked in wanted]
+        self._changed()
 
     async def stop(self) -> None:
-        """Close the sockets; reports that had arrived are still taken in, and nothing more is delivered."""
+        """Close the sockets; reports that had arrived are still taken in, and nothing more is delivered.
+
+        Unless paused: then somebody else goes on with what waits in them.
+        """
+        never_started = self._publisher is None
         if self._publisher is not None:
             self._publisher.stop()
             self._publisher = None
-        self._close(self._sockets)
+        self._close(self._sockets, leave=self._paused or never_started)
         self._sockets = []
+
+    def pause(self) -> None:
+        """Read no report for now; what arrives waits."""
+        self._paused = True
+        for sock in self._sockets:
+            sock.pause(asyncio.get_running_loop())
+
+    def resume(self) -> None:
+        self._paused = False
+        for sock in self._sockets:
+            sock.resume(asyncio.get_running_loop())
+
+    def duplicates(self) -> Iterator[tuple[Endpoint, socket.socket]]:
+        """The sockets for another process, with the addresses that were asked for."""
+        for sock in self._sockets:
+            yield sock.asked, sock.duplicate()
 
     async def reload(self, farm: Farm, keys: Sequence[MasterKey]) -> None:
         """Go on with another configuration; no report that has arrived is lost.
@@ -129,11 +174,11 @@ class Collector:
             sock.attach(self.table, self._changed, loop)
             log.info("receiving reports on %s", sock.address)
 
-    def _close(self, sockets: Sequence[ReportSocket]) -> None:
+    def _close(self, sockets: Sequence[ReportSocket], leave: bool = False) -> None:
         loop = asyncio.get_running_loop()
         for sock in sockets:
             self._lost += sock.overflows
-            sock.close(loop)
+            sock.close(loop, leave)
 
     @staticmethod
     def _tell_how_trusted(keyed: bool) -> None:

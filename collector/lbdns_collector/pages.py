@@ -5,13 +5,23 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from typing import TYPE_CHECKING
+import socket
+from typing import TYPE_CHECKING, Final
 
 from lbdns.endpoint import Endpoint
+from lbdns.listening import bind
 
 if TYPE_CHECKING:
     from lbdns_collector.web.server import WebServer
     from lbdns_collector.web.source import StatusSource
+
+
+BACKLOG: Final = 128
+
+
+def open_socket(endpoint: Endpoint) -> socket.socket:
+    """A listening socket for pages. Raises ListenError."""
+    return bind(endpoint, socket.SOCK_STREAM, "web", '[web] listen, or "off"', backlog=BACKLOG)
 
 
 class Pages:
@@ -27,11 +37,18 @@ class Pages:
         """Where the pages are, with the real port; None if nowhere."""
         return self._server.address if self._server else None
 
-    async def serve_at(self, endpoint: Endpoint | None) -> None:
-        """Serve there from now on (None: nowhere). Raises ListenError, and then everything is as it was."""
+    def duplicate(self) -> tuple[Endpoint, socket.socket] | None:
+        """The listening socket for another process, with the address that was asked for; None if there is none."""
+        if self._server is None or self._server.sock is None:
+            return None
+        return self._server.asked, self._server.sock.dup()
+
+    async def serve_at(self, endpoint: Endpoint | None, sock: socket.socket | None = None) -> None:
+        """Serve there from now on (None: nowhere), on ``sock`` if it is open already. Raises ListenError, and then
+        everything is as it was."""
         if endpoint == self._asked:
             return
-        fresh = await self._open(endpoint) if endpoint else None
+        fresh = await self._open(endpoint, sock or open_socket(endpoint)) if endpoint else None
         old, self._server, self._asked = self._server, fresh, endpoint
         if old:
             await old.stop()
@@ -39,10 +56,10 @@ class Pages:
     async def stop(self) -> None:
         await self.serve_at(None)
 
-    async def _open(self, endpoint: Endpoint) -> WebServer:
+    async def _open(self, endpoint: Endpoint, sock: socket.socket) -> WebServer:
         # In a thread: meanwhile queries are answered and reports are read
         app = await asyncio.to_thread(importlib.import_module, "lbdns_collector.web.app")
         server = await asyncio.to_thread(importlib.import_module, "lbdns_collector.web.server")
-        web: WebServer = server.WebServer(app.make_app(self._source), endpoint)
+        web: WebServer = server.WebServer(app.make_app(self._source), endpoint, sock)
         await web.start()
         return web

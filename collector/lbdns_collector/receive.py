@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from lbdns.endpoint import Endpoint
-from lbdns.listening import bind, bound_endpoint
+from lbdns.listening import bind, bound_endpoint, enlarge
 from lbdns.report import MAX_DATAGRAM
 from lbdns_collector.rejections import Rejections
 from lbdns_collector.table import ACCEPTED, Table
@@ -20,7 +20,6 @@ log = logging.getLogger("lbdns.collector")
 
 BATCH: Final = 64  # datagrams a wake-up, about a millisecond: whatever else runs in this loop has its turn
 RECEIVE_BUFFER: Final = 4 * 2**20  # bytes asked for: ten thousand reports that come in one moment
-_SO_RCVBUFFORCE: Final = 33  # socket(7); beyond net.core.rmem_max, for root
 _SO_MEMINFO: Final = 55  # linux/sock_diag.h: nine u32, the last is the datagrams dropped on a full buffer
 _MEMINFO: Final = struct.Struct("9I")
 
@@ -28,11 +27,12 @@ _MEMINFO: Final = struct.Struct("9I")
 class ReportSocket:
     """One bound socket; once attached, what it receives goes to the table."""
 
-    def __init__(self, endpoint: Endpoint, share: bool = False) -> None:
-        """Bind ``endpoint``. ``share``: beside a socket of our own that allows it. Raises ListenError."""
+    def __init__(self, endpoint: Endpoint, share: bool = False, given: socket.socket | None = None) -> None:
+        """Bind ``endpoint``, unless a socket that is bound there is ``given``. ``share``: beside a socket of our own
+        that allows it. Raises ListenError."""
         self.asked = endpoint
-        self._socket = bind(endpoint, socket.SOCK_DGRAM, "reports", "[collector] listen", share)
-        _enlarge(self._socket)
+        self._socket = given or bind(endpoint, socket.SOCK_DGRAM, "reports", "[collector] listen", share)
+        enlarge(self._socket, RECEIVE_BUFFER)
         self.address = bound_endpoint(self._socket)
         self._table: Table | None = None
         self._on_change: Callable[[], None] = _nothing
@@ -41,7 +41,18 @@ class ReportSocket:
     def attach(self, table: Table, on_change: Callable[[], None], loop: asyncio.AbstractEventLoop) -> None:
         """Feed ``table`` from now on; ``on_change`` is called after every batch with an accepted report in it."""
         self._table, self._on_change, self._rejections = table, on_change, Rejections()
+        self.resume(loop)
+
+    def pause(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Read nothing for now; what arrives waits."""
+        loop.remove_reader(self._socket)
+
+    def resume(self, loop: asyncio.AbstractEventLoop) -> None:
         loop.add_reader(self._socket, self.drain)
+
+    def duplicate(self) -> socket.socket:
+        """The same socket, for another process."""
+        return self._socket.dup()
 
     def drain(self) -> bool:
         """Take in what has arrived, at most a batch; whether there may be more."""
@@ -81,20 +92,13 @@ class ReportSocket:
         """Let a socket of ours with an overlapping address bind beside this one, while a reload replaces it."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(allowed))
 
-    def close(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Take in what has arrived already, then close."""
+    def close(self, loop: asyncio.AbstractEventLoop, leave: bool = False) -> None:
+        """Take in what has arrived already, or ``leave`` it to another process that has this socket; then close."""
         loop.remove_reader(self._socket)
-        while self.drain():
+        while not leave and self.drain():
             pass
         self._socket.close()
 
 
 def _nothing() -> None:
     pass
-
-
-def _enlarge(sock: socket.socket) -> None:
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, RECEIVE_BUFFER)
-    except OSError:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)

@@ -64,6 +64,9 @@ class OwnSource:
     def answers(self, pool: str) -> Sequence[int]:
         return ()
 
+    async def refresh(self) -> None:
+        """Everything is known here."""
+
     def metric_families(self) -> Iterable[Metric]:
         from lbdns_collector.web.metrics import collector_families
 

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
+import math
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from lbdns.errors import ReportError
 from lbdns.farm import Host
@@ -75,6 +76,21 @@ class _Peer:
         self.boot, self.seq = report.boot, report.seq
         self.newest = max(self.newest, report.time)
         self.skew = report.time - wall
+
+    def state(self, now: float) -> list[Any]:
+        """As plain data; monotonic times as ages at ``now``, "never" as None."""
+        filled = now - self.filled if self.filled > _LONG_AGO else None
+        newest = self.newest if self.newest > _LONG_AGO else None
+        return [self.boot, self.seq, newest, list(self.replaced.items()), self.skew, self.tokens, filled]
+
+    def restore(self, value: Any, now: float) -> None:
+        """Go on where another process was. Raises ValueError or TypeError."""
+        boot, seq, newest, replaced, skew, tokens, filled = value
+        self.boot, self.seq = int(boot), int(seq)
+        self.newest = _LONG_AGO if newest is None else float(newest)
+        self.replaced = {int(other): float(until) for other, until in replaced[-MAX_REPLACED:]}
+        self.skew, self.tokens = float(skew), min(BURST, float(tokens))
+        self.filled = _LONG_AGO if filled is None else now - float(filled)
 
     def _replace(self, wall: float) -> None:
         """Remember the boot that another one follows, until the clocks forbid all that it has sent.
@@ -188,6 +204,58 @@ class Table:
                 reading = Reading(now, report.interval, score, metrics, alarm, gone)
             self._readings[member] = reading
         self._changed = True
+
+    def state(self, now: float) -> dict[str, Any]:
+        """All that is known, as plain data for another process: readings with their ages at ``now``, sequences so that
+        replays stay refused, and counts."""
+        return {
+            "version": self._snapshot.version,
+            "readings": {name: write_reading(reading, now) for name, reading in self._readings.items()},
+            "peers": {name: peer.state(now) for name, peer in self._peers.items()},
+            "counts": dict(self.counts),
+        }
+
+    def restore(self, state: Any, now: float) -> None:
+        """Go on where another process was. Of hosts that are unknown here nothing is taken over; scores are made anew.
+
+        ``now`` is the monotonic time at which ``state`` was made. Raises ValueError, and then nothing has changed.
+        """
+        try:
+            members = {member for host in self._hosts.values() for member in host.members}
+            readings = {str(name): read_reading(value, now) for name, value in state["readings"].items()}
+            peers = {}
+            for name, value in state["peers"].items():
+                if name in self._hosts:
+                    peers[name] = _Peer(self._hosts[name])
+                    peers[name].restore(value, now)
+            counts = {result: int(state["counts"].get(result, 0)) for result in RESULTS}
+            version = int(state["version"])
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
+            raise ValueError(f"no state of a collector: {error!r}") from None
+        self._readings = {
+            name: dataclasses.replace(reading, score=self._score.of(reading.metrics))
+            for name, reading in readings.items()
+            if name in members
+        }
+        self._peers, self._changed = peers, True
+        self._snapshot = Snapshot(max(version, self._snapshot.version), {})
+        for result, count in counts.items():
+            self.counts[result] += count
+
+
+def write_reading(reading: Reading, now: float) -> list[Any]:
+    """A reading as plain data, with its age at ``now`` instead of a time on this process' clock."""
+    age = max(0.0, now - reading.received)
+    return [age, reading.interval, reading.score, dict(reading.metrics), reading.alarm, reading.gone]
+
+
+def read_reading(value: Any, now: float) -> Reading:
+    """The reading that ``write_reading`` wrote at ``now``. Raises ValueError or TypeError if it is none."""
+    age, interval, score, metrics, alarm, gone = value
+    numbers = {str(name): float(number) for name, number in metrics.items()}
+    if not (0 < float(interval) < math.inf and math.isfinite(age) and all(map(math.isfinite, numbers.values()))):
+        raise ValueError(f"{value!r} is no reading")
+    return Reading(now - max(0.0, age), float(interval), int(score), numbers, str(alarm), bool(gone))
 
 
 def plain_address(text: str) -> str:

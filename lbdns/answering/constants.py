@@ -63,4 +63,5 @@ class Type(IntEnum):
 
 #: Types that stand for something other than records of a name (RFC 6895 section 3.1).
 META_TYPES: Final = frozenset((Type.TKEY, Type.TSIG, Type.IXFR, Type.AXFR, Type.MAILB, Type.MAILA))
+TRANSFER_TYPES: Final = frozenset((Type.IXFR, Type.AXFR))
 TYPE_NAMES: Final[Mapping[int, str]] = {int(rtype): rtype.name for rtype in Type}

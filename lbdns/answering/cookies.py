@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from lbdns.answering.siphash import KEY_LENGTH, siphash24
 
@@ -22,6 +22,13 @@ _AHEAD: Final = 300  # s that another server's clock may be ahead of ours
 _RENEW: Final = 1800  # s after which a client is given a fresh one
 _REMEMBERED: Final = 10_000  # clients whose cookies are kept: hashing in pure Python takes 20 us
 _TIMES: Final = 2**32  # cookies carry the time modulo this, compared as serial numbers (RFC 1982)
+
+
+class CookieJar(Protocol):
+    """Whoever makes and checks server cookies: ``Cookies``, or the native part."""
+
+    def answer(self, cookie: bytes, host: str, wall: float) -> tuple[bytes, bool]:
+        """As ``Cookies.answer``."""
 
 
 class Cookies:
@@ -54,7 +61,7 @@ class Cookies:
             hashes = [siphash24(secret, client + server[:8] + address) for secret in self.secrets]
             valid = -_AHEAD <= age <= _OLDEST and server[8:] in hashes
             if valid and age <= _RENEW and server[8:] == hashes[0]:
-                return cookie, True, wall + min(_RENEW - age, 60) + 1
+                return cookie, True, wall + _RENEW - age + 1
         begin = _VERSION + (wall % _TIMES).to_bytes(4, "big")
         made = client + begin + siphash24(self.secrets[0], client + begin + address)
         return made, valid, wall + 1

@@ -15,6 +15,7 @@ class Transfer:
     """A zone over TCP: its messages in order, each made when it is taken, so that a reader sets the pace."""
 
     messages: Iterator[bytes]
+    zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)

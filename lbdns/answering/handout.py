@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from lbdns.policies.plan import Handed, Plan
+
+if TYPE_CHECKING:
+    from lbdns.answering.plane import CompiledTable
 
 
 class Handout:
     """The plan of one pool and policy and how far it has been given out.
 
-    The query path does what ``next`` does, without the call. Who got how many is
-    worked out when somebody asks: it follows from the order and the place in it.
+    A query takes what is ``next``, which moves one counter. Who got how many is worked out when somebody asks: it
+    follows from the order and the place in it.
     """
 
-    __slots__ = ("_before", "_last", "_passes", "at", "order", "plan")
+    __slots__ = ("_at", "_before", "_last", "_passes", "order", "plan")
 
     def __init__(self, members: int) -> None:
         self._before = [0] * members  # hand-outs of earlier plans, by member
@@ -25,7 +29,7 @@ class Handout:
     def _begin(self, plan: Plan) -> None:
         self.plan = plan
         self.order: Sequence[int] = plan.order
-        self.at = 0
+        self._at = 0
         self._passes = 0  # how often the order came to its end
 
     def set_plan(self, plan: Plan) -> None:
@@ -33,39 +37,40 @@ class Handout:
         self._before, self._last = self.totals(), self.last
         self._begin(plan)
 
-    def wrap(self) -> int:
-        """The order is used up: go on where it repeats. The member there; ``at`` is left at its place."""
-        self._passes += 1
-        self.at = self.plan.repeat_from
-        return self.order[self.at]
-
     def next(self) -> int:
         """Hand out: the member that is due."""
-        try:
-            member = self.order[self.at]
-        except IndexError:
-            member = self.wrap()
-        self.at += 1
-        return member
+        at = self._at
+        if at == len(self.order):
+            self._passes += 1
+            at = self.plan.repeat_from
+        self._at = at + 1
+        return self.order[at]
+
+    def _handed(self) -> tuple[int, int]:
+        """The place in the order, and how often it came to its end."""
+        return self._at, self._passes
 
     @property
     def due(self) -> int:
         """The member that the next hand-out gives."""
-        return self.order[self.at if self.at < len(self.order) else self.plan.repeat_from]
+        at, _ = self._handed()
+        return self.order[at if at < len(self.order) else self.plan.repeat_from]
 
     @property
     def last(self) -> int | None:
         """The member handed out last, of any plan."""
-        return self.order[self.at - 1] if self.at else self._last
+        at, _ = self._handed()
+        return self.order[at - 1] if at else self._last
 
     def counts(self) -> Counter[int]:
         """Hand-outs of the present plan by member."""
-        if not self._passes:
-            return Counter(self.order[: self.at])
+        at, passes = self._handed()
+        if not passes:
+            return Counter(self.order[:at])
         repeated = self.plan.repeat_from
-        counts = Counter(self.order) + Counter(self.order[repeated : self.at])
+        counts = Counter(self.order) + Counter(self.order[repeated:at])
         for member, count in Counter(self.order[repeated:]).items():
-            counts[member] += count * (self._passes - 1)
+            counts[member] += count * (passes - 1)
         return counts
 
     def totals(self) -> list[int]:
@@ -85,3 +90,24 @@ class Handout:
             if now is not None:
                 self._before[now] += total
         self._last = mapping[old.last] if old.last is not None else None
+
+
+class CompiledHandout(Handout):
+    """A hand-out whose counter is kept where the native part moves it."""
+
+    __slots__ = ("_compiled", "cursor")
+
+    def __init__(self, members: int, compiled: CompiledTable) -> None:
+        self._compiled = compiled
+        self.cursor = compiled.add_cursor()
+        super().__init__(members)
+
+    def _begin(self, plan: Plan) -> None:
+        super()._begin(plan)
+        self._compiled.set_plan(self.cursor, plan.order, plan.repeat_from)
+
+    def next(self) -> int:
+        return self._compiled.next(self.cursor)
+
+    def _handed(self) -> tuple[int, int]:
+        return self._compiled.handed(self.cursor)

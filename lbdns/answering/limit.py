@@ -32,17 +32,13 @@ class Limiter:
         self.dropped = self.cut = 0  # responses not given, and given as "ask over TCP" instead
         self.last = ""  # the host limited last
 
-    def take_over(self, old: Limiter) -> None:
-        """Go on counting what was limited where ``old`` was."""
-        self.dropped, self.cut, self.last, self._end = old.dropped, old.cut, old.last, old._end
-
     def tick(self, now: float) -> None:
         """``now`` is in monotonic seconds; once a second everybody begins anew."""
         if now >= self._end:
             self._end = now + 1.0
             self._counts = [0] * SLOTS
 
-    def count(self, host: str, kind: object) -> int:
+    def count(self, host: str, kind: bytes) -> int:
         """Count one response of ``kind`` to ``host``: by how much that is over the limit, 0 if it isn't."""
         if not self._limit:
             return 0

@@ -72,7 +72,8 @@ def lookup(index: ZoneIndex, qname: bytes, qtype: int, follow_dynamic: bool = Tr
         if isinstance(found, Answer):
             return _behind(aliases, found)
         seen.add(name)
-        aliases += found.records
+        # A DNAME that the chain meets again stands there already
+        aliases += tuple(record for record in found.records if record not in aliases)
         name = found.target.lower()
         if name in seen or len(seen) > MAX_CHAIN or not names.is_below(name, index.zone.origin):
             return Answer(answer=aliases)

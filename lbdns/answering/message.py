@@ -13,7 +13,10 @@ from typing import Final, NamedTuple
 
 from lbdns.answering.constants import AA, CLASS_IN, HEADER_LENGTH, Rcode, Type
 
-_MAX_POINTER: Final = 0x3FFF
+_OFFSET_BITS: Final = 14  # of a pointer, RFC 1035 section 4.1.4
+_MAX_POINTER: Final = (1 << _OFFSET_BITS) - 1
+#: What takes more pointers to read than this is not pointed to: readers give up, for fear of loops, after 16 or so.
+_DEEPEST: Final = 8 << _OFFSET_BITS
 _RR_FIXED: Final = struct.Struct("!HHIH")
 _POINTER: Final = struct.Struct("!H")
 
@@ -66,8 +69,9 @@ class Writer:
         self.parts: list[bytes] = []
         self._fold = bytes if exact_case else bytes.lower
         self._at = HEADER_LENGTH
-        self._offsets: dict[bytes, int] = {}
-        self._learn(qname)
+        # By name: where it stands, and above those 14 bits how many pointers it takes to read it there
+        self._places: dict[bytes, int] = {}
+        self._learn(self._fold(qname), len(qname) - 1, 0)
         self._at += len(qname) + 4
 
     @property
@@ -76,50 +80,44 @@ class Writer:
         return self._at
 
     def add(self, records: Iterable[Record]) -> None:
-        for record in records:
-            self._name(record.owner)
-            names = _RDATA_NAMES.get(record.rtype)
+        for owner, rtype, ttl, rdata in records:
+            self._name(owner)
+            names = _RDATA_NAMES.get(rtype)
+            if names is None:
+                self._put(_RR_FIXED.pack(rtype, CLASS_IN, ttl, len(rdata)) + rdata)
+                continue
             before = len(self.parts)
             self._put(b"")  # the fixed part goes here when the length is known
             self._at += _RR_FIXED.size
             start = self._at
-            if names is None:
-                self._put(record.rdata)
-            else:
-                names(self, record.rdata)
-            self.parts[before] = _RR_FIXED.pack(record.rtype, CLASS_IN, record.ttl, self._at - start)
+            names(self, rdata)
+            self.parts[before] = _RR_FIXED.pack(rtype, CLASS_IN, ttl, self._at - start)
 
     def _put(self, data: bytes) -> None:
         self.parts.append(data)
         self._at += len(data)
 
-    def _learn(self, name: bytes) -> None:
-        """Later names may point to this one, written at the current place, or into it."""
-        at = 0
-        folded = self._fold(name)
-        while name[at] and self._at + at <= _MAX_POINTER:
-            self._offsets.setdefault(folded[at:], self._at + at)
-            at += 1 + name[at]
-
     def _name(self, name: bytes) -> None:
-        at = 0
+        """A name, from the first of its suffixes on that stands somewhere already by a pointer to there."""
         folded = self._fold(name)
-        while name[at]:
-            offset = self._offsets.get(folded[at:])
-            if offset is not None:
-                self._learn_labels(name, at)
-                self._put(name[:at] + _POINTER.pack(0xC000 | offset))
+        find, at = self._places.get, 0
+        while length := name[at]:
+            place = find(folded[at:])
+            if place is not None and place < _DEEPEST:
+                self._learn(folded, at, (place >> _OFFSET_BITS) + 1)
+                self._put(name[:at] + _POINTER.pack(0xC000 | place & _MAX_POINTER))
                 return
-            at += 1 + name[at]
-        self._learn(name)
+            at += 1 + length
+        self._learn(folded, at, 0)
         self._put(name)
 
-    def _learn_labels(self, name: bytes, end: int) -> None:
-        at = 0
-        folded = self._fold(name)
-        while at < end and self._at + at <= _MAX_POINTER:
-            self._offsets.setdefault(folded[at:], self._at + at)
-            at += 1 + name[at]
+    def _learn(self, folded: bytes, end: int, pointers: int) -> None:
+        """Later names may point to this one, written at the current place, or into it before ``end``; to read it takes
+        so many ``pointers``."""
+        at, here = 0, self._at
+        while at < end and here + at <= _MAX_POINTER:
+            self._places.setdefault(folded[at:], pointers << _OFFSET_BITS | here + at)
+            at += 1 + folded[at]
 
     def one_name(self, rdata: bytes) -> None:
         self._name(rdata)

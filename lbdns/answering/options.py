@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import Final
 
 from lbdns.answering import cookies
-from lbdns.answering.cookies import Cookies
+from lbdns.answering.cookies import CookieJar
 from lbdns.answering.edns import Edns
 
 
@@ -48,7 +48,9 @@ def write_option(code: int, data: bytes) -> bytes:
     return _HEADER.pack(code, len(data)) + data
 
 
-def answer_options(edns: Edns, host: str, over_tcp: bool, identity: bytes, jar: Cookies | None, wall: float) -> Options:
+def answer_options(
+    edns: Edns, host: str, over_tcp: bool, identity: bytes, jar: CookieJar | None, wall: float
+) -> Options:
     """What to do about the options of a query from ``host``; without a ``jar`` nobody gets cookies."""
     if not edns.options:
         return NONE

@@ -25,8 +25,13 @@ class Recent:
         self.times = array("d", bytes(8 * SLOTS))
         self.repeated = 0  # queries answered with what they got before
 
+    @staticmethod
+    def mark(host: str, port: int, query: bytes) -> int:
+        """What tells this datagram from others."""
+        return hash((host, port, query))
+
     def member(self, mark: int, now: float) -> int | None:
-        """The member that the query with this hash was given, None if it is not a repeated one."""
+        """The member that the query with this mark was given, None if it is not a repeated one."""
         at = mark % SLOTS
         if self.marks[at] == mark and now - self.times[at] < AGAIN:
             return self.members[at]

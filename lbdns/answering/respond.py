@@ -10,26 +10,32 @@ limit, nor an answer that is too long and says "ask over TCP".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
-from lbdns.answering.chaos import about_server
-from lbdns.answering.constants import CLASS_CH, CLASS_IN, META_TYPES, RD, Rcode, Type
-from lbdns.answering.cookies import CLIENT, SERVER, Cookies
+from lbdns.answering.constants import RD, TRANSFER_TYPES, Rcode, Type
 from lbdns.answering.edns import LEAST_PAYLOAD, Edns
-from lbdns.answering.entry import TCP, TRANSPORTS, UDP, Entry, Variant, assemble, truncated
-from lbdns.answering.errand import Errand, Relay
-from lbdns.answering.limit import Limiter
-from lbdns.answering.message import Body
-from lbdns.answering.options import NONE, Code, Options, answer_options, write_option
+from lbdns.answering.entry import TCP, TRANSPORTS, UDP, Entry, assemble, truncated
+from lbdns.answering.errand import Errand, Relay, Transfer
+from lbdns.answering.finished import finished
+from lbdns.answering.fixed import NOTHING, fixed_answer, said
+from lbdns.answering.message import Answer, Body, write
+from lbdns.answering.options import NONE, Options, answer_options
 from lbdns.answering.query import Query, read_query
-from lbdns.answering.recent import Recent
 from lbdns.answering.relay import Allowed
 from lbdns.answering.table import Table
-from lbdns.answering.ways import COOKIE_AT, COOKIE_ENDS, COOKIE_WAYS, WAYS, has_cookie, way_of
+from lbdns.answering.tsig import check, rcode_of
+from lbdns.answering.ways import (
+    COOKIE_AT,
+    COOKIE_WAYS,
+    WAYS,
+    ends_with_cookie,
+    has_cookie,
+    way_of,
+)
 
 MAX_TCP: Final = 65_535  # bytes
-_NO_COOKIE: Final = write_option(Code.COOKIE, bytes(CLIENT + SERVER))
 
 #: Who asks: host, port and what else the socket says of an address.
 Client = tuple[Any, ...]
@@ -41,23 +47,28 @@ class Responder:
     ``now`` (monotonic seconds) and ``wall`` (Unix seconds) are told by whoever holds the sockets, through ``tick``.
     """
 
-    __slots__ = ("allowed", "cookies", "cut", "limiter", "now", "recent", "table", "wall")
+    __slots__ = ("_before", "allowed", "cookies", "cut", "limiter", "now", "recent", "sheds", "table", "wall")
 
     def __init__(self, table: Table, secrets: Sequence[bytes] = (), share: int = 1) -> None:
         self.now = self.wall = 0.0
+        #: While there is more to do than can be done: whether the next query that would take the long way is left
+        #: unanswered.
+        self.sheds: Callable[[], bool] | None = None
         self.cut = 0  # responses that did not fit and said "ask over TCP"
-        self.limiter = Limiter(table.farm.config.rate_limit, share)
+        self._before = dict.fromkeys(("rate_limit_dropped", "rate_limit_cut", "repeated"), 0)
+        self.limiter, self.recent = table.plane.limits(table.farm.config.rate_limit, share), table.plane.repeats()
         self.use(table, secrets, share)
 
     def use(self, table: Table, secrets: Sequence[bytes] = (), share: int = 1) -> None:
         """Answer from ``table`` from now on. ``secrets`` are for cookies (without any there are none), the first makes
         them; ``share`` is the number of processes that answer at these addresses."""
         self.table = table
-        self.cookies = Cookies(secrets) if secrets else None
+        self._before = self._shared_counters()
+        self.cookies = table.plane.cookies(secrets) if secrets else None
         self.allowed = Allowed(table.farm.config.forward.allow)
-        self.recent = Recent()  # the members it knew may be others now
-        before, self.limiter = self.limiter, Limiter(table.farm.config.rate_limit, share)
-        self.limiter.take_over(before)
+        self.recent = table.plane.repeats()  # the members it knew may be others now
+        self.limiter = table.plane.limits(table.farm.config.rate_limit, share)
+        self.limiter.tick(self.now)
 
     def tick(self, now: float, wall: float) -> None:
         """The time of what is asked from now on."""
@@ -67,11 +78,14 @@ class Responder:
     def counters(self) -> dict[str, int]:
         """What happened so far that the counts of queries don't tell."""
         return {
-            "rate_limit_dropped": self.limiter.dropped,
-            "rate_limit_cut": self.limiter.cut,
+            **self._shared_counters(),
             "too_long_cut": self.cut,
-            "repeated": self.recent.repeated,
         }
+
+    def _shared_counters(self) -> dict[str, int]:
+        """Of what is begun anew at every reload."""
+        now = (self.limiter.dropped, self.limiter.cut, self.recent.repeated)
+        return {name: before + count for (name, before), count in zip(self._before.items(), now, strict=True)}
 
     def respond(self, query: bytes, client: Client, transport: int = UDP) -> bytes | Errand | None:
         """The response to ``query`` over ``transport`` (UDP or TCP, without the length), an errand that leads to it,
@@ -82,18 +96,20 @@ class Responder:
             kind = WAYS.get(query[2:12] + query[end:])
             cookie: bytes = b""
             known: bool | int = transport  # over TCP nobody pretends to be another
-            if kind is None and len(query) - end in COOKIE_ENDS and self.cookies is not None:
+            if kind is None and self.cookies is not None and ends_with_cookie(query, end):
                 kind = COOKIE_WAYS.get(query[2:12] + query[end : end + COOKIE_AT])
                 if kind is not None:
                     cookie, valid = self.cookies.answer(query[end + COOKIE_AT :], client[0], self.wall)
                     known = known or valid
             variants = entry.variants[kind] if kind is not None else None
             if variants:
-                if not known and (over := self.limiter.count(client[0], entry)):
+                if not known and (over := self.limiter.count(client[0], entry.key)):
                     return self._over_limit(query, client, over)
                 head, tail = variants[0 if entry.handout is None else self._member(entry, query, client, transport)]
                 entry.asked[transport] += 1
                 return b"".join((query[:2], head, query[12:end], tail, cookie))
+        if self.sheds is not None and transport == UDP and self.sheds():
+            return None
         return self.respond_at_length(query, client, transport)
 
     def _member(self, entry: Entry, query: bytes, client: Client, transport: int) -> int:
@@ -102,7 +118,7 @@ class Responder:
         assert handout is not None
         if transport == TCP:
             return handout.next()
-        mark = hash((client, query))
+        mark = self.recent.mark(client[0], client[1], query)
         member = self.recent.member(mark, self.now)
         # One that has left the plan since is no answer any more, also not to who asked before
         if member is not None and member in handout.order:
@@ -118,35 +134,57 @@ class Responder:
         if query is None or self.limiter.drops(over, client[0]):
             return None
         options = self._options(query, client, UDP)
-        return self._join(query, truncated(Body(0, (0, 0, 0), b"")), options)
+        return self._join(query, truncated(NOTHING), options)
 
     def respond_at_length(self, message: bytes, client: Client, transport: int = UDP) -> bytes | Errand | None:
         """The response as ``respond`` gives it, without a look at what is compiled."""
         query = read_query(message)
         if query is None:
             return None
+        if query.tsig_at:
+            signed = check(message, query.tsig_at, self.table.keys, self.wall)
+            query = replace(query, signed=signed, error=query.error or rcode_of(signed))
         options = self._options(query, client, transport)
         known = transport == TCP or options.valid_cookie
-        fixed = self._without_zone(query, options)
+        fixed = fixed_answer(query, options, self.table.farm.config.server)
+        if not fixed and query.qtype in TRANSFER_TYPES:
+            return self._transfer(query, options, client, transport)
         index = None if fixed else self.table.zone_of(query.qname, query.qtype)
         if index is None:
             if fixed is None and self._relays(query, client):
                 return Relay(query, client[0], transport, options)
-            body, rcode = fixed or (_said(Rcode.REFUSED), Rcode.REFUSED)
-            if not known and (over := self.limiter.count(client[0], ("", rcode))):
+            body, rcode = fixed or (said(Rcode.REFUSED), Rcode.REFUSED)
+            if not known and (over := self.limiter.count(client[0], _kind("", rcode))):
                 return self._cut(query, options, body, client, over)
             self.table.count(("", query.qtype, TRANSPORTS[transport], rcode))
             return self._join(query, body, options, rcode)
         entry = self.table.entry(index, query.qname, query.qtype)
         if entry.way_out and self._relays(query, client):
             return Relay(query, client[0], transport, options, entry.zone, entry.way_out)
-        kind = entry if entry.kept else (entry.zone, entry.rcode)
+        kind = entry.key if entry.kept else _kind(entry.zone, entry.rcode)
         if not known and (over := self.limiter.count(client[0], kind)):
-            return self._cut(query, options, entry.body(0), client, over)
+            return self._cut(query, options, NOTHING, client, over)  # as the short way has it
         self._count(entry, transport)
         if entry.kept:
             self._compile(entry, message, query)
         return self._answer(entry, message, query, options, client, transport)
+
+    def _transfer(self, query: Query, options: Options, client: Client, transport: int) -> bytes | Errand | None:
+        """A zone's messages, or what the query for them is answered with otherwise."""
+        index = self.table.zone_of(query.qname, Type.SOA)
+        zone = index.zone.name if index else ""
+        signed = query.signed
+        key = signed.key_name if signed else ""
+        host = client[0]
+        found = self.table.transfers.answer(query, index.zone, host, key, transport) if index else Rcode.REFUSED
+        self.table.count((zone, query.qtype, TRANSPORTS[transport], found if isinstance(found, Rcode) else 0))
+        if not isinstance(found, Rcode | Answer):
+            return Transfer(signed.sign_all(found, lambda: self.wall) if signed else found, zone)
+        body = said(found) if isinstance(found, Rcode) else write(found, query.qname)
+        known = transport == TCP or options.valid_cookie
+        if not known and (over := self.limiter.count(host, _kind(zone, body.flags & 0xF))):
+            return self._cut(query, options, body, client, over)
+        return self._join(query, body, options)
 
     def _relays(self, query: Query, client: Client) -> bool:
         """Whether this client is answered by an upstream what our zones can't answer."""
@@ -169,20 +207,6 @@ class Responder:
         identity = self.table.farm.config.server.identity.encode()
         return answer_options(query.edns, client[0], transport == TCP, identity, self.cookies, self.wall)
 
-    def _without_zone(self, query: Query, options: Options) -> tuple[Body, Rcode] | None:
-        """What is said without a look at any zone, if anything."""
-        error = query.error or (Rcode.NOERROR if options.sound else Rcode.FORMERR)
-        if not error and not query.question:
-            # It asks for a cookie alone (RFC 7873 section 5.4)
-            wrong = options.has_server_cookie and not options.valid_cookie
-            error = Rcode.FORMERR if not options.asks_cookie else Rcode.BADCOOKIE if wrong else Rcode.NOERROR
-            return _said(error), error
-        if not error and query.qclass == CLASS_CH:
-            about = about_server(query.qname, query.qtype, self.table.farm.config.server)
-            return (about, Rcode.NOERROR) if about else (_said(Rcode.REFUSED), Rcode.REFUSED)
-        rcode = error or _refusal(query)
-        return (_said(rcode), rcode) if rcode else None
-
     def _count(self, entry: Entry, transport: int) -> None:
         if entry.kept:
             entry.asked[transport] += 1
@@ -196,7 +220,8 @@ class Responder:
             return  # who asks decides whether it is the whole answer
         if kind is None or entry.variants[kind] is not None or (has_cookie(kind) and self.cookies is None):
             return
-        entry.variants[kind] = _finished(entry, query, has_cookie(kind), self.table.farm.config.server.payload)
+        payload = self.table.farm.config.server.payload
+        self.table.keep(entry, kind, finished(entry, query, has_cookie(kind), payload))
 
     def _answer(
         self, entry: Entry, message: bytes, query: Query, options: Options, client: Client, transport: int
@@ -236,30 +261,10 @@ class Responder:
         head, tail = assemble(body, query.flags, query.edns, rcode, payload, options.written)
         if not query.question:
             head = head[:2] + b"\0\0" + head[4:]  # no sound question to echo, none counted
-        return b"".join((query.id, head, query.question, tail))
+        response = b"".join((query.id, head, query.question, tail))
+        return query.signed.sign(response, self.wall) if query.signed else response
 
 
-def _said(rcode: Rcode) -> Body:
-    """A response without records."""
-    return Body(rcode & 0xF, (0, 0, 0), b"")
-
-
-def _refusal(query: Query) -> Rcode | None:
-    """Why a sound query is not looked up at all."""
-    if query.qtype == Type.OPT:
-        return Rcode.FORMERR
-    if query.qclass != CLASS_IN or query.qtype in META_TYPES:
-        return Rcode.REFUSED
-    return None
-
-
-def _finished(entry: Entry, query: Query, with_cookie: bool, payload: int) -> Sequence[Variant]:
-    """The responses for the short way, if each fits every client over any transport; else none.
-
-    One with a cookie ends where the cookie begins.
-    """
-    options = _NO_COOKIE if with_cookie else b""
-    variants = [assemble(body, query.flags, query.edns, None, payload, options) for body in entry.bodies]
-    if any(2 + len(head) + len(query.question) + len(tail) > LEAST_PAYLOAD for head, tail in variants):
-        return ()
-    return [(head, tail[: -CLIENT - SERVER]) for head, tail in variants] if with_cookie else variants
+def _kind(zone: str, rcode: int) -> bytes:
+    """What responses are alike that are not compiled."""
+    return b"%s %d" % (zone.encode(), rcode)

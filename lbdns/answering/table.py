@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from lbdns import names
 from lbdns.answering.constants import TYPE_NAMES, Type
-from lbdns.answering.entry import TRANSPORTS, Entry
-from lbdns.answering.handout import Handout
+from lbdns.answering.entry import TRANSPORTS, UDP, Entry, Variant
+from lbdns.answering.handout import CompiledHandout, Handout
 from lbdns.answering.lookup import Dynamic, ZoneIndex, lookup
 from lbdns.answering.message import Answer, Body, Record, write
+from lbdns.answering.plane import PYTHON, Plane
 from lbdns.answering.transfer import Transfers
 from lbdns.answering.tsig import keyring
 from lbdns.farm import Farm, Pool
@@ -28,8 +29,10 @@ Asked = dict[tuple[str, int, str, int], int]
 class Table:
     """Every answer of one farm. ``handouts`` has one for each pool and policy; whoever plans sets their plans."""
 
-    def __init__(self, farm: Farm) -> None:
+    def __init__(self, farm: Farm, plane: Plane = PYTHON) -> None:
         self.farm = farm
+        self.plane = plane
+        self.compiled = plane.table(farm.config.server.payload)
         self.keys = keyring(farm.config.keys)
         self.transfers = Transfers(farm)
         self.handouts: dict[tuple[str, str], Handout] = {}
@@ -38,7 +41,9 @@ class Table:
         self._owners: dict[bytes, tuple[Pool, Handout]] = {}
         for pool in farm.pools:
             for owner, policy in pool.owners.items():
-                handout = self.handouts.setdefault((pool.name, policy), Handout(len(pool.members)))
+                if (pool.name, policy) not in self.handouts:
+                    self.handouts[pool.name, policy] = self._handout(len(pool.members))
+                handout = self.handouts[pool.name, policy]
                 self._owners[owner] = (pool, handout)
         self._zones: Mapping[bytes, ZoneIndex] = {
             origin: ZoneIndex(zone, (owner for owner in self._owners if self._is_in(owner, origin)))
@@ -47,6 +52,9 @@ class Table:
         self._letter_types = any(
             _is_letters(rtype) for zone in farm.zones.values() for node in zone.nodes.values() for rtype in node
         )
+
+    def _handout(self, members: int) -> Handout:
+        return CompiledHandout(members, self.compiled) if self.compiled else Handout(members)
 
     def _is_in(self, owner: bytes, origin: bytes) -> bool:
         return self._owners[owner][0].zone.origin == origin
@@ -106,6 +114,13 @@ class Table:
             return ()
         return records if self.zone_of(records[-1].rdata.lower(), qtype) is None else ()
 
+    def keep(self, entry: Entry, kind: int, variants: Sequence[Variant]) -> None:
+        """Have the short way find the responses to a kept entry's question, asked in this kind of way."""
+        entry.variants[kind] = variants
+        if self.compiled and variants:
+            cursor = entry.handout.cursor if isinstance(entry.handout, CompiledHandout) else None
+            self.compiled.keep(entry.key, cursor, kind, variants)
+
     def forget_entries(self) -> None:
         """Drop every compiled answer, keeping what they counted."""
         for asked, count in self._of_entries():
@@ -113,6 +128,8 @@ class Table:
         for entry in self.entries.values():
             entry.kept = False
         self.entries = {}
+        if self.compiled:
+            self.compiled.forget()
 
     def count(self, asked: tuple[str, int, str, int], count: int = 1) -> None:
         """Count queries that are in no entry."""
@@ -128,6 +145,8 @@ class Table:
         return total
 
     def _of_entries(self) -> Iterable[tuple[tuple[str, int, str, int], int]]:
+        for key, count in self.compiled.take_asked() if self.compiled else ():
+            self.entries[key].asked[UDP] += count
         for entry in self.entries.values():
             for transport, count in zip(TRANSPORTS, entry.asked, strict=True):
                 if count:

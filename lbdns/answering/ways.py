@@ -59,13 +59,27 @@ WAYS: Final[Mapping[bytes, int]] = dict(_ways())
 COOKIE_WAYS: Final[Mapping[bytes, int]] = dict(_cookie_ways())
 
 
+def ends_with_cookie(query: bytes, end: int) -> bool:
+    """Whether behind ``end``, where the question of ``query`` ends, there is room for an OPT with nothing but a cookie,
+    and the cookie is as long as its option says: COOKIE_WAYS knows both lengths, but not how much follows."""
+    behind = len(query) - end
+    return behind in COOKIE_ENDS and query[end + COOKIE_AT - 1] == behind - COOKIE_AT
+
+
 def way_of(around: bytes) -> int | None:
     """The kind of a query with these bytes ``around`` its question; None if it is no usual one."""
     way = WAYS.get(around)
-    if way is None and len(around) - 10 in COOKIE_ENDS:
+    if way is None and ends_with_cookie(around, 10):
         way = COOKIE_WAYS.get(around[: 10 + COOKIE_AT])
     return way
 
 
 def has_cookie(kind: int) -> bool:
     return kind >= 2 * COOKIE_FORMS
+
+
+def asked_like(kind: int) -> tuple[int, Edns | None]:
+    """Of a query of this kind, what its response depends on: the flags that are copied, and the OPT."""
+    form, recurse = divmod(kind, 2)
+    edns = Edns(0, 0, dnssec_ok=form % 2 == 0) if form else None
+    return RD if recurse else 0, edns

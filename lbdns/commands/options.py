@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from lbdns.config import DEFAULT_FILE
+from lbdns.config import DEFAULT_FILE, load_config
 from lbdns.log import FORMATS, LEVELS
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,6 +25,21 @@ def config_option(command: F) -> F:
         metavar="FILE",
         help="The configuration (TOML).",
     )(command)
+
+
+def control_option(command: F) -> F:
+    """``--control``, for the commands that give a running server orders."""
+    return click.option(
+        "--control",
+        type=click.Path(path_type=Path),
+        metavar="PATH",
+        help="The server's control socket, instead of the one that FILE names.",
+    )(command)
+
+
+def control_path(config: Path, control: Path | None) -> Path:
+    """Where the server takes orders. Raises ConfigError."""
+    return control if control is not None else load_config(config).server.control
 
 
 def log_options(level: str = "info") -> Callable[[F], F]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import click
@@ -16,7 +15,7 @@ Example:
   lbdns serve -c /etc/lbdns/lbdns.toml --listen 127.0.0.1:5300
   dig @127.0.0.1 -p 5300 best.hobbit
 
-SIGHUP reads the configuration again, SIGTERM and SIGINT stop."""
+SIGHUP and 'lbdns reload' read the configuration again, SIGTERM and SIGINT stop."""
 
 
 def _endpoints(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[Endpoint, ...]:
@@ -35,17 +34,20 @@ def _endpoints(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -
     callback=_endpoints,
     help="Answer DNS here instead of at [server] listen. Can be given several times.",
 )
-@click.option("--workers", type=click.IntRange(1, 1), metavar="N", help="Processes that answer; this version has one.")
+@click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Processes that answer.")
+@click.option(
+    "--take-over",
+    is_flag=True,
+    help="Take the place of the server that runs: its sockets and all it knows, without losing a query.",
+)
 @log_options()
-def serve(config: Path, listen: tuple[Endpoint, ...], workers: int | None, log_format: str, log_level: str) -> None:
+def serve(
+    config: Path, listen: tuple[Endpoint, ...], workers: int | None, take_over: bool, log_format: str, log_level: str
+) -> None:
     """Answer DNS queries from master files and the live table of reports, with an embedded collector."""
     log.set_up(log_format, log_level)
-    asyncio.run(_run(config, listen))
-
-
-async def _run(config: Path, listen: tuple[Endpoint, ...]) -> None:
     # Here: 'lbdns serve --help' needs none of it
-    from lbdns import program
-    from lbdns.server.serve import DnsServer
+    from lbdns.server.loading import Options
+    from lbdns.server.start import run
 
-    await program.run(DnsServer(config, listen))
+    run(config, Options(listen, workers, take_over))

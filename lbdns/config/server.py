@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, Literal
 
 from lbdns.config.reading import section
 from lbdns.endpoint import DNS_PORT, Endpoint, parse_listen
 from lbdns.toml_table import Table
+
+PlaneName = Literal["auto", "python", "native"]
+PLANES: Final[tuple[PlaneName, ...]] = ("auto", "python", "native")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,7 @@ class ServerConfig:
     control: Path = Path("/run/lbdns/control.sock")
     payload: int = 1232  # bytes we send over UDP at most, and say we receive: passes every path unfragmented
     identity: str = ""  # which server this is, for NSID, id.server and hostname.bind; empty: not told
+    plane: PlaneName = "auto"  # who answers usual queries: "native" if it must be, "python" if Python alone
     version: str = ""  # what version.bind is answered with; empty: not told
 
 
@@ -33,14 +38,18 @@ def read_server(root: Table, base: Path) -> ServerConfig:
         control=base / table.string("control", str(default.control)),
         payload=table.integer("payload", default.payload, 512, 1232),
         identity=_short_text(table, "identity"),
+        plane=_plane(table),
         version=_short_text(table, "version"),
     )
     if not server.listen:
         table.wrong("listen", "names no address to answer on")
-    if server.workers > 1:
-        table.wrong("workers", f"{server.workers}: this version answers with one process; leave it at 1")
     table.end()
     return server
+
+
+def _plane(table: Table) -> PlaneName:
+    value = table.one_of("plane", "auto", PLANES)
+    return next(name for name in PLANES if name == value)
 
 
 def _short_text(table: Table, key: str) -> str:

@@ -4,22 +4,33 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from lbdns.answering.constants import TYPE_NAMES, Rcode
-from lbdns.answering.table import Table
-from lbdns.server.durations import Durations
+from lbdns.farm import Farm
+from lbdns.server.durations import cumulative
+from lbdns.server.figures import Figures
 
 Labels = TypeVar("Labels", bound=tuple[str, ...])
 
 
-def dns_families(table: Table, durations: Durations) -> Iterable[Metric]:
-    """Requests, responses, durations and hand-outs of one server."""
+#: What else is counted: the name here -> the metric's, and what it says
+_NAMED: Final[Mapping[str, tuple[str, str]]] = {
+    "fail_opens": ("lbdns_fail_opens", "Times a pool began to fail open"),
+    "unsent": ("lbdns_dns_responses_unsent", "Responses the kernel would not take"),
+    "failed": ("lbdns_dns_queries_failed", "Queries dropped because answering them failed"),
+    "tcp_closed_early": ("lbdns_dns_tcp_closed_early", "TCP connections closed by a limit"),
+    "worker_restarts": ("lbdns_worker_restarts", "Answering processes that died and were replaced"),
+}
+
+
+def dns_families(farm: Farm, figures: Figures) -> Iterable[Metric]:
+    """Requests, responses, durations and hand-outs."""
     requests: Counter[tuple[str, str, str]] = Counter()
     responses: Counter[tuple[str, str]] = Counter()
-    for (zone, qtype, transport, rcode), count in table.queries().items():
+    for (zone, qtype, transport, rcode), count in figures.asked.items():
         # Types and rcodes outside the well-known are one label: clients can't make up new ones
         requests[zone, TYPE_NAMES.get(qtype, "other"), transport] += count
         responses[zone, Rcode(rcode).name] += count
@@ -28,26 +39,23 @@ def dns_families(table: Table, durations: Durations) -> Iterable[Metric]:
     histogram = HistogramMetricFamily(
         "lbdns_dns_request_duration_seconds", "From reading a query to having sent its response"
     )
-    histogram.add_metric((), durations.cumulative(), durations.total)
+    histogram.add_metric((), cumulative(figures.durations), figures.seconds)
     yield histogram
-    answers: Counter[tuple[str, str, str]] = Counter()
-    for pool in table.farm.pools:
-        for policy in dict.fromkeys(pool.owners.values()):
-            totals = table.handouts[pool.name, policy].totals()
-            for member, total in zip(pool.members, totals, strict=True):
-                answers[pool.name, policy, member.name] = total
+    answers = {
+        (pool.name, policy, member.name): figures.answers.get((pool.name, policy, member.full_name), 0)
+        for pool in farm.pools
+        for policy in dict.fromkeys(pool.owners.values())
+        for member in pool.members
+    }
     yield _counter("lbdns_answers", "Members handed out", ("pool", "policy", "member"), answers)
 
 
-def server_families(fail_opens: int, open_pools: dict[str, bool], unsent: int, failed: int) -> Iterable[Metric]:
-    """What an operator watches besides."""
-    for name, text, value in (
-        ("lbdns_fail_opens", "Times a pool began to fail open", fail_opens),
-        ("lbdns_dns_responses_unsent", "Responses the kernel would not take", unsent),
-        ("lbdns_dns_queries_failed", "Queries dropped because answering them failed", failed),
-    ):
+def server_families(named: Mapping[str, int], open_pools: Mapping[str, bool]) -> Iterable[Metric]:
+    """What an operator watches besides. A count without a line in the table above is told under its own name."""
+    for key in (*_NAMED, *sorted(named.keys() - _NAMED.keys())):
+        name, text = _NAMED.get(key, (f"lbdns_dns_{key}", key.replace("_", " ").capitalize()))
         family = CounterMetricFamily(name, text)
-        family.add_metric((), value)
+        family.add_metric((), named.get(key, 0))
         yield family
     gauge = GaugeMetricFamily("lbdns_pool_fail_open", "1 while a pool fails open", labels=("pool",))
     for pool, is_open in open_pools.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Final
 
 #: Upper ends of the buckets in seconds; the last bucket has none.
@@ -29,11 +30,12 @@ class Durations:
         """Queries read so far."""
         return sum(self.counts)
 
-    def cumulative(self) -> list[tuple[str, int]]:
-        """Buckets as Prometheus wants them: upper end as text, queries up to it."""
-        passed = 0
-        buckets = []
-        for bound, count in zip((*map(repr, BOUNDS), "+Inf"), self.counts, strict=True):
-            passed += count
-            buckets.append((bound, passed))
-        return buckets
+
+def cumulative(counts: Sequence[int]) -> list[tuple[str, int]]:
+    """Buckets as Prometheus wants them: upper end as text, queries up to it."""
+    passed = 0
+    buckets = []
+    for bound, count in zip((*map(repr, BOUNDS), "+Inf"), counts, strict=True):
+        passed += count
+        buckets.append((bound, passed))
+    return buckets

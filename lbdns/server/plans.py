@@ -5,51 +5,95 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
+from typing import Final
 
-from lbdns.answering.table import Table
+from lbdns.answering.handout import Handout
 from lbdns.farm import Farm, Pool
 from lbdns.liveness import Liveness
 from lbdns.policies.chooser import Chooser
+from lbdns.policies.plan import Plan
 from lbdns.snapshot import EMPTY, Snapshot
 
 log = logging.getLogger("lbdns.server")
 
+TURN: Final = 0.002  # s of planning before queries have their turn again; 200 members take about 1.4 ms
+SHARE: Final = 10.0  # after planning that took several turns: a pause of ten times the work, a tenth of the core ...
+LONGEST_PAUSE: Final = 1.0  # ... but never longer than this, in seconds
+
+#: By pool and policy
+Handouts = Mapping[tuple[str, str], Handout]
+
 
 class Planner:
-    """Joins the choosers of a farm with the hand-outs of its table, and tells subscribers when anything changed."""
+    """Joins the choosers of a farm with the hand-outs of its table, and tells subscribers when anything changed.
 
-    def __init__(self, table: Table, loop: asyncio.AbstractEventLoop) -> None:
+    Pools are planned one after another. A few are done before ``deliver`` returns; with many, queries are answered
+    between them. The process that watches over others that answer has no hand-outs: it follows the states alone.
+    """
+
+    def __init__(
+        self,
+        farm: Farm,
+        handouts: Handouts,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        servers: int = 1,
+        logs: bool = True,
+    ) -> None:
+        """``servers`` is how many processes answer for the farm; ``logs``: whether it is for this one to say what
+        becomes of members."""
         self.snapshot: Snapshot = EMPTY
         self.drained: frozenset[str] = frozenset()  # full names
         self.fail_opens = 0
         self._loop = loop
+        self._servers = servers
+        self._log = log.log if logs else _say_nothing
         self._subscribers: list[Callable[[], None]] = []
-        self._timer: asyncio.TimerHandle | None = None
+        self._wake: asyncio.Handle | None = None  # the next look without a report, or the next turn of this one
+        self._due: dict[str, Pool] = {}  # pools that are to be planned, by name
+        self._afresh: set[str] = set()  # of these, whose plans are to be made whether there is news or not
+        self._again = False  # something came while they were planned
+        self._spent = 0.0  # s on the present pass
+        self._rest_until = -math.inf
+        self._news = False
         self._chance = Random()
+        self._farm = farm
         self._choosers: dict[str, Chooser] = {}
-        self.use(table)
+        self._handouts: Handouts = {}
+        self.use(farm, handouts)
 
-    def use(self, table: Table) -> None:
-        """Plan for ``table`` from now on; what is known of members that it still has is kept."""
-        before = self._choosers
-        self._table = table
-        self._choosers = {}
-        for pool in table.farm.pools:
-            chooser = _chooser(table.farm, pool, self._chance)
+    def use(self, farm: Farm, handouts: Handouts) -> None:
+        """Plan for another configuration from now on; what is known of members that it still has is kept.
+
+        Until a pool has its turn it goes on with the plan it had.
+        """
+        before, self._choosers = self._choosers, {}
+        for pool in farm.pools:
+            chooser = self._chooser(farm, pool)
             if pool.name in before:
                 chooser.take_over(before[pool.name])
+                self._carry_over(pool, before[pool.name].members, handouts)
             else:
                 self.fail_opens += 1
-                log.info("pool %s: no report yet: all members take turns until there is one", pool.name)
+                self._log(logging.INFO, "pool %s: no report yet: all members take turns until there is one", pool.name)
             self._choosers[pool.name] = chooser
-        self._plan(everything=True)
+        self._farm, self._handouts = farm, handouts
+        self._afresh = {pool.name for pool in farm.pools}
+        self._rest_until = -math.inf
+        self._due.clear()
+        self._begin(news=True)
 
     def deliver(self, snapshot: Snapshot) -> None:
         """A new snapshot: plan anew where it says something new."""
         self.snapshot = snapshot
-        self._plan()
+        self._begin()
+
+    def drain(self, members: frozenset[str]) -> None:
+        """Hand out no longer those with these full names, and everybody else again."""
+        self.drained = members
+        self._begin(news=True)
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Have ``callback`` called after snapshot, states or farm changed; returns how to end it."""
@@ -62,44 +106,96 @@ class Planner:
         return {name: bool(chooser.liveness.fail_open) for name, chooser in self._choosers.items()}
 
     def stop(self) -> None:
-        if self._timer:
-            self._timer.cancel()
+        if self._wake:
+            self._wake.cancel()
 
-    def _plan(self, everything: bool = False) -> None:
+    def _begin(self, news: bool = False) -> None:
+        """Every pool is due; once more if they are at it already."""
+        self._news = self._news or news
+        if self._due:
+            self._again = True
+            return
+        self._due = {pool.name: pool for pool in self._farm.pools}
+        if self._wake:
+            self._wake.cancel()
+        if self._loop.time() < self._rest_until:
+            self._wake = self._loop.call_at(self._rest_until, self._go_on)
+        else:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Plan the pools that are due until the turn is over."""
+        began = self._loop.time()
+        while self._due:
+            name, pool = next(iter(self._due.items()))
+            del self._due[name]
+            self._plan(pool)
+            if self._loop.time() - began >= TURN and self._due:
+                self._spent += self._loop.time() - began
+                self._wake = self._loop.call_soon(self._go_on)
+                return
+        self._end(began)
+
+    def _plan(self, pool: Pool) -> None:
         now = self._loop.time()
-        news = everything
-        for pool in self._table.farm.pools:
-            chooser = self._choosers[pool.name]
-            before = chooser.liveness
-            if chooser.observe(self.snapshot, self.drained, now) or everything:
-                news = True
-                self._tell(pool, before, chooser.liveness)
-                for policy in dict.fromkeys(pool.owners.values()):
-                    handout = self._table.handouts[pool.name, policy]
-                    handout.set_plan(chooser.plan(policy, handout.handed(), now))
-        self._wake_at(min((c.next_change for c in self._choosers.values()), default=math.inf))
-        if news:
+        chooser = self._choosers[pool.name]
+        before = chooser.liveness
+        if not chooser.observe(self.snapshot, self.drained, now) and pool.name not in self._afresh:
+            return
+        self._afresh.discard(pool.name)
+        self._news = True
+        self._tell(pool, before, chooser.liveness)
+        for policy in dict.fromkeys(pool.owners.values()):
+            handout = self._handouts.get((pool.name, policy))
+            if handout:
+                handout.set_plan(chooser.plan(policy, handout.handed(), now))
+
+    def _end(self, began: float) -> None:
+        """All are planned: rest if it took long, and have a look when the next state changes because nothing comes."""
+        now = self._loop.time()
+        if self._spent:
+            self._rest_until = now + min(SHARE * (self._spent + now - began), LONGEST_PAUSE)
+        self._spent = 0.0
+        next_change = min((c.next_change for c in self._choosers.values()), default=math.inf)
+        when = max(now if self._again else next_change, self._rest_until)
+        self._again = False
+        self._wake = self._loop.call_at(when, self._begin) if when < math.inf else None
+        if self._news:
+            self._news = False
             for callback in tuple(self._subscribers):
                 callback()
-
-    def _wake_at(self, when: float) -> None:
-        """States also change because nothing comes: have a look when the next one would."""
-        if self._timer:
-            self._timer.cancel()
-        self._timer = self._loop.call_at(when, self._plan) if when < math.inf else None
 
     def _tell(self, pool: Pool, before: Liveness, now: Liveness) -> None:
         for member, was, state in zip(pool.members, before.states, now.states, strict=True):
             if was != state:
                 level = logging.INFO if state == "usable" else logging.WARNING
-                log.log(level, "pool %s: %s is %s (was %s)", pool.name, member.name, state, was)
+                self._log(level, "pool %s: %s is %s (was %s)", pool.name, member.name, state, was)
         if now.fail_open and not before.fail_open:
             self.fail_opens += 1
-            log.warning("pool %s: fails open: %s; all that are not drained take turns", pool.name, now.fail_open)
+            what = "pool %s: fails open: %s; all that are not drained take turns"
+            self._log(logging.WARNING, what, pool.name, now.fail_open)
         elif before.fail_open and not now.fail_open:
-            log.info("pool %s: no longer fails open", pool.name)
+            self._log(logging.INFO, "pool %s: no longer fails open", pool.name)
+
+    def _chooser(self, farm: Farm, pool: Pool) -> Chooser:
+        members = [member.full_name for member in pool.members]
+        stale_after = farm.config.collector.stale_after
+        return Chooser(members, stale_after, pool.config.min_usable, self._chance, self._servers)
+
+    def _carry_over(self, pool: Pool, members: tuple[str, ...], handouts: Handouts) -> None:
+        """Hand out the plans there were, of the members that remain, until there are new ones."""
+        now = {member.full_name: index for index, member in enumerate(pool.members)}
+        mapping = [now.get(member) for member in members]
+        for policy in dict.fromkeys(pool.owners.values()):
+            old, new = self._handouts.get((pool.name, policy)), handouts.get((pool.name, policy))
+            if old and new:
+                # Behind the one handed out last, so that a rotation goes on
+                order = [mapping[i] for i in old.order[old.plan.repeat_from :]]
+                last = mapping[old.last] if old.last is not None else None
+                begin = order.index(last) + 1 if last is not None and last in order else 0
+                if rest := [i for i in order[begin:] + order[:begin] if i is not None]:
+                    new.set_plan(Plan(tuple(rest)))
 
 
-def _chooser(farm: Farm, pool: Pool, chance: Random) -> Chooser:
-    members = [member.full_name for member in pool.members]
-    return Chooser(members, farm.config.collector.stale_after, pool.config.min_usable, chance)
+def _say_nothing(*_: object) -> None:
+    pass

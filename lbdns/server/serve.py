@@ -1,50 +1,42 @@
-"""``lbdns serve``: the DNS server with its source of snapshots and its pages, opened, reloaded and closed as one."""
+"""``lbdns serve``: the DNS server with its source of snapshots, its pages and its control socket, opened, reloaded and
+closed as one."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from lbdns.answering.respond import Responder
-from lbdns.answering.table import Table
+from lbdns import program
 from lbdns.endpoint import Endpoint
 from lbdns.errors import ConfigError, LbdnsError
-from lbdns.farm import Farm, load_farm
+from lbdns.farm import Farm
 from lbdns.keys import MasterKey
-from lbdns.server import privileges
-from lbdns.server.durations import Durations
-from lbdns.server.listeners import Listeners
-from lbdns.server.plans import Planner
+from lbdns.server import notify, privileges, takeover
+from lbdns.server.alone import Alone
+from lbdns.server.answerer import Answerer, Work
+from lbdns.server.control import Command, ControlSocket, Order
+from lbdns.server.crew import Crew
+from lbdns.server.figures import Figures
+from lbdns.server.given import Given, same_place
+from lbdns.server.loading import NO_OPTIONS, Loaded, Options, load
+from lbdns.server.nursery import Nursery
+from lbdns.server.secondaries import Notifier
+from lbdns.server.secrets import new_secret
+from lbdns.server.serials import SerialFile
+from lbdns.server.sockets import Change, Sockets
 from lbdns.server.source import ServerSource
 from lbdns.snapshot import Snapshot
-from lbdns_collector.collector import Collector, load_keys
-from lbdns_collector.pages import Pages
+from lbdns_collector.collector import Collector
+from lbdns_collector.pages import Pages, open_socket
 from lbdns_collector.stat_file import StatFile
 
 log = logging.getLogger("lbdns.server")
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """A configuration with everything it names, read and checked."""
-
-    farm: Farm
-    keys: tuple[MasterKey, ...]
-    table: Table
-
-
-def load(path: Path, listen: Sequence[Endpoint] = ()) -> Loaded:
-    """Read a configuration for ``lbdns serve``; ``listen`` overrules its addresses. Raises ConfigError."""
-    farm = load_farm(path)
-    if listen:
-        config = farm.config
-        farm = replace(farm, config=replace(config, server=replace(config.server, listen=tuple(listen))))
-    privileges.check_user(farm.config.server.user)
-    return Loaded(farm, load_keys(farm.config), Table(farm))
 
 
 class Feed(Protocol):
@@ -58,18 +50,44 @@ class Feed(Protocol):
 class DnsServer:
     """A program in the sense of ``lbdns.program``. To be made inside the event loop. Raises ConfigError."""
 
-    def __init__(self, path: Path, listen: Sequence[Endpoint] = ()) -> None:
-        self._path, self._listen = path, listen
-        loaded = load(path, listen)
+    def __init__(
+        self,
+        path: Path,
+        options: Options = NO_OPTIONS,
+        nursery: Nursery | None = None,
+        given: Sequence[Given] = (),
+    ) -> None:
+        """``nursery`` starts the workers, if there are to be several; ``given`` are sockets that are open already."""
+        self._path, self._options, self._given = path, options, given
+        loaded = load(path, options)
         self.farm = loaded.farm
-        self._responder = Responder(loaded.table)
-        self._durations = Durations()
-        self._listeners = Listeners(self._responder, self._durations)
-        self._planner = Planner(loaded.table, asyncio.get_running_loop())
-        self._source = ServerSource(self._responder, self._durations, self._listeners, self._planner)
+        self._loaded = loaded
+        self._own_secrets: tuple[bytes, ...] = (new_secret(),)
+        self.over = asyncio.Event()  # set when this server has come to its end by itself ...
+        self.failure = ""  # ... and why, if it was no successor who took its place
+        self._answerer = self._make_answerer(nursery)
+        self._sockets = Sockets()
+        self._source = ServerSource(loaded.farm, self._answerer)
+        self._collector: Collector | None = None
         self._feed = self._make_feed(loaded)
         self._pages = Pages(self._source)
         self._stat_file = StatFile(self._source)
+        self._serial_file, self._notifier = SerialFile(), Notifier()
+        self.commands: Mapping[str, Command] = {"reload": self._order_reload, "take-over": self._order_take_over}
+        self._control = ControlSocket(self.commands)
+        self._predecessor: takeover.Predecessor | None = None
+        self._changing = asyncio.Lock()  # a reload, or a hand-over: one at a time
+
+    def _make_answerer(self, nursery: Nursery | None) -> Answerer:
+        workers = self.farm.config.server.workers
+        if nursery is None:
+            return Alone(self._loaded.table, self._secrets)
+        return Crew(self.farm, nursery, workers, self._lose)
+
+    @property
+    def _secrets(self) -> tuple[bytes, ...]:
+        """Of cookies: those of the configuration, or else our own, as long as there is anybody of us."""
+        return self._loaded.secrets or self._own_secrets
 
     def _make_feed(self, loaded: Loaded) -> Feed:
         if loaded.farm.config.collector.connect:
@@ -77,57 +95,136 @@ class DnsServer:
             from lbdns.server.follow import Follower
 
             return Follower(loaded.farm)
-        collector = Collector(loaded.farm, loaded.keys)
-        self._source.collector = collector
-        return collector
+        self._collector = self._source.collector = Collector(loaded.farm, loaded.keys)
+        return self._collector
 
     async def start(self) -> None:
         """Open the sockets, give up root, then open the pages. Raises LbdnsError, and then holds nothing."""
         for warning in self.farm.warnings:
             log.warning(warning)
-        server = self.farm.config.server
         try:
-            await self._listeners.listen(server.listen)
-            await self._feed.start(self._planner.deliver)
-            if privileges.will_become(server.user):
-                await asyncio.to_thread(privileges.read_ahead)
-                privileges.become(server.user)
-            self._source.serving = True
-            await self._pages.serve_at(self.farm.config.web)
+            if self._options.take_over:
+                await self._take_over()
+            else:
+                await self._open()
         except LbdnsError:
             await self.stop()
             raise
         self._stat_file.start()
-        log.info("ready: %d zones, %d pools", len(self.farm.zones), len(self.farm.pools))
+        self._serve_secondaries()
+        plane = self._loaded.table.plane.name
+        log.info("ready: %d zones, %d pools, %s plane", len(self.farm.zones), len(self.farm.pools), plane)
+        notify.notify(notify.ready(os.getpid()))
+
+    def _serve_secondaries(self) -> None:
+        """The zones are in force: keep their serials, and tell their secondaries."""
+        self._serial_file.write(self.farm, self._loaded.serials)
+        self._notifier.reload(self.farm)
+
+    async def _open(self) -> None:
+        await self._answer_on(self._prepare(self._given))
+        if self._collector:
+            self._collector.open(_by_place(self._given, "reports", self.farm.config.collector.listen))
+        await self._feed.start(self._answerer.deliver)
+        await self._take_orders()
+        await self._drop_root()
+        self._source.serving = True
+        web = self.farm.config.web
+        await self._pages.serve_at(web, _by_place(self._given, "web", [web]).get(web) if web else None)
+
+    async def _take_over(self) -> None:
+        """Start beside the server that runs, and have it end when nothing can fail any more."""
+        config = self.farm.config
+        self._predecessor = predecessor = await takeover.Predecessor.meet(config.server.control)
+        self._own_secrets = predecessor.secrets or self._own_secrets
+        change = self._prepare(predecessor.given)
+        if self._collector:
+            self._collector.open({given.asked: given.sock for given in predecessor.given if given.purpose == "reports"})
+        web = _web_socket(config.web, predecessor.given)
+        self._answerer.drain(predecessor.drained)
+        self._answerer.deliver(predecessor.snapshot)
+        await self._answer_on(change)
+        await self._drop_root()
+        state, now = await predecessor.reports(), time.monotonic()
+        if self._collector and state is not None:
+            try:
+                self._collector.table.restore(state, now)
+            except ValueError as error:
+                raise LbdnsError(f"--take-over: {config.server.control}: {error}") from None
+        self._source.inherit(await predecessor.finish())
+        await self._feed.start(self._answerer.deliver)
+        # Sockets that nobody asks for any more: others answered on them until now, and now they can be emptied
+        await self._answer_on(self._prepare())
+        await self._take_orders()
+        self._source.serving = True
+        await self._pages.serve_at(config.web, web)
+
+    def _prepare(self, given: Sequence[Given] = ()) -> Change:
+        listen, workers = self.farm.config.server.listen, self._answerer.workers
+        return self._sockets.prepare(listen, workers, [g for g in given if g.purpose == "dns"])
+
+    async def _answer_on(self, change: Change) -> None:
+        try:
+            dealt = change.dealt(self._answerer.workers)
+            await self._answerer.use(Work(self.farm, self._loaded.table, self._secrets, dealt))
+        finally:
+            change.keep()
+
+    async def _take_orders(self) -> None:
+        server = self.farm.config.server
+        await self._control.serve_at(server.control, privileges.ids(server.user))
+
+    async def _drop_root(self) -> None:
+        user = self.farm.config.server.user
+        if privileges.will_become(user):
+            await asyncio.to_thread(privileges.read_ahead)
+        privileges.become(user)
 
     async def stop(self) -> None:
         self._source.serving = False
+        notify.notify(notify.STOPPING)
+        await self._control.stop()
+        await self._end()
+        if self._predecessor:
+            self._predecessor.close()
+
+    async def _end(self) -> None:
+        """Answer what has been read, and close everything."""
+        await self._notifier.stop()
         await self._stat_file.stop()
         await self._pages.stop()
         await self._feed.stop()
-        await self._listeners.close()
-        self._planner.stop()
+        await self._answerer.stop()
+        self._sockets.close()
 
     async def reload(self) -> None:
         """Raises LbdnsError, and then everything is as it was. No query, report, score or counter is lost."""
+        async with self._changing:
+            notify.notify(notify.reloading())
+            try:
+                await self._reload()
+            finally:
+                notify.notify(notify.READY)
+
+    async def _reload(self) -> None:
         # In a thread: a large zone takes seconds to read, in which queries are answered
-        loaded = await asyncio.to_thread(load, self._path, self._listen)
+        loaded = await asyncio.to_thread(load, self._path, self._options, self._loaded.serials)
         self._refuse_what_needs_a_restart(loaded.farm)
         before = self.farm.config
         # Nothing is closed before everything is open: without root, port 53 could not be had back
-        sockets = self._listeners.prepare(loaded.farm.config.server.listen)
+        change = self._sockets.prepare(loaded.farm.config.server.listen, self._answerer.workers)
         try:
             await self._pages.serve_at(loaded.farm.config.web)
             await self._feed.reload(loaded.farm, loaded.keys)
         except BaseException:
-            sockets.drop()
+            change.drop()
             await self._pages.serve_at(before.web)
             raise
-        await sockets.carry_out()
-        loaded.table.take_over(self._responder.table)
-        self.farm = loaded.farm
-        self._responder.table = loaded.table
-        self._planner.use(loaded.table)  # last: its subscribers look at the new farm
+        self._loaded = loaded
+        self.farm = self._source.farm = loaded.farm
+        await self._answer_on(change)
+        await self._take_orders()
+        self._serve_secondaries()
         for warning in loaded.farm.warnings:
             log.warning(warning)
 
@@ -135,6 +232,81 @@ class DnsServer:
         now, new = self.farm.config, farm.config
         if bool(new.collector.connect) != bool(now.collector.connect):
             raise ConfigError(f"{self._path}: [collector] connect: following instead of receiving needs a restart")
-        for key in ("user", "workers"):
+        for key in ("user", "workers", "plane"):
             if getattr(new.server, key) != getattr(now.server, key):
                 raise ConfigError(f"{self._path}: [server] {key}: changing it needs a restart")
+
+    def _lose(self, why: str) -> None:
+        """There is no going on; a service manager starts us again."""
+        self.failure = why
+        self.over.set()
+
+    # Orders. A new one is a line in ``commands`` and a method
+
+    async def _order_reload(self, order: Order) -> Mapping[str, Any]:
+        await program.reload(self)
+        return {"message": f"{self._path}: in force: {len(self.farm.zones)} zones, {len(self.farm.pools)} pools"}
+
+    async def _order_take_over(self, order: Order) -> None:
+        if self._changing.locked():
+            raise LbdnsError("take-over: a reload, or another take-over, is under way; try again")
+        async with self._changing:
+            log.info("a new process asks for our place")
+            try:
+                await takeover.hand_over(order, self)
+            except LbdnsError as error:
+                log.error("take-over: %s; this server goes on", error)
+                return
+        log.info("a new process has taken our place")
+        self.over.set()
+
+    # The place that is handed over, in the sense of ``lbdns.server.takeover``
+
+    def hold(self) -> Mapping[str, Any]:
+        planner = self._answerer.planner
+        return takeover.held(planner.snapshot, planner.drained, self._secrets)
+
+    def sockets(self) -> Sequence[Given]:
+        """Duplicates of all that is listened on."""
+        given = [Given(g.purpose, g.asked, g.sock.dup()) for g in self._sockets.given()]
+        if self._collector:
+            given += [Given("reports", *place) for place in self._collector.duplicates()]
+        web = self._pages.duplicate()
+        return [*given, Given("web", *web)] if web else given
+
+    def pause_reports(self) -> Any:
+        if self._collector is None:
+            return None
+        self._collector.pause()
+        return self._collector.table.state(time.monotonic())
+
+    def resume_reports(self) -> None:
+        if self._collector:
+            self._collector.resume()
+
+    async def finish(self) -> Figures:
+        self._source.serving = False
+        await self._control.stop_listening()
+        await self._end()
+        return self._source.figures()
+
+
+def _by_place(given: Sequence[Given], purpose: str, wanted: Sequence[Endpoint | None]) -> dict[Endpoint, socket.socket]:
+    """The sockets given for a purpose, by the addresses of the configuration that they are at."""
+    return {
+        endpoint: sock
+        for taken, sock in ((g.asked, g.sock) for g in given if g.purpose == purpose)
+        for endpoint in wanted
+        if endpoint and same_place(taken, endpoint)
+    }
+
+
+def _web_socket(wanted: Endpoint | None, given: Sequence[Given]) -> socket.socket | None:
+    """The socket for pages: the one that is given, if it is where we want it, or a new one. Raises ListenError."""
+    taken = None
+    for g in given:
+        if g.purpose == "web" and g.asked == wanted:
+            taken = g.sock
+        elif g.purpose == "web":
+            g.sock.close()
+    return taken or (open_socket(wanted) if wanted else None)

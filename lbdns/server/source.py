@@ -6,11 +6,9 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lbdns.answering.respond import Responder
 from lbdns.farm import Farm
-from lbdns.server.durations import Durations
-from lbdns.server.listeners import Listeners
-from lbdns.server.plans import Planner
+from lbdns.server.answerer import Answerer
+from lbdns.server.figures import NO_ANSWERS, NOTHING, Figures
 from lbdns.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -20,27 +18,26 @@ if TYPE_CHECKING:
 
 
 class ServerSource:
-    """The StatusSource of ``lbdns serve``."""
+    """The StatusSource of ``lbdns serve``. ``farm`` is to be set after each reload."""
 
-    workers = 1
-
-    def __init__(self, responder: Responder, durations: Durations, listeners: Listeners, planner: Planner) -> None:
-        self._responder, self._durations = responder, durations
-        self._listeners, self._planner = listeners, planner
+    def __init__(self, farm: Farm, answerer: Answerer) -> None:
+        self.farm = farm
+        self._answerer = answerer
         self._started = time.monotonic()
+        self.inherit(NOTHING)
         self.collector: Collector | None = None  # the embedded one
         self.serving = False
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
-        return self._planner.subscribe(callback)
+        return self._answerer.planner.subscribe(callback)
 
     @property
-    def farm(self) -> Farm:
-        return self._responder.table.farm
+    def workers(self) -> int:
+        return self._answerer.workers
 
     @property
     def snapshot(self) -> Snapshot:
-        return self._planner.snapshot
+        return self._answerer.planner.snapshot
 
     @property
     def uptime_s(self) -> float:
@@ -48,29 +45,42 @@ class ServerSource:
 
     @property
     def queries(self) -> int:
-        return self._durations.queries
+        return self._answerer.queries + self._inherited.queries
 
     @property
     def report_counts(self) -> Mapping[str, int]:
         return self.collector.counts if self.collector else {}
 
+    def inherit(self, figures: Figures) -> None:
+        """Go on counting where another server, whose place this one takes, has ended."""
+        self._inherited = figures
+        self._inherited_answers = figures.by_pool()
+
+    def figures(self) -> Figures:
+        """All that was counted, with what ``server_families`` tells."""
+        planner = self._answerer.planner
+        own = {"fail_opens": planner.fail_opens, "worker_restarts": self._answerer.restarts}
+        return self._answerer.figures() + Figures(named=own) + self._inherited
+
     def drained(self, pool: str) -> Collection[str]:
         members = next(p.members for p in self.farm.pools if p.name == pool)
-        return [member.name for member in members if member.full_name in self._planner.drained]
+        return [member.name for member in members if member.full_name in self._answerer.planner.drained]
 
     def answers(self, pool: str) -> Sequence[int]:
-        table = self._responder.table
-        totals = [handout.totals() for (name, _), handout in table.handouts.items() if name == pool]
-        return [sum(counts) for counts in zip(*totals, strict=True)]
+        members = next(p.members for p in self.farm.pools if p.name == pool)
+        before, now = self._inherited_answers.get(pool, NO_ANSWERS), self._answerer.answers(pool)
+        return [now[member.full_name] + before[member.full_name] for member in members]
+
+    async def refresh(self) -> None:
+        await self._answerer.refresh()
 
     def metric_families(self) -> Iterable[Metric]:
         # Here: queries are answered before the metrics library is read in
         from lbdns.server.dns_metrics import dns_families, server_families
         from lbdns_collector.web.metrics import collector_families
 
-        yield from dns_families(self._responder.table, self._durations)
-        yield from server_families(
-            self._planner.fail_opens, self._planner.failing_open, self._listeners.unsent, self._listeners.failed
-        )
+        figures = self.figures()
+        yield from dns_families(self.farm, figures)
+        yield from server_families(figures.named, self._answerer.planner.failing_open)
         if self.collector:
             yield from collector_families(self.collector)

@@ -11,18 +11,20 @@ from time import perf_counter, time
 from typing import Final, cast
 
 from lbdns.answering.entry import TCP
-from lbdns.answering.errand import Errand, Relay
+from lbdns.answering.errand import Errand, Relay, Transfer
 from lbdns.answering.respond import Client, Responder
 from lbdns.listening import bound_endpoint
 from lbdns.server.durations import Durations
 from lbdns.server.listen import BACKLOG
 from lbdns.server.mistakes import Mistakes
+from lbdns.server.sending import Queue
 
 log = logging.getLogger("lbdns.server")
 
 IDLE: Final = 10.0  # s without a query (RFC 7766 section 6.2.3 suggests seconds)
 PARTIAL: Final = 2.0  # s from the beginning of a message to its end
 SLOW_READER: Final = 2.0  # s with a full send buffer
+IN_LINE: Final = 60.0  # s that a zone transfer waits for others to end; then the client may as well ask again
 MAX_CONNECTIONS: Final = 1000
 MAX_PER_ADDRESS: Final = 100
 AT_ONCE: Final = 64  # queries of one connection before others have their turn
@@ -41,6 +43,7 @@ class TcpServer:
         self.closed_early = 0  # connections closed by a limit
         self.connections: dict[_Connection, None] = {}  # in the order of their last query
         self._per_address: Counter[str] = Counter()
+        self.transfers = Queue()
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         #: Whoever runs errands: gets the errand and what sends the response.
@@ -111,6 +114,7 @@ class _Connection(asyncio.Protocol):
         self._scheduled = False
         self._ended = False  # the client sends no more
         self._owed = 0  # responses that others are working on; each comes before the connection is idle for too long
+        self._transfer: Transfer | None = None  # being sent; what was asked after it waits
         self.deadline = loop.time() + IDLE
         self.client: Client = ("", 0)
 
@@ -131,6 +135,7 @@ class _Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._buffer.clear()
         self._server.closed(self)
+        self._end_transfer()
 
     def data_received(self, data: bytes) -> None:
         if not self._buffer:
@@ -147,12 +152,15 @@ class _Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         self._full = True
         self.transport.pause_reading()
-        self.deadline = self._loop.time() + SLOW_READER
+        self.deadline = self._loop.time() + (IDLE if self._transfer else SLOW_READER)
 
     def resume_writing(self) -> None:
         self._full = False
         self.deadline = self._loop.time() + IDLE
-        self._continue()
+        if self._transfer:
+            self._server.transfers.go_on(self)
+        else:
+            self._continue()
 
     def _continue(self) -> None:
         self._scheduled = False
@@ -164,7 +172,7 @@ class _Connection(asyncio.Protocol):
         buffer, begin, at, queries = self._buffer, perf_counter(), 0, 0
         responses: list[bytes] = []
         self._server.responder.tick(self._loop.time(), time())
-        while queries < AT_ONCE and not self._full and len(buffer) - at >= 2:
+        while queries < AT_ONCE and not self._full and not self._transfer and len(buffer) - at >= 2:
             end = at + 2 + (buffer[at] << 8 | buffer[at + 1])
             if end > len(buffer):
                 break
@@ -175,7 +183,7 @@ class _Connection(asyncio.Protocol):
                 self._owed += 1
                 self._server.run_errand(response, self._pay)
             elif response is not None:
-                self._server.run_errand(response, self._reply)
+                self._transfer = response
             at, queries = end, queries + 1
         if queries:
             del buffer[:at]
@@ -184,7 +192,42 @@ class _Connection(asyncio.Protocol):
             self.deadline = self._loop.time() + (PARTIAL if buffer else IDLE)
         if responses:
             self.transport.write(b"".join(responses))
-        self._go_on(more=queries == AT_ONCE)
+        if self._transfer:
+            self._begin_transfer()
+        else:
+            self._go_on(more=queries == AT_ONCE)
+
+    def _begin_transfer(self) -> None:
+        self._scheduled = True  # the end of the transfer goes on
+        self.transport.pause_reading()
+        self.deadline = self._loop.time() + IN_LINE
+        self._server.transfers.begin(self)
+
+    def send_one(self) -> bool:
+        """Send the next message of the transfer; whether there may be another at once."""
+        if self._transfer is None or self._full or self.transport.is_closing():
+            return False
+        self.deadline = self._loop.time() + IDLE
+        self._server.responder.tick(self._loop.time(), time())
+        try:
+            message = next(self._transfer.messages, None)
+        except Exception:
+            self._server.mistakes.report()
+            self.transport.abort()  # so that the client sees that this is not the end
+            return False
+        if message is None:
+            log.info("zone %s: transferred to %s", self._transfer.zone or ".", self.address)
+            self._end_transfer()
+            self._continue()
+            return False
+        self._reply(message)
+        self._server.used(self)
+        return True
+
+    def _end_transfer(self) -> None:
+        if self._transfer is not None:
+            self._transfer = None
+            self._server.transfers.end(self)
 
     def _respond(self, query: bytes) -> bytes | Errand | None:
         try:

@@ -13,12 +13,15 @@ from typing import Final
 from lbdns.answering.errand import Errand
 from lbdns.answering.respond import Client, Responder
 from lbdns.listening import bound_endpoint
+from lbdns.server import native
 from lbdns.server.durations import Durations
 from lbdns.server.listen import IP_PKTINFO, WILDCARDS
 from lbdns.server.mistakes import Mistakes
+from lbdns.server.overload import Overload
 
 log = logging.getLogger("lbdns.server")
 
+BATCHES: Final = 4  # of the native part a wake-up, about a millisecond
 DRAIN: Final = 64  # queries a wake-up: then timers, reports and TCP have their turn
 LAST_DRAINS: Final = 256  # a full receive buffer's worth, before a socket is closed
 MAX_QUERY: Final = 4096  # bytes read of a datagram; no query is that long, and one that is gets FORMERR
@@ -35,9 +38,14 @@ class UdpServer:
         self.endpoint = bound_endpoint(sock)
         self.unsent = 0  # responses the kernel would not take
         self.mistakes = Mistakes()
+        self.overload = Overload()
         self._responder = responder
         self._durations = durations
         self._answer_waiting = self._answer_any if self.endpoint.host in WILDCARDS else self._answer_one
+        if responder.table.compiled is not None:
+            self._batch = native.new_batch()
+            self._answer_waiting = self._answer_natively
+        self._most = DRAIN if responder.table.compiled is None else BATCHES * native.BATCH
         self._reply_from = _from_ipv6 if sock.family == socket.AF_INET6 else _from_ipv4
         #: Whoever runs errands: gets the errand and what sends the response.
         self.run_errand: Callable[[Errand, Reply], None] = _nobody
@@ -49,17 +57,20 @@ class UdpServer:
         """Close the socket; what was waiting in it is still answered, but not for ever what goes on coming."""
         loop.remove_reader(self.sock)
         for _ in range(LAST_DRAINS):
-            if self._drain() < DRAIN:
+            if self._drain() < self._most:
                 break
         self.sock.close()
 
     def _drain(self) -> int:
-        """Answer what has arrived, at most DRAIN queries. How many it were."""
-        begin = perf_counter()
-        self._responder.tick(monotonic(), time())
+        """Answer what has arrived, at most so many queries that others have their turn. How many it were."""
+        begin, now = perf_counter(), monotonic()
+        responder = self._responder
+        responder.tick(now, time())
+        responder.sheds = self.overload.sheds if self.overload.begin(now) else None
         queries = self._answer_waiting()
         if queries:
             self._durations.add(queries, perf_counter() - begin)
+        self.overload.note(queries < self._most, now)
         return queries
 
     def _answer_one(self) -> int:
@@ -101,6 +112,41 @@ class UdpServer:
             except Exception:
                 self.mistakes.report()
         return DRAIN
+
+    def _answer_natively(self) -> int:
+        """By the native part, which sends what it answers; what it leaves aside takes the long way."""
+        responder, batch, fd = self._responder, self._batch, self.sock.fileno()
+        queries = 0
+        for _ in range(BATCHES):
+            try:
+                read, unsent, shed, asides = batch.drain(
+                    fd, responder.table.compiled, responder.limiter, responder.recent, responder.cookies,
+                    responder.now, responder.wall, responder.sheds is not None,
+                )  # fmt: skip
+            except OSError as error:
+                return self._unread(error, queries)
+            self.unsent += unsent
+            self.overload.shed += shed
+            for query, client, peer in asides:
+                self._answer_aside(query, client, peer)
+            queries += read
+            if read < native.BATCH:
+                break
+        return queries
+
+    def _answer_aside(self, query: bytes, client: Client, peer: native.Peer) -> None:
+        try:
+            response = self._responder.respond_at_length(query, client)
+            if isinstance(response, bytes):
+                self._reply_natively(peer, response)
+            elif response is not None:
+                self.run_errand(response, partial(self._reply_natively, peer))
+        except Exception:
+            self.mistakes.report()
+
+    def _reply_natively(self, peer: native.Peer, response: bytes) -> None:
+        if self.sock.fileno() < 0 or not self._batch.reply(self.sock.fileno(), peer, response):
+            self.unsent += 1
 
     def _unread(self, error: OSError, queries: int) -> int:
         log.debug("%s: reading queries: %s", self.endpoint, error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Final
 
 import dns.edns
@@ -14,6 +15,7 @@ import dns.rrset
 
 from lbdns.answering.entry import TCP, UDP
 from lbdns.answering.errand import Errand
+from lbdns.answering.plane import PYTHON, Plane
 from lbdns.answering.respond import Client, Responder
 from lbdns.answering.table import Table
 from lbdns.farm import Farm
@@ -72,8 +74,8 @@ def ask(responder: Responder, name: str | dns.name.Name, rtype: str = "A", trans
     return message
 
 
-def make_responder(farm: Farm) -> Responder:
-    return Responder(Table(farm))
+def make_responder(farm: Farm, plane: Plane = PYTHON, secrets: Sequence[bytes] = ()) -> Responder:
+    return Responder(Table(farm, plane), secrets)
 
 
 def lines(section: list[dns.rrset.RRset]) -> list[Line]:

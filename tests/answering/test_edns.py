@@ -55,3 +55,12 @@ def test_writes_an_opt_that_dnspython_reads(dnssec_ok: bool, rcode: int) -> None
     assert message.rcode() == rcode
     assert bool(message.ednsflags & dns.flags.DO) is dnssec_ok
     assert message.options == ()
+
+
+@pytest.mark.parametrize("payload", [512, 900, 1232])
+def test_says_what_we_receive_and_holds_the_options_it_is_given(payload: int) -> None:
+    options = b"\0\3\0\2me" + b"\0\x0a\0\x0812345678"
+    opt = write_opt(Edns(65535, 1, False), 0, payload, options)
+    message = dns.message.from_wire(b"\0\0\x80\0\0\0\0\0\0\0\0\1" + opt)
+    assert (message.edns, message.payload) == (0, payload), "version 0, whatever was asked"
+    assert [(option.otype, option.to_wire()) for option in message.options] == [(3, b"me"), (10, b"12345678")]

@@ -48,6 +48,10 @@ def test_another_opcode_is_not_implemented(opcode: int) -> None:
 
 MALFORMED = {
     "no question": message(b"", counts=(0, 0, 0, 0)),
+    "no question, but EDNS": message(OPT, counts=(0, 0, 0, 1)),
+    "no question, another option than a cookie": message(OPT[:-2] + b"\0\4\0\3\0\0", counts=(0, 0, 0, 1)),
+    "no question, a cookie and a byte behind": message(OPT[:-2] + b"\0\x0c\0\x0a\0\x0812345678x", counts=(0, 0, 0, 1)),
+    "no question, an authority": message(b"\0\0\6\0\1\0\0\0\0\0\0", counts=(0, 0, 1, 0)),
     "question counted, none there": message(b""),
     "two questions": message(QUESTION * 2, counts=(2, 0, 0, 0)),
     "an answer": message(QUESTION + b"\xc0\x0c\0\1\0\1\0\0\0\0\0\4\1\2\3\4", counts=(1, 1, 0, 0)),
@@ -110,6 +114,71 @@ def test_other_additional_records_are_read_over() -> None:
     assert query.error is Rcode.NOERROR
     assert query.edns is not None
     assert query.edns.payload == 1232
+
+
+@pytest.mark.parametrize("cookie", [b"12345678", b"12345678" * 3, b"", b"1"])
+def test_a_cookie_alone_is_sound(cookie: bytes) -> None:
+    # RFC 7873 section 5.4; what the cookie is worth is for others to say
+    option = b"\0\x0a" + len(cookie).to_bytes(2, "big") + cookie
+    query = read_query(message(OPT[:-2] + len(option).to_bytes(2, "big") + option, counts=(0, 0, 0, 1)))
+    assert query is not None
+    assert query.error is Rcode.NOERROR
+    assert (query.question, query.qname) == (b"", b"")
+    assert query.edns is not None
+    assert query.edns.options == ((10, cookie),)
+
+
+def test_a_cookie_alone_of_another_version_is_bad() -> None:
+    option = b"\0\x0a\0\x0812345678"
+    opt = OPT[:6] + b"\1" + OPT[7:-2] + b"\0\x0c" + option
+    query = read_query(message(opt, counts=(0, 0, 0, 1)))
+    assert query is not None
+    assert query.error is Rcode.BADVERS
+
+
+SOA = b"\xc0\x0c\0\6\0\1\0\0\0\0\0\x18\xc0\x0c\xc0\x0c" + struct.pack("!IIIII", 2026112101, 1, 2, 3, 4)
+IXFR = QUESTION[:-4] + b"\0\xfb\0\1"
+
+
+def test_the_serial_of_an_ixfr_is_read() -> None:
+    query = read_query(message(IXFR + SOA, counts=(1, 0, 1, 0)))
+    assert query is not None
+    assert (query.error, query.serial) == (Rcode.NOERROR, 2026112101)
+    with_opt = read_query(message(IXFR + SOA + OPT, counts=(1, 0, 1, 1)))
+    assert with_opt is not None
+    assert with_opt.edns is not None
+    assert (with_opt.error, with_opt.serial, with_opt.edns.payload) == (Rcode.NOERROR, 2026112101, 1232)
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        message(QUESTION + SOA, counts=(1, 0, 1, 0)),
+        message(IXFR + SOA * 2, counts=(1, 0, 2, 0)),
+        message(IXFR + SOA[:-1], counts=(1, 0, 1, 0)),
+        message(IXFR + SOA[:3] + b"\2" + SOA[4:], counts=(1, 0, 1, 0)),
+        message(IXFR + SOA[:10] + b"\0\x13" + SOA[-19:], counts=(1, 0, 1, 0)),
+        message(IXFR, counts=(1, 0, 1, 0)),
+    ],
+    ids=["of another type", "two", "cut", "another record", "too short", "missing"],
+)
+def test_an_authority_that_is_no_soa_of_an_ixfr_is_a_format_error(wire: bytes) -> None:
+    query = read_query(wire)
+    assert query is not None
+    assert query.error is Rcode.FORMERR
+
+
+TSIG = b"\x03key\0" + struct.pack("!HHIH", 250, 255, 0, 3) + b"abc"
+
+
+def test_a_tsig_is_the_last_record() -> None:
+    last = read_query(message(QUESTION + OPT + TSIG, counts=(1, 0, 0, 2)))
+    assert last is not None
+    assert (last.error, last.tsig_at) == (Rcode.NOERROR, 12 + len(QUESTION) + len(OPT))
+    for after, count in ((TSIG + OPT, 2), (TSIG + TSIG, 2), (TSIG + b"x", 1)):
+        query = read_query(message(QUESTION + after, counts=(1, 0, 0, count)))
+        assert query is not None
+        assert query.error is Rcode.FORMERR
 
 
 def test_options_are_read_in_order() -> None:

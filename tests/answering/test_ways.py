@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from itertools import product
 
+import dns.edns
 import dns.flags
 import dns.message
 import pytest
 
-from lbdns.answering.ways import KINDS, USUAL_PAYLOADS, WAYS
+from lbdns.answering.ways import COOKIE_AT, COOKIE_WAYS, KINDS, USUAL_PAYLOADS, WAYS, has_cookie, way_of
 
 QUESTION_LENGTH = 17
 
@@ -52,3 +53,54 @@ def test_what_is_unusual_is_not_there(name: str) -> None:
     changed = bytearray(usual)
     changed[10 + {"DO": 8, "payload": 4}[name]] ^= 1  # a bit of Z beside DO; a size that nobody announces
     assert bytes(changed) not in WAYS
+
+
+# With a cookie and no other option
+
+
+def with_cookie(flags: int, payload: int, dnssec_ok: bool, cookie: bytes) -> bytes:
+    message = dns.message.make_query("best.hobbit", "A", flags=flags)
+    options: list[dns.edns.Option] = [dns.edns.GenericOption(dns.edns.OptionType.COOKIE, cookie)]
+    message.use_edns(0, ednsflags=dns.flags.DO if dnssec_ok else 0, payload=payload, options=options)
+    return around(message)
+
+
+@pytest.mark.parametrize("length", [8, 24])
+def test_every_combination_with_a_cookie_is_known_whatever_the_cookie(length: int) -> None:
+    bits = [sum(bits) for bits in product((0, dns.flags.RD), (0, dns.flags.AD), (0, dns.flags.CD))]
+    for flags, payload, dnssec_ok in product(bits, USUAL_PAYLOADS, (False, True)):
+        kinds = {way_of(with_cookie(flags, payload, dnssec_ok, byte * length)) for byte in (b"\0", b"x", b"\xff")}
+        (kind,) = kinds
+        assert kind is not None
+        assert kind < KINDS
+        assert has_cookie(kind)
+        assert kind % 2 == bool(flags & dns.flags.RD)
+    assert len(COOKIE_WAYS) == 2 * 8 * len(USUAL_PAYLOADS) * 2
+
+
+def test_kinds_with_a_cookie_are_others_than_those_without() -> None:
+    assert not any(has_cookie(kind) for kind in WAYS.values())
+    assert not set(WAYS.values()) & set(COOKIE_WAYS.values())
+    assert set(WAYS.values()) | set(COOKIE_WAYS.values()) == set(range(KINDS))
+
+
+@pytest.mark.parametrize("length", [0, 7, 9, 16, 23, 25, 40])
+def test_cookies_of_other_lengths_are_unusual(length: int) -> None:
+    assert way_of(with_cookie(0, 1232, False, bytes(length))) is None
+
+
+@pytest.mark.parametrize("claimed", [8, 24])
+@pytest.mark.parametrize("there", [0, 7, 8, 9, 23, 24, 25])
+def test_a_cookie_has_to_be_as_long_as_its_option_says(claimed: int, there: int) -> None:
+    whole = with_cookie(0, 1232, False, bytes(claimed))
+    assert (way_of(whole[: 10 + COOKIE_AT] + bytes(there)) is not None) is (claimed == there)
+
+
+@pytest.mark.parametrize("what", ["EXPIRE", "two options"])
+def test_other_options_are_unusual(what: str) -> None:
+    message = dns.message.make_query("best.hobbit", "A", flags=0)
+    code = dns.edns.OptionType.COOKIE if what == "two options" else dns.edns.OptionType.make(9)
+    options: list[dns.edns.Option] = [dns.edns.GenericOption(code, bytes(8))]
+    options += [dns.edns.GenericOption(dns.edns.OptionType.NSID, bytes(12))]
+    message.use_edns(0, payload=1232, options=options[: 1 if what == "EXPIRE" else 2])
+    assert way_of(around(message)) is None

@@ -96,6 +96,7 @@ class FakeSource:
     """A StatusSource that a test sets as it likes."""
 
     def __init__(self, farm: Farm) -> None:
+        self.refreshed = 0
         self.farm = farm
         self.snapshot: Snapshot = EMPTY
         self.uptime_s, self.queries, self.workers, self.serving = 12.5, 0, 1, True
@@ -124,6 +125,9 @@ class FakeSource:
 
     def answers(self, pool: str) -> Sequence[int]:
         return self.counts.get(pool, ())
+
+    async def refresh(self) -> None:
+        self.refreshed += 1
 
     def metric_families(self) -> Iterable[Metric]:
         return self.families

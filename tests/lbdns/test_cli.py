@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from lbdns import __version__
 from lbdns.cli import COMMANDS, INTERRUPTED, lbdns, run
 from lbdns.errors import ConfigError, LbdnsError
+from lbdns.server.native import AVAILABLE
 
 
 @click.command()
@@ -83,7 +84,10 @@ def test_the_list_of_commands() -> None:
 def test_the_program_runs(arguments: list[str]) -> None:
     result = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=60)
     if "--version" in arguments:
-        assert (result.returncode, result.stdout) == (0, f"lbdns {__version__}\n")
+        assert result.returncode == 0
+        first, second = result.stdout.splitlines()
+        assert first == f"lbdns {__version__}"
+        assert second == f"native part: {'installed' if AVAILABLE else 'not installed'}"
     else:
         assert result.returncode == 2
         assert "Usage: lbdns" in result.stdout + result.stderr

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
 
-from lbdns.config import DEFAULT_NAMES, Config, PoolConfig, Term, ZoneConfig, load_config
+from lbdns.config import (
+    DEFAULT_NAMES,
+    Config,
+    CookiesConfig,
+    PoolConfig,
+    RateLimitConfig,
+    Term,
+    ZoneConfig,
+    load_config,
+)
 from lbdns.endpoint import Endpoint
 from lbdns.errors import ConfigError
 
@@ -373,6 +383,171 @@ class TestMistakes:
             "13",
         ]
 
-    def test_more_than_one_worker_is_refused_until_it_works(self, load: Load) -> None:
-        with pytest.raises(ConfigError, match="this version answers with one process"):
-            load("[server]\nworkers = 2\n" + ZONE)
+    @pytest.mark.parametrize("workers", [2, 256])
+    def test_workers(self, load: Load, workers: int) -> None:
+        assert load(f"[server]\nworkers = {workers}\n" + ZONE).server.workers == workers
+
+
+def forward(upstream: str, allow: str = '["10.0.0.0/8"]', listen: str = '["127.0.0.1:53", "[::1]:53"]') -> str:
+    return f"[server]\nlisten = {listen}\n{ZONE}[forward]\nupstream = {upstream}\nallow = {allow}\n"
+
+
+class TestForward:
+    """``[forward]`` stands in line 6 of these files, upstream in 7, allow in 8."""
+
+    def test_off_by_default(self, load: Load) -> None:
+        for text in (ZONE, ZONE + "[forward]\n"):
+            assert (load(text).forward.upstream, load(text).forward.allow) == ((), ())
+
+    def test_on(self, load: Load) -> None:
+        text = forward('["9.9.9.9", "192.0.2.1:5353", "[2001:db8::1]:53", "9.9.9.9"]', '["10.0.0.0/8", "fd00::1"]')
+        config = load(text).forward
+        assert config.upstream == (
+            Endpoint("9.9.9.9", 53),
+            Endpoint("192.0.2.1", 5353),
+            Endpoint("2001:db8::1", 53),
+        )
+        assert config.allow == (ip_network("10.0.0.0/8"), ip_network("fd00::1/128"))
+
+    @pytest.mark.parametrize(
+        ("text", "findings"),
+        [
+            (
+                forward("[]", "[]"),
+                [
+                    ':7: [forward] upstream: names no server to ask, such as "192.0.2.1:53"',
+                    ':8: [forward] allow: names no network whose queries are relayed, such as "10.0.0.0/8"',
+                ],
+            ),
+            (
+                ZONE + '[forward]\nupstream = "192.0.2.1"\n',
+                [':4: [forward] allow: names no network whose queries are relayed, such as "10.0.0.0/8"'],
+            ),
+            (
+                forward('["192.0.2.1"]', '["0.0.0.0/0"]'),
+                [
+                    ":8: [forward] allow: '0.0.0.0/0' is everybody: an open resolver, which floods others on request. "
+                    "Name your networks"
+                ],
+            ),
+            (
+                forward('["192.0.2.1"]', '["10.0.0.1/8"]'),
+                [
+                    ":8: [forward] allow: 10.0.0.1/8 has host bits set; write a network such as 10.0.0.0/8 or "
+                    "2001:db8::/32, or one address"
+                ],
+            ),
+            (
+                forward('["dns.example"]'),
+                [":7: [forward] upstream: 'dns.example': an upstream is an address, such as 192.0.2.1:53, not a name"],
+            ),
+            (
+                forward('["0.0.0.0", "192.0.2.1:0", "224.0.0.251"]'),
+                [
+                    f":7: [forward] upstream: {text!r} is nobody's address; write one such as 192.0.2.1:53"
+                    for text in ("0.0.0.0", "192.0.2.1:0", "224.0.0.251")
+                ],
+            ),
+            (
+                forward(str([f"192.0.2.{number}" for number in range(9)])),
+                [":7: [forward] upstream: names 9 servers; at most 8 can be asked in time"],
+            ),
+            (
+                forward('["192.0.2.1"]') + "alow = 1\n",
+                [":9: [forward] alow: unknown key. Perhaps you meant 'allow'?"],
+            ),
+        ],
+    )
+    def test_mistakes(self, load: Load, tmp_path: Path, text: str, findings: list[str]) -> None:
+        with pytest.raises(ConfigError) as caught:
+            load(text)
+        assert list(caught.value.findings) == [f"{tmp_path}/lbdns.toml{finding}" for finding in findings]
+
+    @pytest.mark.parametrize(
+        ("listen", "upstream", "through"),
+        [
+            ('["127.0.0.1:53"]', "127.0.0.1", "127.0.0.1:53"),
+            ('["[::1]:53"]', "0:0::1", "[::1]:53"),
+            ('["192.0.2.1:5353"]', "192.0.2.1:5353", "192.0.2.1:5353"),
+            ('["0.0.0.0:53"]', "127.0.0.9", "0.0.0.0:53"),
+            ('["[::]:53"]', "::1", "[::]:53"),
+        ],
+    )
+    def test_not_to_ourselves(self, load: Load, listen: str, upstream: str, through: str) -> None:
+        with pytest.raises(ConfigError, match=r"it would ask itself for ever") as caught:
+            load(forward(f'["{upstream}"]', listen=listen))
+        assert f"where this server listens itself ({through})" in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("listen", "upstream"),
+        [
+            ('["127.0.0.1:53"]', "127.0.0.2"),
+            ('["127.0.0.1:53"]', "127.0.0.1:5353"),
+            ('["0.0.0.0:5300"]', "127.0.0.1"),
+            ('["0.0.0.0:53"]', "::1"),
+            ('["0.0.0.0:53"]', "192.0.2.1"),
+        ],
+    )
+    def test_to_neighbours(self, load: Load, listen: str, upstream: str) -> None:
+        assert len(load(forward(f'["{upstream}"]', listen=listen)).forward.upstream) == 1
+
+
+LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
+
+
+class TestWhatClientsSee:
+    """``[server]`` payload, identity and version, ``[cookies]``, ``[rate_limit]``."""
+
+    def test_defaults(self, load: Load) -> None:
+        for text in (ZONE, ZONE + "[cookies]\n[rate_limit]\n"):
+            config = load(text)
+            assert (config.server.payload, config.server.identity, config.server.version) == (1232, "", "")
+            assert config.cookies == CookiesConfig(None, 512)
+            assert config.rate_limit == RateLimitConfig(1000, 2, 24, 56, LOOPBACK)
+
+    def test_all_of_it(self, load: Load, tmp_path: Path) -> None:
+        config = load(
+            '[server]\npayload = 512\nidentity = "ns1 ÄÖ"\nversion = "1"\n'
+            + ZONE
+            + '[cookies]\nsecret_file = "cookie.secret"\nudp_without = 1232\n[rate_limit]\nresponses_per_second = 0\n'
+            'slip = 0\nipv4_prefix = 32\nipv6_prefix = 128\nexempt = ["10.0.0.0/8", "2001:db8::1"]\n'
+        )
+        assert (config.server.payload, config.server.identity, config.server.version) == (512, "ns1 ÄÖ", "1")
+        assert config.cookies == CookiesConfig(tmp_path / "cookie.secret", 1232)
+        exempt = (ip_network("10.0.0.0/8"), ip_network("2001:db8::1/128"))
+        assert config.rate_limit == RateLimitConfig(0, 0, 32, 128, exempt)
+
+    def test_nobody_exempt(self, load: Load) -> None:
+        assert load(ZONE + "[rate_limit]\nexempt = []\n").rate_limit.exempt == ()
+
+    @pytest.mark.parametrize(
+        ("text", "finding"),
+        [
+            ("[server]\npayload = 511\n", ":5: [server] payload: 511 is not a whole number from 512 to 1232"),
+            ("[server]\npayload = 4096\n", ":5: [server] payload: 4096 is not a whole number from 512 to 1232"),
+            (f'[server]\nidentity = "{"x" * 256}"\n', ":5: [server] identity: is longer than 255 bytes"),
+            (f'[server]\nversion = "{"Ä" * 128}"\n', ":5: [server] version: is longer than 255 bytes"),
+            (
+                "[cookies]\nudp_without = 500\n",
+                ":5: [cookies] udp_without: 500 is not a whole number from 512 to 1232",
+            ),
+            ("[cookies]\nsecret = 1\n", ":5: [cookies] secret: unknown key. Perhaps you meant 'secret_file'?"),
+            (
+                "[rate_limit]\nresponses_per_second = -1\n",
+                ":5: [rate_limit] responses_per_second: -1 is not a whole number from 0 to 1000000000",
+            ),
+            ("[rate_limit]\nslip = 11\n", ":5: [rate_limit] slip: 11 is not a whole number from 0 to 10"),
+            ("[rate_limit]\nipv4_prefix = 33\n", ":5: [rate_limit] ipv4_prefix: 33 is not a whole number from 1 to 32"),
+            ("[rate_limit]\nipv6_prefix = 0\n", ":5: [rate_limit] ipv6_prefix: 0 is not a whole number from 1 to 128"),
+            (
+                '[rate_limit]\nexempt = ["10.0.0.1/8"]\n',
+                ":5: [rate_limit] exempt: 10.0.0.1/8 has host bits set; write a network such as 10.0.0.0/8 or "
+                "2001:db8::/32, or one address",
+            ),
+            ("[rate_limit]\nexemt = []\n", ":5: [rate_limit] exemt: unknown key. Perhaps you meant 'exempt'?"),
+        ],
+    )
+    def test_mistakes(self, load: Load, tmp_path: Path, text: str, finding: str) -> None:
+        with pytest.raises(ConfigError) as caught:
+            load(ZONE + text)
+        assert list(caught.value.findings) == [f"{tmp_path}/lbdns.toml{finding}"]

@@ -23,9 +23,12 @@ class Recorder:
         self.failure: Exception | None = None
         self.hold = asyncio.Event()
         self.hold.set()
+        self.hold_start = asyncio.Event()
+        self.hold_start.set()
 
     async def start(self) -> None:
         self.calls.append("start")
+        await self.hold_start.wait()
         self._fail()
 
     async def reload(self) -> None:
@@ -110,6 +113,24 @@ async def test_stopping_does_not_wait_for_a_reload() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         await asyncio.wait_for(task, 5)
     assert program.calls == ["start", "reload", "stop"]
+
+
+async def test_stopping_does_not_wait_for_a_start() -> None:
+    program = Recorder()
+    program.hold_start.clear()
+    async with running(program) as task:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.wait_for(task, 5)
+    assert program.calls == ["start", "stop"]
+
+
+async def test_a_program_may_come_to_its_end_by_itself() -> None:
+    program, over = Recorder(), asyncio.Event()
+    task = asyncio.create_task(run(program, over))
+    await until(lambda: program.calls)
+    over.set()
+    await asyncio.wait_for(task, 5)
+    assert program.calls == ["start", "stop"]
 
 
 async def test_what_can_not_start_raises_and_is_not_stopped() -> None:

@@ -21,6 +21,7 @@ from tests.server.clients import until
 PLAIN: Final = """
 [server]
 listen = ["127.0.0.1:0"]
+control = "control.sock"
 {server}
 [[zone]]
 name = "hobbit"
@@ -56,8 +57,8 @@ def write_config(
 class Serving:
     """The process, and what it wrote to standard error so far."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self.process = process
+    def __init__(self, process: asyncio.subprocess.Process, folder: Path) -> None:
+        self.process, self.folder = process, folder
         self.log: list[str] = []
         self._reader = asyncio.create_task(self._read())
 
@@ -105,7 +106,7 @@ async def serving(config: Path, *arguments: str, ready: bool = True) -> AsyncIte
         sys.executable, "-m", "lbdns", "serve", "-c", str(config), *arguments,
         stderr=asyncio.subprocess.PIPE, cwd=Path(__file__).parents[2],
     )  # fmt: skip
-    running = Serving(process)
+    running = Serving(process, config.parent)
     try:
         if ready:
             await running.waits_for("ready:")

@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 from lbdns.answering.entry import TCP
 from lbdns.server.dns_metrics import dns_families, server_families
 from lbdns.server.durations import Durations
+from lbdns.server.figures import Figures, figures_of
 from tests.answering.asking import ask, client, make_query, make_responder
 from tests.answering.farms import hobbit
 
@@ -51,7 +52,7 @@ def test_requests_responses_and_answers() -> None:
     ask(responder, "example.org")
     responder.respond(make_query("best.hobbit", payload=512, version=1), client())
     responder.respond(b"\0" * 12, client())
-    found = scraped(dns_families(responder.table, Durations()))
+    found = scraped(dns_families(responder.table.farm, figures_of(responder.table, Durations(), {})))
     requests = "lbdns_dns_requests_total"
     assert found[sample(requests, zone="hobbit", type="A", transport="udp")] == 4
     assert found[sample(requests, zone="hobbit", type="AAAA", transport="tcp")] == 1
@@ -83,7 +84,8 @@ def test_requests_responses_and_answers() -> None:
 def test_durations_are_a_histogram() -> None:
     durations = Durations()
     durations.add(10, 10 * 4e-6)
-    found = scraped(dns_families(make_responder(hobbit()).table, durations))
+    table = make_responder(hobbit()).table
+    found = scraped(dns_families(table.farm, figures_of(table, durations, {})))
     name = "lbdns_dns_request_duration_seconds"
     assert found[sample(f"{name}_count")] == 10
     assert found[sample(f"{name}_sum")] == pytest.approx(4e-5)
@@ -93,11 +95,23 @@ def test_durations_are_a_histogram() -> None:
 
 
 def test_server_figures() -> None:
-    found = scraped(server_families(2, {"web": True, "low": False}, 3, 4))
+    named = {"fail_opens": 2, "unsent": 3, "failed": 4, "worker_restarts": 5, "rate_limit_dropped": 6}
+    found = scraped(server_families(named, {"web": True, "low": False}))
     assert found == {
         sample("lbdns_fail_opens_total"): 2,
         sample("lbdns_dns_responses_unsent_total"): 3,
         sample("lbdns_dns_queries_failed_total"): 4,
+        sample("lbdns_dns_tcp_closed_early_total"): 0,
+        sample("lbdns_worker_restarts_total"): 5,
+        sample("lbdns_dns_rate_limit_dropped_total"): 6,
         sample("lbdns_pool_fail_open", pool="web"): 1,
         sample("lbdns_pool_fail_open", pool="low"): 0,
     }
+
+
+def test_a_member_that_is_gone_is_not_told_but_its_name_may_come_back() -> None:
+    table = make_responder(hobbit()).table
+    figures = Figures(answers={("web", "best", "sam.hobbit"): 4, ("web", "best", "frodo.hobbit"): 2})
+    found = scraped(dns_families(table.farm, figures))
+    assert found[sample("lbdns_answers_total", pool="web", policy="best", member="frodo")] == 2
+    assert not any("sam" in dict(labels).values() for _, labels in found)

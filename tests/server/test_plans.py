@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from lbdns.answering.table import Table
+from lbdns.server import plans
 from lbdns.server.plans import Planner
 from tests.answering.farms import MEMBERS, hobbit, make_farm, pool
 from tests.server.clients import until
@@ -20,7 +21,7 @@ class Fixture:
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.table = Table(hobbit())
-        self.planner = Planner(self.table, self.loop)
+        self.planner = Planner(self.table.farm, self.table.handouts, self.loop)
         self.readings = Readings()
 
     def order(self, policy: str = "round_robin") -> list[str]:
@@ -108,9 +109,7 @@ async def test_the_rotation_goes_on_across_plans(farm: Fixture) -> None:
     handout = farm.table.handouts["web", "round_robin"]
     handed = []
     for number in range(10):
-        member = handout.order[handout.at] if handout.at < len(handout.order) else handout.wrap()
-        handout.at += 1
-        handed.append(member)
+        handed.append(handout.next())
         if number % 2:
             farm.report()
     assert handed == [i % 3 for i in range(10)]
@@ -118,9 +117,10 @@ async def test_the_rotation_goes_on_across_plans(farm: Fixture) -> None:
 
 async def test_the_drained_are_left_out(farm: Fixture) -> None:
     farm.report()
-    farm.planner.drained = frozenset({"frodo.hobbit"})
-    farm.planner.deliver(farm.planner.snapshot)
+    farm.planner.drain(frozenset({"frodo.hobbit"}))
     assert farm.order() == ["bilbo", "gandalf"]
+    farm.planner.drain(frozenset())
+    assert farm.order() == list(MEMBERS)
 
 
 async def test_subscribers_hear_of_reports_and_of_silence_until_they_leave(farm: Fixture) -> None:
@@ -142,7 +142,7 @@ async def test_another_table_knows_what_was_known(farm: Fixture, caplog: pytest.
     farm.report(("bilbo",), score=10)
     farm.report(("gandalf",), score=90)
     farm.table = Table(hobbit(pool(members=[*MEMBERS, "ns"])))
-    farm.planner.use(farm.table)
+    farm.planner.use(farm.table.farm, farm.table.handouts)
     assert farm.order() == ["bilbo", "gandalf"]
     assert MEMBERS[farm.table.handouts["web", "best"].plan.order[0]] == "gandalf"
     assert farm.planner.fail_opens == 1
@@ -151,7 +151,7 @@ async def test_another_table_knows_what_was_known(farm: Fixture, caplog: pytest.
 
 async def test_another_table_may_have_no_pool_at_all(farm: Fixture) -> None:
     farm.report(interval=SHORT)
-    farm.planner.use(Table(make_farm({})))
+    farm.planner.use(make_farm({}), {})
     assert farm.planner.failing_open == {}
     farm.report()
 
@@ -161,3 +161,92 @@ async def test_after_stop_nothing_happens_any_more(farm: Fixture) -> None:
     farm.planner.stop()
     await asyncio.sleep(5 * SHORT)  # there is nothing that could be awaited
     assert farm.planner.failing_open == {"web": False}
+
+
+async def test_who_only_watches_follows_the_states_without_hand_outs(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    planner = Planner(hobbit(), {}, asyncio.get_running_loop())
+    planner.deliver(Readings().report(planner._loop.time()))
+    planner.stop()
+    assert planner.failing_open == {"web": False}
+    assert messages(caplog, "bilbo is usable")
+
+
+async def test_who_does_not_log_plans_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    table = Table(hobbit())
+    planner = Planner(table.farm, table.handouts, asyncio.get_running_loop(), servers=2, logs=False)
+    planner.deliver(Readings().report(planner._loop.time(), members=("frodo",)))
+    planner.stop()
+    assert table.handouts["web", "round_robin"].plan.order == (1,)
+    assert not messages(caplog, "pool web")
+
+
+# Many pools
+
+
+class Large:
+    """A farm of so many pools that planning all of them takes many turns."""
+
+    POOLS = 12
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(plans, "TURN", 0.0)  # s: each turn is over after one pool
+        self.loop = asyncio.get_running_loop()
+        self.farm = hobbit(*(pool(f"p{n}", names={f"p{n}": "round_robin"}) for n in range(self.POOLS)))
+        self.table = Table(self.farm)
+        self.planner = Planner(self.farm, self.table.handouts, self.loop)
+        self.readings = Readings()
+
+    def report(self, *members: str) -> None:
+        self.planner.deliver(self.readings.report(self.loop.time(), members=members))
+
+    def planned(self, size: int) -> int:
+        """How many pools hand out so many members."""
+        return sum(len(set(handout.plan.order)) == size for handout in self.table.handouts.values())
+
+
+async def test_with_many_pools_others_have_their_turn_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    farm = Large(monkeypatch)
+    await until(lambda: not farm.planner._due)
+    seen: list[int] = []
+
+    def look() -> None:
+        seen.append(farm.planned(1))
+        if seen[-1] < farm.POOLS:
+            farm.loop.call_soon(look)
+
+    farm.planner._rest_until = 0.0
+    farm.report("frodo")
+    look()
+    await until(lambda: seen[-1] == farm.POOLS)
+    assert seen == list(range(1, farm.POOLS + 1)), "a pool at a time"
+    farm.planner.stop()
+
+
+async def test_what_comes_while_many_pools_are_planned_is_planned_after_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    farm = Large(monkeypatch)
+    heard: list[int] = []
+    farm.planner.subscribe(lambda: heard.append(farm.planner.snapshot.version))
+    for members in (("frodo",), ("bilbo",), ("gandalf",)):
+        farm.report(*members)
+    await until(lambda: farm.planned(3) == farm.POOLS and not farm.planner._due and len(heard) >= 1)
+    assert farm.planner._rest_until > 0, "a pause follows, so that planning leaves time for queries"
+    farm.report("frodo")
+    await until(lambda: not farm.planner._due and not farm.planner._again)
+    assert heard[-1] == 4
+    farm.planner.stop()
+
+
+async def test_until_their_turn_pools_go_on_with_the_plan_they_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    farm = Large(monkeypatch)
+    farm.report("frodo", "gandalf")
+    await until(lambda: farm.planned(2) == farm.POOLS)
+    last = f"p{farm.POOLS - 1}"
+    assert farm.table.handouts[last, "round_robin"].next() == 1
+    new = Table(farm.farm)
+    new.take_over(farm.table)
+    farm.planner.use(new.farm, new.handouts)
+    handout = new.handouts[last, "round_robin"]
+    assert [handout.next() for _ in range(3)] == [2, 1, 2], "bilbo, who is unknown, is not handed out, and turns go on"
+    farm.planner.stop()

@@ -45,6 +45,55 @@ def test_who_is_not_root_stays() -> None:
     assert out.split() == ["1"]
 
 
+@needs(root=True)
+def test_nothing_that_is_executed_gains_anything() -> None:
+    status = run(
+        "import os, subprocess\n"
+        "from lbdns.server.privileges import become, limit\n"
+        "limit('nobody'); become('nobody')\n"
+        "print(subprocess.run(['cat', '/proc/self/status'], capture_output=True, text=True).stdout)"
+    )
+    lines = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    for kind in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert int(lines[kind], 16) == 0, kind
+    assert lines["NoNewPrivs"].strip() == "1"
+
+
+@needs(root=True)
+def test_limits_belong_to_threads_that_are_started_later_too() -> None:
+    out = run(
+        "import pathlib, threading\n"
+        "from lbdns.server.privileges import become, limit\n"
+        "limit('nobody')\n"
+        "def tell():\n"
+        "    go.wait(); print(pathlib.Path(f'/proc/self/task/{threading.get_native_id()}/status').read_text())\n"
+        "go = threading.Event(); thread = threading.Thread(target=tell); thread.start()\n"
+        "become('nobody'); go.set(); thread.join()"
+    )
+    lines = dict(line.split(":", 1) for line in out.splitlines() if ":" in line)
+    for kind in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert int(lines[kind], 16) == 0, kind
+    assert lines["Uid"].split() == ["65534"] * 4
+
+
+@needs(root=True)
+def test_who_is_not_root_gives_up_what_it_was_started_with() -> None:
+    status = run(
+        "import os\n"
+        "from lbdns.server.prctl import prctl\n"
+        "from lbdns.server.privileges import become, limit\n"
+        "open('/dev/null', encoding='ascii').close()\n"  # an interpreter in root's home is closed to others
+        "prctl(8, 1); os.setuid(1)\n"  # PR_SET_KEEPCAPS: as a service manager with AmbientCapabilities= does
+        "before = open('/proc/self/status').read()\n"
+        "assert 'CapPrm:\\t0000000000000000' not in before\n"
+        "limit(''); become(''); print(open('/proc/self/status').read())"
+    )
+    lines = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    for kind in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
+        assert int(lines[kind], 16) == 0, kind
+    assert lines["NoNewPrivs"].strip() == "1"
+
+
 def test_what_is_read_ahead_is_what_is_otherwise_read_in_late() -> None:
     late = run("from lbdns.server.privileges import read_ahead; read_ahead(); import sys; print(*sys.modules)").split()
     assert {"encodings.idna", "prometheus_client", "aiohttp", "lbdns_collector.web.app"} <= set(late)

@@ -16,7 +16,10 @@ import pytest
 
 from lbdns.endpoint import Endpoint
 from lbdns.errors import ConfigError, ListenError
-from lbdns.server.serve import DnsServer, load
+from lbdns.server.alone import Alone
+from lbdns.server.figures import NOTHING
+from lbdns.server.loading import Options, load
+from lbdns.server.serve import DnsServer
 from tests.answering.asking import make_query, read, short
 from tests.answering.farms import HOBBIT
 from tests.needs import needs
@@ -173,13 +176,20 @@ async def get(endpoint: Endpoint, path: str) -> bytes:
 
 @asynccontextmanager
 async def server_of(config: Path, *listen: Endpoint) -> AsyncIterator[DnsServer]:
-    server = DnsServer(config, listen)
+    server = DnsServer(config, Options(listen))
     await server.start()
     try:
         yield server
     finally:
         await server.stop()
-        assert server._listeners.endpoints == []
+        assert server._sockets.endpoints == []
+
+
+def in_force(server: DnsServer) -> tuple[object, ...]:
+    """What a reload changes."""
+    answerer = server._answerer
+    assert isinstance(answerer, Alone)
+    return server.farm, server._source.farm, answerer.responder.table, answerer.listeners.numbers, server._secrets
 
 
 def listen_on(folder: Path, *endpoints: Endpoint, **other: str) -> None:
@@ -192,13 +202,15 @@ def listen_on(folder: Path, *endpoints: Endpoint, **other: str) -> None:
 async def free_endpoint(folder: Path) -> Endpoint:
     """An endpoint that was free a moment ago, for UDP and TCP."""
     async with server_of(write_config(folder)) as server:
-        return server._listeners.endpoints[0]
+        return server._sockets.endpoints[0]
 
 
-def test_load_overrules_addresses(tmp_path: Path) -> None:
-    config = write_config(tmp_path)
+def test_load_overrules_addresses_and_workers(tmp_path: Path) -> None:
+    config = write_config(tmp_path, server="workers = 3")
+    assert load(config).farm.config.server.workers == 3
+    assert load(config, Options(workers=2)).farm.config.server.workers == 2
     assert load(config).farm.config.server.listen == (Endpoint("127.0.0.1", 0),)
-    assert load(config, [Endpoint("::1", 5300)]).farm.config.server.listen == (Endpoint("::1", 5300),)
+    assert load(config, Options((Endpoint("::1", 5300),))).farm.config.server.listen == (Endpoint("::1", 5300),)
 
 
 async def test_a_reload_opens_new_addresses_and_closes_old_ones(tmp_path: Path) -> None:
@@ -217,7 +229,7 @@ async def test_a_reload_opens_new_addresses_and_closes_old_ones(tmp_path: Path) 
 async def test_a_member_more_or_less_keeps_rotation_counters_and_scores(tmp_path: Path) -> None:
     config = write_config(tmp_path)
     async with server_of(config) as server:
-        where = server._listeners.endpoints[0]
+        where = server._sockets.endpoints[0]
         assert [await member(where) for _ in range(5)][-1] == "frodo"
         write_config(tmp_path, members=("bilbo", "frodo", "gandalf", "ns"))
         await server.reload()
@@ -226,7 +238,7 @@ async def test_a_member_more_or_less_keeps_rotation_counters_and_scores(tmp_path
         await server.reload()
         assert [await member(where) for _ in range(3)] == ["gandalf", "ns", "frodo"]
         assert list(server._source.answers("web")) == [4, 3, 2]
-        assert sum(server._responder.table.queries().values()) == 12
+        assert sum(server._source.figures().asked.values()) == 12
         assert server._source.queries == 12
 
 
@@ -244,6 +256,22 @@ async def test_what_is_known_of_members_outlives_a_reload(tmp_path: Path) -> Non
         assert {await member(where) for _ in range(3)} == {"gandalf"}
 
 
+async def test_counts_of_members_that_come_back_do_not_begin_anew(tmp_path: Path) -> None:
+    config = write_config(tmp_path)
+    async with server_of(config) as server:
+        where = server._sockets.endpoints[0]
+        assert [await member(where) for _ in range(3)] == ["bilbo", "frodo", "gandalf"]
+        before = server._source.figures()
+        write_config(tmp_path, members=("bilbo", "ns"), pool='names = { other = "best" }')
+        await server.reload()
+        assert server._source.figures().beyond(before).answers == {}
+        assert before.beyond(server._source.figures()) == NOTHING
+        write_config(tmp_path)
+        await server.reload()
+        assert list(server._source.answers("web")) == [1, 1, 1]
+        assert before.beyond(server._source.figures()) == NOTHING
+
+
 @pytest.mark.parametrize("trouble", ["dns", "web", "reports", "zone", "user", "connect"])
 async def test_a_reload_that_fails_leaves_everything_as_it_was(tmp_path: Path, trouble: str) -> None:
     one, two = await free_endpoint(tmp_path), await free_endpoint(tmp_path)
@@ -254,7 +282,7 @@ async def test_a_reload_that_fails_leaves_everything_as_it_was(tmp_path: Path, t
         tcp.listen()
         udp.bind(("127.0.0.1", 0))
         async with server_of(config) as server:
-            before = server.farm, server._responder.table, dict(server._listeners._open)
+            before = in_force(server)
             listen_on(tmp_path, two, web="127.0.0.1:0")
             text = config.read_text()
             taken = f"127.0.0.1:{udp.getsockname()[1]}"
@@ -271,7 +299,7 @@ async def test_a_reload_that_fails_leaves_everything_as_it_was(tmp_path: Path, t
             assert config.read_text() != text
             with pytest.raises(ListenError if trouble in ("dns", "web", "reports") else ConfigError):
                 await server.reload()
-            assert (server.farm, server._responder.table, dict(server._listeners._open)) == before
+            assert in_force(server) == before
             assert await member(one) == "bilbo"
             assert read(await ask_tcp(one, QUERY)).answer
             with pytest.raises(ConnectionRefusedError):
@@ -304,7 +332,7 @@ async def test_what_can_not_start_holds_nothing(tmp_path: Path) -> None:
                 f'[collector]\nlisten = ["127.0.0.1:{sock.getsockname()[1]}"]',
             )
         )
-        server = DnsServer(config, [where])
+        server = DnsServer(config, Options((where,)))
         with pytest.raises(ListenError, match="reports"):
             await server.start()
     with pytest.raises(ConnectionRefusedError):
@@ -319,7 +347,7 @@ async def test_ipv6_and_ipv4_udp_and_tcp_all_in_one_rotation(tmp_path: Path) -> 
         for number in range(12):
             ask = (ask_udp, ask_tcp)[number // 2 % 2]
             rtype = ("A", "AAAA", "MX")[number % 3]
-            response = await ask(server._listeners.endpoints[number % 2], make_query("round.robin.hobbit", rtype))
+            response = await ask(server._sockets.endpoints[number % 2], make_query("round.robin.hobbit", rtype))
             handed.append(short(read(response).answer)[0][2].split(".")[0])
         assert handed == ["bilbo", "frodo", "gandalf"] * 4
 
@@ -327,7 +355,7 @@ async def test_ipv6_and_ipv4_udp_and_tcp_all_in_one_rotation(tmp_path: Path) -> 
 async def test_a_zone_of_thousands_is_reloaded_while_queries_are_answered(tmp_path: Path) -> None:
     config = write_config(tmp_path, zone=HOBBIT)
     async with server_of(config) as server:
-        where = server._listeners.endpoints[0]
+        where = server._sockets.endpoints[0]
         write_config(tmp_path, zone=HOBBIT + "".join(f"h{n} A 127.1.{n >> 8}.{n & 255}\n" for n in range(8000)))
         reloading = asyncio.create_task(server.reload())
         answered = 0

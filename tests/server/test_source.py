@@ -6,11 +6,13 @@ import asyncio
 
 from lbdns.answering.table import Table
 from lbdns.endpoint import Endpoint
-from lbdns.server.durations import Durations
-from lbdns.server.listeners import Listeners
-from lbdns.server.plans import Planner
+from lbdns.listening import bound_endpoint
+from lbdns.server.alone import Alone
+from lbdns.server.answerer import Work
+from lbdns.server.figures import Figures
+from lbdns.server.listen import open_pair
 from lbdns.server.source import ServerSource
-from tests.answering.asking import ask, make_query, make_responder
+from tests.answering.asking import make_query
 from tests.answering.farms import hobbit, pool
 from tests.server.clients import ask_udp
 from tests.server.readings import Readings
@@ -18,40 +20,51 @@ from tests.server.readings import Readings
 
 async def test_it_shows_the_live_objects() -> None:
     loop = asyncio.get_running_loop()
-    responder = make_responder(hobbit(pool(), pool("low", members=["ns"], names={"low": "best", "low2": "weighted"})))
-    durations = Durations()
-    listeners = Listeners(responder, durations)
-    planner = Planner(responder.table, loop)
-    source = ServerSource(responder, durations, listeners, planner)
-    await listeners.listen([Endpoint("127.0.0.1", 0)])
+    farm = hobbit(pool(), pool("low", members=["ns"], names={"low": "best", "low2": "weighted"}))
+    table = Table(farm)
+    alone = Alone(table)
+    source = ServerSource(farm, alone)
+    udp, tcp = open_pair(Endpoint("127.0.0.1", 0))
+    here = bound_endpoint(udp)
+    await alone.use(Work(farm, table, (), [{1: udp, 2: tcp}]))
     try:
-        assert source.farm is responder.table.farm
+        assert source.farm is farm
+        assert source.workers == 1
         assert not source.serving
         assert source.uptime_s >= 0
         assert source.queries == 0
-        await ask_udp(listeners.endpoints[0], make_query("round.robin.hobbit"))
-        await ask_udp(listeners.endpoints[0], make_query("weighted.hobbit"))
-        for name in ("low.hobbit", "low2.hobbit", "low.hobbit"):
-            ask(responder, name)
-        assert source.queries == 2
+        for name in ("round.robin", "weighted", "low", "low2", "low"):
+            await ask_udp(here, make_query(f"{name}.hobbit"))
+        assert source.queries == 5
         assert list(source.answers("web")) == [2, 0, 0], "over all policies"
         assert list(source.answers("low")) == [3]
 
         heard: list[int] = []
         leave = source.subscribe(lambda: heard.append(source.snapshot.version))
-        planner.deliver(Readings().report(loop.time()))
+        alone.deliver(Readings().report(loop.time()))
         assert heard == [1]
         leave()
 
-        planner.drained = frozenset({"frodo.hobbit"})
+        alone.drain(frozenset({"frodo.hobbit"}))
         assert list(source.drained("web")) == ["frodo"]
         assert list(source.drained("low")) == []
 
         families = {family.name for family in source.metric_families()}
         assert {"lbdns_dns_requests", "lbdns_dns_responses", "lbdns_answers", "lbdns_fail_opens"} <= families
+        assert "lbdns_worker_restarts" in families
 
-        responder.table = Table(hobbit())
-        assert source.farm is responder.table.farm, "the one in force, after a reload too"
+        await source.refresh()
+        before = source.figures()
+        inherited = Figures(
+            durations=(7, *(0,) * (len(before.durations) - 1)),
+            answers={("web", "best", "frodo.hobbit"): 3},
+            named={"fail_opens": 4, "unsent": 2},
+        )
+        source.inherit(inherited)
+        assert source.queries == 12
+        assert list(source.answers("web")) == [2, 3, 0]
+        assert source.figures() == before + inherited
     finally:
-        await listeners.close()
-        planner.stop()
+        udp.close()
+        tcp.close()
+        await alone.stop()

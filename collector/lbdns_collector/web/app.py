@@ -102,6 +102,7 @@ def _file(path: Path, content_type: str) -> Handler:
 
 
 async def _metrics(request: web.Request) -> web.Response:
+    await request.app[SOURCE].refresh()
     text = await metrics_text(request.app[SOURCE])
     return web.Response(body=text, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
@@ -113,6 +114,7 @@ async def _healthz(request: web.Request) -> web.Response:
 
 
 async def _status(request: web.Request) -> web.Response:
+    await request.app[SOURCE].refresh()
     body = await status_json_async(situation(request.app[SOURCE]))
     return web.Response(body=body, content_type="application/json")
 

@@ -9,30 +9,31 @@ from typing import Final
 from aiohttp import web
 
 from lbdns.endpoint import Endpoint
-from lbdns.listening import bind, bound_endpoint
+from lbdns.listening import bound_endpoint
+from lbdns_collector.pages import BACKLOG, open_socket
 
 log = logging.getLogger("lbdns.web")
 
 SHUTDOWN: Final = 0.5  # seconds a reader who doesn't read is waited for
-BACKLOG: Final = 128
 
 
 class WebServer:
-    """One application on one address."""
+    """One application on one address, or on a socket that listens there already and is closed with the server."""
 
-    def __init__(self, app: web.Application, endpoint: Endpoint) -> None:
+    def __init__(self, app: web.Application, endpoint: Endpoint, sock: socket.socket | None = None) -> None:
         self.asked = self.address = endpoint
+        self.sock = sock
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN)
 
     async def start(self) -> None:
         """Listen. Raises ListenError. ``address`` is then the real one, where port 0 was asked for."""
-        sock = bind(self.asked, socket.SOCK_STREAM, "web", '[web] listen, or "off"', backlog=BACKLOG)
-        self.address = bound_endpoint(sock)
+        self.sock = self.sock or open_socket(self.asked)
+        self.address = bound_endpoint(self.sock)
         try:
             await self._runner.setup()
-            await web.SockSite(self._runner, sock, backlog=BACKLOG).start()
+            await web.SockSite(self._runner, self.sock, backlog=BACKLOG).start()
         except BaseException:
-            sock.close()
+            self.sock.close()
             raise
         log.info("serving http://%s/", self.address)
 

@@ -52,6 +52,9 @@ class StatusSource(Protocol):
     def answers(self, pool: str) -> Sequence[int]:
         """Answers so far per member, in the pool's order."""
 
+    async def refresh(self) -> None:
+        """Make the counts as new as they can be: other processes may have to be asked."""
+
     def metric_families(self) -> Iterable[Metric]:
         """Families for /metrics beyond those that every source has."""
 

@@ -1,0 +1,96 @@
+"""Figures: added up, told apart, sent as plain data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgpack
+import pytest
+
+from lbdns.server.durations import BOUNDS, Durations
+from lbdns.server.figures import NOTHING, Figures, figures_of, read_figures, total
+from tests.answering.asking import ask, make_responder
+from tests.answering.farms import hobbit
+
+A = ("hobbit", 1, "udp", 0)
+NX = ("hobbit", 1, "tcp", 3)
+
+
+def figures(asked: int, slow: int = 0, bilbo: int = 0, unsent: int = 0) -> Figures:
+    durations = [0] * (len(BOUNDS) + 1)
+    durations[2], durations[-1] = asked, slow
+    answers = {("web", "best", "bilbo.hobbit"): bilbo} if bilbo else {}
+    return Figures({A: asked} if asked else {}, tuple(durations), 0.5 * asked, answers, {"unsent": unsent})
+
+
+def test_they_add_up() -> None:
+    both = figures(3, 1, 2, 5) + Figures({NX: 7}, seconds=1.0, answers={("web", "weighted", "bilbo.hobbit"): 1})
+    assert both.asked == {A: 3, NX: 7}
+    assert both.queries == 4
+    assert both.seconds == 2.5
+    assert both.answers == {("web", "best", "bilbo.hobbit"): 2, ("web", "weighted", "bilbo.hobbit"): 1}
+    assert both.named == {"unsent": 5}
+    assert both.by_pool() == {"web": {"bilbo.hobbit": 3}}
+    assert total([]) == NOTHING
+    assert total([figures(1), figures(2)]) == figures(3)
+
+
+def test_what_one_counts_more_than_another() -> None:
+    more = (figures(3, 1, 2) + Figures({NX: 7})).beyond(figures(5, 1, 1))
+    assert more.asked == {NX: 7}
+    assert more.queries == 0
+    assert more.answers == {("web", "best", "bilbo.hobbit"): 1}
+    assert figures(3, unsent=1).beyond(NOTHING) == figures(3, unsent=1)
+
+
+def test_adding_what_is_gone_never_lets_a_count_fall() -> None:
+    before, after = figures(10, 2, 4, 1), figures(3, 2, 0, 0)
+    again = before.beyond(after) + after
+    assert again == before
+
+
+def test_they_travel_as_plain_data() -> None:
+    sent = figures(3, 1, 2, 5) + Figures({NX: 7})
+    assert read_figures(msgpack.unpackb(msgpack.packb(sent.state()))) == sent
+
+
+def test_other_buckets_keep_the_sum() -> None:
+    state = figures(3).state()
+    state["durations"] = [4, 5]
+    assert read_figures(state).queries == 9
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"asked": [["hobbit", 1, "udp", 0, -1]]},
+        {"asked": [["hobbit", 1]]},
+        {"durations": [1.5]},
+        {"seconds": "long"},
+        {"answers": 5},
+        {"named": {"unsent": None}},
+    ],
+)
+def test_what_is_no_state_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="no figures"):
+        read_figures({**figures(1).state(), **change})
+
+
+@pytest.mark.parametrize("state", [None, [], {}, "figures"])
+def test_nor_is_this(state: object) -> None:
+    with pytest.raises(ValueError, match="no figures"):
+        read_figures(state)
+
+
+def test_of_one_process() -> None:
+    responder = make_responder(hobbit())
+    for _ in range(4):
+        ask(responder, "round.robin.hobbit")
+    durations = Durations()
+    durations.add(4, 4e-5)
+    found = figures_of(responder.table, durations, {"unsent": 1})
+    assert found.asked == {A: 4}
+    assert found.queries == 4
+    assert found.answers["web", "round_robin", "bilbo.hobbit"] == 2
+    assert found.answers["web", "best", "bilbo.hobbit"] == 0
+    assert found.named == {"unsent": 1}

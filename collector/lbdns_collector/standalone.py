@@ -91,6 +91,11 @@ class Standalone:
         self._pages = Pages(self._source)
         self._stat_file = StatFile(self._source)
 
+    @property
+    def user(self) -> str:
+        """Who it is to become."""
+        return self._source.farm.config.server.user
+
     async def start(self) -> None:
         """Open the sockets, give up root, then open the pages. Raises LbdnsError, and then holds nothing."""
         farm = self._source.farm
@@ -149,4 +154,6 @@ def load(path: Path) -> tuple[Farm, tuple[MasterKey, ...]]:
 
 async def run(path: Path) -> None:
     """Run until SIGTERM or SIGINT; SIGHUP reloads. Raises LbdnsError when it can't start."""
-    await program.run(Standalone(path))
+    standalone = Standalone(path)
+    privileges.limit(standalone.user)
+    await program.run(standalone)

@@ -59,23 +59,30 @@ class ControlSocket:
         self._file: tuple[Path, int] | None = None  # path and inode of our socket
         self._wanted: Path | None = None
 
-    async def serve_at(self, path: Path, owner: tuple[int, int]) -> None:
-        """Take orders there from now on. When that can't be, a warning is logged: queries are answered all the same."""
+    def duplicate(self) -> tuple[Path, socket.socket] | None:
+        """The listening socket for another process, with its path; None if there is none."""
+        return (self._file[0], self._sock.dup()) if self._file and self._sock else None
+
+    async def serve_at(self, path: Path, owner: tuple[int, int], sock: socket.socket | None = None) -> None:
+        """Take orders there from now on, on ``sock`` if it listens there already.
+
+        When that can't be, a warning is logged: queries are answered all the same.
+        """
         if path == self._wanted:
             return
         await self.stop_listening()
         self._wanted = path
         try:
-            self._sock, inode = _bind(path, owner)
+            self._sock = sock or _bind(path, owner)
+            self._file = (path, _inode(path))
         except OSError as error:
             why = error.strerror or str(error)
             log.warning("[server] control: %s: %s. Orders such as 'lbdns reload' can't be taken", path, why)
             return
-        self._file = (path, inode)
         self._accepting = asyncio.get_running_loop().create_task(self._accept(self._sock))
 
-    async def stop_listening(self) -> None:
-        """Take no new connections; orders that are being carried out go on."""
+    async def stop_listening(self, leave: bool = False) -> None:
+        """Take no new connections; orders that are being carried out go on. ``leave``: another process takes them."""
         self._wanted = None
         if self._accepting:
             self._accepting.cancel()
@@ -88,7 +95,8 @@ class ControlSocket:
         if self._file:
             path, inode = self._file
             self._file = None
-            _remove(path, inode)
+            if not leave:
+                _remove(path, inode)
 
     async def stop(self) -> None:
         await self.stop_listening()
@@ -186,10 +194,16 @@ def _failed(error: str) -> dict[str, Any]:
     return {"ok": False, "error": error}
 
 
-def _bind(path: Path, owner: tuple[int, int]) -> tuple[socket.socket, int]:
-    """A listening socket at ``path``, of ``owner`` (user, group) if we may give it away, and the inode of its file.
+def _inode(path: Path) -> int:
+    """Of the file there; 0 if we may not look any more, since root is given up."""
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return 0
 
-    Raises OSError."""
+
+def _bind(path: Path, owner: tuple[int, int]) -> socket.socket:
+    """A listening socket at ``path``, of ``owner`` (user, group) if we may give it away. Raises OSError."""
     if not path.parent.exists():
         path.parent.mkdir(FOLDER_MODE, parents=True)
         _give(path.parent, owner)
@@ -216,13 +230,13 @@ def _bind(path: Path, owner: tuple[int, int]) -> tuple[socket.socket, int]:
         with contextlib.suppress(OSError):
             fresh.unlink(missing_ok=True)
         raise
-    return sock, path.stat().st_ino
+    return sock
 
 
 def _remove(path: Path, inode: int) -> None:
     """Take our socket's file away, not our successor's. In root's folder it stays; the next one replaces it."""
     with contextlib.suppress(OSError):
-        if path.stat().st_ino == inode:
+        if inode and _inode(path) == inode:
             path.unlink()
 
 

@@ -16,8 +16,8 @@ from lbdns.errors import ConfigError
 from lbdns.listening import bound_endpoint
 
 _FIRST: Final = 3  # SD_LISTEN_FDS_START
-#: What a socket is for: queries, reports, pages.
-PURPOSES: Final = ("dns", "reports", "web")
+#: What a socket is for: queries, reports, pages, orders (whose address is a path, without a port).
+PURPOSES: Final = ("dns", "reports", "web", "control")
 
 
 @dataclass(frozen=True, slots=True)

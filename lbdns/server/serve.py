@@ -76,6 +76,7 @@ class DnsServer:
         self.commands: Mapping[str, Command] = {"reload": self._order_reload, "take-over": self._order_take_over}
         self._control = ControlSocket(self.commands)
         self._predecessor: takeover.Predecessor | None = None
+        self._finished = False  # a successor has told us to end
         self._changing = asyncio.Lock()  # a reload, or a hand-over: one at a time
 
     def _make_answerer(self, nursery: Nursery | None) -> Answerer:
@@ -151,11 +152,14 @@ class DnsServer:
                 self._collector.table.restore(state, now)
             except ValueError as error:
                 raise LbdnsError(f"--take-over: {config.server.control}: {error}") from None
-        self._source.inherit(await predecessor.finish())
+        try:
+            self._source.inherit(await predecessor.finish())
+        except LbdnsError as error:
+            log.warning("%s. What it has counted is not known", error)  # it was told to end: now it is up to us
         await self._feed.start(self._answerer.deliver)
         # Sockets that nobody asks for any more: others answered on them until now, and now they can be emptied
         await self._answer_on(self._prepare())
-        await self._take_orders()
+        await self._take_orders(_control_socket(config.server.control, predecessor.given))
         self._source.serving = True
         await self._pages.serve_at(config.web, web)
 
@@ -170,9 +174,9 @@ class DnsServer:
         finally:
             change.keep()
 
-    async def _take_orders(self) -> None:
+    async def _take_orders(self, sock: socket.socket | None = None) -> None:
         server = self.farm.config.server
-        await self._control.serve_at(server.control, privileges.ids(server.user))
+        await self._control.serve_at(server.control, privileges.ids(server.user), sock)
 
     async def _drop_root(self) -> None:
         user = self.farm.config.server.user
@@ -256,9 +260,10 @@ class DnsServer:
                 await takeover.hand_over(order, self)
             except LbdnsError as error:
                 log.error("take-over: %s; this server goes on", error)
-                return
-        log.info("a new process has taken our place")
-        self.over.set()
+            finally:
+                if self._finished:
+                    log.info("a new process has taken our place")
+                    self.over.set()
 
     # The place that is handed over, in the sense of ``lbdns.server.takeover``
 
@@ -271,8 +276,11 @@ class DnsServer:
         given = [Given(g.purpose, g.asked, g.sock.dup()) for g in self._sockets.given()]
         if self._collector:
             given += [Given("reports", *place) for place in self._collector.duplicates()]
-        web = self._pages.duplicate()
-        return [*given, Given("web", *web)] if web else given
+        if web := self._pages.duplicate():
+            given.append(Given("web", *web))
+        if control := self._control.duplicate():
+            given.append(Given("control", Endpoint(str(control[0]), 0), control[1]))
+        return given
 
     def pause_reports(self) -> Any:
         if self._collector is None:
@@ -285,8 +293,9 @@ class DnsServer:
             self._collector.resume()
 
     async def finish(self) -> Figures:
+        self._finished = True
         self._source.serving = False
-        await self._control.stop_listening()
+        await self._control.stop_listening(leave=True)
         await self._end()
         return self._source.figures()
 
@@ -310,3 +319,14 @@ def _web_socket(wanted: Endpoint | None, given: Sequence[Given]) -> socket.socke
         elif g.purpose == "web":
             g.sock.close()
     return taken or (open_socket(wanted) if wanted else None)
+
+
+def _control_socket(wanted: Path, given: Sequence[Given]) -> socket.socket | None:
+    """The socket for orders that is given, if it is where we want it: its folder may be closed to us by now."""
+    taken = None
+    for g in given:
+        if g.purpose == "control" and g.asked.host == str(wanted):
+            taken = g.sock
+        elif g.purpose == "control":
+            g.sock.close()
+    return taken

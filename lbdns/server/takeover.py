@@ -83,8 +83,8 @@ class _Talk:
         self._channel.close()
 
 
-async def hand_over(order: Order, place: Place) -> bool:
-    """The old process' side; whether the new one has taken our place. Raises LbdnsError when it didn't in the end."""
+async def hand_over(order: Order, place: Place) -> None:
+    """The old process' side. Raises LbdnsError when the new one does not take our place in the end."""
     if order.uid not in (0, os.geteuid()):
         raise LbdnsError("take-over: only root or the user that this server runs as can take its place")
     await send_line(order.sock, {"ok": True})
@@ -106,7 +106,6 @@ async def hand_over(order: Order, place: Place) -> bool:
         await talk.end()
     finally:
         talk.close()
-    return True
 
 
 async def _expect(talk: _Talk, word: str) -> None:

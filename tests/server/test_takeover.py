@@ -95,6 +95,9 @@ async def test_cookies_stay_valid_and_privileges_are_dropped(tmp_path: Path) -> 
         async with serving(path, "--workers", "2", "--take-over") as new:
             await replaced(old)
             assert await full_cookie(new, cookie) == cookie, "good ones are echoed"
+            # The folder is root's, so the new process could not have made a socket there
+            with pytest.raises(LbdnsError, match="known: reload, take-over"):
+                await asyncio.to_thread(order, tmp_path / "control.sock", "dance")
             for pid in {new.process.pid} | descendants(new.process.pid):
                 assert "Uid:\t65534\t" in Path(f"/proc/{pid}/status").read_text()  # noqa: ASYNC240
 

@@ -10,13 +10,13 @@ from lbdns.answering.errand import Errand, Relay
 from lbdns.answering.respond import Responder
 from lbdns.answering.table import Table
 from lbdns.server.answerer import Work
-from lbdns.server.durations import Durations
 from lbdns.server.figures import NO_ANSWERS, NOTHING, Figures, figures_of
-from lbdns.server.forward import Forwarder
-from lbdns.server.limit_log import LimitLog
-from lbdns.server.listeners import Listeners
+from lbdns.server.forwarding.forward import Forwarder
+from lbdns.server.net.durations import Durations
+from lbdns.server.net.limit_log import LimitLog
+from lbdns.server.net.listeners import Listeners
+from lbdns.server.net.sockets import Numbered
 from lbdns.server.plans import Planner
-from lbdns.server.sockets import Numbered
 from lbdns.snapshot import Snapshot
 
 

@@ -10,8 +10,8 @@ from typing import Protocol
 from lbdns.answering.table import Table
 from lbdns.farm import Farm
 from lbdns.server.figures import Figures
+from lbdns.server.net.sockets import Numbered
 from lbdns.server.plans import Planner
-from lbdns.server.sockets import Numbered
 from lbdns.snapshot import Snapshot
 
 

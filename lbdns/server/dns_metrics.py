@@ -10,8 +10,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 from lbdns.answering.constants import TYPE_NAMES, Rcode
 from lbdns.farm import Farm
-from lbdns.server.durations import cumulative
 from lbdns.server.figures import Figures
+from lbdns.server.net.durations import cumulative
 
 Labels = TypeVar("Labels", bound=tuple[str, ...])
 

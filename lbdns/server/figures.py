@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from lbdns.answering.table import Table
-from lbdns.server.durations import BOUNDS, Durations
+from lbdns.server.net.durations import BOUNDS, Durations
 
 K = TypeVar("K")
 

@@ -12,10 +12,11 @@ from lbdns.config import Config, load_config
 from lbdns.endpoint import Endpoint
 from lbdns.farm import Farm, load_farm
 from lbdns.keys import MasterKey
-from lbdns.server import native, privileges
-from lbdns.server.forward import check_upstreams
+from lbdns.server import native
+from lbdns.server.forwarding.forward import check_upstreams
+from lbdns.server.process import privileges
+from lbdns.server.secondaries.serials import SerialFile, Serials, moved
 from lbdns.server.secrets import read_secrets
-from lbdns.server.serials import SerialFile, Serials, moved
 from lbdns_collector.collector import load_keys
 
 log = logging.getLogger("lbdns.server")

@@ -17,20 +17,22 @@ from lbdns.endpoint import Endpoint
 from lbdns.errors import ConfigError, LbdnsError
 from lbdns.farm import Farm
 from lbdns.keys import MasterKey
-from lbdns.server import notify, privileges, takeover
 from lbdns.server.alone import Alone
 from lbdns.server.answerer import Answerer, Work
-from lbdns.server.control import Command, ControlSocket, Order
-from lbdns.server.crew import Crew
 from lbdns.server.figures import Figures
-from lbdns.server.given import Given, same_place
 from lbdns.server.loading import NO_OPTIONS, Loaded, Options, load
-from lbdns.server.nursery import Nursery
-from lbdns.server.secondaries import Notifier
+from lbdns.server.net.given import Given, same_place
+from lbdns.server.net.sockets import Change, Sockets
+from lbdns.server.orders import takeover
+from lbdns.server.orders.control import Command, ControlSocket, Order
+from lbdns.server.process import privileges
+from lbdns.server.process import service
+from lbdns.server.secondaries.notifier import Notifier
+from lbdns.server.secondaries.serials import SerialFile
 from lbdns.server.secrets import new_secret
-from lbdns.server.serials import SerialFile
-from lbdns.server.sockets import Change, Sockets
 from lbdns.server.source import ServerSource
+from lbdns.server.workers.crew import Crew
+from lbdns.server.workers.nursery import Nursery
 from lbdns.snapshot import Snapshot
 from lbdns_collector.collector import Collector
 from lbdns_collector.pages import Pages, open_socket
@@ -115,7 +117,7 @@ class DnsServer:
         self._serve_secondaries()
         plane = self._loaded.table.plane.name
         log.info("ready: %d zones, %d pools, %s plane", len(self.farm.zones), len(self.farm.pools), plane)
-        notify.notify(notify.ready(os.getpid()))
+        service.notify(service.ready(os.getpid()))
 
     def _serve_secondaries(self) -> None:
         """The zones are in force: keep their serials, and tell their secondaries."""
@@ -186,7 +188,7 @@ class DnsServer:
 
     async def stop(self) -> None:
         self._source.serving = False
-        notify.notify(notify.STOPPING)
+        service.notify(service.STOPPING)
         await self._control.stop()
         await self._end()
         if self._predecessor:
@@ -204,11 +206,11 @@ class DnsServer:
     async def reload(self) -> None:
         """Raises LbdnsError, and then everything is as it was. No query, report, score or counter is lost."""
         async with self._changing:
-            notify.notify(notify.reloading())
+            service.notify(service.reloading())
             try:
                 await self._reload()
             finally:
-                notify.notify(notify.READY)
+                service.notify(service.READY)
 
     async def _reload(self) -> None:
         # In a thread: a large zone takes seconds to read, in which queries are answered
@@ -265,7 +267,7 @@ class DnsServer:
                     log.info("a new process has taken our place")
                     self.over.set()
 
-    # The place that is handed over, in the sense of ``lbdns.server.takeover``
+    # The place that is handed over, in the sense of ``lbdns.server.orders.takeover``
 
     def hold(self) -> Mapping[str, Any]:
         planner = self._answerer.planner

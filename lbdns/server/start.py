@@ -14,11 +14,12 @@ from typing import Final
 
 from lbdns import program
 from lbdns.errors import LbdnsError
-from lbdns.server import privileges, worker
-from lbdns.server.given import Given, activated
 from lbdns.server.loading import Options, load_settings
-from lbdns.server.nursery import Nursery, open_nursery
+from lbdns.server.net.given import Given, activated
+from lbdns.server.process import privileges
 from lbdns.server.serve import DnsServer
+from lbdns.server.workers import worker
+from lbdns.server.workers.nursery import Nursery, open_nursery
 
 #: s that the event loop waits for a thread that computes, such as one that reads a zone at a reload: with Python's
 #: 5 ms, queries would pile up at each wake-up

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lbdns.answering.cookies import Cookies
 from lbdns.answering.edns import Edns, read_options
 from lbdns.answering.options import Code, Options, answer_options, write_option
-from lbdns.server import tcp
+from lbdns.server.net import tcp
 
 NOW = 1_700_000_000.0
 HOST = "192.0.2.1"

@@ -12,8 +12,8 @@ from prometheus_client.registry import Collector
 
 from lbdns.answering.entry import TCP
 from lbdns.server.dns_metrics import dns_families, server_families
-from lbdns.server.durations import Durations
 from lbdns.server.figures import Figures, figures_of
+from lbdns.server.net.durations import Durations
 from tests.answering.asking import ask, client, make_query, make_responder
 from tests.answering.farms import hobbit
 

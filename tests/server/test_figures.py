@@ -7,8 +7,8 @@ from typing import Any
 import msgpack
 import pytest
 
-from lbdns.server.durations import BOUNDS, Durations
 from lbdns.server.figures import NOTHING, Figures, figures_of, read_figures, total
+from lbdns.server.net.durations import BOUNDS, Durations
 from tests.answering.asking import ask, make_responder
 from tests.answering.farms import hobbit
 

@@ -23,10 +23,10 @@ from lbdns.errors import LbdnsError
 from lbdns.farm import Farm
 from lbdns.policies.plan import Plan
 from lbdns.server import native
-from lbdns.server.durations import Durations
-from lbdns.server.listen import open_udp
 from lbdns.server.native import NativePlane, choose
-from lbdns.server.udp import UdpServer
+from lbdns.server.net.durations import Durations
+from lbdns.server.net.listen import open_udp
+from lbdns.server.net.udp import UdpServer
 from tests.answering.asking import make_query, read
 from tests.answering.farms import hobbit, pool
 from tests.needs import needs

@@ -1,0 +1,1 @@
+"""Asking upstreams for those who may."""

@@ -1,0 +1,1 @@
+"""The process itself: user, capabilities, name, and what the service manager hears of it."""

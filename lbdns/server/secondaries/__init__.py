@@ -1,0 +1,1 @@
+"""Other name servers with a copy of a zone: telling them, and the serials they go by."""

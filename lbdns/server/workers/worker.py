@@ -1,0 +1,132 @@
+"""A worker: a process that answers queries, told by the main process from what and on which sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import pickle
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgpack
+
+from lbdns.answering.table import Table
+from lbdns.server.alone import Alone
+from lbdns.server.loading import new_table
+from lbdns.server.net.given import adopt
+from lbdns.server.workers.frames import Channel
+from lbdns.server.workers.news import read_news
+from lbdns.snapshot import EMPTY, Snapshot
+
+log = logging.getLogger("lbdns.server")
+
+GAP: Final = 0.25  # s from one sending of figures to the next while they change ...
+COSTS: Final = 50.0  # ... or so many times what making them takes, so that it stays below 2 % of a core
+FAREWELL: Final = 5.0  # s that the main process is given to hear the last figures
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a worker is to do from now on. ``wanted`` are the numbers of its sockets; those of ``fresh`` come along."""
+
+    generation: int
+    farm: bytes  # pickled once for all workers; empty: as before
+    secrets: tuple[bytes, ...]  # of cookies
+    servers: int  # how many workers there are
+    wanted: tuple[int, ...]
+    fresh: tuple[int, ...]
+
+
+#: What else the main process says: news of members (see ``news``), full names of the drained, a number to send figures
+#: with, or that it is time to end.
+Order = Assignment | tuple[str, Any]
+
+
+def run(number: int, sock: socket.socket) -> None:
+    """Work until the main process says to end, or has ended."""
+    asyncio.run(_Worker(number, sock).run())
+
+
+class _Worker:
+    def __init__(self, number: int, sock: socket.socket) -> None:
+        self._number, self._sock = number, sock
+        self._orders: asyncio.Queue[tuple[Order, Sequence[int]] | None] = asyncio.Queue()
+        self._snapshot: Snapshot = EMPTY
+        self._drained: frozenset[str] = frozenset()
+        self._alone: Alone | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._told: object = None  # by what it is seen that figures changed
+
+    async def run(self) -> None:
+        self._channel = Channel(self._sock, self._take, lambda: self._orders.put_nowait(None))
+        while (order := await self._orders.get()) is not None:
+            if not await self._carry_out(*order):
+                break
+        if self._timer:
+            self._timer.cancel()
+        if self._alone:
+            await self._alone.stop()
+            self._send_figures(0)
+        await self._channel.flush(FAREWELL)
+        self._channel.close()
+
+    def _take(self, payload: bytes, descriptors: list[int]) -> None:
+        self._orders.put_nowait((pickle.loads(payload), descriptors))
+
+    async def _carry_out(self, order: Order, descriptors: Sequence[int]) -> bool:
+        """False when it was the last one."""
+        if isinstance(order, Assignment):
+            await self._use(order, descriptors)
+            return True
+        what, value = order
+        if what == "news":
+            self._snapshot = read_news(self._snapshot.readings, value)
+            if self._alone:
+                self._alone.deliver(self._snapshot)
+        elif what == "drained":
+            self._drained = value
+            if self._alone:
+                self._alone.drain(value)
+        elif what == "figures":
+            self._send_figures(value)
+        return what != "end"
+
+    async def _use(self, order: Assignment, descriptors: Sequence[int]) -> None:
+        fresh = {number: adopt(descriptor) for number, descriptor in zip(order.fresh, descriptors, strict=True)}
+        # In a thread: a large zone takes seconds, in which queries are answered
+        table = await asyncio.to_thread(_table, order.farm) if order.farm else None
+        if self._alone is None:
+            assert table is not None, "the first assignment has a farm"
+            self._alone = Alone(table, order.secrets, order.servers)
+            self._alone.drain(self._drained)
+            self._alone.deliver(self._snapshot)
+        await self._alone.go_on(table or self._alone.responder.table, order.secrets, fresh, set(order.wanted))
+        self._tell("using", order.generation)
+        if self._timer is None:
+            self._report()
+
+    def _report(self) -> None:
+        """Send figures when there are new ones, and look again later."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        assert self._alone is not None
+        now = (self._alone.durations.queries, self._alone.listeners.counters())
+        if now != self._told:
+            self._told = now
+            self._send_figures(0)
+        self._timer = loop.call_later(max(GAP, COSTS * (loop.time() - began)), self._report)
+
+    def _send_figures(self, request: int) -> None:
+        """``request`` is the number of whoever asked, 0 if nobody did."""
+        if self._alone:
+            self._tell("figures", request, self._alone.figures().state())
+
+    def _tell(self, *words: object) -> None:
+        # Not pickled: who faces the network must not have the main process run what it likes
+        self._channel.send(msgpack.packb(words))
+
+
+def _table(farm: bytes) -> Table:
+    return new_table(pickle.loads(farm))

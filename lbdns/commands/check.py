@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pwd
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
@@ -15,7 +16,12 @@ from lbdns.config import Config, load_config
 from lbdns.errors import ConfigError
 from lbdns.farm import Farm, Pool, load_farm
 from lbdns.keys import KeyFile, read_key_file
+from lbdns.server import native
+from lbdns.server.forwarding.forward import check_upstreams
+from lbdns.server.secrets import read_secrets
 from lbdns.zonefile import Zone
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,31 +52,41 @@ def check(config: Path) -> None:
 
 
 def read_all(path: Path) -> Checked:
-    """Read a configuration, its zones and its key file. Raises ConfigError with every error found in them."""
+    """Read a configuration and all it names: zones, keys, secrets. Raises ConfigError with every error found."""
     config = load_config(path)
     findings: list[str] = []
     warnings: list[str] = []
-    keys: KeyFile | None = None
-    farm: Farm | None = None
-    try:
-        farm = load_farm(path)
-        warnings += farm.warnings
-    except ConfigError as error:
-        findings += error.findings
-    if config.collector.key_file:
+
+    def attempt(read: Callable[[], tuple[T, Iterable[str]]]) -> T | None:
         try:
-            keys, about_keys = read_key_file(config.collector.key_file)
-            warnings += about_keys
-            if not keys.masters:
-                findings.append(
-                    f"{config.collector.key_file}: key file: holds no master key, so no report could be checked. "
-                    "'lbdns keygen' prints one"
-                )
+            found, about = read()
         except ConfigError as error:
-            findings += error.findings
+            findings.extend(error.findings)
+            return None
+        warnings.extend(about)
+        return found
+
+    farm = attempt(lambda: _farm(path))
+    key_file, secret_file = config.collector.key_file, config.cookies.secret_file
+    keys = attempt(lambda: _report_keys(key_file)) if key_file else None
+    if secret_file:
+        attempt(lambda: read_secrets(secret_file))
     if findings or farm is None:
         raise ConfigError(*findings)
     return Checked(farm, keys, (*warnings, *_about_this_machine(config)))
+
+
+def _farm(path: Path) -> tuple[Farm, Iterable[str]]:
+    farm = load_farm(path)
+    return farm, farm.warnings
+
+
+def _report_keys(path: Path) -> tuple[KeyFile, Iterable[str]]:
+    keys, warnings = read_key_file(path)
+    if not keys.masters:
+        what = "holds no master key, so no report could be checked. 'lbdns keygen' prints one"
+        raise ConfigError(f"{path}: key file: {what}")
+    return keys, warnings
 
 
 def _about_this_machine(config: Config) -> Iterator[str]:
@@ -80,6 +96,12 @@ def _about_this_machine(config: Config) -> Iterator[str]:
             pwd.getpwnam(config.server.user)
         except KeyError:
             yield f"{config.path}: [server] user: no user {config.server.user!r} here, so it won't start here"
+    if config.server.plane == "native" and not native.AVAILABLE:
+        yield f"{config.path}: [server] plane: the native part is not installed, so it won't start here"
+    try:
+        check_upstreams(config)
+    except ConfigError as error:
+        yield from (f"{finding}, so it won't start here" for finding in error.findings)
 
 
 def summary(checked: Checked) -> Iterator[str]:
@@ -93,6 +115,9 @@ def summary(checked: Checked) -> Iterator[str]:
     yield f"DNS on {', '.join(map(str, config.server.listen))}"
     yield _about_reports(checked)
     yield f"HTTP on {config.web}" if config.web else "HTTP: off"
+    if config.forward.upstream:
+        upstreams, networks = ", ".join(map(str, config.forward.upstream)), ", ".join(map(str, config.forward.allow))
+        yield f"forwarding to {upstreams} for {networks}"
     if checked.warnings:
         yield f"warnings: {len(checked.warnings)}"
         yield from (f"  {warning}" for warning in checked.warnings)
@@ -101,7 +126,9 @@ def summary(checked: Checked) -> Iterator[str]:
 def _about_zone(zone: Zone, config: Config) -> str:
     records = sum(len(rrset.rdatas) for node in zone.nodes.values() for rrset in node.values())
     file = next(configured.file for configured in config.zones if configured.name == zone.name)
-    return f"zone {zone.name or '.'}: serial {zone.serial}, {len(zone.nodes)} names, {records} records, from {file}"
+    told = f"zone {zone.name or '.'}: serial {zone.serial}, {len(zone.nodes)} names, {records} records, from {file}"
+    permits = next(configured.transfer for configured in config.zones if configured.name == zone.name)
+    return f"{told}; secondaries may transfer it" if permits else told
 
 
 def _about_pool(pool: Pool) -> Iterator[str]:

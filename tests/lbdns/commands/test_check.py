@@ -8,6 +8,7 @@ import pytest
 
 from lbdns.cli import lbdns, run
 from lbdns.keys import new_master_key
+from lbdns.server import native
 
 ROOT = Path(__file__).parents[3]
 ZONE = """\
@@ -98,6 +99,31 @@ def test_one_private_key_and_a_known_user(tmp_path: Path, capsys: pytest.Capture
 def test_following_another_collector(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = check(tmp_path, capsys, CONFIG + '[collector]\nconnect = "http://192.0.2.1:8053"\n')
     assert "reports: followed from http://192.0.2.1:8053" in out
+
+
+def test_secondaries_forwarding_and_cookie_secrets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "cookie.secret").write_text("00" * 16 + "\n")
+    (tmp_path / "cookie.secret").chmod(0o600)
+    text = CONFIG.replace('file = "hobbit.zone"', 'file = "hobbit.zone"\ntransfer = ["10.0.0.2"]')
+    text += '[cookies]\nsecret_file = "cookie.secret"\n[forward]\nupstream = ["192.0.2.1"]\nallow = ["10.0.0.0/8"]\n'
+    status, out, err = check(tmp_path, capsys, text)
+    assert (status, err) == (0, [])
+    assert "forwarding to 192.0.2.1:53 for 10.0.0.0/8" in out
+    (zone,) = (line for line in out if line.startswith("zone hobbit: "))
+    assert zone.endswith("; secondaries may transfer it")
+    (tmp_path / "cookie.secret").write_text("zz\n")
+    status, _, err = check(tmp_path, capsys, text)
+    assert status == 2
+    assert err[0].startswith(f"{tmp_path}/cookie.secret:1: ")
+
+
+def test_what_this_machine_lacks_is_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native, "AVAILABLE", False)
+    status, out, _ = check(tmp_path, capsys, f'[server]\nplane = "native"\n{CONFIG}')
+    assert status == 0
+    assert f"  {tmp_path}/lbdns.toml: [server] plane: the native part is not installed, so it won't start here" in out
 
 
 def test_the_root_zone_has_a_name_to_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,8 +25,7 @@ from lbdns.server.net.given import Given, same_place
 from lbdns.server.net.sockets import Change, Sockets
 from lbdns.server.orders import takeover
 from lbdns.server.orders.control import Command, ControlSocket, Order
-from lbdns.server.process import privileges
-from lbdns.server.process import service
+from lbdns.server.process import privileges, service
 from lbdns.server.secondaries.notifier import Notifier
 from lbdns.server.secondaries.serials import SerialFile
 from lbdns.server.secrets import new_secret

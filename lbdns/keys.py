@@ -94,17 +94,25 @@ def parse_key_file(text: str, where: str) -> KeyFile:
 
 def read_key_file(path: Path) -> tuple[KeyFile, list[str]]:
     """The keys in ``path``, and warnings (a file that others can read). Raises KeyFileError."""
+    text, warnings = read_private(path, "key file", "is it a key file?")
+    return parse_key_file(text, str(path)), warnings
+
+
+def read_private(path: Path, what: str, instead: str) -> tuple[str, list[str]]:
+    """The text of a file that holds secrets, and warnings if others can read it too. Raises KeyFileError.
+
+    ``what`` names it in messages, ``instead`` says what it should hold.
+    """
     try:
         text = path.read_text("ascii")
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError as error:
-        raise KeyFileError(f"{path}: key file: can't be read: {error.strerror}") from None
+        raise KeyFileError(f"{path}: {what}: can't be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise KeyFileError(f"{path}: key file: holds bytes that are no text; is it a key file?") from None
-    warnings = []
+        raise KeyFileError(f"{path}: {what}: holds bytes that are no text; {instead}") from None
     if mode & 0o077:
-        warnings.append(f"{path}: key file: mode {mode:04o} lets others read it; 'chmod 600 {path}'")
-    return parse_key_file(text, str(path)), warnings
+        return text, [f"{path}: {what}: mode {mode:04o} lets others read it; 'chmod 600 {path}'"]
+    return text, []
 
 
 def _host(text: str) -> str:

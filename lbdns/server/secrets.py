@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import secrets
-import stat
 from pathlib import Path
 from typing import Final
 
 from lbdns.answering.cookies import SECRET
 from lbdns.errors import ConfigError
+from lbdns.keys import read_private
 
 _WHERE: Final = "[cookies] secret_file"
 _LINE: Final = re.compile(rf"[0-9a-fA-F]{{{2 * SECRET}}}")
@@ -24,16 +24,7 @@ def new_secret() -> bytes:
 def read_secrets(path: Path) -> tuple[tuple[bytes, ...], list[str]]:
     """The secrets in ``path`` in its order, the first to make cookies with and all to be accepted, and warnings (a file
     that others can read). Raises ConfigError with every bad line."""
-    try:
-        text = path.read_text("ascii")
-        mode = stat.S_IMODE(path.stat().st_mode)
-    except OSError as error:
-        raise ConfigError(f"{path}: {_WHERE}: can't be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: {_WHERE}: holds bytes that are no text; {_INSTEAD}") from None
-    warnings = []
-    if mode & 0o077:
-        warnings.append(f"{path}: {_WHERE}: mode {mode:04o} lets others read it; 'chmod 600 {path}'")
+    text, warnings = read_private(path, _WHERE, _INSTEAD)
     return parse_secrets(text, str(path)), warnings
 
 

@@ -22,6 +22,11 @@ _NAMED: Final[Mapping[str, tuple[str, str]]] = {
     "unsent": ("lbdns_dns_responses_unsent", "Responses the kernel would not take"),
     "failed": ("lbdns_dns_queries_failed", "Queries dropped because answering them failed"),
     "tcp_closed_early": ("lbdns_dns_tcp_closed_early", "TCP connections closed by a limit"),
+    "shed": ("lbdns_dns_queries_shed", "Unusual queries left unanswered in a flood, so that usual ones are answered"),
+    "rate_limit_dropped": ("lbdns_dns_rate_limit_dropped", "Responses not given because of the rate limit"),
+    "rate_limit_cut": ("lbdns_dns_rate_limit_cut", "Responses cut to 'ask over TCP' because of the rate limit"),
+    "too_long_cut": ("lbdns_dns_too_long_cut", "Responses cut to 'ask over TCP' because they were too long for UDP"),
+    "repeated": ("lbdns_dns_repeated", "Queries that arrived again and got the member they had got before"),
     "worker_restarts": ("lbdns_worker_restarts", "Answering processes that died and were replaced"),
 }
 

@@ -95,7 +95,7 @@ def test_durations_are_a_histogram() -> None:
 
 
 def test_server_figures() -> None:
-    named = {"fail_opens": 2, "unsent": 3, "failed": 4, "worker_restarts": 5, "rate_limit_dropped": 6}
+    named = {"fail_opens": 2, "unsent": 3, "failed": 4, "worker_restarts": 5, "rate_limit_dropped": 6, "new": 7}
     found = scraped(server_families(named, {"web": True, "low": False}))
     assert found == {
         sample("lbdns_fail_opens_total"): 2,
@@ -104,6 +104,11 @@ def test_server_figures() -> None:
         sample("lbdns_dns_tcp_closed_early_total"): 0,
         sample("lbdns_worker_restarts_total"): 5,
         sample("lbdns_dns_rate_limit_dropped_total"): 6,
+        sample("lbdns_dns_rate_limit_cut_total"): 0,
+        sample("lbdns_dns_too_long_cut_total"): 0,
+        sample("lbdns_dns_repeated_total"): 0,
+        sample("lbdns_dns_queries_shed_total"): 0,
+        sample("lbdns_dns_new_total"): 7,
         sample("lbdns_pool_fail_open", pool="web"): 1,
         sample("lbdns_pool_fail_open", pool="low"): 0,
     }

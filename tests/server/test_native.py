@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import dns.edns
@@ -287,3 +288,15 @@ def test_what_is_not_installed_can_not_be_required(monkeypatch: pytest.MonkeyPat
 def test_it_is_used_if_it_is_there() -> None:
     assert choose("auto").name == choose("native").name == "native"
     assert choose("python").name == "python"
+
+
+CASES = sorted((Path(__file__).parents[1] / "fixtures" / "fuzz" / "query").iterdir())
+
+
+@needs(native=True)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_both_say_the_same_about_what_fuzzing_kept(case: Path) -> None:
+    query = case.read_bytes()[1:]  # the first byte says who asks, and how
+    with both(hobbit()) as (python, fast):
+        for _ in range(2):
+            assert fast.ask(query) == python.ask(query)

@@ -12,8 +12,9 @@ DEBIAN_PACKAGES := apache2 apache2-utils bind9 bind9-dnsutils knot-dnsutils ldns
 	dnsperf gdnsd knot pdns-backend-bind pdns-server \
 	curl iproute2 iputils-ping libc-bin procps util-linux
 
-# Tested too where it can be built; with CI=true its tests fail where it can't
-NATIVE := $(if $(shell command -v cargo),$(VENV)/.native)
+# Tested too where it can be built: where there is a cargo, which rustup puts where PATH often doesn't look
+export PATH := $(PATH):$(HOME)/.cargo/bin
+NATIVE := $(if $(shell PATH='$(PATH)' command -v cargo),$(VENV)/.native)
 
 SYSTEMD := /run/systemd/system
 PYTEST_OPTIONS ?=

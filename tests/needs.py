@@ -14,6 +14,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -22,7 +23,7 @@ MARK: Final = "needs"
 #: Every reason begins so; the summary at the end of a run collects them by it.
 REASON_PREFIX: Final = "needs "
 #: Servers and tools of the administrator live where an ordinary user's PATH doesn't look.
-_SYSTEM_FOLDERS: Final = "/usr/sbin:/sbin"
+_SYSTEM_FOLDERS: Final = f"/usr/sbin:/sbin:{Path.home() / '.cargo' / 'bin'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Need:
 
     what: str
     command: str
+    optional: bool = False  # left out also where nothing else may be: what the product is whole without
 
     @property
     def reason(self) -> str:
@@ -45,11 +47,12 @@ def needs(
     ipv6: bool = False,
     cpu_groups: bool = False,
     native: bool = False,
+    fuzzer: bool = False,
 ) -> pytest.MarkDecorator:
     """Mark a test with the programs it runs, and whether it needs root, network namespaces of its own, IPv6's
-    loopback, control groups of its own with a CPU quota (version 1), or the native part."""
+    loopback, control groups of its own with a CPU quota (version 1), the native part, or a coverage-guided fuzzer."""
     return pytest.mark.needs(
-        *programs, root=root, namespaces=namespaces, ipv6=ipv6, cpu_groups=cpu_groups, native=native
+        *programs, root=root, namespaces=namespaces, ipv6=ipv6, cpu_groups=cpu_groups, native=native, fuzzer=fuzzer
     )
 
 
@@ -69,6 +72,7 @@ def missing(
     ipv6: bool = False,
     cpu_groups: bool = False,
     native: bool = False,
+    fuzzer: bool = False,
 ) -> list[Need]:
     """What of the needs this machine lacks, programs first."""
     found = [Need(name, "run `make deps-debian` as root") for name in programs if not _which(name)]
@@ -80,7 +84,9 @@ def missing(
     if cpu_groups and is_root and not _has_cpu_groups():
         found.append(Need("/sys/fs/cgroup/cpu", "run `make test` where version 1 of the cpu controller can be written"))
     if native and not importlib.util.find_spec("lbdns_native"):
-        found.append(Need("the native part", "run `make native`, which needs cargo"))
+        found.append(Need("the native part", "run `make native`, which needs cargo", optional=not _which("cargo")))
+    if fuzzer and not importlib.util.find_spec("atheris"):
+        found.append(Need("atheris", "run `.venv/bin/pip install atheris`", optional=True))
     if ipv6 and not _has_ipv6_loopback():
         found.append(Need("IPv6 on the loopback", "run `sysctl net.ipv6.conf.lo.disable_ipv6=0` as root"))
     return found

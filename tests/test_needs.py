@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from pathlib import Path
 
@@ -93,3 +94,16 @@ def test_with_ci_it_fails_instead(made_up: pytest.Pytester, monkeypatch: pytest.
     result.assert_outcomes(passed=1, errors=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*nothing may be skipped with CI=true*"])
+
+
+def test_what_the_product_is_whole_without_may_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(needs_module, "_which", lambda name: "/usr/bin/cargo")
+    (native,) = missing(native=True)
+    assert not native.optional, "where it can be built it has to be tested"
+    monkeypatch.setattr(needs_module, "_which", lambda name: None)
+    (native,) = missing(native=True)
+    assert native.optional
+    assert native.reason == "needs the native part: run `make native`, which needs cargo"
+    (fuzzer,) = missing(fuzzer=True)
+    assert fuzzer.optional

@@ -12,6 +12,7 @@ import pytest
 from lbdns_tools.fuzz import __main__ as command
 from lbdns_tools.fuzz.shrink import complaint, shrunk
 from lbdns_tools.fuzz.targets import TARGETS, Target, load
+from tests.needs import needs
 
 
 class Picky:
@@ -73,9 +74,9 @@ def test_without_atheris_it_is_said_how_to_get_it(
     assert "pip install -e '.[fuzz]'" in capsys.readouterr().err
 
 
+@needs(fuzzer=True)
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_short_search(name: str, tmp_path: Path) -> None:
-    pytest.importorskip("atheris", reason="the extra 'fuzz' is not installed")
     corpus, found = tmp_path / "corpus", tmp_path / "found"
     arguments = [name, "--seconds", "2", "--corpus", str(corpus), "--found", str(found)]
     done = subprocess.run(
@@ -91,6 +92,7 @@ def test_a_short_search(name: str, tmp_path: Path) -> None:
 WITH_A_MISTAKE = """
 import pathlib, sys
 from lbdns_tools.fuzz import search, targets
+from tests.needs import needs
 
 def load(name):
     target = targets.load(name)
@@ -102,8 +104,8 @@ sys.exit(search.search("report", 4, None, pathlib.Path(sys.argv[1])))
 """
 
 
+@needs(fuzzer=True)
 def test_a_search_that_finds_something_says_so_and_goes_on(tmp_path: Path) -> None:
-    pytest.importorskip("atheris", reason="the extra 'fuzz' is not installed")
     found = tmp_path / "found"
     done = subprocess.run(
         [sys.executable, "-c", WITH_A_MISTAKE, str(found)], capture_output=True, text=True, timeout=120, check=False

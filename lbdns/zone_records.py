@@ -53,8 +53,8 @@ class _Set:
         self.rdatas: dict[bytes, bytes] = {}
 
 
-_Kind = tuple[dns.rdatatype.RdataType, dns.rdatatype.RdataType]  # type, and covered type
-_Sets = dict[_Kind, _Set]
+Kind = tuple[dns.rdatatype.RdataType, dns.rdatatype.RdataType]  # type, and covered type
+_Sets = dict[Kind, _Set]
 
 
 class ZoneRecords:
@@ -72,25 +72,30 @@ class ZoneRecords:
 
     def add(self, name: dns.name.Name, ttl: int, rdata: dns.rdata.Rdata) -> None:
         """Take in one record. Raises UnservableError."""
-        owner, rtype = wire_name(name), rdata.rdtype
-        kind = (rtype, rdata.covers())
+        wire = rdata.to_wire() or b""
+        alike = wire if rdata.rdtype in _NAMELESS else rdata.to_digestable()
+        self.put(wire_name(name), (rdata.rdtype, rdata.covers()), ttl, wire, alike)
+
+    def put(self, owner: bytes, kind: Kind, ttl: int, wire: bytes, alike: bytes) -> None:
+        """Take in one record: ``owner`` in lower-case wire form, ``wire`` its data, ``alike`` the same with names in
+        lower case. Raises UnservableError, and then nothing is taken in."""
+        rtype, _ = kind
         sets = self._sets.setdefault(owner, {})
         found = sets.get(kind)
         if found is None:
             self._check_new(owner, sets, kind)
-            found = sets[kind] = _Set(ttl)
+        else:
+            _check_joining(found, alike, rtype)
         if ttl > MAX_TTL:
             raise UnservableError(f"a TTL of {ttl} s: it can be {MAX_TTL} at most")
-        wire = rdata.to_wire() or b""
         if len(wire) > MAX_RDATA:
             raise UnservableError(f"a record of {len(wire)} octets: {MAX_RDATA} at most")
-        alike = wire if rtype in _NAMELESS else rdata.to_digestable()
-        if found.rdatas:
-            _check_joining(found, alike, rtype)
+        if found is None:
+            found = sets[kind] = _Set(ttl)
         found.rdatas.setdefault(alike, wire)
         found.ttl = min(found.ttl, ttl)
 
-    def _check_new(self, owner: bytes, sets: _Sets, kind: _Kind) -> None:
+    def _check_new(self, owner: bytes, sets: _Sets, kind: Kind) -> None:
         """The first record of its kind at a name."""
         rtype, _ = kind
         if rtype in (0, dns.rdatatype.OPT) or dns.rdatatype.is_metatype(rtype):
@@ -130,7 +135,7 @@ def _check_joining(found: _Set, alike: bytes, rtype: dns.rdatatype.RdataType) ->
         raise UnservableError(f"more than {MAX_RECORDS} {what} records at one name")
 
 
-def _check_alias(sets: _Sets, kind: _Kind) -> None:
+def _check_alias(sets: _Sets, kind: Kind) -> None:
     """A name with a CNAME has nothing else but what signs and denies (RFC 2181 section 10.1, RFC 4034)."""
     classify, kinds = dns.node.NodeKind.classify, dns.node.NodeKind
     new, there = classify(*kind), {classify(*other) for other in sets}

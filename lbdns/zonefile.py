@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TextIO, cast
@@ -20,6 +20,8 @@ import dns.transaction
 import dns.zonefile
 
 from lbdns.errors import ZoneFileError
+from lbdns.names import is_below
+from lbdns.zone_lines import PlainLine, plain_lines
 from lbdns.zone_records import AAAA, SOA, A, Node, RRset, UnservableError, ZoneRecords, wire_name
 
 __all__ = ["AAAA", "SOA", "A", "Node", "RRset", "Zone", "parse_zone", "read_zone"]
@@ -122,10 +124,20 @@ class _Tokenizer(dns.tokenizer.Tokenizer):
     _directive = ""
 
     def __init__(self, file: TextIO, filename: str, tally: _Tally) -> None:
-        super().__init__(file, filename)
+        self._text = file.read()
+        super().__init__(io.StringIO(self._text), filename)
         self._tally = tally
+        #: Takes in what it can of the lines that begin here, and says how many they were and where they end.
+        self.take_lines: Callable[[str, int], tuple[int, PlainLine | None]] | None = None
 
     def get(self, want_leading: bool = False, want_comment: bool = False) -> dns.tokenizer.Token:
+        # Only at the beginning of a line both are wanted
+        if want_leading and want_comment and self.take_lines and not (self.ungotten_token or self.after_cr):
+            count, last = self.take_lines(self._text, self.file.tell())
+            if last:
+                self.file.seek(last.end)
+                self.line_number += count
+                self._line, self.near = self.line_number - 1, last.data
         token = super().get(want_leading, want_comment)
         self._line = self.line_number - (token.is_eol() or self.ungotten_char == "\n")
         if self._directive == "$INCLUDE":
@@ -157,6 +169,9 @@ class _Reader(dns.zonefile.Reader):
     def __init__(self, tokenizer: dns.tokenizer.Tokenizer, records: ZoneRecords, outside: list[str]) -> None:
         self._outside = outside
         self._tally = _Tally()
+        self._records = records
+        self._origin, _, _ = records.origin_information()
+        self._apex = wire_name(self._origin)
         super().__init__(tokenizer, dns.rdataclass.IN, cast(dns.transaction.Transaction, records), allow_include=True)
 
     @property
@@ -170,7 +185,30 @@ class _Reader(dns.zonefile.Reader):
             if len(self.saved_state if hasattr(self, "saved_state") else ()) > _MAX_INCLUDES:
                 raise ValueError(f"$INCLUDE goes deeper than {_MAX_INCLUDES} files; does one include itself?")
             tokenizer = _Tokenizer(tokenizer.file, tokenizer.filename, self._tally)
+            tokenizer.take_lines = self._take_lines
         self._tokenizer = tokenizer
+
+    def _take_lines(self, text: str, at: int) -> tuple[int, PlainLine | None]:
+        """Read plain lines without a tokenizer, as long as there are any and nothing is wrong with them: how many, and
+        the last one."""
+        count, last = 0, None
+        if self.current_origin is None:
+            return 0, None
+        for line in plain_lines(text, at, self.current_origin):
+            ttl = line.ttl if line.ttl is not None else self._implicit_ttl()
+            owner = line.owner.lower()
+            if ttl is None or not is_below(owner, self._apex):
+                break
+            try:
+                self._records.put(owner, (line.rtype, dns.rdatatype.NONE), ttl, line.rdata, line.alike)
+            except UnservableError:
+                break  # read once more, by who knows what to say
+            if line.ttl is not None:
+                self.last_ttl, self.last_ttl_known = line.ttl, True
+            count, last = count + 1, line
+        if last:
+            self.last_name = dns.name.from_text(last.text, self.current_origin)
+        return count, last
 
     def read_all(self, what: str) -> None:
         """Read to the end of the file. Raises ZoneFileError; ``what`` names the zone in it."""

@@ -10,11 +10,7 @@ import ipaddress
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
-
-import dns.exception
-import dns.message
-import dns.rrset
+from typing import TYPE_CHECKING, Final
 
 from lbdns.answering.constants import AD, CD, CLASS_IN, RA, RD, Rcode
 from lbdns.answering.edns import OUR_PAYLOAD, Edns, write_opt
@@ -22,6 +18,9 @@ from lbdns.answering.errand import Relay
 from lbdns.answering.heard import Heard
 from lbdns.answering.message import Answer, Body, Record, write
 from lbdns.config.reading import Network
+
+if TYPE_CHECKING:
+    import dns.rrset
 
 CHANCE_BITS: Final = 255  # one for each octet of the longest name, letter or not
 MAX_HOSTS: Final = 65_536  # addresses of which is remembered whether they may
@@ -112,6 +111,10 @@ def hand_on(relay: Relay, heard: Heard | None) -> Body:
 
 def _behind(relay: Relay, heard: Heard, flags: int) -> Body:
     """The answer behind our own aliases: the first name is ours (AA), and of ours nothing is signed (no AD)."""
+    # Here: only answers behind an alias of ours need the general message library, which takes 20 ms to read in
+    import dns.exception
+    import dns.message
+
     head = _HEADER.pack(0, heard.flags, 1, heard.counts[0], heard.counts[1], 0)
     try:
         # Every pointer has to be worked out: the names stand elsewhere now, behind another question

@@ -23,6 +23,7 @@ _LATE_MODULES: Final = (
 #: The same, of every process that answers queries.
 _LATE_MODULES_OF_WORKERS: Final = (
     "concurrent.futures.thread",  # asyncio.to_thread
+    "dns.message",  # an alias of ours that leads to an upstream
     "encodings.idna",  # getaddrinfo
 )
 

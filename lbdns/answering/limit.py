@@ -1,8 +1,10 @@
 """Response rate limiting: a network is given so many alike responses a second. Pure: time is an argument.
 
 Alike are the answers to one question, and for what has no compiled answer (negative answers, errors, wildcards) those
-of one zone with one RCODE: somebody who makes up names gets no more. Counting takes one slot of a table of fixed size,
-so forged addresses cost no memory; two networks that share a slot by chance share a limit for that second.
+of one zone with one RCODE: somebody who makes up names gets no more. Of all kinds together a network is given a few
+times as many: somebody who asks for one name after the other gains nothing either. Counting takes two slots of a table
+of fixed size, so forged addresses cost no memory; two networks that share a slot by chance share a limit for that
+second.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from typing import Final
 from lbdns.config.rate_limit import RateLimitConfig
 
 SLOTS: Final = 65_536
+ALL: Final = 5  # times the limit: of all kinds together. A resolver asks for a handful of names of one zone
+_EVERY_KIND: Final = b""
 MAX_HOSTS: Final = 65_536  # addresses whose network is remembered
 _EXEMPT: Final = -1
 
@@ -50,7 +54,12 @@ class Limiter:
         counts = self._counts
         at = hash((network, kind)) % SLOTS
         counts[at] += 1
-        return max(0, counts[at] - self._limit)
+        over = counts[at] - self._limit
+        if over > 0:
+            return over  # and no part of all that are given
+        at = hash((network, _EVERY_KIND)) % SLOTS
+        counts[at] += 1
+        return max(0, counts[at] - ALL * self._limit)
 
     def drops(self, over: int, host: str) -> bool:
         """What becomes of a response that is ``over`` the limit: dropped, or else cut."""

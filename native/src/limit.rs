@@ -1,10 +1,11 @@
 //! Response rate limiting, as `lbdns.answering.limit` does it: so many alike responses a second to one network.
 
 use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash};
 use std::net::IpAddr;
 
 const SLOTS: usize = 65_536;
+const ALL: u32 = 5; // times the limit: of all kinds together
 
 /// A network that is not limited: its first bits, and how many they are.
 pub struct Network {
@@ -71,9 +72,20 @@ impl Limiter {
             IpAddr::V4(four) => (4, cut(u128::from(u32::from(four)), 32, self.rules.ipv4_prefix)),
             IpAddr::V6(six) => (6, cut(u128::from(six), 128, self.rules.ipv6_prefix)),
         };
-        let slot = self.hasher.hash_one((network, kind)) as usize % SLOTS;
-        self.counts[slot] = self.counts[slot].saturating_add(1);
-        self.counts[slot].saturating_sub(self.rules.limit)
+        let limit = self.rules.limit;
+        let over = self.add((network, kind)).saturating_sub(limit);
+        if over > 0 {
+            return over; // and no part of all that are given
+        }
+        let every_kind: &[u8] = &[];
+        self.add((network, every_kind)).saturating_sub(limit.saturating_mul(ALL))
+    }
+
+    /// One more of these in this window: how many they are.
+    fn add(&mut self, what: impl Hash) -> u32 {
+        let count = &mut self.counts[self.hasher.hash_one(what) as usize % SLOTS];
+        *count = count.saturating_add(1);
+        *count
     }
 
     /// What becomes of a response that is `over` the limit: dropped, or else cut.

@@ -72,6 +72,15 @@ def test_prefixes_of_ipv6_can_be_set(prefix: int, together: bool) -> None:
     assert bool(made.count("2001:db8::3", b"a")) is together
 
 
+def test_all_kinds_together_have_a_limit_too() -> None:
+    made = limiter(3)
+    found = [made.count(HOST, b"%d" % number) for number in range(20)]
+    assert found == [0] * 15 + [1, 2, 3, 4, 5]
+    assert made.count("198.51.100.1", b"0") == 0
+    made.tick(101.0)
+    assert made.count(HOST, b"0") == 0
+
+
 def test_kinds_are_counted_apart() -> None:
     made = limiter()
     for kind in (b"a", b"b", b"hobbit 0", b"hobbit 3"):

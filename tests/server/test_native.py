@@ -207,6 +207,19 @@ def test_limits_are_kept_alike_and_move_no_rotation(slip: int, way: dict[str, An
 
 
 @needs(native=True)
+def test_all_kinds_together_have_a_limit_too() -> None:
+    names = ["best", "round.robin", "weighted", "www", "bilbo", "frodo", "gandalf", "mail", "ns"]
+    queries = [make_query(f"{name}.hobbit", rtype) for name in names for rtype in ("A", "AAAA")]
+    with both(hobbit()) as pair:
+        for asked in pair:
+            asked.ask(*queries)  # compiled from now on
+            asked.responder.use(Table(limited(hobbit(), 2, 0), asked.responder.table.plane), SECRETS)
+            assert len(asked.ask(*queries)) == 10
+            asked.responder.tick(NOW + 1.0, WALL)
+            assert len(asked.ask(*queries[:5])) == 5
+
+
+@needs(native=True)
 def test_exempt_networks_and_valid_cookies_are_not_limited() -> None:
     query = make_query("best.hobbit")
     with both(limited(hobbit(), 1, 0, ("127.0.0.0/8",))) as pair:

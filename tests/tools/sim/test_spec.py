@@ -1,0 +1,130 @@
+"""What is written on a command line, and what is said of what can't be read."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lbdns_tools.sim import spec
+from lbdns_tools.sim.farms import FARMS
+from lbdns_tools.sim.scenario import Clients, OtherWork, Outage, Scenario, ServerSpec, Surge
+
+SERVERS = (ServerSpec("s1", 1.1, 1), ServerSpec("s2", 0.7, 1), ServerSpec("s3", 2, 2))
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "value"),
+    [
+        (spec.parse_servers, "1.1x1,0.7x1,2x2", SERVERS),
+        (spec.parse_servers, " 1.1x1 , 0.7 x 1,2x2", SERVERS),
+        (spec.parse_servers, "web=.5x8,2x2", (ServerSpec("web", 0.5, 8), ServerSpec("s2", 2, 2))),
+        (spec.parse_servers, "1x1", (ServerSpec("s1"),)),
+        (spec.parse_servers, "T3", FARMS["T3"]),
+        (spec.parse_servers, "u10", FARMS["U10"]),
+        (spec.parse_clients, "open", Clients()),
+        (spec.parse_clients, "closed:20", Clients("closed", 20)),
+        (spec.parse_clients, "closed:20:0.5", Clients("closed", 20, 0.5)),
+        (spec.parse_clients, "caches:200", Clients("caches", 200)),
+        (spec.parse_clients_list, "closed:20,closed:40", (Clients("closed", 20), Clients("closed", 40))),
+        (spec.parse_kill, "s1@60", Outage("s1", 60.0, math.inf)),
+        (spec.parse_kill, "s1@60-90.5", Outage("s1", 60.0, 90.5)),
+        (spec.parse_kill, "a@b@60", Outage("a@b", 60.0)),
+        (spec.parse_hang, "web-1@0-1", Outage("web-1", 0.0, 1.0, service_only=True)),
+        (spec.parse_surge, "2.5@60-90", Surge(60.0, 90.0, 2.5)),
+        (spec.parse_other_work, "s1:4@60-90", OtherWork("s1", 60.0, 90.0, 4.0)),
+        (spec.parse_loads, "0.5, .7", (0.5, 0.7)),
+        (spec.parse_workloads, "html,mix", ("html", "mix")),
+        (spec.parse_policies, "best,oracle,best", ("best", "oracle")),
+    ],
+)
+def test_what_is_read(parse: Callable[[str], Any], text: str, value: object) -> None:
+    assert parse(text) == value
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "message"),
+    [
+        (spec.parse_servers, "U11", "Perhaps you meant 'U10'?"),
+        (spec.parse_servers, "", "one of them is empty"),
+        (spec.parse_servers, "1x1,,1x1", "one of them is empty"),
+        (spec.parse_servers, "1x1,2", "'2' is no server; write SPEEDxCORES"),
+        (spec.parse_servers, "1x", "'1x' is no server"),
+        (spec.parse_servers, "-1x1", "is no server"),
+        (spec.parse_servers, "0x1", "speed is 0"),
+        (spec.parse_servers, "1x0", "cores is 0"),
+        (spec.parse_servers, "9999999999x1", "up to 1e+06"),
+        (spec.parse_servers, "a=1x1,a=2x2", "two servers are called 'a'"),
+        (spec.parse_servers, ",".join(["1x1"] * 1001), "more than 1000"),
+        (spec.parse_clients, "opne", "Perhaps you meant 'open'?"),
+        (spec.parse_clients, "open:3", "write open, closed:20"),
+        (spec.parse_clients, "closed", "write open, closed:20"),
+        (spec.parse_clients, "closed:0", "not a whole number from 1"),
+        (spec.parse_clients, "closed:3:0", "not a number above 0"),
+        (spec.parse_clients, "caches:x", "the number of caches is 'x'"),
+        (spec.parse_kill, "s1", "is not of the form NAME@T"),
+        (spec.parse_kill, "s1@9-3", "ends at 3 s, not after its beginning at 9 s"),
+        (spec.parse_surge, "2@60", "is not of the form FACTOR@T-T2"),
+        (spec.parse_surge, "x@60-90", "the factor is 'x'"),
+        (spec.parse_other_work, "s1@60-90", "doesn't say how many tasks"),
+        (spec.parse_other_work, "s1:0@60-90", "the number of tasks is '0'"),
+        (spec.parse_loads, "0", "not a number above 0"),
+        (spec.parse_loads, "11", "up to 10"),
+        (spec.parse_loads, "nan", "not a number above 0"),
+        (spec.parse_workloads, "htm", "Perhaps you meant 'html'?"),
+        (spec.parse_policies, "bst", "'bst' is no policy. Perhaps you meant 'best'?"),
+    ],
+)
+def test_what_is_wrong_and_what_instead(parse: Callable[[str], Any], text: str, message: str) -> None:
+    with pytest.raises(ValueError) as error:  # noqa: PT011
+        parse(text)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        Scenario(SERVERS, outages=(Outage("s4", 1.0),)),
+        Scenario(SERVERS, other_work=(OtherWork("s4", 1.0, 2.0, 3.0),)),
+    ],
+)
+def test_nothing_happens_to_servers_that_are_not_there(scenario: Scenario) -> None:
+    with pytest.raises(ValueError, match=r"no server 's4'"):
+        spec.check(scenario)
+    spec.check(Scenario((*SERVERS, ServerSpec("s4")), outages=scenario.outages, other_work=scenario.other_work))
+
+
+@settings(deadline=None)
+@given(
+    st.one_of(
+        st.just(Clients()),
+        st.builds(
+            Clients,
+            st.just("closed"),
+            st.integers(1, spec.MAX_CLIENTS),
+            st.integers(1, 99999).map(lambda n: n / 100),
+        ),
+        st.builds(Clients, st.just("caches"), st.integers(1, spec.MAX_CLIENTS)),
+    )
+)
+def test_clients_are_read_as_they_are_written(clients: Clients) -> None:
+    assert spec.parse_clients(spec.clients_text(clients)) == clients
+
+
+PARSERS = (
+    spec.parse_servers, spec.parse_clients, spec.parse_kill, spec.parse_hang, spec.parse_surge, spec.parse_other_work,
+    spec.parse_loads, spec.parse_workloads, spec.parse_policies, spec.parse_clients_list,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("parse", PARSERS)
+@settings(deadline=None)
+@given(text=st.one_of(st.text(), st.text(alphabet="s1x.,@-:=0pencaloshd")))
+def test_only_a_value_error_comes_of_anything(parse: Callable[[str], Any], text: str) -> None:
+    with contextlib.suppress(ValueError):
+        parse(text)

@@ -1,0 +1,1 @@
+"""``lbdns-sim``: the product's own choosing against simulated servers, agents and clients, in virtual time."""

@@ -1,0 +1,172 @@
+"""What policy ``best`` must show, as demands on cells of the simulator. Plain data: nothing here runs anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lbdns_tools.sim.engine import ORACLE
+from lbdns_tools.sim.farms import FARMS
+from lbdns_tools.sim.scenario import Clients, Outage, Scenario
+from lbdns_tools.sim.workloads import WORKLOADS
+
+LOADS: Final = (0.5, 0.7, 0.85, 0.95)
+RR: Final = "round_robin"
+FIGURES: Final = {"mean_ms": "mean", "p95_ms": "p95", "throughput_per_s": "throughput", "failed": "failures"}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One scenario under one policy."""
+
+    name: str
+    scenario: Scenario
+    policy: str = "best"
+
+    def by(self, policy: str) -> Case:
+        return replace(self, policy=policy)
+
+
+#: A figure of a case: (case, name of a Result's field) -> value
+Look = Callable[[Case, str], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """``figure``, worked out of what ``cases`` show, is to be at most (or at least) ``bound``.
+
+    With ``within_noise`` a figure counts as equal to the bound that is not twice its standard error away from it: for
+    demands of the kind "no worse", where both sides may do the same.
+    """
+
+    row: str
+    what: str
+    cases: tuple[Case, ...]
+    figure: Callable[[Look], float]
+    bound: float
+    at_least: bool = False
+    within_noise: bool = False
+
+    def holds(self, value: float, error: float = 0.0) -> bool:
+        slack = 2 * error if self.within_noise else 0.0
+        return value >= self.bound - slack if self.at_least else value <= self.bound + slack
+
+
+def ratio(
+    row: str, case: Case, figure: str, other: Case, bound: float, at_least: bool = False, within_noise: bool = False
+) -> Demand:
+    """The demand that a figure of one case is at most (at least) ``bound`` times that of another."""
+    what = f"{case.name}: {FIGURES[figure]} / {other.policy if other.policy != case.policy else other.name}"
+
+    def quotient(look: Look) -> float:
+        return _quotient(look(case, figure), look(other, figure))
+
+    return Demand(row, what, (case, other), quotient, bound, at_least, within_noise)
+
+
+def none_of(row: str, case: Case, figure: str, what: str) -> Demand:
+    """The demand that a case has nothing of this figure."""
+    return Demand(row, f"{case.name}: {what}", (case,), lambda look: look(case, figure), 0.0)
+
+
+def _quotient(value: float, other: float) -> float:
+    if other == 0:
+        return 0.0 if value == 0 else math.inf
+    return value / other
+
+
+def demands(quick: bool = False) -> list[Demand]:
+    """The whole table; with ``quick`` the same rows on fewer cells and shorter runs."""
+    groups = (_few, _alike, _unlike, _caches, _closed, _disturbed, _death)
+    return [demand for group in groups for demand in group(quick)]
+
+
+def _case(farm: str, workload: str, load: float, quick: bool) -> Case:
+    scenario = Scenario(FARMS[farm], workload, load, duration=40.0 if quick else 120.0)
+    return Case(f"{farm} {workload} {load:g}", scenario)
+
+
+def _few(quick: bool) -> Iterator[Demand]:
+    row = "few queries: the highest score, and no worse than round robin"
+    for farm in FARMS:
+        for workload in ("cgi",) if quick else WORKLOADS:
+            scenario = Scenario(FARMS[farm], workload, rate=1.5, duration=300.0 if quick else 2000.0, check_few=True)
+            case = Case(f"{farm} {workload} 1.5/s", scenario)
+            yield none_of(row, case, "few_others", "answers with another than the highest score")
+            yield ratio(row, case, "mean_ms", case.by(RR), 1.0, within_noise=True)
+
+
+def _alike(quick: bool) -> Iterator[Demand]:
+    row = "servers alike: never worse than round robin"
+    for workload in ("mix",) if quick else WORKLOADS:
+        for load in (0.85,) if quick else LOADS:
+            case = _case("U10", workload, load, quick)
+            yield ratio(row, case, "mean_ms", case.by(RR), 1.05)
+            yield ratio(row, case, "p95_ms", case.by(RR), 1.05)
+    row = "servers alike, mix: better than round robin"
+    case = _case("U10", "mix", 0.85, quick)
+    yield ratio(row, case, "p95_ms", case.by(RR), 0.97)
+    yield ratio(row, case, "p95_ms", case.by(ORACLE), 2.3)
+    if not quick:
+        case = _case("U10", "mix", 0.95, quick)
+        yield ratio(row, case, "p95_ms", case.by(RR), 0.90)
+
+
+def _unlike(quick: bool) -> Iterator[Demand]:
+    row = "servers unlike, H10 mix"
+    case = _case("H10", "mix", 0.85, quick)
+    yield ratio(row, case, "p95_ms", case.by(RR), 0.10)
+    yield ratio(row, case, "p95_ms", case.by(ORACLE), 1.40)
+    yield none_of(row, case, "failed", "failures")
+    row = "servers unlike: far better than round robin, near the oracle"
+    for farm in ("H10", "T3"):
+        for workload in ("mix",) if quick else WORKLOADS:
+            for load in (0.85,) if quick else LOADS:
+                case = _case(farm, workload, load, quick)
+                yield ratio(row, case, "p95_ms", case.by(RR), 0.25)
+                if load <= 0.85:
+                    yield ratio(row, case, "p95_ms", case.by(ORACLE), 1.8)
+    row = "servers unlike: throughput"
+    case = _case("T3", "mix", 0.85, quick)
+    yield ratio(row, case, "throughput_per_s", case.by(RR), 1.25, at_least=True)
+
+
+def _caches(quick: bool) -> Iterator[Demand]:
+    row = "200 caching resolvers"
+    for farm, bound in (("U10", 0.6), ("H10", 0.15), ("T3", 0.15)):
+        for workload in ("mix",) if quick else WORKLOADS:
+            case = _case(farm, workload, 0.7, quick)
+            clients = Clients("caches", 200)
+            case = Case(f"{case.name} caches", replace(case.scenario, clients=clients))
+            yield ratio(row, case, "p95_ms", case.by(RR), bound)
+
+
+def _closed(quick: bool) -> Iterator[Demand]:
+    row = "closed loop, 20 clients that look up every 5 s"
+    for farm, bound in (("U10", 0.99), ("H10", 1.05), ("T3", 0.99)):
+        for workload in ("mix",) if quick else WORKLOADS:
+            case = _case(farm, workload, 0.0, quick)
+            case = Case(f"{farm} {workload} closed", replace(case.scenario, clients=Clients("closed", 20, 5.0)))
+            yield ratio(row, case, "throughput_per_s", case.by(RR), bound, at_least=True)
+
+
+def _disturbed(quick: bool) -> Iterator[Demand]:
+    for farm in ("T3",) if quick else FARMS:
+        case = _case(farm, "mix", 0.85, quick)
+        lossy = Case(f"{case.name} 2 % lost", replace(case.scenario, loss=0.02))
+        twice = Case(f"{case.name} 2 DNS servers", replace(case.scenario, dns_servers=2))
+        yield ratio("reports lost", lossy, "p95_ms", case, 1.10)
+        yield ratio("several DNS servers", twice, "p95_ms", case, 1.10)
+
+
+def _death(quick: bool) -> Iterator[Demand]:
+    row = "a server dies"
+    for farm in ("U10",) if quick else FARMS:
+        case = _case(farm, "mix", 0.7, quick)
+        victim = FARMS[farm][-1].name
+        case = Case(f"{case.name}, {victim} dies", replace(case.scenario, outages=(Outage(victim, 40.0),)))
+        yield none_of(row, case, "late_answers", "answers to it after stale_after")
+        if farm == "U10":
+            yield ratio(row, case, "failed", case.by(RR), 1.2)

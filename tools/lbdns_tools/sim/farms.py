@@ -1,0 +1,25 @@
+"""The farms that policies are judged on, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from lbdns_tools.sim.scenario import ServerSpec
+
+
+def _farm(*machines: tuple[float, float]) -> tuple[ServerSpec, ...]:
+    return tuple(ServerSpec(f"s{number}", speed, cores) for number, (speed, cores) in enumerate(machines, 1))
+
+
+#: T3 and U10 as choosing is judged on; H10: capacities (speed times cores) 1 to 4 on 1 to 8 cores.
+FARMS: Final[Mapping[str, tuple[ServerSpec, ...]]] = MappingProxyType(
+    {
+        "T3": _farm((1.1, 1), (0.7, 1), (2.0, 2)),
+        "H10": _farm(
+            (1.0, 1), (0.5, 2), (1.5, 1), (1.0, 2), (2.0, 1), (0.625, 4), (1.5, 2), (0.875, 4), (1.0, 4), (0.5, 8)
+        ),
+        "U10": _farm(*[(1.0, 2)] * 10),
+    }
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from lbdns.answering.coherence import TOGETHER
 from lbdns.answering.constants import OPCODE_MASK, QR, RD, TC
 from lbdns.answering.edns import OUR_PAYLOAD, Edns, write_opt
 from lbdns.answering.handout import Handout
@@ -25,10 +26,13 @@ class Entry:
     ``make`` writes the body for one member; without a hand-out there is one body in all. ``variants`` holds, by the
     kind of a usual way of asking, the finished heads and tails for each member: this is what the short way of a query
     finds. None stands where nobody has asked so yet, nothing where a response may be too long for some client.
-    ``asked`` counts queries by transport. ``kept`` while the table holds it.
+    ``asked`` counts queries by transport. ``kept`` while the table holds it. ``together`` says which of the types that
+    belong together it is, None if it has its members alone.
     """
 
-    __slots__ = ("_bodies", "_make", "asked", "handout", "kept", "key", "qtype", "variants", "way_out", "zone")
+    __slots__ = (
+        "_bodies", "_make", "asked", "handout", "kept", "key", "qtype", "together", "variants", "way_out", "zone",
+    )  # fmt: skip
 
     def __init__(
         self, key: bytes, zone: str, qtype: int, make: Callable[[int], Body], members: int, handout: Handout | None
@@ -37,6 +41,7 @@ class Entry:
         self.zone = zone
         self.qtype = qtype
         self.handout = handout  # None if the answer is not a pool's
+        self.together = TOGETHER.get(qtype) if handout and handout.coherence else None
         self._make = make
         # A question that isn't kept is answered with one body of perhaps hundreds: the others are never written
         self._bodies: list[Body | None] = [None] * (members if handout else 1)

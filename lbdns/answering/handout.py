@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from lbdns.policies.plan import Handed, Plan
@@ -19,23 +19,33 @@ class Handout:
     follows from the order and the place in it.
     """
 
-    __slots__ = ("_at", "_before", "_last", "_passes", "order", "plan")
+    __slots__ = ("_at", "_before", "_last", "_passes", "coherence", "number", "order", "plan", "usable")
 
-    def __init__(self, members: int) -> None:
+    def __init__(self, members: int, number: int = 0, coherence: float = 0.0) -> None:
+        """``number`` tells it from others of its table; ``coherence`` is how long types that belong together get the
+        same member, in seconds."""
+        self.number = number
+        self.coherence = coherence
         self._before = [0] * members  # hand-outs of earlier plans, by member
         self._last: int | None = None  # last hand-out of earlier plans
-        self._begin(Plan(tuple(range(members))))
+        plan = Plan(tuple(range(members)))
+        self._begin(plan, frozenset(plan.order))
 
-    def _begin(self, plan: Plan) -> None:
+    def _begin(self, plan: Plan, usable: frozenset[int]) -> None:
         self.plan = plan
         self.order: Sequence[int] = plan.order
+        self.usable = usable  # may still be given to who was given them before
         self._at = 0
         self._passes = 0  # how often the order came to its end
 
-    def set_plan(self, plan: Plan) -> None:
-        """From now on hand out ``plan``, from its beginning."""
+    def set_plan(self, plan: Plan, usable: Collection[int] | None = None) -> None:
+        """From now on hand out ``plan``, from its beginning.
+
+        A plan may leave out members that could be handed out as well. ``usable`` are all that can be, for who asks
+        again; those of the plan if nothing more is known.
+        """
         self._before, self._last = self.totals(), self.last
-        self._begin(plan)
+        self._begin(plan, frozenset(plan.order if usable is None else usable))
 
     def next(self) -> int:
         """Hand out: the member that is due."""
@@ -95,19 +105,19 @@ class Handout:
 class CompiledHandout(Handout):
     """A hand-out whose counter is kept where the native part moves it."""
 
-    __slots__ = ("_compiled", "cursor")
+    __slots__ = ("compiled", "cursor")
 
-    def __init__(self, members: int, compiled: CompiledTable) -> None:
-        self._compiled = compiled
-        self.cursor = compiled.add_cursor()
-        super().__init__(members)
+    def __init__(self, members: int, compiled: CompiledTable, coherence: float = 0.0) -> None:
+        self.compiled = compiled
+        self.cursor = compiled.add_cursor(coherence)
+        super().__init__(members, self.cursor, coherence)
 
-    def _begin(self, plan: Plan) -> None:
-        super()._begin(plan)
-        self._compiled.set_plan(self.cursor, plan.order, plan.repeat_from)
+    def _begin(self, plan: Plan, usable: frozenset[int]) -> None:
+        super()._begin(plan, usable)
+        self.compiled.set_plan(self.cursor, plan.order, plan.repeat_from, tuple(usable))
 
     def next(self) -> int:
-        return self._compiled.next(self.cursor)
+        return self.compiled.next(self.cursor)
 
     def _handed(self) -> tuple[int, int]:
-        return self._compiled.handed(self.cursor)
+        return self.compiled.handed(self.cursor)

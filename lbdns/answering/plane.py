@@ -1,7 +1,7 @@
 """The plane: who answers the usual queries over UDP, Python alone or the native part, which does the same faster. Pure.
 
 What decides about a query is made by the plane, so that both ways of a query share one limit, one memory of repeated
-queries and one place in each plan.
+queries, one of those that belong together, and one place in each plan.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from lbdns.answering.coherence import Coherence
 from lbdns.answering.cookies import CookieJar, Cookies
 from lbdns.answering.entry import Variant
+from lbdns.answering.handout import Handout
 from lbdns.answering.limit import Limiter
 from lbdns.answering.recent import Recent
 from lbdns.config.rate_limit import RateLimitConfig
@@ -19,11 +21,11 @@ from lbdns.config.rate_limit import RateLimitConfig
 class CompiledTable(Protocol):
     """What the native part finds: finished responses, and plans with the place in each."""
 
-    def add_cursor(self) -> int:
-        """A place for one more plan."""
+    def add_cursor(self, coherence: float) -> int:
+        """A place for one more plan, whose hand-outs other types can join for so long (s). Numbered from 0."""
 
-    def set_plan(self, cursor: int, order: Sequence[int], repeat_from: int) -> None:
-        """From now on hand out this plan."""
+    def set_plan(self, cursor: int, order: Sequence[int], repeat_from: int, usable: Sequence[int]) -> None:
+        """From now on hand out this plan; ``usable`` may still be given to who was given them before."""
 
     def handed(self, cursor: int) -> tuple[int, int]:
         """The place in the plan's order, and how often it came to its end."""
@@ -31,8 +33,11 @@ class CompiledTable(Protocol):
     def next(self, cursor: int) -> int:
         """Hand out: the member that is due."""
 
-    def keep(self, key: bytes, cursor: int | None, kind: int, variants: Sequence[Variant]) -> None:
-        """The responses to a question when it is asked in this kind of way: one for each member, or one in all."""
+    def keep(
+        self, key: bytes, cursor: int | None, together: int | None, kind: int, variants: Sequence[Variant]
+    ) -> None:
+        """The responses to a question when it is asked in this kind of way: one for each member, or one in all.
+        ``together`` as an entry has it."""
 
     def forget(self) -> None:
         """Drop every response; plans stay."""
@@ -65,6 +70,16 @@ class Repeats(Protocol):
     def note(self, mark: int, member: int, now: float) -> None: ...
 
 
+class Joins(Protocol):
+    """As ``coherence.Coherence``."""
+
+    coherent: int
+
+    def mark(self, host: str, handout: int) -> int: ...
+    def member(self, mark: int, which: int, since: float) -> int | None: ...
+    def give(self, handout: Handout, host: str, which: int, now: float) -> int: ...
+
+
 class Plane(Protocol):
     """Makes what the two ways of a query share."""
 
@@ -75,6 +90,7 @@ class Plane(Protocol):
 
     def limits(self, rules: RateLimitConfig, share: int) -> Limits: ...
     def repeats(self) -> Repeats: ...
+    def joins(self) -> Joins: ...
     def cookies(self, secrets: Sequence[bytes]) -> CookieJar: ...
 
 
@@ -91,6 +107,9 @@ class PythonPlane:
 
     def repeats(self) -> Repeats:
         return Recent()
+
+    def joins(self) -> Joins:
+        return Coherence()
 
     def cookies(self, secrets: Sequence[bytes]) -> CookieJar:
         return Cookies(secrets)

@@ -4,8 +4,8 @@ Short way: the question's bytes in lower case find an entry, the bytes around it
 the member whose turn it is, and the parts joined. Whatever is not usual takes the long way, which gives the same
 answers, and makes what the short way finds next time.
 
-Nothing moves a rotation but a response that names a member: not a query that arrives again, nor one over the rate
-limit, nor an answer that is too long and says "ask over TCP".
+Nothing moves a rotation but a response that names a member: not a query that arrives again, nor the second type that
+one client asks for, nor a query over the rate limit, nor an answer that is too long and says "ask over TCP".
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ class Responder:
     ``now`` (monotonic seconds) and ``wall`` (Unix seconds) are told by whoever holds the sockets, through ``tick``.
     """
 
-    __slots__ = ("_before", "allowed", "cookies", "cut", "limiter", "now", "recent", "sheds", "table", "wall")
+    __slots__ = (
+        "_before", "allowed", "coherence", "cookies", "cut", "limiter", "now", "recent", "sheds", "table", "wall",
+    )  # fmt: skip
 
     def __init__(self, table: Table, secrets: Sequence[bytes] = (), share: int = 1) -> None:
         self.now = self.wall = 0.0
@@ -55,8 +57,9 @@ class Responder:
         #: unanswered.
         self.sheds: Callable[[], bool] | None = None
         self.cut = 0  # responses that did not fit and said "ask over TCP"
-        self._before = dict.fromkeys(("rate_limit_dropped", "rate_limit_cut", "repeated"), 0)
+        self._before = dict.fromkeys(("rate_limit_dropped", "rate_limit_cut", "repeated", "coherent"), 0)
         self.limiter, self.recent = table.plane.limits(table.farm.config.rate_limit, share), table.plane.repeats()
+        self.coherence = table.plane.joins()
         self.use(table, secrets, share)
 
     def use(self, table: Table, secrets: Sequence[bytes] = (), share: int = 1) -> None:
@@ -67,6 +70,7 @@ class Responder:
         self.cookies = table.plane.cookies(secrets) if secrets else None
         self.allowed = Allowed(table.farm.config.forward.allow)
         self.recent = table.plane.repeats()  # the members it knew may be others now
+        self.coherence = table.plane.joins()
         self.limiter = table.plane.limits(table.farm.config.rate_limit, share)
         self.limiter.tick(self.now)
 
@@ -84,7 +88,7 @@ class Responder:
 
     def _shared_counters(self) -> dict[str, int]:
         """Of what is begun anew at every reload."""
-        now = (self.limiter.dropped, self.limiter.cut, self.recent.repeated)
+        now = (self.limiter.dropped, self.limiter.cut, self.recent.repeated, self.coherence.coherent)
         return {name: before + count for (name, before), count in zip(self._before.items(), now, strict=True)}
 
     def respond(self, query: bytes, client: Client, transport: int = UDP) -> bytes | Errand | None:
@@ -113,20 +117,33 @@ class Responder:
         return self.respond_at_length(query, client, transport)
 
     def _member(self, entry: Entry, query: bytes, client: Client, transport: int) -> int:
-        """Hand out a member; the one from before if the datagram was there before."""
-        handout = entry.handout
+        """Hand out a member; the one from before if the datagram was there before, or another type of this client."""
+        handout, which = entry.handout, entry.together
         assert handout is not None
         if transport == TCP:
-            return handout.next()
+            return handout.next() if which is None else self.coherence.give(handout, client[0], which, self.now)
         mark = self.recent.mark(client[0], client[1], query)
         member = self.recent.member(mark, self.now)
-        # One that has left the plan since is no answer any more, also not to who asked before
-        if member is not None and member in handout.order:
+        # One that can't be handed out any more is no answer, also not to who asked before
+        if member is not None and member in handout.usable:
             self.recent.repeated += 1
             return member
-        member = handout.next()
+        member = handout.next() if which is None else self.coherence.give(handout, client[0], which, self.now)
         self.recent.note(mark, member, self.now)
         return member
+
+    def _due(self, entry: Entry, query: bytes, client: Client, transport: int) -> int:
+        """The member that ``_member`` would give; nothing moves."""
+        handout = entry.handout
+        if handout is None:
+            return 0
+        member = None
+        if transport == UDP:
+            member = self.recent.member(self.recent.mark(client[0], client[1], query), self.now)
+        if entry.together is not None and member not in handout.usable:
+            mark = self.coherence.mark(client[0], handout.number)
+            member = self.coherence.member(mark, entry.together, self.now - handout.coherence)
+        return member if member is not None and member in handout.usable else handout.due
 
     def _over_limit(self, message: bytes, client: Client, over: int) -> bytes | None:
         """The response to a usual query over the limit, if there is one: ask over TCP, or with a cookie."""
@@ -229,15 +246,14 @@ class Responder:
         """The whole answer if the client takes one so long, else "ask over TCP"; glue is no reason to spare it
         (RFC 9471)."""
         limit = MAX_TCP if transport == TCP else self._limit(query.edns, options)
-        body = entry.body(entry.handout.due if entry.handout else 0)
+        body = entry.body(self._due(entry, message, client, transport))
         response = self._join(query, body, options)
         if len(response) > limit:
             self.cut += 1
             return self._join(query, truncated(body), options)
-        if entry.handout is None:
-            return response
-        member = self._member(entry, message, client, transport)
-        return self._join(query, entry.body(member), options)
+        if entry.handout is not None:
+            self._member(entry, message, client, transport)
+        return response
 
     def _limit(self, edns: Edns | None, options: Options) -> int:
         """The longest response over UDP, in bytes."""

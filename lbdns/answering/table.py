@@ -20,6 +20,8 @@ from lbdns.farm import Farm, Pool
 MAX_ENTRIES: Final = 65_536  # questions kept compiled; about 1 kB each
 #: Types whose answers are kept although no record has them: what clients really ask for.
 _USUAL_TYPES: Final = frozenset((Type.A, Type.AAAA, Type.ANY, Type.CNAME, Type.HTTPS, Type.MX, Type.NS, Type.TXT))
+#: Policies that promise something about every query, whatever its type.
+_STRICT: Final = frozenset(("round_robin",))
 #: What types without a name in TYPE_NAMES are counted as, all together: clients can't make up new counters.
 OTHER_TYPE: Final = 0
 #: zone, type, transport, rcode -> queries
@@ -42,7 +44,7 @@ class Table:
         for pool in farm.pools:
             for owner, policy in pool.owners.items():
                 if (pool.name, policy) not in self.handouts:
-                    self.handouts[pool.name, policy] = self._handout(len(pool.members))
+                    self.handouts[pool.name, policy] = self._handout(pool, policy)
                 handout = self.handouts[pool.name, policy]
                 self._owners[owner] = (pool, handout)
         self._zones: Mapping[bytes, ZoneIndex] = {
@@ -53,8 +55,11 @@ class Table:
             _is_letters(rtype) for zone in farm.zones.values() for node in zone.nodes.values() for rtype in node
         )
 
-    def _handout(self, members: int) -> Handout:
-        return CompiledHandout(members, self.compiled) if self.compiled else Handout(members)
+    def _handout(self, pool: Pool, policy: str) -> Handout:
+        coherence = 0.0 if policy in _STRICT else pool.config.coherence
+        if self.compiled:
+            return CompiledHandout(len(pool.members), self.compiled, coherence)
+        return Handout(len(pool.members), len(self.handouts), coherence)
 
     def _is_in(self, owner: bytes, origin: bytes) -> bool:
         return self._owners[owner][0].zone.origin == origin
@@ -119,7 +124,7 @@ class Table:
         entry.variants[kind] = variants
         if self.compiled and variants:
             cursor = entry.handout.cursor if isinstance(entry.handout, CompiledHandout) else None
-            self.compiled.keep(entry.key, cursor, kind, variants)
+            self.compiled.keep(entry.key, cursor, entry.together, kind, variants)
 
     def forget_entries(self) -> None:
         """Drop every compiled answer, keeping what they counted."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from lbdns.answering.cookies import CookieJar
 from lbdns.answering.finished import cut_variants
-from lbdns.answering.plane import PYTHON, CompiledTable, Limits, Plane, Repeats
+from lbdns.answering.plane import PYTHON, CompiledTable, Joins, Limits, Plane, Repeats
 from lbdns.answering.ways import COOKIE_WAYS, WAYS
 from lbdns.config.rate_limit import RateLimitConfig
 from lbdns.config.server import PlaneName
@@ -63,6 +63,9 @@ class NativePlane:
 
     def repeats(self) -> Repeats:
         return lbdns_native.Recent()
+
+    def joins(self) -> Joins:
+        return lbdns_native.Coherence()
 
     def cookies(self, secrets: Sequence[bytes]) -> CookieJar:
         return lbdns_native.Cookies(secrets)

@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use crate::coherence::Coherence;
 use crate::cookies::{Cookies, BOTH, CLIENT};
 use crate::limit::Limiter;
 use crate::recent::Recent;
@@ -25,6 +26,7 @@ pub struct Context<'a> {
     pub table: &'a mut Table,
     pub limiter: &'a mut Limiter,
     pub recent: &'a mut Recent,
+    pub coherence: &'a mut Coherence,
     pub cookies: Option<&'a Cookies>,
     pub now: f64,  // monotonic seconds
     pub wall: u64, // Unix seconds
@@ -63,16 +65,19 @@ impl Context<'_> {
         let variants = &entry.kinds[kind];
         let member = match cursor {
             None => 0,
-            Some(cursor) => {
+            Some((number, cursor)) => {
                 let mark = self.recent.mark(address, port, query);
                 match self.recent.member(mark, self.now) {
-                    // One that has left the plan since is no answer any more, also not to who asked before
-                    Some(member) if cursor.order.contains(&member) => {
+                    // One that can't be handed out any more is no answer, also not to who asked before
+                    Some(member) if cursor.is_usable(member) => {
                         self.recent.repeated += 1;
                         member
                     }
                     _ => {
-                        let member = cursor.hand_out();
+                        let member = match entry.together {
+                            Some(which) => self.coherence.give(address, number, cursor, which, self.now),
+                            None => cursor.hand_out(),
+                        };
                         self.recent.note(mark, member, self.now);
                         member
                     }

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::answer::Context;
-use crate::{batch, cookies, limit, recent, siphash, table};
+use crate::{batch, coherence, cookies, limit, recent, siphash, table};
 
 type Parts = (Vec<u8>, Vec<u8>);
 
@@ -38,17 +38,17 @@ impl Table {
         Ok(Table(table::Table::new(boxed(ways), boxed(cookie_ways), cuts)))
     }
 
-    /// A place for one more plan.
-    fn add_cursor(&mut self) -> usize {
-        self.0.cursors.push(table::Cursor::default());
+    /// A place for one more plan, whose hand-outs other types can join for so long (s).
+    fn add_cursor(&mut self, coherence: f64) -> usize {
+        self.0.cursors.push(table::Cursor::new(coherence));
         self.0.cursors.len() - 1
     }
 
-    fn set_plan(&mut self, cursor: usize, order: Vec<u32>, repeat_from: usize) -> PyResult<()> {
+    fn set_plan(&mut self, cursor: usize, order: Vec<u32>, repeat_from: usize, usable: Vec<u32>) -> PyResult<()> {
         if repeat_from >= order.len() {
             return Err(PyValueError::new_err("a plan has an order, and repeats from inside it"));
         }
-        self.0.cursors[cursor] = table::Cursor { order, repeat_from, at: 0, passes: 0 };
+        self.0.cursors[cursor].set_plan(order, repeat_from, &usable);
         Ok(())
     }
 
@@ -59,16 +59,20 @@ impl Table {
     }
 
     fn next(&mut self, cursor: usize) -> PyResult<u32> {
-        let cursor = &mut self.0.cursors[cursor];
-        if cursor.order.is_empty() {
-            return Err(PyValueError::new_err("no plan is set"));
-        }
-        Ok(cursor.hand_out())
+        Ok(self.cursor(cursor)?.hand_out())
     }
 
-    fn keep(&mut self, key: &[u8], cursor: Option<usize>, kind: usize, variants: Vec<Parts>) -> PyResult<()> {
+    fn keep(
+        &mut self,
+        key: &[u8],
+        cursor: Option<usize>,
+        together: Option<usize>,
+        kind: usize,
+        variants: Vec<Parts>,
+    ) -> PyResult<()> {
+        together.map_or(Ok(()), demand_type)?;
         let variants = variants.into_iter().map(variant).collect::<PyResult<_>>()?;
-        self.0.keep(key, cursor, kind, variants);
+        self.0.keep(key, cursor, together, kind, variants);
         Ok(())
     }
 
@@ -78,6 +82,17 @@ impl Table {
 
     fn take_asked<'py>(&mut self, py: Python<'py>) -> Vec<(Bound<'py, PyBytes>, u64)> {
         self.0.take_asked().into_iter().map(|(key, asked)| (PyBytes::new(py, key), asked)).collect()
+    }
+}
+
+impl Table {
+    /// A cursor that can hand out.
+    fn cursor(&mut self, number: usize) -> PyResult<&mut table::Cursor> {
+        let cursor = &mut self.0.cursors[number];
+        if cursor.order.is_empty() {
+            return Err(PyValueError::new_err("no plan is set"));
+        }
+        Ok(cursor)
     }
 }
 
@@ -157,6 +172,52 @@ impl Recent {
 }
 
 #[pyclass]
+struct Coherence(coherence::Coherence);
+
+#[pymethods]
+impl Coherence {
+    #[new]
+    fn new() -> Coherence {
+        Coherence(coherence::Coherence::new())
+    }
+
+    fn mark(&self, host: &str, handout: usize) -> PyResult<u64> {
+        Ok(self.0.mark(address(host)?, handout))
+    }
+
+    fn member(&self, mark: u64, which: usize, since: f64) -> PyResult<Option<u32>> {
+        demand_type(which)?;
+        Ok(self.0.member(mark, which, since))
+    }
+
+    /// `handout` is one whose cursor is in a table of ours.
+    fn give(&mut self, handout: &Bound<'_, PyAny>, host: &str, which: usize, now: f64) -> PyResult<u32> {
+        demand_type(which)?;
+        let number = handout.getattr("number")?.extract()?;
+        let mut table = handout.getattr("compiled")?.extract::<PyRefMut<'_, Table>>()?;
+        let cursor = table.cursor(number)?;
+        Ok(self.0.give(address(host)?, number, cursor, which, now))
+    }
+
+    #[getter]
+    fn coherent(&self) -> u64 {
+        self.0.coherent
+    }
+
+    #[setter]
+    fn set_coherent(&mut self, coherent: u64) {
+        self.0.coherent = coherent;
+    }
+}
+
+fn demand_type(which: usize) -> PyResult<()> {
+    if which < coherence::TYPES {
+        return Ok(());
+    }
+    Err(PyValueError::new_err("there are not so many types that belong together"))
+}
+
+#[pyclass]
 struct Cookies(cookies::Cookies);
 
 #[pymethods]
@@ -215,6 +276,7 @@ impl Batch {
         table: &mut Table,
         limiter: &mut Limiter,
         recent: &mut Recent,
+        coherence: &mut Coherence,
         cookies: Option<&Cookies>,
         now: f64,
         wall: f64,
@@ -224,6 +286,7 @@ impl Batch {
             table: &mut table.0,
             limiter: &mut limiter.0,
             recent: &mut recent.0,
+            coherence: &mut coherence.0,
             cookies: cookies.map(|cookies| &cookies.0),
             now,
             wall: wall as u64,
@@ -255,6 +318,7 @@ fn lbdns_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Table>()?;
     module.add_class::<Limiter>()?;
     module.add_class::<Recent>()?;
+    module.add_class::<Coherence>()?;
     module.add_class::<Cookies>()?;
     module.add_class::<Peer>()?;
     module.add_class::<Batch>()

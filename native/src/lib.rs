@@ -5,7 +5,7 @@
 //!   batch   recvmmsg, one Context::answer for each datagram, sendmmsg
 //!     answer    entries[question] -> kinds[bytes around it] -> member -> parts joined; or left aside
 //!       table   compiled answers and plans, filled by Python
-//!       limit recent cookies siphash
+//!       limit recent coherence cookies siphash
 //! ```
 //!
 //! Python has all of it too and is whole without this: what is left aside takes its long way, and the same tests hold
@@ -14,6 +14,7 @@
 pub mod answer;
 pub mod batch;
 mod binding;
+pub mod coherence;
 pub mod cookies;
 pub mod limit;
 pub mod recent;

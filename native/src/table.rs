@@ -14,10 +14,29 @@ pub struct Cursor {
     pub order: Vec<u32>, // never empty once a plan is set
     pub repeat_from: usize,
     pub at: usize,
-    pub passes: u64, // how often the order came to its end
+    pub passes: u64,    // how often the order came to its end
+    pub coherence: f64, // s for which types that belong together get the same member
+    usable: Vec<bool>,  // by member: whether it may still be given to who was given it before
 }
 
 impl Cursor {
+    pub fn new(coherence: f64) -> Cursor {
+        Cursor { coherence, ..Cursor::default() }
+    }
+
+    /// From now on hand out this plan, from its beginning.
+    pub fn set_plan(&mut self, order: Vec<u32>, repeat_from: usize, usable: &[u32]) {
+        self.usable = vec![false; usable.iter().max().map_or(0, |most| *most as usize + 1)];
+        for member in usable {
+            self.usable[*member as usize] = true;
+        }
+        (self.order, self.repeat_from, self.at, self.passes) = (order, repeat_from, 0, 0);
+    }
+
+    pub fn is_usable(&self, member: u32) -> bool {
+        self.usable.get(member as usize).copied().unwrap_or(false)
+    }
+
     /// Hand out: the member that is due.
     pub fn hand_out(&mut self) -> u32 {
         if self.at >= self.order.len() {
@@ -33,6 +52,7 @@ impl Cursor {
 pub struct Entry {
     pub key: Box<[u8]>, // the question's bytes, in lower case
     pub cursor: Option<usize>,
+    pub together: Option<usize>, // which of the types that belong together; None if it has its members alone
     pub kinds: Vec<Vec<Variant>>, // by kind: one for each member, or one in all; none if nobody has asked so yet
     pub asked: u64,
 }
@@ -61,16 +81,23 @@ impl Table {
         &mut self.entries[place]
     }
 
-    /// Entry and, if it has one, the cursor it is handed out by.
-    pub fn entry_and_cursor(&mut self, place: usize) -> (&mut Entry, Option<&mut Cursor>) {
+    /// Entry and, if it has one, the cursor it is handed out by, with its number.
+    pub fn entry_and_cursor(&mut self, place: usize) -> (&mut Entry, Option<(usize, &mut Cursor)>) {
         let entry = &mut self.entries[place];
-        let cursor = entry.cursor.map(|at| &mut self.cursors[at]);
+        let cursor = entry.cursor.map(|at| (at, &mut self.cursors[at]));
         (entry, cursor)
     }
 
-    pub fn keep(&mut self, key: &[u8], cursor: Option<usize>, kind: usize, variants: Vec<Variant>) {
+    pub fn keep(
+        &mut self,
+        key: &[u8],
+        cursor: Option<usize>,
+        together: Option<usize>,
+        kind: usize,
+        variants: Vec<Variant>,
+    ) {
         let place = *self.places.entry(key.into()).or_insert_with(|| {
-            self.entries.push(Entry { key: key.into(), cursor, kinds: Vec::new(), asked: 0 });
+            self.entries.push(Entry { key: key.into(), cursor, together, kinds: Vec::new(), asked: 0 });
             self.entries.len() - 1
         });
         let kinds = &mut self.entries[place].kinds;

@@ -73,8 +73,9 @@ def pool(
     ttl: int = 0,
     answer: AnswerForm = "cname",
     min_usable: float = 0.5,
+    coherence: float = 2.0,
 ) -> PoolConfig:
-    return PoolConfig(name, zone, tuple(members), names, ttl, answer, min_usable)
+    return PoolConfig(name, zone, tuple(members), names, ttl, answer, min_usable, coherence=coherence)
 
 
 def make_farm(

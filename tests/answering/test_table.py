@@ -158,7 +158,7 @@ def test_a_pool_of_one() -> None:
 
 @pytest.mark.parametrize("transport", [UDP, TCP])
 def test_address_form(transport: int) -> None:
-    responder = make_responder(hobbit(pool(answer="address", ttl=5)))
+    responder = make_responder(hobbit(pool(answer="address", ttl=5, coherence=0)))
     asked = [ask(responder, "best.hobbit", rtype, transport) for rtype in ("A", "AAAA", "A", "AAAA", "ANY")]
     assert [lines(message.answer) for message in asked] == [
         [a("best", 16, 5)],

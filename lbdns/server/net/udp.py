@@ -120,8 +120,8 @@ class UdpServer:
         for _ in range(BATCHES):
             try:
                 read, unsent, shed, asides = batch.drain(
-                    fd, responder.table.compiled, responder.limiter, responder.recent, responder.cookies,
-                    responder.now, responder.wall, responder.sheds is not None,
+                    fd, responder.table.compiled, responder.limiter, responder.recent, responder.coherence,
+                    responder.cookies, responder.now, responder.wall, responder.sheds is not None,
                 )  # fmt: skip
             except OSError as error:
                 return self._unread(error, queries)

@@ -64,8 +64,10 @@ class Farm:
         zone: str = "",
         plane: str = "auto",
         address: str = "0.0.0.0",
+        pool: str = "",
     ) -> None:
-        """``limit`` is in responses/s, None for the default; ``zone`` are more lines of the zone file."""
+        """``limit`` is in responses/s, None for the default; ``zone`` are more lines of the zone file, ``pool`` of the
+        pool's configuration."""
         self.folder = folder
         self.port, self.report_port = free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_DGRAM)
         self.key = new_master_key()
@@ -73,7 +75,7 @@ class Farm:
         (folder / "report.key").touch(mode=0o600)
         (folder / "report.key").write_text(self.key.line() + "\n")
         self.plane = plane
-        config = self._config(address)
+        config = self._config(address) + pool
         section = rate_limit(limit)
         self.refused = accepts(folder, config + section)
         self.limited = not self.refused

@@ -1,0 +1,406 @@
+"""Types that belong together: one client, one member, one charge; on both planes, and against a simple model."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import dns.flags
+import dns.rdatatype
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from lbdns.answering.coherence import CELLS, OPEN, SLOTS, TOGETHER, Coherence
+from lbdns.answering.handout import Handout
+from lbdns.answering.plane import Plane
+from lbdns.answering.respond import Responder
+from lbdns.answering.table import Table
+from lbdns.config import RateLimitConfig
+from lbdns.policies.plan import Plan
+from tests.answering.asking import TCP, UDP, make_query, make_responder, read
+from tests.answering.configured import configured
+from tests.answering.farms import MEMBERS, hobbit, pool
+from tests.planes import PLANES
+
+SPAN: Final = 2.0  # seconds: the default
+A, AAAA, HTTPS = range(3)
+ONE, OTHER = "192.0.2.1", "2001:db8::1"
+
+on_both = pytest.mark.parametrize("plane", PLANES)
+_idents = itertools.count()
+
+
+def new_responder(plane: Plane, **of_pool: float) -> Responder:
+    responder = make_responder(hobbit(pool(**of_pool)), plane)  # type: ignore[arg-type]
+    responder.tick(1000.0, 0.0)
+    return responder
+
+
+def ask(
+    responder: Responder, host: str, rtype: str, name: str = "best.hobbit", transport: int = UDP, port: int = 0
+) -> str:
+    """The member that a new query leads to. Each is another one, from another port, unless that is given."""
+    ident = next(_idents) % 65_536
+    query = make_query(name, rtype, ident=ident)
+    message = read(responder.respond(query, (host, port or 1024 + ident % 60_000), transport))
+    aliases = [rrset for rrset in message.answer if rrset.rdtype == dns.rdatatype.CNAME]
+    return str(aliases[-1][0].target).partition(".")[0]
+
+
+def totals(responder: Responder, policy: str = "best") -> list[int]:
+    return responder.table.handouts["web", policy].totals()
+
+
+# What a client sees
+
+
+@on_both
+@pytest.mark.parametrize("order", list(itertools.permutations(("A", "AAAA", "HTTPS"))))
+def test_all_types_of_a_client_get_one_member_and_cost_one_charge(plane: Plane, order: Sequence[str]) -> None:
+    responder = new_responder(plane)
+    for number, member in enumerate(("bilbo", "frodo", "gandalf", "bilbo"), 1):
+        assert [ask(responder, ONE, rtype) for rtype in order] == [member] * 3
+        assert sum(totals(responder)) == number
+    assert responder.counters()["coherent"] == 8
+    assert responder.counters()["repeated"] == 0
+
+
+@on_both
+def test_other_types_have_their_own_turn(plane: Plane) -> None:
+    responder = new_responder(plane)
+    found = [ask(responder, ONE, rtype) for rtype in ("A", "TXT", "CNAME", "AAAA", "ANY")]
+    assert found == ["bilbo", "frodo", "gandalf", "bilbo", "bilbo"]
+
+
+@on_both
+@pytest.mark.parametrize("ways", list(itertools.product((UDP, TCP), repeat=2)))
+def test_the_transport_does_not_matter(plane: Plane, ways: tuple[int, int]) -> None:
+    responder = new_responder(plane)
+    for member in MEMBERS:
+        assert [ask(responder, ONE, rtype, transport=way) for rtype, way in zip(("A", "AAAA"), ways, strict=True)] == [
+            member,
+            member,
+        ]
+
+
+@on_both
+def test_another_address_is_another_client_and_another_port_is_not(plane: Plane) -> None:
+    responder = new_responder(plane)
+    assert [ask(responder, host, "A", port=5000) for host in (ONE, OTHER)] == ["bilbo", "frodo"]
+    assert [ask(responder, host, "AAAA", port=6000) for host in (OTHER, ONE)] == ["frodo", "bilbo"]
+
+
+@on_both
+def test_names_of_one_pool_and_policy_are_one_and_others_are_not(plane: Plane) -> None:
+    responder = new_responder(plane)
+    assert ask(responder, ONE, "A") == "bilbo"
+    assert ask(responder, ONE, "AAAA", "weighted.hobbit") == "bilbo"
+    assert ask(responder, ONE, "A", "weighted.hobbit") == "bilbo"
+    assert ask(responder, ONE, "AAAA", "WWW.hobbit") == "bilbo", "an alias of best.hobbit"
+    assert (sum(totals(responder)), sum(totals(responder, "weighted"))) == (1, 1)
+
+
+@on_both
+@pytest.mark.parametrize(("seconds", "same"), [(0.0, True), (1.99, True), (2.0, False), (30.0, False)])
+def test_it_holds_for_two_seconds(plane: Plane, seconds: float, same: bool) -> None:
+    responder = new_responder(plane)
+    first = ask(responder, ONE, "A")
+    responder.tick(responder.now + seconds, 0.0)
+    assert (ask(responder, ONE, "AAAA") == first) == same
+
+
+@on_both
+def test_the_time_counts_from_the_first(plane: Plane) -> None:
+    responder = new_responder(plane)
+    first = ask(responder, ONE, "A")
+    responder.tick(responder.now + 1.5, 0.0)
+    assert ask(responder, ONE, "AAAA") == first
+    responder.tick(responder.now + 1.0, 0.0)
+    assert ask(responder, ONE, "HTTPS") != first
+
+
+@on_both
+def test_it_can_be_set_and_switched_off(plane: Plane) -> None:
+    responder = new_responder(plane, coherence=0.5)
+    first = ask(responder, ONE, "A")
+    responder.tick(responder.now + 0.6, 0.0)
+    assert ask(responder, ONE, "AAAA") != first
+    responder = new_responder(plane, coherence=0)
+    assert [ask(responder, ONE, rtype) for rtype in ("A", "AAAA", "HTTPS")] == list(MEMBERS)
+    assert responder.counters()["coherent"] == 0
+
+
+@on_both
+def test_strict_rotation_stays_strict(plane: Plane) -> None:
+    responder = new_responder(plane)
+    found = [ask(responder, ONE, rtype, "round.robin.hobbit") for rtype in ("A", "AAAA", "HTTPS", "A")]
+    assert found == [*MEMBERS, MEMBERS[0]]
+
+
+@on_both
+def test_behind_a_resolver_the_first_belongs_to_the_first(plane: Plane) -> None:
+    responder = new_responder(plane)
+    asked = ("A", "A", "AAAA", "A", "AAAA", "HTTPS", "AAAA", "HTTPS")
+    found = [ask(responder, ONE, rtype) for rtype in asked]
+    assert found == ["bilbo", "frodo", "bilbo", "gandalf", "frodo", "bilbo", "gandalf", "frodo"]
+
+
+# What may not be given
+
+
+@on_both
+@pytest.mark.parametrize("usable", [None, (1, 2)])
+def test_a_member_that_can_not_be_handed_out_is_not_repeated(plane: Plane, usable: Sequence[int] | None) -> None:
+    responder = new_responder(plane)
+    handout = responder.table.handouts["web", "best"]
+    handout.set_plan(Plan((0,)), (0, 1, 2))
+    assert ask(responder, ONE, "A") == "bilbo"
+    handout.set_plan(Plan((1, 2)), usable)
+    assert ask(responder, ONE, "AAAA") == "frodo"
+    assert ask(responder, ONE, "HTTPS") == "frodo", "the one that took its place"
+    assert totals(responder) == [1, 1, 0]
+
+
+@on_both
+def test_a_member_that_has_only_lost_its_place_is(plane: Plane) -> None:
+    responder = new_responder(plane)
+    handout = responder.table.handouts["web", "best"]
+    handout.set_plan(Plan((0,)), (0, 1, 2))
+    query = make_query("best.hobbit", "A")
+    first = responder.respond(query, (ONE, 1024))
+    handout.set_plan(Plan((1,)), (0, 1))
+    assert ask(responder, ONE, "AAAA") == "bilbo"
+    assert responder.respond(query, (ONE, 1024)) == first, "neither a type nor a datagram that comes again"
+    assert totals(responder) == [1, 0, 0]
+
+
+@on_both
+def test_a_query_over_the_rate_limit_joins_nothing(plane: Plane) -> None:
+    farm = configured(hobbit(), rate_limit=RateLimitConfig(responses_per_second=1, slip=0, exempt=()))
+    responder = Responder(Table(farm, plane))
+    responder.tick(1000.0, 0.0)
+    assert [ask(responder, ONE, rtype) for rtype in ("A", "AAAA")] == ["bilbo", "bilbo"]
+    for _ in range(3):
+        assert responder.respond(make_query("best.hobbit", "A"), (ONE, 1)) is None
+    responder.tick(1001.0, 0.0)
+    assert [ask(responder, ONE, rtype) for rtype in ("AAAA", "A")] == ["frodo", "frodo"]
+    assert totals(responder) == [1, 1, 0]
+
+
+@on_both
+def test_an_answer_without_a_member_is_not_remembered(plane: Plane) -> None:
+    responder = make_responder(hobbit(pool(answer="address")), plane)
+    for rtype in ("HTTPS", "TXT"):
+        read(responder.respond(make_query("best.hobbit", rtype), (ONE, 1)))
+    first = read(responder.respond(make_query("best.hobbit", "A"), (ONE, 2))).answer[0]
+    assert [str(rdata) for rdata in first] == ["127.0.0.16"]
+    assert read(responder.respond(make_query("best.hobbit", "AAAA"), (ONE, 3))).answer == [], "bilbo has none"
+    assert totals(responder) == [1, 0, 0]
+
+
+@on_both
+@pytest.mark.parametrize("rtypes", [("AAAA", "A"), ("HTTPS", "A")])
+def test_an_answer_that_is_cut_joins_nothing(plane: Plane, rtypes: tuple[str, str]) -> None:
+    # What is measured is the member that the client would get, not the one that is due
+    responder = make_responder(hobbit(more="".join(f"frodo A 127.1.0.{number}\n" for number in range(60))), plane)
+    handout = responder.table.handouts["web", "best"]
+    handout.set_plan(Plan((1, 0)))
+    first, second = rtypes
+    assert ask(responder, ONE, first) == "frodo"
+    assert handout.due == 0, "whose answer is short"
+    for _ in range(2):
+        cut = read(responder.respond(make_query("best.hobbit", second), (ONE, 9)))
+        assert cut.flags & dns.flags.TC
+    assert ask(responder, ONE, second, transport=TCP) == "frodo"
+    assert ask(responder, ONE, second) == "bilbo"
+    assert totals(responder) == [1, 1, 0]
+
+
+@on_both
+def test_a_datagram_that_comes_again_gets_what_it_had_joined(plane: Plane) -> None:
+    responder = new_responder(plane)
+    query = make_query("best.hobbit", "AAAA")
+    assert ask(responder, ONE, "A") == "bilbo"
+    first = responder.respond(query, (ONE, 7))
+    assert b"bilbo" in first  # type: ignore[operator]
+    for _ in range(3):
+        assert responder.respond(query, (ONE, 7)) == first
+    counters = responder.counters()
+    assert (counters["coherent"], counters["repeated"], sum(totals(responder))) == (1, 3, 1)
+
+
+@on_both
+def test_a_reload_keeps_the_count_and_forgets_the_members(plane: Plane) -> None:
+    responder = new_responder(plane)
+    assert ask(responder, ONE, "A") == ask(responder, ONE, "AAAA")
+    table = Table(hobbit(pool(members=MEMBERS[::-1])), plane)
+    table.take_over(responder.table)
+    responder.use(table)
+    assert responder.counters()["coherent"] == 1
+    ask(responder, ONE, "HTTPS")
+    assert sum(table.handouts["web", "best"].totals()) == 2
+
+
+# The memory itself
+
+
+def rival(responder: Responder, host: str) -> str:
+    """Another client, whose look-ups for best.hobbit fall on the same slot."""
+    number = responder.table.handouts["web", "best"].number
+    mark = responder.coherence.mark
+    slot = mark(host, number) % SLOTS
+    addresses = (f"10.{a}.{b}.{c}" for a in range(64) for b in range(256) for c in range(256))
+    return next(one for one in addresses if mark(one, number) % SLOTS == slot)
+
+
+@on_both
+def test_no_more_than_a_few_are_kept_open(plane: Plane) -> None:
+    responder = new_responder(plane)
+    handed_out = [ask(responder, ONE, "A") for _ in range(OPEN + 2)]
+    assert [ask(responder, ONE, "AAAA") for _ in range(OPEN)] == handed_out[2:], "the oldest are forgotten"
+    assert sum(totals(responder)) == OPEN + 2
+    ask(responder, ONE, "AAAA")
+    assert sum(totals(responder)) == OPEN + 3
+
+
+@on_both
+def test_another_client_on_the_same_slot_takes_it(plane: Plane) -> None:
+    responder = new_responder(plane)
+    other = rival(responder, ONE)
+    assert ask(responder, ONE, "A") == "bilbo"
+    assert ask(responder, other, "AAAA") == "frodo", "it joins nothing of somebody else's"
+    assert ask(responder, other, "A") == "frodo"
+    assert ask(responder, ONE, "AAAA") == "gandalf", "which was forgotten"
+    assert ask(responder, ONE, "A") == "gandalf"
+    assert responder.counters()["coherent"] == 2
+
+
+@on_both
+def test_asking_who_it_would_be_moves_nothing(plane: Plane) -> None:
+    responder = new_responder(plane)
+    coherence, number = responder.coherence, responder.table.handouts["web", "best"].number
+    mark = coherence.mark(ONE, number)
+    assert [coherence.member(mark, which, 998.0) for which in (A, AAAA, HTTPS)] == [None] * 3
+    ask(responder, ONE, "A")
+    for _ in range(2):
+        assert [coherence.member(mark, which, 998.0) for which in (A, AAAA, HTTPS)] == [None, 0, 0]
+    assert [coherence.member(mark, which, 1000.0) for which in (A, AAAA, HTTPS)] == [None] * 3
+
+
+@on_both
+def test_address_and_hand_out_tell_clients_apart(plane: Plane) -> None:
+    joins = plane.joins()
+    hosts = (ONE, "192.0.2.2", OTHER, "2001:db8::2")
+    assert len({joins.mark(host, handout) for host in hosts for handout in range(3)}) == 12
+    assert joins.mark(ONE, 1) == joins.mark(ONE, 1)
+
+
+def test_every_type_has_its_number() -> None:
+    assert sorted(TOGETHER.values()) == list(range(len(TOGETHER)))
+
+
+def test_however_many_its_size_is_the_same() -> None:
+    coherence, handout = Coherence(), Handout(3, coherence=SPAN)
+    assert len(coherence._cells) == SLOTS * CELLS
+    for number in range(3 * SLOTS):
+        coherence.give(handout, f"10.0.{number % 40_000}", number % 3, number / 1000)
+    assert len(coherence._cells) == SLOTS * CELLS
+
+
+# A model: the oldest living hand-out that this type has not been asked for yet
+
+
+@dataclass
+class Item:
+    when: float
+    member: int
+    asked: set[int]
+
+
+@dataclass
+class Model:
+    """One hand-out: its order, what was handed out, and what is open by client."""
+
+    order: Sequence[int] = (0, 1, 2)
+    usable: Sequence[int] = (0, 1, 2)
+    at: int = 0
+    totals: list[int] = field(default_factory=lambda: [0, 0, 0])
+    open: dict[str, list[Item]] = field(default_factory=dict)
+    coherent: int = 0
+
+    def set_plan(self, order: Sequence[int], usable: Sequence[int]) -> None:
+        self.order, self.usable, self.at = order, usable, 0
+
+    def hand_out(self) -> int:
+        member = self.order[self.at % len(self.order)]
+        self.at += 1
+        self.totals[member] += 1
+        return member
+
+    def look_up(self, host: str, which: int | None, now: float) -> int:
+        if which is None:
+            return self.hand_out()
+        items = self.open.setdefault(host, [])
+        for item in items[-OPEN:]:
+            if which not in item.asked and now - item.when < SPAN:
+                item.asked.add(which)
+                if item.member in self.usable:
+                    self.coherent += 1
+                else:
+                    item.member = self.hand_out()
+                return item.member
+        items.append(Item(now, self.hand_out(), {which}))
+        return items[-1].member
+
+
+NAMES: Final = {"best.hobbit": "best", "weighted.hobbit": "weighted", "www.hobbit": "best", "BEST.hobbit": "best"}
+HOSTS: Final = (ONE, "192.0.2.2", OTHER)
+
+
+class Query(NamedTuple):
+    name: str
+    host: str
+    rtype: str
+    transport: int
+    pause: float  # seconds before it
+
+
+class NewPlan(NamedTuple):
+    policy: str
+    order: Sequence[int]
+    others: Sequence[int]  # that could be handed out too
+
+
+queries = st.builds(
+    Query, st.sampled_from(sorted(NAMES)), st.sampled_from(HOSTS), st.sampled_from(("A", "AAAA", "HTTPS", "TXT")),
+    st.sampled_from((UDP, UDP, TCP)), st.sampled_from((0.0, 0.0, 0.25, 0.5, 1.75)),
+)  # fmt: skip
+some = st.lists(st.integers(0, 2), min_size=1, max_size=4)
+plans = st.builds(NewPlan, st.sampled_from(("best", "weighted")), some, some)
+
+
+@on_both
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.one_of(queries, queries, queries, plans), min_size=1, max_size=40))
+def test_agrees_with_a_simple_model(plane: Plane, steps: list[Query | NewPlan]) -> None:
+    responder = new_responder(plane)
+    handouts = {policy: responder.table.handouts["web", policy] for policy in ("best", "weighted")}
+    marks = {responder.coherence.mark(host, one.number) % SLOTS for host in HOSTS for one in handouts.values()}
+    assume(len(marks) == len(HOSTS) * len(handouts))  # of different slots, as nearly always
+    models = {policy: Model() for policy in handouts}
+    for step in steps:
+        if isinstance(step, NewPlan):
+            usable = (*step.order, *step.others)
+            handouts[step.policy].set_plan(Plan(tuple(step.order)), usable)
+            models[step.policy].set_plan(step.order, usable)
+        else:
+            responder.tick(responder.now + step.pause, 0.0)
+            which = {"A": A, "AAAA": AAAA, "HTTPS": HTTPS}.get(step.rtype)
+            expected = models[NAMES[step.name]].look_up(step.host, which, responder.now)
+            assert ask(responder, step.host, step.rtype, step.name, step.transport) == MEMBERS[expected]
+    for policy, model in models.items():
+        assert handouts[policy].totals() == model.totals
+    assert responder.counters()["coherent"] == sum(model.coherent for model in models.values())

@@ -16,7 +16,8 @@ class Reading:
 
     ``received`` is the receiver's monotonic clock, in seconds. ``gone`` after a "bye". ``alarm`` is the
     agent's reason while it asks not to be chosen, else empty. ``metrics`` are those of the report;
-    an alarm or a "bye" without any leaves those of the report before.
+    an alarm or a "bye" without any leaves those of the report before. ``shadow_score`` is by the score that is tried
+    beside the one that counts, None without any.
     """
 
     received: float
@@ -25,6 +26,7 @@ class Reading:
     metrics: Mapping[str, float] = field(default_factory=lambda: NO_METRICS, repr=False)
     alarm: str = ""
     gone: bool = False
+    shadow_score: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

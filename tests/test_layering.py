@@ -28,7 +28,7 @@ RULES = {
         ),
     ),
     "what the collector knows is made of arguments alone": Rule(
-        of=("lbdns_collector.score", "lbdns_collector.table", "lbdns_collector.status"),
+        of=("lbdns_collector.score", "lbdns_collector.adaptive", "lbdns_collector.table", "lbdns_collector.status"),
         forbidden=("asyncio", "socket", "time"),
     ),
     "only what starts things knows the collector": Rule(

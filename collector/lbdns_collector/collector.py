@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,9 +17,11 @@ from lbdns.errors import ConfigError
 from lbdns.farm import Farm
 from lbdns.keys import MasterKey, read_key_file
 from lbdns.snapshot import Snapshot
+from lbdns_collector.adaptive import Adaptive, Settings
 from lbdns_collector.publish import Publisher
 from lbdns_collector.receive import ReportSocket
-from lbdns_collector.score import build_score
+from lbdns_collector.score import build_score, build_shadow_score
+from lbdns_collector.status import AdaptedFigures
 from lbdns_collector.table import Table
 
 log = logging.getLogger("lbdns.collector")
@@ -46,7 +49,8 @@ class Collector:
 
     def __init__(self, farm: Farm, keys: Sequence[MasterKey]) -> None:
         self.farm = farm
-        self.table = Table(farm.hosts, keys, build_score(farm.config))
+        self.table = Table(farm.hosts, keys, build_score(farm.config), build_shadow_score(farm.config))
+        self.table.adaptive = _adaptive(farm.config, None)
         self._keyed = bool(keys)
         self._sockets: list[ReportSocket] = []
         self._lost = 0  # overflows of sockets that are closed
@@ -125,7 +129,9 @@ class Collector:
         self._close(dropped)
         self._sockets = kept + fresh
         self.farm = farm
-        self.table.reconfigure(farm.hosts, keys, build_score(farm.config))
+        adaptive = self.table.adaptive = _adaptive(farm.config, self.table.adaptive)
+        score = adaptive.score if adaptive else build_score(farm.config)
+        self.table.reconfigure(farm.hosts, keys, score, build_shadow_score(farm.config))
         if bool(keys) != self._keyed:
             self._keyed = bool(keys)
             self._tell_how_trusted(self._keyed)
@@ -146,7 +152,19 @@ class Collector:
         """Datagrams so far that the kernel dropped because they came faster than they were read."""
         return self._lost + sum(sock.overflows for sock in self._sockets)
 
+    @property
+    def adapted(self) -> AdaptedFigures | None:
+        """The weights that the adaptive mode uses, where it is on."""
+        adaptive = self.table.adaptive
+        if adaptive is None:
+            return None
+        name = self.farm.config.collector.score
+        return AdaptedFigures(name, adaptive.weights, adaptive.trials, adaptive.accepted, adaptive.gain)
+
     def _changed(self) -> None:
+        if self.table.adaptive:
+            for line in self.table.adaptive.take_news():
+                log.info("score %s: %s", self.farm.config.collector.score, line)
         if self._publisher is not None:
             self._publisher.changed()
 
@@ -186,3 +204,15 @@ class Collector:
             log.info("reports count when their tag fits the key file")
         else:
             log.warning("no key_file: reports count when they come from the member's own address, which can be forged")
+
+
+def _adaptive(config: Config, before: Adaptive | None) -> Adaptive | None:
+    """What looks for better weights, if the configuration wants it; the one from ``before`` if it would look for the
+    same, with all it has found."""
+    if not config.collector.adapt:
+        return None
+    score = build_score(config)
+    settings = Settings(config.collector.adapt_factor, config.collector.adapt_period)
+    if before and before.configured == dict(score.terms) and before.settings == settings:
+        return before
+    return Adaptive(score.terms, settings, random.Random())

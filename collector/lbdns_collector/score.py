@@ -89,5 +89,14 @@ SCORES: Final[Mapping[str, Score]] = MappingProxyType({"thesis": THESIS})
 
 def build_score(config: Config) -> Score:
     """The score that ``[collector] score`` names: built in, or a ``[score.NAME]`` table."""
-    name = config.collector.score
+    return _named(config.collector.score, config)
+
+
+def build_shadow_score(config: Config) -> Score | None:
+    """The score that ``[collector] shadow_score`` names, if it does."""
+    name = config.collector.shadow_score
+    return _named(name, config) if name else None
+
+
+def _named(name: str, config: Config) -> Score:
     return SCORES[name] if name in SCORES else Score(config.scores[name])

@@ -13,11 +13,13 @@ from lbdns import program
 from lbdns.errors import ConfigError, LbdnsError
 from lbdns.farm import Farm, load_farm
 from lbdns.keys import MasterKey
+from lbdns.policies.guards import Guard
 from lbdns.server.process import privileges
 from lbdns.snapshot import EMPTY, Snapshot
 from lbdns_collector.collector import Collector, load_keys
 from lbdns_collector.pages import Pages
 from lbdns_collector.stat_file import StatFile
+from lbdns_collector.status import AdaptedFigures, ShadowFigures
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -63,6 +65,16 @@ class OwnSource:
 
     def answers(self, pool: str) -> Sequence[int]:
         return ()
+
+    def guards(self, pool: str) -> Sequence[Guard]:
+        return ()
+
+    def shadows(self) -> Mapping[str, Sequence[ShadowFigures]]:
+        return {}
+
+    @property
+    def adapted(self) -> AdaptedFigures | None:
+        return self._collector.adapted
 
     async def refresh(self) -> None:
         """Everything is known here."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from lbdns.farm import Farm, Member, Pool
 from lbdns.liveness import Liveness, State, assess
+from lbdns.policies.guards import NO_GUARD, Guard
 from lbdns.snapshot import Reading, Snapshot
 
 #: Seconds between signs of life on an event stream, for a follower and for a page.
@@ -27,10 +28,35 @@ class ServerFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class ShadowFigures:
+    """What is tried beside the policy ``live``: what it would have handed out, per member in the pool's order, and how
+    many hand-outs would have gone elsewhere."""
+
+    live: str
+    policy: str
+    score: str  # empty: the one that counts
+    answers: Sequence[int]
+    diverted: int
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptedFigures:
+    """The score whose weights are being looked for, and how far that has come; ``gain`` is the part by which responses
+    are shorter than with the configured weights, as far as trials tell."""
+
+    score: str
+    weights: Mapping[str, float]
+    trials: int
+    accepted: int
+    gain: float
+
+
+@dataclass(frozen=True, slots=True)
 class Situation:
     """Everything a status is made from, at one moment ``now`` (monotonic seconds).
 
-    ``drained`` and ``answers`` are by pool name: member names, and answers so far per member in the pool's order.
+    ``drained``, ``answers``, ``shadows`` and ``guards`` are by pool name: member names, answers so far per member in
+    the pool's order, what is tried beside its policies, and what keeps members from their share, in the pool's order.
     """
 
     farm: Farm
@@ -39,6 +65,14 @@ class Situation:
     drained: Mapping[str, Collection[str]]
     answers: Mapping[str, Sequence[int]]
     server: ServerFigures
+    shadows: Mapping[str, Sequence[ShadowFigures]] = field(default_factory=dict)
+    adapted: AdaptedFigures | None = None
+    guards: Mapping[str, Sequence[Guard]] = field(default_factory=dict)
+
+    def guards_of(self, pool: Pool) -> Sequence[Guard]:
+        """Of each member; during a reload those who hand out may know other members already, or still."""
+        guards = self.guards.get(pool.name, ())
+        return guards if len(guards) == len(pool.members) else (NO_GUARD,) * len(pool.members)
 
     def readings(self, pool: Pool) -> list[Reading | None]:
         return [self.snapshot.readings.get(member.full_name) for member in pool.members]
@@ -65,6 +99,17 @@ def build_status(situation: Situation) -> dict[str, Any]:
             "queries": server.queries,
             "workers": server.workers,
         },
+        **({"adaptive": _adapted(situation.adapted)} if situation.adapted else {}),
+    }
+
+
+def _adapted(figures: AdaptedFigures) -> dict[str, Any]:
+    return {
+        "score": figures.score,
+        "weights": {metric: round(weight, 2) for metric, weight in figures.weights.items()},
+        "trials": figures.trials,
+        "accepted": figures.accepted,
+        "gain": round(figures.gain, 4),
     }
 
 
@@ -77,7 +122,10 @@ def outlook(situation: Situation) -> tuple[object, float]:
     next_change = math.inf
     for pool in situation.farm.pools:
         liveness = situation.liveness(pool)
-        signature.append((liveness.states, liveness.fail_open, tuple(situation.answers.get(pool.name, ()))))
+        guards = tuple((guard.why, guard.quarantined, guard.ramp < 1) for guard in situation.guards.get(pool.name, ()))
+        shadows = tuple(figures.diverted for figures in situation.shadows.get(pool.name, ()))
+        answers = tuple(situation.answers.get(pool.name, ()))
+        signature.append((liveness.states, liveness.fail_open, answers, shadows, guards))
         next_change = min(next_change, liveness.next_change)
     return signature, next_change
 
@@ -93,21 +141,42 @@ def _pool(situation: Situation, pool: Pool) -> dict[str, Any]:
         "fail_open": bool(liveness.fail_open),
         "fail_open_reason": liveness.fail_open,
         "members": [
-            _member(member, reading, state, situation.now, count, count / total if total else 0.0)
-            for member, reading, state, count in zip(
-                pool.members, situation.readings(pool), liveness.states, answers, strict=True
+            _member(member, reading, state, guard, situation.now, count, count / total if total else 0.0)
+            for member, reading, state, guard, count in zip(
+                pool.members,
+                situation.readings(pool),
+                liveness.states,
+                situation.guards_of(pool),
+                answers,
+                strict=True,
             )
         ],
+        "shadow": [_shadow(pool, figures) for figures in situation.shadows.get(pool.name, ())],
+    }
+
+
+def _shadow(pool: Pool, figures: ShadowFigures) -> dict[str, Any]:
+    total = sum(figures.answers)
+    by_member = list(zip((member.name for member in pool.members), figures.answers, strict=True))
+    return {
+        "policy": figures.live,
+        "shadow": figures.policy,
+        "score": figures.score or None,
+        "answers": dict(by_member),
+        "share": {name: round(count / total, 4) if total else 0.0 for name, count in by_member},
+        "diverted": figures.diverted,
+        "diverted_share": round(figures.diverted / total, 4) if total else 0.0,
     }
 
 
 def _member(
-    member: Member, reading: Reading | None, state: State, now: float, answers: int, share: float
+    member: Member, reading: Reading | None, state: State, guard: Guard, now: float, answers: int, share: float
 ) -> dict[str, Any]:
     return {
         "name": member.name,
         "addresses": member.addresses,
         "state": state,
+        "guard": guard.text(now),
         "answers": answers,
         "share": round(share, 4),
         **_reported(reading, now),
@@ -119,6 +188,7 @@ def _reported(reading: Reading | None, now: float) -> dict[str, Any]:
         return {"score": None, "age_s": None, "interval_s": None, "metrics": {}, "alarm": "", "gone": False}
     return {
         "score": reading.score,
+        **({} if reading.shadow_score is None else {"shadow_score": reading.shadow_score}),
         "age_s": round(max(0.0, now - reading.received), 3),
         "interval_s": reading.interval,
         "metrics": reading.metrics,

@@ -40,6 +40,8 @@ def _reading(member: Mapping[str, Any], now: float) -> Reading | None:
         metrics={name: float(number) for name, number in metrics.items()},
         alarm=_get(member, "alarm", str, ""),
         gone=_get(member, "gone", bool, False),
+        # Only from a collector that tries another score
+        shadow_score=_get(member, "shadow_score", int) if "shadow_score" in member else None,
     )
 
 

@@ -25,6 +25,7 @@ from lbdns.farm import Host
 from lbdns.keys import MasterKey
 from lbdns.report import REASONS, AgentKey, Envelope, Report, decode_body, open_envelope
 from lbdns.snapshot import EMPTY, Reading, Snapshot
+from lbdns_collector.adaptive import Adaptive
 from lbdns_collector.score import Score
 
 ACCEPTED: Final = "accepted"
@@ -106,11 +107,15 @@ class _Peer:
 class Table:
     """Decides on datagrams and keeps the readings. One caller at a time; snapshots may go anywhere."""
 
-    def __init__(self, hosts: Mapping[str, Host], keys: Sequence[MasterKey], score: Score) -> None:
+    def __init__(
+        self, hosts: Mapping[str, Host], keys: Sequence[MasterKey], score: Score, shadow: Score | None = None
+    ) -> None:
+        """``shadow`` is a score that is tried beside ``score``."""
         self.counts = dict.fromkeys(RESULTS, 0)
         self._hosts = hosts
         self._masters = {key.key_id: key for key in keys}
-        self._score = score
+        self._score, self._shadow = score, shadow
+        self.adaptive: Adaptive | None = None  # what looks for better weights of the score, if anything does
         self._peers: dict[str, _Peer] = {}  # of known hosts only, so never more than the farm has
         self._readings: dict[str, Reading] = {}
         self._snapshot = EMPTY
@@ -141,7 +146,9 @@ class Table:
         """How far each reporting host's clock is ahead of ours, in seconds, by host name."""
         return {name: peer.skew for name, peer in self._peers.items() if peer.seq >= 0}
 
-    def reconfigure(self, hosts: Mapping[str, Host], keys: Sequence[MasterKey], score: Score) -> None:
+    def reconfigure(
+        self, hosts: Mapping[str, Host], keys: Sequence[MasterKey], score: Score, shadow: Score | None = None
+    ) -> None:
         """Go on with another configuration: readings and sequences of those who remain are kept, and weighed anew."""
         members = {member for host in hosts.values() for member in host.members}
         peers = {name: peer for name, peer in self._peers.items() if name in hosts}
@@ -149,12 +156,11 @@ class Table:
             peer.host = hosts[name]
             peer.keys.clear()
         readings = {name: reading for name, reading in self._readings.items() if name in members}
-        if score != self._score:
-            readings = {
-                name: dataclasses.replace(reading, score=score.of(reading.metrics))
-                for name, reading in readings.items()
-            }
-        self._hosts, self._masters, self._score = hosts, {key.key_id: key for key in keys}, score
+        weighed_anew = score != self._score or shadow != self._shadow
+        self._score, self._shadow = score, shadow
+        if weighed_anew:
+            readings = {name: self._weighed(reading) for name, reading in readings.items()}
+        self._hosts, self._masters = hosts, {key.key_id: key for key in keys}
         self._peers = peers
         self._changed = self._changed or readings != self._readings
         self._readings = readings
@@ -193,17 +199,27 @@ class Table:
 
     def _record(self, members: tuple[str, ...], report: Report, now: float) -> None:
         metrics = report.metrics
-        score = self._score.of(metrics)
+        if self.adaptive and report.kind == "data" and self.adaptive.observe(metrics, report.interval, now):
+            # For reports from now on: after one interval all members are weighed alike again
+            self._score = self.adaptive.score
+        score, shadow = self._scores(metrics)
         alarm = (report.alarm or "alarm") if report.kind == "alarm" else ""
         gone = report.kind == "bye"
         for member in members:
             if report.kind != "data" and not metrics and (before := self._readings.get(member)):
                 # A word about the agent, not about the load: what was known of the load stays
-                reading = Reading(now, report.interval, before.score, before.metrics, alarm, gone)
+                reading = dataclasses.replace(before, received=now, interval=report.interval, alarm=alarm, gone=gone)
             else:
-                reading = Reading(now, report.interval, score, metrics, alarm, gone)
+                reading = Reading(now, report.interval, score, metrics, alarm, gone, shadow)
             self._readings[member] = reading
         self._changed = True
+
+    def _scores(self, metrics: Mapping[str, float]) -> tuple[int, int | None]:
+        return self._score.of(metrics), self._shadow.of(metrics) if self._shadow else None
+
+    def _weighed(self, reading: Reading) -> Reading:
+        score, shadow = self._scores(reading.metrics)
+        return dataclasses.replace(reading, score=score, shadow_score=shadow)
 
     def state(self, now: float) -> dict[str, Any]:
         """All that is known, as plain data for another process: readings with their ages at ``now``, sequences so that
@@ -232,11 +248,7 @@ class Table:
             version = int(state["version"])
         except (TypeError, KeyError, AttributeError, ValueError) as error:
             raise ValueError(f"no state of a collector: {error!r}") from None
-        self._readings = {
-            name: dataclasses.replace(reading, score=self._score.of(reading.metrics))
-            for name, reading in readings.items()
-            if name in members
-        }
+        self._readings = {name: self._weighed(reading) for name, reading in readings.items() if name in members}
         self._peers, self._changed = peers, True
         self._snapshot = Snapshot(max(version, self._snapshot.version), {})
         for result, count in counts.items():

@@ -19,6 +19,7 @@ from lbdns.keys import KeyFile, read_key_file
 from lbdns.server import native
 from lbdns.server.forwarding.forward import check_upstreams
 from lbdns.server.secrets import read_secrets
+from lbdns.shadows import shadows_of
 from lbdns.zonefile import Zone
 
 T = TypeVar("T")
@@ -112,7 +113,11 @@ def summary(checked: Checked) -> Iterator[str]:
         yield _about_zone(zone, config)
     for pool in checked.farm.pools:
         yield from _about_pool(pool)
-    yield f"DNS on {', '.join(map(str, config.server.listen))}"
+        for tried in shadows_of(pool.config, config.collector):
+            score = f" by score {tried.score}" if tried.score else ""
+            yield f"  shadow  of {tried.live}: {tried.policy}{score}"
+    others = f", one of {config.server.dns_servers} servers" if config.server.dns_servers > 1 else ""
+    yield f"DNS on {', '.join(map(str, config.server.listen))}{others}"
     yield _about_reports(checked)
     yield f"HTTP on {config.web}" if config.web else "HTTP: off"
     if config.forward.upstream:

@@ -31,16 +31,18 @@ def show(status: Mapping[str, Any], console: Console | None = None) -> None:
     """Print the answer of /api/v1/status. Raises KeyError, TypeError or ValueError if it isn't one."""
     console = console or Console(highlight=False)
     server = status["server"]
-    tables = [_table(pool) for pool in status["pools"]]
+    tables = [(_table(pool), [*_guards(pool), *_shadows(pool)]) for pool in status["pools"]]
     console.print(
         Text(
             f"lbdns {server['version']}, up {_duration(float(server['uptime_s']))}, "
             f"{int(server['queries'])} queries, {int(server['workers'])} worker(s)"
         )
     )
-    for table in tables:
+    for table, lines in tables:
         console.print()
         console.print(table)
+        for line in lines:
+            console.print(line)
 
 
 def _table(pool: Mapping[str, Any]) -> Table:
@@ -65,6 +67,23 @@ def _table(pool: Mapping[str, Any]) -> Table:
             *(_number(metrics.get(metric), decimals) for _, metric, decimals in METRICS),
         )
     return table
+
+
+def _guards(pool: Mapping[str, Any]) -> list[Text]:
+    """A line for each member that gets less than its share although it is usable."""
+    found = [(member["name"], member.get("guard", "")) for member in pool["members"]]  # an older server has none
+    return [Text(f"{name}: {text}", "yellow" if text.startswith("ramp") else "red") for name, text in found if text]
+
+
+def _shadows(pool: Mapping[str, Any]) -> list[Text]:
+    """A line for each policy beside which another is tried."""
+    lines = []
+    for tried in pool.get("shadow", ()):  # an older server has none
+        score = f" by score {tried['score']}" if tried["score"] else ""
+        count, total = int(tried["diverted"]), sum(map(int, tried["answers"].values()))
+        what = f"in the shadow of {tried['policy']}, {tried['shadow']}{score}: would have sent elsewhere"
+        lines.append(Text(f"{what} {count} of {total} ({float(tried['diverted_share']):.0%})"))
+    return lines
 
 
 def _number(value: float | None, decimals: int = 0) -> Text:

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from lbdns.config.reading import HOST_NAME, domain_name
 from lbdns.policies import POLICIES
+from lbdns.policies.ramp import RAMP_UP
 from lbdns.toml_table import Table, nearest
 
 DEFAULT_NAMES: Final[Mapping[str, str]] = {
@@ -16,6 +17,9 @@ DEFAULT_NAMES: Final[Mapping[str, str]] = {
     "weighted": "weighted",
 }
 MAX_TTL: Final = 2**31 - 1  # seconds, RFC 2181 section 8
+MAX_COHERENCE: Final = 60.0  # seconds; look-ups that belong together come within a few
+
+MAX_RAMP_UP: Final = 3600.0  # seconds: who isn't trusted for longer is better drained
 
 AnswerForm = Literal["cname", "address"]
 
@@ -29,6 +33,10 @@ class PoolConfig:
     ttl: int = 0  # seconds
     answer: AnswerForm = "cname"
     min_usable: float = 0.5  # share of the members; fewer, stopped all at once, fails open
+    ramp_up: float = RAMP_UP  # s in which a member that comes back gets its whole share; 0: at once
+    black_hole: bool = True  # whether members that serve nothing are set aside
+    shadow: str = ""  # a policy to try beside those that answer; empty: none
+    coherence: float = 2.0  # s for which A, AAAA and HTTPS of one client get the same member; 0: each its own
 
 
 def read_pools(root: Table) -> tuple[PoolConfig, ...]:
@@ -42,6 +50,10 @@ def read_pools(root: Table) -> tuple[PoolConfig, ...]:
             ttl=table.integer("ttl", 0, 0, MAX_TTL),
             answer="address" if table.one_of("answer", "cname", ("cname", "address")) == "address" else "cname",
             min_usable=table.number("min_usable", 0.5, 0.0, 1.0),
+            ramp_up=table.number("ramp_up", RAMP_UP, 0.0, MAX_RAMP_UP),
+            black_hole=table.flag("black_hole", True),
+            shadow=_shadow(table),
+            coherence=table.number("coherence", 2.0, 0.0, MAX_COHERENCE),
         )
         if pool.name in (other.name for other in pools):
             table.wrong("name", f"two pools are called {pool.name!r}; give one another name")
@@ -60,6 +72,14 @@ def _members(table: Table) -> tuple[str, ...]:
     for name in sorted({name for name in members if members.count(name) > 1}):
         table.wrong("members", f"{name!r} is there twice")
     return tuple(dict.fromkeys(members))
+
+
+def _shadow(table: Table) -> str:
+    policy = table.string("shadow")
+    if policy and policy not in POLICIES:
+        table.wrong("shadow", f"{policy!r}: no such policy{nearest(policy, POLICIES)}")
+        return ""
+    return policy
 
 
 def _names(table: Table) -> Mapping[str, str]:

@@ -18,6 +18,7 @@ PLANES: Final[tuple[PlaneName, ...]] = ("auto", "python", "native")
 class ServerConfig:
     listen: tuple[Endpoint, ...] = (Endpoint("0.0.0.0", DNS_PORT), Endpoint("::", DNS_PORT))
     workers: int = 1
+    dns_servers: int = 1  # that answer for these zones, this one included
     user: str = ""
     state_dir: Path = Path("/var/lib/lbdns")
     control: Path = Path("/run/lbdns/control.sock")
@@ -33,6 +34,7 @@ def read_server(root: Table, base: Path) -> ServerConfig:
     server = ServerConfig(
         listen=table.each("listen", default.listen, lambda text: parse_listen(text, DNS_PORT)),
         workers=table.integer("workers", default.workers, 1, 256),
+        dns_servers=table.integer("dns_servers", default.dns_servers, 1, 1000),
         user=table.string("user"),
         state_dir=base / table.string("state_dir", str(default.state_dir)),
         control=base / table.string("control", str(default.control)),

@@ -7,9 +7,11 @@ It does not herd, because what it hands out before the next report is already pa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from lbdns.policies.operating_point import operating_point
 from lbdns.policies.plan import Handed, Plan, PoolView, highest_score
 from lbdns.policies.spread import spread
 from lbdns.policies.suspicion import trusted
@@ -17,6 +19,7 @@ from lbdns.policies.suspicion import trusted
 if TYPE_CHECKING:
     from random import Random
 
+FLOOR: Final = 1e-3  # of its capacity: whoever is better left empty takes part still when all others are full
 HORIZON: Final = 1.5  # report intervals; below 1 the split swings, each report undoing the one before
 
 
@@ -40,11 +43,16 @@ def fill(view: PoolView) -> tuple[float, ...]:
     if not candidates:
         return tuple(shares)
     expected = max(1.0, HORIZON * view.interval * min(view.requests_per_s, view.answers_per_s))
-    loads = [view.members[i].load for i in candidates]
-    capacities = [view.members[i].capacity for i in candidates]
-    level = water_level(loads, capacities, expected)
-    for i, load, capacity in zip(candidates, loads, capacities, strict=True):
-        shares[i] = max(0.0, level * capacity - load) / expected
+    members = [view.members[i] for i in candidates]
+    loads = [member.load for member in members]
+    vessels = capacities = [member.capacity * member.ramp for member in members]
+    if view.measured and view.requests_per_s < math.inf:
+        point = operating_point(capacities, [member.cores for member in members], view.requests_per_s, view.at_work)
+        vessels = [max(rate, FLOOR * c) for rate, c in zip(point.rates, capacities, strict=True)]
+        loads = [load - usual for load, usual in zip(loads, point.loads, strict=True)]
+    level = water_level(loads, vessels, expected)
+    for i, load, vessel in zip(candidates, loads, vessels, strict=True):
+        shares[i] = max(0.0, level * vessel - load) / expected
     return tuple(shares)
 
 

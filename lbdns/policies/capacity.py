@@ -52,16 +52,21 @@ def capacities(works: Sequence[Work], cores: Sequence[float | None]) -> tuple[fl
 
     ``cores`` is None where the member doesn't tell: the mean of the others, or 1.
     """
-    count = _filled(cores)
-    requests = sum(work.requests for work in works)
-    cpu = sum(work.cpu_seconds for work in works)
-    if requests <= ENOUGH or cpu <= 0:
+    count = filled(cores)
+    if not measured(works):
         return tuple(count)
-    common = requests / cpu  # requests per CPU second, all members together
+    common = sum(work.requests for work in works) / sum(
+        work.cpu_seconds for work in works
+    )  # requests per CPU second, all members together
     return tuple(
         max(1e-9, m * (work.requests + PRIOR * common) / (work.cpu_seconds + PRIOR) if work.counted else m * common)
         for work, m in zip(works, count, strict=True)
     )
+
+
+def measured(works: Sequence[Work]) -> bool:
+    """Whether enough was seen of the pool to tell its capacity in requests/s."""
+    return sum(work.requests for work in works) > ENOUGH and sum(work.cpu_seconds for work in works) > 0
 
 
 def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> tuple[float, ...]:
@@ -69,19 +74,21 @@ def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> 
 
     A member that tells neither is taken to be as full, for its capacity, as the others together.
     """
-    known = [_load(member) for member in metrics]
+    known = [load_of(member) for member in metrics]
     full = sum(load for load in known if load is not None)
     room = sum(c for load, c in zip(known, capacity, strict=True) if load is not None)
     level = full / room if room > 0 else 0.0
     return tuple(level * c if load is None else load for load, c in zip(known, capacity, strict=True))
 
 
-def _load(metrics: Mapping[str, float]) -> float | None:
+def load_of(metrics: Mapping[str, float]) -> float | None:
+    """Requests at work on one member, None if it doesn't tell."""
     found = [metrics[name] for name in ("busy_workers", "run_queue") if name in metrics]
     return max(0.0, *found) if found else None
 
 
-def _filled(values: Iterable[float | None]) -> list[float]:
+def filled(values: Iterable[float | None]) -> list[float]:
+    """``values`` with the mean of the others in the place of those that are not known; 1 if none is."""
     values = list(values)
     known = [value for value in values if value is not None and value > 0]
     mean = sum(known) / len(known) if known else 1.0

@@ -4,15 +4,18 @@ are arguments; nothing here is touched by a query."""
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from lbdns.liveness import Liveness, assess
 from lbdns.policies import POLICIES
 from lbdns.policies.averages import ExponentialMean, WindowRate
-from lbdns.policies.capacity import Work, capacities, loads
+from lbdns.policies.capacity import Work, capacities, filled, load_of, loads, measured
+from lbdns.policies.carrying import demand, spare
+from lbdns.policies.guards import Guard, Guards
 from lbdns.policies.plan import Handed, MemberView, Plan, PoolView, rotation
+from lbdns.policies.ramp import RAMP_UP
 from lbdns.snapshot import NO_METRICS, Reading, Snapshot
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 FEW: Final = 2.0  # hand-outs per report interval, 10 s average: up to here somebody looks, above a crowd comes
 AVERAGE: Final = 10.0  # s: the span of the averages
 SUSPECT_AFTER: Final = 2.0  # observed intervals without a report
+LAST: Final = -1  # below every score: whom the pool can't do without is still not the best
 
 
 class _Observed:
@@ -31,6 +35,9 @@ class _Observed:
         self.work = Work()
         self.requests_per_s = ExponentialMean(AVERAGE)
         self.between_reports = ExponentialMean(AVERAGE)
+        self.at_work = ExponentialMean(AVERAGE)
+        self.interval = 0.0  # s between reports: as declared, or as they come if that is longer
+        self.suspect_at = math.inf
 
     def observe(self, reading: Reading) -> None:
         before, self.reading = self.reading, reading
@@ -41,22 +48,18 @@ class _Observed:
             self.work.observe(reading.metrics, seconds)
             if "requests_per_s" in reading.metrics:
                 self.requests_per_s.add(reading.metrics["requests_per_s"], seconds or reading.interval)
-
-    @property
-    def interval(self) -> float:
-        """Seconds between reports: as declared, or as they come if that is longer."""
-        return max(self.reading.interval if self.reading else 0.0, self.between_reports.value or 0.0)
-
-    @property
-    def suspect_at(self) -> float:
-        return self.reading.received + SUSPECT_AFTER * self.interval if self.reading else math.inf
+            if (load := load_of(reading.metrics)) is not None:
+                self.at_work.add(load, seconds or reading.interval)
+        self.interval = max(reading.interval, self.between_reports.value or 0.0)
+        self.suspect_at = reading.received + SUSPECT_AFTER * self.interval
 
 
 class Chooser:
     """Keeps what policies need to know of one pool, and makes their plans.
 
     ``members`` are full names; ``stale_after`` is in report intervals; ``servers`` is the number of DNS servers
-    that answer for the pool, each of which sees its own answers only.
+    that answer for the pool, each of which knows its own answers only: those of all its processes, see ``hear``.
+    ``ramp_up`` is in seconds, 0 for no ramps; ``black_hole``: whether members that serve nothing are set aside.
     """
 
     def __init__(
@@ -66,6 +69,9 @@ class Chooser:
         min_usable: float,
         chance: Random,
         servers: int = 1,
+        *,
+        ramp_up: float = RAMP_UP,
+        black_hole: bool = True,
     ) -> None:
         self.members = tuple(members)
         self.stale_after, self.min_usable, self.servers = stale_after, min_usable, servers
@@ -73,6 +79,8 @@ class Chooser:
         self._observed = [_Observed() for _ in members]
         self._answers: dict[str, WindowRate] = {}
         self._now = -math.inf
+        self._guards = Guards(len(self.members), min_usable, ramp_up, black_hole)
+        self._probed: dict[str, int | None] = {}  # by policy: its plan begins with probes, and who came before them
         self.liveness: Liveness = assess(self.readings, [False] * len(self.members), 0.0, stale_after, min_usable)
 
     def take_over(self, old: Chooser) -> None:
@@ -83,6 +91,8 @@ class Chooser:
             if member in known:
                 self._observed[i], states[i] = known[member]
         self._answers = old._answers
+        places = {member: place for place, member in enumerate(old.members)}
+        self._guards.take_over(old._guards, [places.get(member) for member in self.members])
         self.liveness = replace(self.liveness, states=tuple(states), fail_open=old.liveness.fail_open)
 
     @property
@@ -98,58 +108,149 @@ class Chooser:
             for observed, state in zip(self._observed, self.liveness.states, strict=True)
             if state == "usable" and observed.suspect_at > self._now
         )
-        return min(self.liveness.next_change, min(suspects, default=math.inf))
+        return min(self.liveness.next_change, min(suspects, default=math.inf), self._guards.next_change(self._now))
+
+    def guards(self, now: float) -> tuple[Guard, ...]:
+        """What keeps each member from its whole share although it is usable."""
+        return self._guards.guards(now)
 
     def observe(self, snapshot: Snapshot, drained: Collection[str], now: float) -> bool:
         """Take in a snapshot; ``drained`` are members' full names. True if anything is new, so that plans are due."""
         news = False
-        for name, observed in zip(self.members, self._observed, strict=True):
+        for i, (name, observed) in enumerate(zip(self.members, self._observed, strict=True)):
             reading = snapshot.readings.get(name)
             if reading is not None and reading is not observed.reading:
                 observed.observe(reading)
+                self._guards.observe(i, reading)
                 news = True
         due = now >= self.next_change
         flags = [name in drained for name in self.members]
         liveness = assess(self.readings, flags, now, self.stale_after, self.min_usable)
+        candidates = self._guards.candidates(liveness, self._can_spare)
+        if candidates != liveness.candidates:
+            liveness = replace(liveness, candidates=candidates)
+        if not liveness.fail_open:
+            if self.liveness.fail_open:
+                self._guards.restart(now, max(reading.interval for reading in self.readings if reading))
+            self._guards.ramp(candidates, now)
         news = news or due or liveness.states != self.liveness.states
         self.liveness = liveness
         self._now = now
         return news
 
+    def hear(self, policy: str, count: int, now: float) -> None:
+        """Other processes of this server have given ``count`` answers of ``policy`` since the last time."""
+        self._answers.setdefault(policy, WindowRate(AVERAGE)).add(now, count)
+
+    @property
+    def needs_counts(self) -> bool:
+        """Whether ``hear_members`` matters just now."""
+        return self._guards.needs_counts
+
+    def hear_members(self, counts: Sequence[int], now: float) -> None:
+        """How often each member was handed out since the last time, by whomever; for who plans nothing himself."""
+        self._guards.hand_out(counts, now, self.servers)
+
     def plan(self, policy: str, handed: Handed | None, now: float) -> Plan:
         """A new plan of ``policy`` after ``handed`` was given out of its previous one."""
         answers = self._answers.setdefault(policy, WindowRate(AVERAGE))
         answers.add(now, sum(handed.counts) if handed else 0)
+        if handed:
+            self._guards.hand_out(handed.counts, now, self.servers)
+            if policy in self._probed and handed.last not in self.liveness.candidates:
+                handed = replace(handed, last=self._probed[policy])  # a rotation goes on as if nobody was probed
+        self._probed.pop(policy, None)
         if self.liveness.fail_open:
             return rotation(self.liveness.candidates, handed)
-        return POLICIES[policy](self._view(answers, now), handed, self._chance)
+        plan = POLICIES[policy](self._view(answers, now), handed, self._chance)
+        if probes := self._guards.probes(now):
+            self._probed[policy] = handed.last if handed else None
+            plan = replace(plan, order=(*probes, *plan.order), repeat_from=plan.repeat_from + len(probes))
+        return plan
+
+    def shadow(
+        self, live: str, policy: str, handed: Handed, chance: Random, now: float, shadow_scores: bool = False
+    ) -> Plan:
+        """What ``policy`` would do in the place of ``live``, which has just made its plan; nothing changes here. Not
+        for a pool that fails open.
+
+        ``handed`` is what was given out of its own previous plan; with ``shadow_scores`` it goes by those.
+        """
+        view = self._view(self._answers.setdefault(live, WindowRate(AVERAGE)), now)
+        if shadow_scores:
+            scores = [reading.shadow_score if reading else None for reading in self.readings]
+            members = zip(view.members, scores, strict=True)
+            anew = (m if s is None or m.score == LAST else replace(m, score=s) for m, s in members)
+            view = replace(view, members=tuple(anew))
+        return POLICIES[policy](view, handed, chance)
 
     def _view(self, answers: WindowRate, now: float) -> PoolView:
-        metrics = [observed.reading.metrics if observed.reading else NO_METRICS for observed in self._observed]
-        capacity = capacities([o.work for o in self._observed], [m.get("cpu_count") for m in metrics])
-        load = loads(metrics, capacity)
         candidates = set(self.liveness.candidates)
+        needed = candidates.intersection(self._guards.caught)
+        metrics = self._metrics()
+        capacity = self._capacities(metrics)
+        # Whom the pool can't do without looks idle: it must not get more than its part of what fails anyway
+        load = loads([NO_METRICS if i in needed else m for i, m in enumerate(metrics)] if needed else metrics, capacity)
+        cores = filled([m.get("cpu_count") for m in metrics])
+        suspects, ramps = self._suspects(now), self._guards.shares(now)
         heard = [o.interval for i, o in enumerate(self._observed) if i in candidates and o.reading]
         interval = sum(heard) / len(heard) if heard else 1.0
+        at_work = [o.at_work.value for i, o in enumerate(self._observed) if i in candidates]
         rates = [o.requests_per_s.value for o in self._observed if o.requests_per_s.value is not None]
         return PoolView(
             members=tuple(
                 MemberView(
                     usable=i in candidates,
-                    suspect=now >= observed.suspect_at,
-                    score=observed.reading.score if observed.reading else 0,
+                    suspect=i in suspects,
+                    score=LAST if i in needed else observed.reading.score if observed.reading else 0,
                     load=load[i],
                     capacity=capacity[i],
+                    cores=cores[i],
+                    ramp=ramps.get(i, 1.0),
                 )
                 for i, observed in enumerate(self._observed)
             ),
             interval=interval,
             # Members that don't count requests leave the answers as the only measure
             requests_per_s=sum(rates) if rates else math.inf,
+            at_work=math.inf if None in at_work else sum(load or 0.0 for load in at_work),
             answers_per_s=answers.rate(now) * self.servers,
             answers_allowed=self._allowed(answers.count(now), interval),
             fail_open=bool(self.liveness.fail_open),
+            measured=self._measured,
         )
+
+    def _metrics(self) -> list[Mapping[str, float]]:
+        return [observed.reading.metrics if observed.reading else NO_METRICS for observed in self._observed]
+
+    def _capacities(self, metrics: Sequence[Mapping[str, float]]) -> tuple[float, ...]:
+        return capacities([o.work for o in self._observed], [m.get("cpu_count") for m in metrics])
+
+    @property
+    def _measured(self) -> bool:
+        """Whether capacities are requests/s, as seen."""
+        return measured([observed.work for observed in self._observed])
+
+    def _suspects(self, now: float) -> Collection[int]:
+        """Whose reports are overdue and who can be spared; whose report is least old is taken back first."""
+        observed = self._observed
+        late = [i for i in self.liveness.candidates if now >= observed[i].suspect_at]
+        if not late:
+            return ()
+        late.sort(key=lambda i: -observed[i].suspect_at)
+        others = [i for i in self.liveness.candidates if i not in late]
+        return self._can_spare(late, others, self.min_usable * len(self.liveness.candidates))
+
+    def _can_spare(self, aside: Sequence[int], others: Sequence[int], floor: float) -> list[int]:
+        """Those of ``aside`` (least bad first) that the pool can do without, beside ``others``, and with at least so
+        many members left."""
+        capacity = self._capacities(self._metrics())
+        expected = 0.0
+        if self._measured:
+            failing = [i for i in self._guards.caught if i in self.liveness.candidates]
+            serving = [i for i in (*aside, *others) if i not in self._guards.caught]
+            expected = demand([o.requests_per_s.value for o in self._observed], capacity, serving, failing)
+        return spare(aside, others, floor, capacity, expected)
 
     def _allowed(self, answered: int, interval: float) -> int:
         """How many more hand-outs of this server still count as few, if none but these come before the next plan.

@@ -7,6 +7,7 @@ the plan's members one after another, so that a query costs one counter whatever
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,6 +25,8 @@ class MemberView:
     score: int
     load: float  # requests at work or waiting now
     capacity: float  # requests/s, or any measure in proportion to it
+    cores: float = 1.0  # may be a fraction
+    ramp: float = 1.0  # what part of its share it gets, above 0: less than all for a while after it has come back
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ class PoolView:
     answers_per_s: float  # hand-outs of this policy, all DNS servers together
     answers_allowed: int  # hand-outs from now on while queries still count as few; 0 if they are many
     fail_open: bool = False
+    measured: bool = False  # whether capacities are requests/s, as seen, and not only in proportion
+    at_work: float = math.inf  # requests at work in the whole pool; inf if a member doesn't tell
 
     @property
     def candidates(self) -> list[int]:

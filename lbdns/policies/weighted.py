@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 def weighted(view: PoolView, handed: Handed | None, chance: Random) -> Plan:
     """The plan of policy ``weighted``."""
     candidates = trusted(view)
-    total = sum(view.members[i].capacity for i in candidates)
-    shares = [0.0] * len(view.members)
-    for i in candidates:
-        shares[i] = view.members[i].capacity / total
+    capacities = {i: view.members[i].capacity * view.members[i].ramp for i in candidates}
+    total = sum(capacities.values())
+    shares = [capacities.get(i, 0.0) / total for i in range(len(view.members))]
     return spread(view, shares, handed)

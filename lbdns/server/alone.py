@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from lbdns.answering.errand import Errand, Relay
 from lbdns.answering.respond import Responder
@@ -36,7 +36,7 @@ class Alone:
         loop = asyncio.get_running_loop()
         self._limit_log = LimitLog(self.responder)
         self._limit_log.start(loop)
-        self.planner = Planner(table.farm, table.handouts, loop, servers=servers, logs=servers == 1)
+        self.planner = Planner(table.farm, table.handouts, loop, logs=servers == 1)
         self._gone = NOTHING  # what tables counted that the next one knows nothing of: members and names that are gone
         self._gone_answers = self._gone.by_pool()
 
@@ -53,10 +53,10 @@ class Alone:
             before = self._counted()
             table.take_over(old)
             self.responder.use(table, secrets, self._servers)
-            self._gone += before.beyond(self._counted())
-            self._gone_answers = self._gone.by_pool()
             self._forwarder.reconfigure(table.farm.config.forward)
             self.planner.use(table.farm, table.handouts)
+            self._gone += before.beyond(self._counted())
+            self._gone_answers = self._gone.by_pool()
         await self.listeners.take_up(fresh)
         await self.listeners.leave(self.listeners.numbers - wanted, for_good=True)
 
@@ -65,6 +65,10 @@ class Alone:
 
     def drain(self, members: frozenset[str]) -> None:
         self.planner.drain(members)
+
+    def hear(self, elsewhere: Mapping[tuple[str, str], int]) -> None:
+        """How many answers by pool and policy the other processes have given."""
+        self.planner.hear(elsewhere)
 
     @property
     def queries(self) -> int:
@@ -78,6 +82,9 @@ class Alone:
             if name == pool:
                 answers.update(dict(zip(names, handout.totals(), strict=True)))
         return answers
+
+    def shadow_figures(self) -> Figures:
+        return self.planner.shadow_figures() + self._gone
 
     def figures(self) -> Figures:
         return self._counted() + self._gone
@@ -99,4 +106,4 @@ class Alone:
     def _counted(self) -> Figures:
         """What those count that are at work now."""
         named = {**self.listeners.counters(), **self.responder.counters(), **self._forwarder.counters()}
-        return figures_of(self.responder.table, self.durations, named)
+        return figures_of(self.responder.table, self.durations, named) + self.planner.shadow_figures()

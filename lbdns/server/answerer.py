@@ -58,6 +58,9 @@ class Answerer(Protocol):
     def answers(self, pool: str) -> Counter[str]:
         """How often the members of a pool were handed out so far, by full name; cheaper than ``figures``."""
 
+    def shadow_figures(self) -> Figures:
+        """What was counted of what is tried beside the policies; cheaper than ``figures``."""
+
     def figures(self) -> Figures:
         """What was counted, as far as it is known just now. No count ever falls."""
 

@@ -12,6 +12,7 @@ from lbdns.answering.constants import TYPE_NAMES, Rcode
 from lbdns.farm import Farm
 from lbdns.server.figures import Figures
 from lbdns.server.net.durations import cumulative
+from lbdns.shadows import shadows_of
 
 Labels = TypeVar("Labels", bound=tuple[str, ...])
 
@@ -27,6 +28,7 @@ _NAMED: Final[Mapping[str, tuple[str, str]]] = {
     "rate_limit_cut": ("lbdns_dns_rate_limit_cut", "Responses cut to 'ask over TCP' because of the rate limit"),
     "too_long_cut": ("lbdns_dns_too_long_cut", "Responses cut to 'ask over TCP' because they were too long for UDP"),
     "repeated": ("lbdns_dns_repeated", "Queries that arrived again and got the member they had got before"),
+    "coherent": ("lbdns_dns_coherent", "Queries that got the member their client had got for another type"),
     "worker_restarts": ("lbdns_worker_restarts", "Answering processes that died and were replaced"),
 }
 
@@ -53,6 +55,24 @@ def dns_families(farm: Farm, figures: Figures) -> Iterable[Metric]:
         for member in pool.members
     }
     yield _counter("lbdns_answers", "Members handed out", ("pool", "policy", "member"), answers)
+    yield from _shadow_families(farm, figures)
+
+
+def _shadow_families(farm: Farm, figures: Figures) -> Iterable[Metric]:
+    """What is tried beside the policies, if anything is."""
+    answers: dict[tuple[str, str, str, str], int] = {}
+    diverted: dict[tuple[str, str, str], int] = {}
+    for pool in farm.pools:
+        for config in shadows_of(pool.config, farm.config.collector):
+            key = pool.name, config.live, config.name
+            diverted[key] = figures.diverted.get(key, 0)
+            for member in pool.members:
+                answers[*key, member.name] = figures.shadow_answers.get((*key, member.full_name), 0)
+    if diverted:
+        labels = ("pool", "policy", "shadow")
+        text = "Members that would have been handed out by what is tried in the shadow of a policy"
+        yield _counter("lbdns_shadow_answers", text, (*labels, "member"), answers)
+        yield _counter("lbdns_shadow_diverted", "Hand-outs that would have gone to another member", labels, diverted)
 
 
 def server_families(named: Mapping[str, int], open_pools: Mapping[str, bool]) -> Iterable[Metric]:

@@ -24,6 +24,9 @@ class Figures:
     seconds: float = 0.0  # spent on them
     answers: Mapping[tuple[str, str, str], int] = field(default_factory=dict)  # pool, policy, member's full name
     named: Mapping[str, int] = field(default_factory=dict)  # everything else, such as "unsent"
+    # Of what is tried beside the policies: pool, policy, shadow, member's full name; and hand-outs it would divert
+    shadow_answers: Mapping[tuple[str, str, str, str], int] = field(default_factory=dict)
+    diverted: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
 
     @property
     def queries(self) -> int:
@@ -44,6 +47,8 @@ class Figures:
             self.seconds + other.seconds,
             _added(self.answers, other.answers),
             _added(self.named, other.named),
+            _added(self.shadow_answers, other.shadow_answers),
+            _added(self.diverted, other.diverted),
         )
 
     def beyond(self, other: Figures) -> Figures:
@@ -54,6 +59,8 @@ class Figures:
             max(0.0, self.seconds - other.seconds),
             _beyond(self.answers, other.answers),
             _beyond(self.named, other.named),
+            _beyond(self.shadow_answers, other.shadow_answers),
+            _beyond(self.diverted, other.diverted),
         )
 
     def state(self) -> dict[str, Any]:
@@ -64,6 +71,8 @@ class Figures:
             "seconds": self.seconds,
             "answers": [[*key, count] for key, count in self.answers.items()],
             "named": dict(self.named),
+            "shadow_answers": [[*key, count] for key, count in self.shadow_answers.items()],
+            "diverted": [[*key, count] for key, count in self.diverted.items()],
         }
 
 
@@ -78,14 +87,17 @@ def total(all_figures: Iterable[Figures]) -> Figures:
 def read_figures(state: Any) -> Figures:
     """The figures of a ``state``. Raises ValueError if it is none."""
     try:
-        durations = tuple(map(_count, state["durations"]))
+        durations = tuple(map(read_count, state["durations"]))
         return Figures(
-            {(str(z), _count(t), str(way), _count(r)): _count(n) for z, t, way, r, n in state["asked"]},
+            {(str(z), read_count(t), str(way), read_count(r)): read_count(n) for z, t, way, r, n in state["asked"]},
             # Another version may have other buckets: then the sum is kept, in the last one
             durations if len(durations) == _BUCKETS else (*(0,) * (_BUCKETS - 1), sum(durations)),
             float(state["seconds"]),
-            {(str(pool), str(policy), str(member)): _count(n) for pool, policy, member, n in state["answers"]},
-            {str(name): _count(n) for name, n in state["named"].items()},
+            {(str(pool), str(policy), str(member)): read_count(n) for pool, policy, member, n in state["answers"]},
+            {str(name): read_count(n) for name, n in state["named"].items()},
+            # A server whose place is taken may be one that had no shadows yet
+            {(str(p), str(q), str(s), str(m)): read_count(n) for p, q, s, m, n in state.get("shadow_answers", ())},
+            {(str(pool), str(policy), str(s)): read_count(n) for pool, policy, s, n in state.get("diverted", ())},
         )
     except (TypeError, KeyError, AttributeError, ValueError) as error:
         raise ValueError(f"no figures: {error!r}") from None
@@ -115,7 +127,8 @@ def _beyond(one: Mapping[K, int], other: Mapping[K, int]) -> Mapping[K, int]:
     return {key: count - other.get(key, 0) for key, count in one.items() if count > other.get(key, 0)}
 
 
-def _count(value: Any) -> int:
+def read_count(value: Any) -> int:
+    """A count that came as plain data. Raises ValueError if it is none."""
     if type(value) is not int or value < 0:
         raise ValueError(f"{value!r} is no count")
     return value

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Final
 
@@ -13,7 +14,10 @@ from lbdns.answering.handout import Handout
 from lbdns.farm import Farm, Pool
 from lbdns.liveness import Liveness
 from lbdns.policies.chooser import Chooser
+from lbdns.policies.guards import Guard
 from lbdns.policies.plan import Plan
+from lbdns.server.figures import Figures
+from lbdns.server.shadowing import Shadows
 from lbdns.snapshot import EMPTY, Snapshot
 
 log = logging.getLogger("lbdns.server")
@@ -39,16 +43,15 @@ class Planner:
         handouts: Handouts,
         loop: asyncio.AbstractEventLoop,
         *,
-        servers: int = 1,
         logs: bool = True,
+        answers: Callable[[str], Counter[str]] | None = None,
     ) -> None:
-        """``servers`` is how many processes answer for the farm; ``logs``: whether it is for this one to say what
-        becomes of members."""
+        """``logs``: whether it is for this one to say what becomes of members; ``answers``: how often the members of a
+        pool were handed out so far, by full name, for who has no hand-outs of his own."""
         self.snapshot: Snapshot = EMPTY
         self.drained: frozenset[str] = frozenset()  # full names
         self.fail_opens = 0
         self._loop = loop
-        self._servers = servers
         self._log = log.log if logs else _say_nothing
         self._subscribers: list[Callable[[], None]] = []
         self._wake: asyncio.Handle | None = None  # the next look without a report, or the next turn of this one
@@ -62,6 +65,11 @@ class Planner:
         self._farm = farm
         self._choosers: dict[str, Chooser] = {}
         self._handouts: Handouts = {}
+        self._answers = answers
+        self._counted: dict[str, Counter[str]] = {}  # by pool: these answers, when they mattered last
+        self._shadows = Shadows()
+        self._answered: Counter[tuple[str, str]] = Counter()  # by pool and policy, out of plans that are over
+        self._elsewhere: dict[tuple[str, str], int] | None = None  # by pool and policy; None: not told yet
         self.use(farm, handouts)
 
     def use(self, farm: Farm, handouts: Handouts) -> None:
@@ -79,8 +87,11 @@ class Planner:
                 self.fail_opens += 1
                 self._log(logging.INFO, "pool %s: no report yet: all members take turns until there is one", pool.name)
             self._choosers[pool.name] = chooser
+        self._answered = self.answers()
+        self._shadows.use(farm, self._handouts)
         self._farm, self._handouts = farm, handouts
         self._afresh = {pool.name for pool in farm.pools}
+        self._counted.clear()
         self._rest_until = -math.inf
         self._due.clear()
         self._begin(news=True)
@@ -95,6 +106,29 @@ class Planner:
         self.drained = members
         self._begin(news=True)
 
+    def answers(self) -> Counter[tuple[str, str]]:
+        """How many answers this process has given by pool and policy, since it began: also for what is gone."""
+        found = self._answered.copy()
+        for key, handout in self._handouts.items():
+            found[key] += handout.counts().total()
+        return found
+
+    def hear(self, elsewhere: Mapping[tuple[str, str], int]) -> None:
+        """How many answers by pool and policy other processes of this server have given in all; what isn't named is as
+        before. The first time it is what there is to count from."""
+        if self._elsewhere is None:
+            self._elsewhere = dict(elsewhere)
+            return
+        for (pool, policy), count in elsewhere.items():
+            news = max(0, count - self._elsewhere.get((pool, policy), 0))
+            self._elsewhere[pool, policy] = count
+            if pool in self._choosers:
+                self._choosers[pool].hear(policy, news, self._loop.time())
+
+    def shadow_figures(self) -> Figures:
+        """What was counted of what is tried beside the policies that answer."""
+        return self._shadows.figures(self._handouts)
+
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Have ``callback`` called after snapshot, states or farm changed; returns how to end it."""
         self._subscribers.append(callback)
@@ -104,6 +138,10 @@ class Planner:
     def failing_open(self) -> dict[str, bool]:
         """By pool, whether it fails open now."""
         return {name: bool(chooser.liveness.fail_open) for name, chooser in self._choosers.items()}
+
+    def guards(self, pool: str) -> Sequence[Guard]:
+        """What keeps each member of a pool from its whole share although it is usable, in the pool's order."""
+        return self._choosers[pool].guards(self._loop.time()) if pool in self._choosers else ()
 
     def stop(self) -> None:
         if self._wake:
@@ -139,16 +177,24 @@ class Planner:
     def _plan(self, pool: Pool) -> None:
         now = self._loop.time()
         chooser = self._choosers[pool.name]
-        before = chooser.liveness
+        before, guards = chooser.liveness, chooser.guards(now)
+        if self._answers:
+            self._hear_members(pool, self._answers, now)
         if not chooser.observe(self.snapshot, self.drained, now) and pool.name not in self._afresh:
             return
         self._afresh.discard(pool.name)
         self._news = True
         self._tell(pool, before, chooser.liveness)
+        if (guards_now := chooser.guards(now)) is not guards:  # one and the same as long as there is nothing to say
+            self._tell_guards(pool, guards, guards_now, now)
         for policy in dict.fromkeys(pool.owners.values()):
             handout = self._handouts.get((pool.name, policy))
             if handout:
-                handout.set_plan(chooser.plan(policy, handout.handed(), now))
+                handed = handout.handed()
+                self._answered[pool.name, policy] += sum(handed.counts)
+                plan = chooser.plan(policy, handed, now)
+                handout.set_plan(plan, chooser.liveness.candidates)
+                self._shadows.follow(pool.name, policy, handed, plan, chooser, now)
 
     def _end(self, began: float) -> None:
         """All are planned: rest if it took long, and have a look when the next state changes because nothing comes."""
@@ -177,10 +223,42 @@ class Planner:
         elif before.fail_open and not now.fail_open:
             self._log(logging.INFO, "pool %s: no longer fails open", pool.name)
 
+    def _tell_guards(self, pool: Pool, before: Sequence[Guard], after: Sequence[Guard], now: float) -> None:
+        states = self._choosers[pool.name].liveness.states
+        for member, was, guard, state in zip(pool.members, before, after, states, strict=True):
+            if guard.quarantined and not was.quarantined:
+                self._log(logging.WARNING, "pool %s: %s is quarantined: %s", pool.name, member.name, guard.why)
+            elif was.quarantined and guard.why:
+                what = "pool %s: %s is handed out again, since the others can't carry it all; still: %s"
+                self._log(logging.WARNING, what, pool.name, member.name, guard.why)
+            elif was.quarantined and state == "usable":
+                what = "pool %s: %s is no longer quarantined (%s, for %.0f s)"
+                self._log(logging.INFO, what, pool.name, member.name, was.why, now - was.since)
+
+    def _hear_members(self, pool: Pool, answers: Callable[[str], Counter[str]], now: float) -> None:
+        """Tell the chooser how often members were handed out, while that matters: adding it up has its price."""
+        chooser = self._choosers[pool.name]
+        if not chooser.needs_counts:
+            self._counted.pop(pool.name, None)
+            return
+        count = answers(pool.name).copy()
+        before = self._counted.get(pool.name, count)
+        self._counted[pool.name] = count
+        chooser.hear_members([max(0, count[name] - before[name]) for name in chooser.members], now)
+
     def _chooser(self, farm: Farm, pool: Pool) -> Chooser:
         members = [member.full_name for member in pool.members]
         stale_after = farm.config.collector.stale_after
-        return Chooser(members, stale_after, pool.config.min_usable, self._chance, self._servers)
+        config = pool.config
+        return Chooser(
+            members,
+            stale_after,
+            config.min_usable,
+            self._chance,
+            farm.config.server.dns_servers,
+            ramp_up=config.ramp_up,
+            black_hole=config.black_hole,
+        )
 
     def _carry_over(self, pool: Pool, members: tuple[str, ...], handouts: Handouts) -> None:
         """Hand out the plans there were, of the members that remain, until there are new ones."""

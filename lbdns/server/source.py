@@ -6,10 +6,13 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lbdns.farm import Farm
+from lbdns.farm import Farm, Pool
+from lbdns.policies.guards import Guard
 from lbdns.server.answerer import Answerer
 from lbdns.server.figures import NO_ANSWERS, NOTHING, Figures
+from lbdns.shadows import ShadowConfig, shadows_of
 from lbdns.snapshot import Snapshot
+from lbdns_collector.status import AdaptedFigures, ShadowFigures
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -70,6 +73,29 @@ class ServerSource:
         members = next(p.members for p in self.farm.pools if p.name == pool)
         before, now = self._inherited_answers.get(pool, NO_ANSWERS), self._answerer.answers(pool)
         return [now[member.full_name] + before[member.full_name] for member in members]
+
+    @property
+    def adapted(self) -> AdaptedFigures | None:
+        return self.collector.adapted if self.collector else None
+
+    def shadows(self) -> Mapping[str, Sequence[ShadowFigures]]:
+        tried = [(pool, shadows_of(pool.config, self.farm.config.collector)) for pool in self.farm.pools]
+        now = self._answerer.shadow_figures() if any(configs for _, configs in tried) else NOTHING
+        return {pool.name: [self._shadow(pool, config, now) for config in configs] for pool, configs in tried}
+
+    def _shadow(self, pool: Pool, config: ShadowConfig, now: Figures) -> ShadowFigures:
+        key = pool.name, config.live, config.name
+        both = now, self._inherited
+        return ShadowFigures(
+            config.live,
+            config.policy,
+            config.score,
+            [sum(f.shadow_answers.get((*key, member.full_name), 0) for f in both) for member in pool.members],
+            sum(f.diverted.get(key, 0) for f in both),
+        )
+
+    def guards(self, pool: str) -> Sequence[Guard]:
+        return self._answerer.planner.guards(pool)
 
     async def refresh(self) -> None:
         await self._answerer.refresh()

@@ -11,8 +11,10 @@ from prometheus_client.core import Metric
 
 from lbdns.farm import Farm, Host, load_farm
 from lbdns.keys import KEY_LENGTH, MasterKey
+from lbdns.policies.guards import Guard
 from lbdns.report import Kind, Report, encode
 from lbdns.snapshot import EMPTY, Reading, Snapshot
+from lbdns_collector.status import AdaptedFigures, ShadowFigures
 
 KEY = MasterKey(bytes(range(KEY_LENGTH)))
 OTHER_KEY = MasterKey(bytes(reversed(range(KEY_LENGTH))))
@@ -103,6 +105,9 @@ class FakeSource:
         self.report_counts: dict[str, int] = {"accepted": 3, "replay": 1}
         self.out: dict[str, set[str]] = {}
         self.counts: dict[str, list[int]] = {}
+        self.guarded: Mapping[str, Sequence[Guard]] = {}
+        self.tried: dict[str, Sequence[ShadowFigures]] = {}
+        self.adapted: AdaptedFigures | None = None
         self.families: list[Metric] = []
         self._callbacks: list[Callable[[], None]] = []
 
@@ -125,6 +130,12 @@ class FakeSource:
 
     def answers(self, pool: str) -> Sequence[int]:
         return self.counts.get(pool, ())
+
+    def guards(self, pool: str) -> Sequence[Guard]:
+        return self.guarded.get(pool, ())
+
+    def shadows(self) -> Mapping[str, Sequence[ShadowFigures]]:
+        return self.tried
 
     async def refresh(self) -> None:
         self.refreshed += 1

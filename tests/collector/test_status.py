@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbdns.farm import Farm
+from lbdns.policies.guards import NO_GUARD, Guard
 from lbdns.snapshot import Reading, Snapshot
 from lbdns_collector.status import Changes, ServerFigures, Situation, build_status, changed_members, outlook
 from lbdns_collector.status_reader import read_status
@@ -56,6 +58,7 @@ def test_shape(farm: Farm) -> None:
         "name": "gandalf",
         "addresses": ("127.0.0.18",),
         "state": "usable",
+        "guard": "",
         "score": 80,
         "age_s": 0.5,
         "answers": 3,
@@ -66,6 +69,21 @@ def test_shape(farm: Farm) -> None:
         "gone": False,
     }
     json.dumps(document, allow_nan=False)
+
+
+def test_guards_are_told_in_words_and_their_change_is_seen(farm: Farm) -> None:
+    readings = {"gandalf": reading(), "frodo": reading()}
+    guards = (NO_GUARD, Guard(ramp=0.4), Guard("its server-status fails", NOW - 12.0, quarantined=True))
+    plain = situation(farm, readings)
+    now = replace(plain, guards={"web": guards})
+    told = members(build_status(now))
+    assert {name: member["guard"] for name, member in told.items()} == {
+        "bilbo": "", "frodo": "ramp 40%", "gandalf": "quarantined: its server-status fails, since 12 s",
+    }  # fmt: skip
+    assert told["gandalf"]["state"] == "usable"
+    assert outlook(now)[0] != outlook(plain)[0]
+    assert outlook(now)[0] == outlook(replace(now, now=NOW + 0.1))[0]
+    assert {m["guard"] for m in members(build_status(replace(now, guards={"web": guards[:2]}))).values()} == {""}
 
 
 def test_never_reported(farm: Farm) -> None:

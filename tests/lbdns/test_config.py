@@ -91,6 +91,8 @@ class TestGood:
         assert config.server.control == contract.server.control
         assert config.pools[0].names == contract.pools[0].names
         assert (config.pools[0].ttl, config.pools[0].answer, config.pools[0].min_usable) == (0, "cname", 0.5)
+        assert (config.pools[0].ramp_up, config.pools[0].black_hole) == (10.0, True)
+        assert config.pools[0].coherence == 2.0
         assert config.collector.listen == contract.collector.listen
         assert config.collector.key_file is None
         assert (config.collector.stale_after, config.collector.score) == (3.0, "thesis")
@@ -294,6 +296,21 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         "min_usable over 1",
         ZONE + POOL + "min_usable = 50\n",
         [":8: [pool web] min_usable: 50 is not a number from 0 to 1"],
+    ),
+    (
+        "coherence over a minute",
+        ZONE + POOL + "coherence = 61\n",
+        [":8: [pool web] coherence: 61 is not a number from 0 to 60"],
+    ),
+    (
+        "a ramp of more than an hour",
+        ZONE + POOL + "ramp_up = 3601\n",
+        [":8: [pool web] ramp_up: 3601 is not a number from 0 to 3600"],
+    ),
+    (
+        "black_hole in a word",
+        ZONE + POOL + 'black_hole = "off"\n',
+        [":8: [pool web] black_hole: 'off' is not true or false"],
     ),
     (
         "stale_after below an interval",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from lbdns.snapshot import Reading, Snapshot
+from collections.abc import Mapping
+
+from lbdns.snapshot import NO_METRICS, Reading, Snapshot
 from tests.answering.farms import MEMBERS
 
 
@@ -14,10 +16,15 @@ class Readings:
         self._known: dict[str, Reading] = {}
 
     def report(
-        self, now: float, interval: float = 60.0, score: int = 50, members: tuple[str, ...] = MEMBERS
+        self,
+        now: float,
+        interval: float = 60.0,
+        score: int = 50,
+        members: tuple[str, ...] = MEMBERS,
+        metrics: Mapping[str, float] = NO_METRICS,
     ) -> Snapshot:
         """These members report, received at ``now`` (monotonic seconds), every ``interval`` seconds."""
         for member in members:
-            self._known[f"{member}.hobbit"] = Reading(now, interval, score)
+            self._known[f"{member}.hobbit"] = Reading(now, interval, score, metrics)
         self._version += 1
         return Snapshot(self._version, dict(self._known))

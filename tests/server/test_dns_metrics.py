@@ -107,6 +107,7 @@ def test_server_figures() -> None:
         sample("lbdns_dns_rate_limit_cut_total"): 0,
         sample("lbdns_dns_too_long_cut_total"): 0,
         sample("lbdns_dns_repeated_total"): 0,
+        sample("lbdns_dns_coherent_total"): 0,
         sample("lbdns_dns_queries_shed_total"): 0,
         sample("lbdns_dns_new_total"): 7,
         sample("lbdns_pool_fail_open", pool="web"): 1,

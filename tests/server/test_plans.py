@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -123,6 +124,53 @@ async def test_the_drained_are_left_out(farm: Fixture) -> None:
     assert farm.order() == list(MEMBERS)
 
 
+WELL = {"requests_total": 9.0, "listen_queue": 0.0}
+
+
+def reports(planner: Planner, readings: Readings, times: int, dead: str, **metrics: float) -> None:
+    """All report so many times, one of them with other metrics."""
+    for _ in range(times):
+        now = asyncio.get_running_loop().time()
+        readings.report(now, members=tuple(m for m in MEMBERS if m != dead), metrics=dict(WELL))
+        planner.deliver(readings.report(now, members=(dead,), metrics=metrics))
+
+
+async def test_a_quarantine_is_told_when_it_begins_and_ends(farm: Fixture, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    reports(farm.planner, farm.readings, 2, "frodo", **WELL)
+    reports(farm.planner, farm.readings, 4, "frodo", cpu_idle=99.0)
+    assert farm.order() == ["bilbo", "gandalf"]
+    assert [guard.quarantined for guard in farm.planner.guards("web")] == [False, True, False]
+    why = "nothing listens where its server-status was"
+    assert messages(caplog, "quarantined") == [f"pool web: frodo is quarantined: {why}"]
+    farm.planner.use(farm.table.farm, farm.table.handouts)
+    assert farm.order() == ["bilbo", "gandalf"], "a reload forgets no quarantine"
+    reports(farm.planner, farm.readings, 2, "frodo", **WELL)
+    assert farm.order() == list(MEMBERS)
+    assert messages(caplog, "quarantined")[1:] == [f"pool web: frodo is no longer quarantined ({why}, for 0 s)"]
+    assert farm.planner.guards("nobody") == ()
+
+
+async def test_who_only_watches_goes_by_what_others_handed_out(caplog: pytest.LogCaptureFixture) -> None:
+    handed, asked = Counter[str](), []
+
+    def answers(pool: str) -> Counter[str]:
+        asked.append(pool)
+        return handed
+
+    planner, readings = Planner(hobbit(), {}, asyncio.get_running_loop(), answers=answers), Readings()
+    for errors in range(5):
+        reports(planner, readings, 1, "frodo", **WELL, errors_total=float(errors))
+        assert not asked or errors > 0, "only while it matters"
+        assert not planner.guards("web")[1].quarantined, "nothing was handed out"
+    handed["frodo.hobbit"] += 3
+    reports(planner, readings, 1, "frodo", **WELL, errors_total=5.0)
+    planner.stop()
+    assert [guard.quarantined for guard in planner.guards("web")] == [False, True, False]
+    why = "it serves no requests, and its errors rise"
+    assert messages(caplog, "quarantined") == [f"pool web: frodo is quarantined: {why}"]
+
+
 async def test_subscribers_hear_of_reports_and_of_silence_until_they_leave(farm: Fixture) -> None:
     heard: list[float] = []
     leave = farm.planner.subscribe(lambda: heard.append(farm.loop.time()))
@@ -175,7 +223,7 @@ async def test_who_only_watches_follows_the_states_without_hand_outs(caplog: pyt
 async def test_who_does_not_log_plans_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     table = Table(hobbit())
-    planner = Planner(table.farm, table.handouts, asyncio.get_running_loop(), servers=2, logs=False)
+    planner = Planner(table.farm, table.handouts, asyncio.get_running_loop(), logs=False)
     planner.deliver(Readings().report(planner._loop.time(), members=("frodo",)))
     planner.stop()
     assert table.handouts["web", "round_robin"].plan.order == (1,)

@@ -61,22 +61,31 @@ def reports_total(counts: Mapping[str, int]) -> Metric:
 
 
 def member_families(now: Situation) -> Iterator[Metric]:
-    """Score, state and age of every member; a member that never reported has neither score nor age."""
+    """Score, state, age and guard of every member; a member that never reported has neither score nor age."""
     labels = ("pool", "member")
     score = GaugeMetricFamily("lbdns_member_score", "Score of the newest report", labels=labels)
     usable = GaugeMetricFamily(
-        "lbdns_member_usable", "1 if the member reports and is neither drained nor refused", labels=labels
+        "lbdns_member_usable", "1 if the member reports and is not drained, refused or quarantined", labels=labels
     )
     age = GaugeMetricFamily("lbdns_member_report_age_seconds", "Time since the newest report", labels=labels)
+    quarantined = GaugeMetricFamily(
+        "lbdns_member_quarantined", "1 while the member gets nothing because it serves nothing", labels=labels
+    )
+    ramp = GaugeMetricFamily(
+        "lbdns_member_ramp", "What part of its share the member gets: below 1 after it came back", labels=labels
+    )
     for pool in now.farm.pools:
-        states = now.liveness(pool).states
-        for member, reading, state in zip(pool.members, now.readings(pool), states, strict=True):
+        states, guards = now.liveness(pool).states, now.guards_of(pool)
+        for member, reading, state, guard in zip(pool.members, now.readings(pool), states, guards, strict=True):
             name = (pool.name, member.name)
-            usable.add_metric(name, state == "usable")
+            usable.add_metric(name, state == "usable" and not guard.quarantined)
+            if pool.name in now.guards:
+                quarantined.add_metric(name, guard.quarantined)
+                ramp.add_metric(name, guard.ramp)
             if reading is not None:
                 score.add_metric(name, reading.score)
                 age.add_metric(name, max(0.0, now.now - reading.received))
-    yield from (score, usable, age)
+    yield from (score, usable, age, quarantined, ramp)
 
 
 def collector_families(collector: Collector) -> Iterator[Metric]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from lbdns import __version__
 from lbdns.farm import Farm
+from lbdns.policies.guards import Guard
 from lbdns.snapshot import Snapshot
-from lbdns_collector.status import ServerFigures, Situation
+from lbdns_collector.status import AdaptedFigures, ServerFigures, ShadowFigures, Situation
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -52,6 +53,17 @@ class StatusSource(Protocol):
     def answers(self, pool: str) -> Sequence[int]:
         """Answers so far per member, in the pool's order."""
 
+    def shadows(self) -> Mapping[str, Sequence[ShadowFigures]]:
+        """By pool, what is tried beside its policies."""
+
+    @property
+    def adapted(self) -> AdaptedFigures | None:
+        """The weights that the adaptive mode uses just now, where it is on."""
+
+    def guards(self, pool: str) -> Sequence[Guard]:
+        """What keeps each member from its whole share although it is usable, in the pool's order; empty where nobody
+        is handed out."""
+
     async def refresh(self) -> None:
         """Make the counts as new as they can be: other processes may have to be asked."""
 
@@ -75,4 +87,7 @@ def situation(source: StatusSource) -> Situation:
         drained={pool.name: frozenset(source.drained(pool.name)) for pool in farm.pools},
         answers={pool.name: tuple(source.answers(pool.name)) for pool in farm.pools},
         server=ServerFigures(__version__, source.uptime_s, source.queries, source.workers),
+        shadows=source.shadows(),
+        guards={pool.name: guards for pool in farm.pools if (guards := tuple(source.guards(pool.name)))},
+        adapted=source.adapted,
     )

@@ -24,6 +24,7 @@ from lbdns.server.plans import Planner
 from lbdns.server.workers.frames import Channel
 from lbdns.server.workers.news import write_news
 from lbdns.server.workers.nursery import FAREWELL, Nursery
+from lbdns.server.workers.sharing import Sharing, read_answers
 from lbdns.server.workers.worker import Assignment, Order
 from lbdns.snapshot import EMPTY, Reading, Snapshot
 
@@ -61,7 +62,7 @@ class Crew:
 
     def __init__(self, farm: Farm, nursery: Nursery, workers: int, on_loss: Callable[[str], None]) -> None:
         """``on_loss`` is called, with the reason, when workers can no longer be replaced."""
-        self.planner = Planner(farm, {}, asyncio.get_running_loop(), servers=workers)
+        self.planner = Planner(farm, {}, asyncio.get_running_loop(), answers=self.answers)
         self.restarts = 0
         self._pid = nursery.pid
         self._nursery: Channel | None = Channel(nursery.sock, self._hear_nursery, self._lose_nursery)
@@ -71,6 +72,7 @@ class Crew:
         self._farm = b""
         self._generation = 0
         self._past: Figures = NOTHING  # of processes that have ended
+        self._sharing = Sharing(asyncio.get_running_loop(), self._tell_elsewhere)
         self._sum: Figures | None = NOTHING
         self._by_pool = (NOTHING, NOTHING.by_pool())  # of this sum
         self._requests = 0
@@ -121,6 +123,9 @@ class Crew:
             self._by_pool = (figures, figures.by_pool())
         return self._by_pool[1].get(pool, NO_ANSWERS)
 
+    def shadow_figures(self) -> Figures:
+        return self.figures()
+
     def figures(self) -> Figures:
         if self._sum is None:
             self._sum = total([self._past, *(worker.figures for worker in self._workers)])
@@ -139,6 +144,7 @@ class Crew:
             return
         self._stopping = True
         self.planner.stop()
+        self._sharing.stop()
         for worker in self._workers:
             if worker.rebirth:
                 worker.rebirth.cancel()
@@ -152,6 +158,14 @@ class Crew:
             self._nursery.close()
         # It waits for its children: when it has ended, nobody holds a socket any more
         await asyncio.to_thread(_wait_for, self._pid, FAREWELL + 1.0)
+
+    def _tell_elsewhere(self, number: int, answers: Mapping[tuple[str, str], int]) -> bool:
+        """Tell a worker how many answers others have given; False if it hasn't read what it was told before."""
+        worker = self._workers[number]
+        if worker.channel is None or worker.channel.is_behind:
+            return False
+        worker.tell(("elsewhere", answers))
+        return True
 
     # Births and deaths
 
@@ -176,6 +190,7 @@ class Crew:
         self._bring_up_to_date(worker, {})
         worker.tell(("drained", self.planner.drained))
         self._assign(worker, anew=True)
+        worker.tell(("elsewhere", self._sharing.begin(worker.number)))
 
     def _assign(self, worker: _Worker, anew: bool) -> None:
         assert self._work is not None
@@ -206,6 +221,7 @@ class Crew:
         worker.generation = 0
         self._past += worker.figures
         worker.figures = NOTHING
+        self._sharing.lose(worker.number)
         self._heard.set()
         if self._stopping:
             return
@@ -248,6 +264,8 @@ class Crew:
             worker.figures = read_figures(state)
             worker.told = max(worker.told, number)
             self._sum = None
+        elif what == "answers":
+            self._sharing.take(worker.number, read_answers(state))
         self._heard.set()
 
     async def _all_use(self, generation: int) -> None:

@@ -21,7 +21,8 @@ def write_news(before: Mapping[str, Reading], snapshot: Snapshot) -> bytes:
         old = before.get(name)
         if old is not reading:
             metrics = None if old and old.metrics is reading.metrics else dict(reading.metrics)
-            changed[name] = (reading.received, reading.interval, reading.score, metrics, reading.alarm, reading.gone)
+            rest = reading.alarm, reading.gone, reading.shadow_score
+            changed[name] = (reading.received, reading.interval, reading.score, metrics, *rest)
     return pickle.dumps((snapshot.version, changed, before.keys() - after.keys()), pickle.HIGHEST_PROTOCOL)
 
 
@@ -29,7 +30,7 @@ def read_news(before: Mapping[str, Reading], news: bytes) -> Snapshot:
     """The snapshot that ``news`` makes of ``before``. Only for what the main process itself has written."""
     version, changed, gone = pickle.loads(news)
     readings = {name: reading for name, reading in before.items() if name not in gone}
-    for name, (received, interval, score, metrics, alarm, is_gone) in changed.items():
+    for name, (received, interval, score, metrics, *rest) in changed.items():
         known = readings[name].metrics if metrics is None else metrics
-        readings[name] = Reading(received, interval, score, known, alarm, is_gone)
+        readings[name] = Reading(received, interval, score, known, *rest)
     return Snapshot(version, readings)

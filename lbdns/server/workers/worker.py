@@ -6,6 +6,7 @@ import asyncio
 import logging
 import pickle
 import socket
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,12 +19,12 @@ from lbdns.server.loading import new_table
 from lbdns.server.net.given import adopt
 from lbdns.server.workers.frames import Channel
 from lbdns.server.workers.news import read_news
+from lbdns.server.workers.sharing import COSTS, PAUSE, write_answers
 from lbdns.snapshot import EMPTY, Snapshot
 
 log = logging.getLogger("lbdns.server")
 
-GAP: Final = 0.25  # s from one sending of figures to the next while they change ...
-COSTS: Final = 50.0  # ... or so many times what making them takes, so that it stays below 2 % of a core
+GAP: Final = 0.25  # s from one sending of figures to the next while they change, or longer where that takes long
 FAREWELL: Final = 5.0  # s that the main process is given to hear the last figures
 
 
@@ -39,8 +40,8 @@ class Assignment:
     fresh: tuple[int, ...]
 
 
-#: What else the main process says: news of members (see ``news``), full names of the drained, a number to send figures
-#: with, or that it is time to end.
+#: What else the main process says: news of members (see ``news``), full names of the drained, answers of the other
+#: workers by pool and policy, a number to send figures with, or that it is time to end.
 Order = Assignment | tuple[str, Any]
 
 
@@ -56,16 +57,19 @@ class _Worker:
         self._snapshot: Snapshot = EMPTY
         self._drained: frozenset[str] = frozenset()
         self._alone: Alone | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._told: object = None  # by what it is seen that figures changed
+        self._timer: asyncio.TimerHandle | None = None  # of figures ...
+        self._told: object = None  # ... and by what it is seen that they changed
+        self._sharing: asyncio.TimerHandle | None = None  # of answers, the same
+        self._shared: object = Counter[tuple[str, str]]()
 
     async def run(self) -> None:
         self._channel = Channel(self._sock, self._take, lambda: self._orders.put_nowait(None))
         while (order := await self._orders.get()) is not None:
             if not await self._carry_out(*order):
                 break
-        if self._timer:
-            self._timer.cancel()
+        for timer in (self._timer, self._sharing):
+            if timer:
+                timer.cancel()
         if self._alone:
             await self._alone.stop()
             self._send_figures(0)
@@ -89,6 +93,9 @@ class _Worker:
             self._drained = value
             if self._alone:
                 self._alone.drain(value)
+        elif what == "elsewhere":
+            assert self._alone is not None, "it comes after the first assignment"
+            self._alone.hear(value)
         elif what == "figures":
             self._send_figures(value)
         return what != "end"
@@ -106,6 +113,7 @@ class _Worker:
         self._tell("using", order.generation)
         if self._timer is None:
             self._report()
+            self._share()
 
     def _report(self) -> None:
         """Send figures when there are new ones, and look again later."""
@@ -117,6 +125,18 @@ class _Worker:
             self._told = now
             self._send_figures(0)
         self._timer = loop.call_later(max(GAP, COSTS * (loop.time() - began)), self._report)
+
+    def _share(self) -> None:
+        """Tell how many answers were given, if there are more. Not by figures: these are of every member, and take long
+        where there are ten thousand."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        assert self._alone is not None
+        answers = self._alone.planner.answers()
+        if answers != self._shared:
+            self._shared = answers
+            self._tell("answers", 0, write_answers(answers))
+        self._sharing = loop.call_later(max(PAUSE, COSTS * (loop.time() - began)), self._share)
 
     def _send_figures(self, request: int) -> None:
         """``request`` is the number of whoever asked, 0 if nobody did."""

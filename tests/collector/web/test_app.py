@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from lbdns import __version__
+from lbdns.policies.guards import NO_GUARD, Guard
 from lbdns_collector.collector import Collector
 from lbdns_collector.web import render
 from lbdns_collector.web.app import FILES, PATHS, STATIC
@@ -56,11 +58,14 @@ async def test_large_farms_are_told_alike(tmp_path: Path, monkeypatch: pytest.Mo
 LABELS = ("pool", "member", "result", "version")
 
 
-async def metrics(tmp_path: Path, *families: Metric) -> dict[str, dict[tuple[str, ...], float]]:
+async def metrics(
+    tmp_path: Path, *families: Metric, guarded: Mapping[str, Sequence[Guard]] | None = None
+) -> dict[str, dict[tuple[str, ...], float]]:
     """What /metrics says: sample name -> label values -> value."""
     async with served(tmp_path) as web:
         web.source.publish(gandalf=reading(age=0.5), frodo=reading(age=9, score=7))
         web.source.families = list(families)
+        web.source.guarded = guarded or {}
         async with web.session.get(web.url("/metrics")) as response:
             assert response.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
             text = await response.text()
@@ -84,6 +89,17 @@ async def test_metrics(tmp_path: Path) -> None:
     assert [(labels[0], value) for labels, value in found["lbdns_build_info"].items()] == [(__version__, 1)]
     assert found["process_resident_memory_bytes"][()] > 1e6
     assert found["process_cpu_seconds_total"][()] > 0
+    manual = (Path(__file__).parents[3] / "docs" / "http.md").read_text()
+    assert [name for name in found if name.startswith("lbdns_") and f"`{name}`" not in manual] == []
+
+
+async def test_metrics_of_guards(tmp_path: Path) -> None:
+    assert "lbdns_member_quarantined" not in await metrics(tmp_path), "a collector alone hands nobody out"
+    guards = (NO_GUARD, Guard(ramp=0.4), Guard("it fails", 0.0, quarantined=True))
+    found = await metrics(tmp_path, guarded={"web": guards})
+    assert found["lbdns_member_usable"]["web", "gandalf"] == 0
+    assert found["lbdns_member_quarantined"] == {("web", "gandalf"): 1, ("web", "frodo"): 0, ("web", "bilbo"): 0}
+    assert found["lbdns_member_ramp"] == {("web", "gandalf"): 1, ("web", "frodo"): 0.4, ("web", "bilbo"): 1}
     manual = (Path(__file__).parents[3] / "docs" / "http.md").read_text()
     assert [name for name in found if name.startswith("lbdns_") and f"`{name}`" not in manual] == []
 

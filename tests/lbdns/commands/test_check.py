@@ -212,6 +212,7 @@ class TestTheZonesFolder:
         for option in (
             *("listen", "workers", "user", "state_dir", "control", "name", "file", "zone", "members", "names", "ttl"),
             *("answer", "min_usable", "key_file", "stale_after", "score", "connect", "stat_file"),
+            *("ramp_up", "black_hole"),
         ):
             assert f"\n{option} = " in text or f"\n# {option} = " in text, option
 

@@ -58,6 +58,11 @@ function line(member, waited) {
   name.title = member.addresses.join(", ");
   const state = element("td", member.state, member.state);
   if (member.alarm) state.textContent = `${member.state}: ${member.alarm}`;
+  if (member.guard) {
+    state.textContent += ` (${member.guard.split(/[:, ]/)[0]})`;
+    state.title = member.guard;
+    state.className = "guarded";
+  }
   const age = member.age_s === null ? null : member.age_s + waited;
   row.append(name, state, element("td", number(member.score, 0)));
   row.append(element("td", age === null ? "–" : `${number(age, 1)} s`));

@@ -1,0 +1,136 @@
+"""A web server dies while its agent lives: it looks idle, and must not be the best. Real servers, real agents."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.harness import Site, agents, best, new_site, serving
+from tests.end_to_end.ports import free_ports
+from tests.end_to_end.process import Program, eventually, python, running
+
+INTERVAL = 0.5  # seconds between reports
+RAMP_UP = 2.0  # seconds
+HOSTS = {"bilbo": "127.0.78.1", "frodo": "127.0.78.2", "gandalf": "127.0.78.3"}
+NAMES = ("best.hobbit", "weighted.hobbit", "round.robin.hobbit")
+
+
+@dataclass
+class Farm:
+    site: Site
+    port: int
+    server: Program
+    webs: dict[str, Program] = field(default_factory=dict)
+
+    def web(self, name: str) -> Program:
+        """A web server as the demo has them."""
+        listen = f"{HOSTS[name]}:{self.port}"
+        self.webs[name] = Program(python("lbdns.demo.webserver", "--name", name, "--listen", listen))
+        return self.webs[name]
+
+    def agent(self, name: str) -> tuple[str, ...]:
+        return python(
+            "lbdns_agent", "--collector", f"127.0.0.1:{self.site.report_port}", "--name", name,
+            "--key-file", str(self.site.agent_key_file(name)), "--interval", str(INTERVAL), "--cgroup", "off",
+            "--gateway", "off", "--server-status", f"http://{HOSTS[name]}:{self.port}/server-status?auto",
+        )  # fmt: skip
+
+    def close(self) -> None:
+        for web in self.webs.values():
+            web.close()
+
+    def guard(self, name: str) -> str:
+        found: str = self.site.members_by_name()[name]["guard"]
+        return found
+
+    def counted(self, name: str) -> bool:
+        return "requests_total" in self.site.members_by_name()[name]["metrics"]
+
+    def handed_out(self, each: int) -> Counter[str]:
+        """Whom all names together lead to."""
+        return Counter(best(self.site, name) for name in NAMES for _ in range(each))
+
+
+@pytest.fixture(params=[1, 2], ids=["alone", "workers"])
+def farm(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Farm]:
+    site = new_site(tmp_path, {name: [address] for name, address in HOSTS.items()})
+    site.write(server=f"workers = {request.param}", pool=f"ramp_up = {RAMP_UP}")
+    (port,) = free_ports(1)
+    with contextlib.ExitStack() as stack:
+        found = Farm(site, port, stack.enter_context(serving(site)))
+        stack.callback(found.close)
+        for name in HOSTS:
+            found.web(name)
+            stack.enter_context(running(*found.agent(name)))
+        eventually(lambda: all(map(found.counted, HOSTS)), "all web servers are asked for their counters")
+        yield found
+
+
+def test_a_dead_web_server_is_handed_out_no_more_until_it_is_back(farm: Farm) -> None:
+    dead = best(farm.site)
+    farm.webs[dead].close()
+    eventually(lambda: farm.guard(dead).startswith("quarantined: nothing listens"), "it is caught", 8 * INTERVAL)
+    assert farm.handed_out(20)[dead] == 0
+    assert farm.site.members_by_name()[dead]["state"] == "usable", "its agent reports"
+    labels = {"pool": "web", "member": dead}
+    assert farm.site.metric("lbdns_member_quarantined", **labels) == 1
+    assert farm.site.metric("lbdns_member_usable", **labels) == 0
+    shown = subprocess.run(
+        python("lbdns", "status", "-c", str(farm.site.config)), capture_output=True, text=True, timeout=30, check=True
+    ).stdout
+    assert f"{dead}: quarantined: nothing listens where its server-status was, since " in shown
+    assert f"pool web: {dead} is quarantined: nothing listens" in farm.server.errors
+    farm.web(dead)
+    eventually(lambda: farm.guard(dead).startswith("ramp "), "it comes back, little by little")
+    assert 0 < farm.site.metric("lbdns_member_ramp", **labels) <= 1
+    eventually(lambda: not farm.guard(dead), "and wholly", RAMP_UP + 10)
+    assert farm.site.metric("lbdns_member_usable", **labels) == 1
+    assert farm.handed_out(20)[dead] > 0
+    assert farm.server.errors.count("is quarantined:") == 1
+    assert farm.server.errors.count(f"pool web: {dead} is no longer quarantined") == 1
+
+
+def test_a_web_server_that_hangs_is_handed_out_no_more_until_it_goes_on(farm: Farm) -> None:
+    stuck = best(farm.site)
+    farm.webs[stuck].process.send_signal(signal.SIGSTOP)
+    eventually(lambda: farm.guard(stuck).startswith("quarantined: its server-status fails"), "it is caught")
+    assert farm.handed_out(20)[stuck] == 0
+    farm.webs[stuck].process.send_signal(signal.SIGCONT)
+    eventually(lambda: not farm.guard(stuck), "it is back", RAMP_UP + 15)
+    assert farm.handed_out(20)[stuck] > 0
+
+
+def test_errors_that_rise_without_requests_are_seen_by_all_workers(tmp_path: Path) -> None:
+    site = new_site(tmp_path, {name: [address] for name, address in HOSTS.items()})
+    site.write(server="workers = 2", pool="ramp_up = 0")
+    errors = 0.0
+    with serving(site) as server, agents(site, INTERVAL) as found:
+
+        def report(failing: bool) -> Counter[str]:
+            """All report that nobody was served, frodo with errors or without; whom some queries lead to then."""
+            nonlocal errors
+            errors += failing
+            for name, agent in found.items():
+                agent.send(requests_total=1000.0, listen_queue=0.0, errors_total=errors if name == "frodo" else 0.0)
+            return Counter(best(site, "round.robin.hobbit") for _ in range(12))
+
+        def guard() -> str:
+            text: str = site.members_by_name()["frodo"]["guard"]
+            return text
+
+        assert report(False)
+        eventually(
+            lambda: report(True) and guard().startswith("quarantined: it serves no requests, and its errors rise"),
+            "the main process sees it", step=INTERVAL,
+        )  # fmt: skip
+        eventually(lambda: report(True)["frodo"] == 0, "and so do the workers", step=INTERVAL)
+        eventually(lambda: report(False) and not guard(), "a probe finds it well", step=INTERVAL)
+        eventually(lambda: report(False)["frodo"] > 0, "and it is handed out again", step=INTERVAL)
+        assert server.errors.count("frodo is quarantined") == 1

@@ -1,0 +1,158 @@
+"""Answers shared: choosers that each see a part of the queries, unevenly, do what one that saw them all would do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+
+from lbdns.policies.chooser import Chooser
+from lbdns.policies.plan import Plan
+from lbdns.snapshot import Reading, Snapshot
+from tests.policies.views import hand_out, handed
+
+NAMES = ("a.z", "b.z", "c.z", "d.z")
+BUSY = (1.0, 3.0, 6.0, 2.0)
+CORES = (1.0, 2.0, 4.0, 1.0)
+DELAY = 0.5  # s: a worker tells its sum every quarter of a second, and hears of the others' as often
+STEP = 0.25  # s
+WARM = 102.0  # s: before, everybody has yet to hear that queries are many
+
+
+@dataclass
+class Process:
+    """A chooser with its plan and what was given out of it."""
+
+    chooser: Chooser
+    plan: Plan | None = None
+    count: int = 0
+    last: int | None = None
+    handed: Counter[int] = field(default_factory=Counter)
+
+    def answer(self, count: int) -> None:
+        assert self.plan is not None
+        order = hand_out(self.plan, self.count + count)[self.count :]
+        self.handed.update(order)
+        self.count += count
+        self.last = order[-1] if order else self.last
+
+    def report(self, snapshot: Snapshot, now: float) -> None:
+        self.chooser.observe(snapshot, (), now)
+        before = handed(self.plan, self.count, self.last) if self.plan else None
+        self.plan, self.count = self.chooser.plan("best", before, now), 0
+
+
+def snapshot(now: float) -> Snapshot:
+    """Caches stand before the farm, so that answers, not requests, are the measure of what will come."""
+    return Snapshot(
+        1,
+        {
+            name: Reading(now, 1.0, 50 + i, {"busy_workers": BUSY[i], "cpu_count": CORES[i], "requests_per_s": 1e6})
+            for i, name in enumerate(NAMES)
+        },
+    )
+
+
+def run(shares: tuple[float, ...], rate: int, seconds: int, shared: bool, servers: int) -> list[Process]:
+    """What processes do that get these shares of ``rate`` queries a second."""
+    processes = [Process(Chooser(NAMES, 3.0, 0.5, Random(1), servers)) for _ in shares]
+    late: list[list[int]] = []  # what each answered, by step, until the others have heard of it
+    for step in range(int(seconds / STEP)):
+        now = 100 + step * STEP
+        if shared and len(late) * STEP >= DELAY:
+            told = late.pop(0)
+            for process, own in zip(processes, told, strict=True):
+                process.chooser.hear("best", sum(told) - own, now)
+        if step * STEP % 1 == 0:
+            for process in processes:
+                process.report(snapshot(now), now)
+        if now == WARM:
+            for process in processes:
+                process.handed.clear()
+        parts = [int(share * rate * STEP * (step + 1)) - int(share * rate * STEP * step) for share in shares]
+        for process, part in zip(processes, parts, strict=True):
+            process.answer(part)
+        late.append(parts)
+    return processes
+
+
+def total(processes: list[Process]) -> list[float]:
+    counts = sum((process.handed for process in processes), Counter[int]())
+    return [counts[i] / counts.total() for i in range(len(NAMES))]
+
+
+def apart(one: tuple[float, ...] | list[float], other: tuple[float, ...] | list[float]) -> float:
+    """What part goes elsewhere."""
+    return sum(abs(a - b) for a, b in zip(one, other, strict=True)) / 2
+
+
+UNEVEN = [(0.85, 0.05, 0.05, 0.05), (0.70, 0.24, 0.04, 0.02), (1.0, 0.0, 0.0, 0.0), (0.25, 0.25, 0.25, 0.25)]
+
+
+@pytest.mark.parametrize("shares", UNEVEN)
+@pytest.mark.parametrize("rate", [20, 100, 1000])
+def test_each_of_four_weighs_as_one_with_the_whole_stream(shares: tuple[float, ...], rate: int) -> None:
+    (whole,) = run((1.0,), rate, 20, shared=False, servers=1)
+    four = run(shares, rate, 20, shared=True, servers=1)
+    assert whole.plan
+    for process in four:
+        assert process.plan
+        assert apart(process.plan.weights, whole.plan.weights) < 0.02
+    assert apart(total(four), total([whole])) < 0.02, "and in all they hand out as it does"
+
+
+@pytest.mark.parametrize("shares", UNEVEN[:3])
+def test_multiplying_ones_own_by_the_number_does_not_do_that(shares: tuple[float, ...]) -> None:
+    (whole,) = run((1.0,), 20, 20, shared=False, servers=1)
+    four = run(shares, 20, 20, shared=False, servers=4)
+    assert whole.plan
+    assert max(apart(process.plan.weights, whole.plan.weights) for process in four if process.plan) > 0.05
+
+
+@pytest.mark.parametrize("shares", UNEVEN)
+def test_several_servers_multiply_what_each_of_them_answers_in_all(shares: tuple[float, ...]) -> None:
+    """Two servers alike, of which this is one, with four processes."""
+    (whole,) = run((1.0,), 200, 20, shared=False, servers=1)
+    four = run(shares, 100, 20, shared=True, servers=2)
+    for process in four:
+        assert process.plan
+        assert whole.plan
+        assert apart(process.plan.weights, whole.plan.weights) < 0.02
+
+
+def test_few_are_few_for_whoever_gets_all_of_them() -> None:
+    """Two answers a report interval, all by one of four processes: each the highest score, as the contract says."""
+    four = run((1.0, 0.0, 0.0, 0.0), 2, 60, shared=True, servers=1)
+    assert set(four[0].handed) == {3}
+    alone = run((1.0, 0.0, 0.0, 0.0), 2, 60, shared=False, servers=4)
+    assert len(alone[0].handed) > 1, "a fourth of the limit each, as without telling each other"
+
+
+def test_many_are_many_also_for_who_gets_few_of_them() -> None:
+    four = run((0.97, 0.01, 0.01, 0.01), 400, 20, shared=True, servers=1)
+    for process in four:
+        assert process.plan
+        assert process.plan.repeat_from == 0, "no hand-outs that count as few before the others"
+
+
+def test_a_crowd_that_comes_at_once_meets_the_highest_score_once_a_process_at_most() -> None:
+    """Until they have heard of each other, each hands out what still counts as few."""
+    four = [Process(Chooser(NAMES, 3.0, 0.5, Random(1))) for _ in range(4)]
+    for process in four:
+        process.report(snapshot(100.0), 100.0)
+        process.answer(1000)
+    few = 20 + 2  # of 10 s, and of the interval that begins
+    assert [process.handed[3] for process in four] == [few] * 4
+
+
+def test_what_is_heard_survives_another_configuration() -> None:
+    old = Chooser(NAMES, 3.0, 0.5, Random(1))
+    old.observe(snapshot(100.0), (), 100.0)
+    old.plan("best", None, 100.0)
+    old.hear("best", 1000, 100.5)
+    new = Chooser(NAMES, 3.0, 0.5, Random(1))
+    new.take_over(old)
+    new.observe(snapshot(101.0), (), 101.0)
+    assert new.plan("best", None, 101.0).repeat_from == 0

@@ -1,0 +1,114 @@
+"""What a planner knows of answers: those of its own process, those it hears of, those of servers it multiplies for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lbdns.answering.table import Table
+from lbdns.farm import Farm
+from tests.answering.farms import hobbit, pool
+from tests.server.test_shadow import Server
+
+BEST, TURNS = ("web", "best"), ("web", "round_robin")
+
+
+def few(server: Server) -> bool:
+    """Whether the next of policy best are handed out as if few asked."""
+    return server.table.handouts[BEST].plan.repeat_from > 0
+
+
+def of_servers(count: int) -> Farm:
+    farm = hobbit()
+    config = replace(farm.config, server=replace(farm.config.server, dns_servers=count))
+    return replace(farm, config=config)
+
+
+def test_what_others_answer_counts() -> None:
+    server = Server(hobbit())
+    server.planner.hear({})
+    server.report()
+    assert few(server)
+    server.planner.hear({BEST: 30})
+    server.report()
+    assert not few(server)
+    server.clock.now += 15
+    server.report()
+    server.report()
+    assert few(server), "ten seconds later it is forgotten"
+    server.planner.hear({TURNS: 1000})
+    server.report()
+    assert few(server), "each policy by itself"
+
+
+def test_the_first_time_is_what_there_is_to_count_from() -> None:
+    """For who takes the place of a worker that has died."""
+    server = Server(hobbit())
+    server.planner.hear({BEST: 1_000_000})
+    server.report()
+    assert few(server)
+    server.planner.hear({BEST: 1_000_010})
+    server.report()
+    assert few(server)
+    server.planner.hear({BEST: 1_000_030})
+    server.report()
+    assert not few(server)
+
+
+def test_what_is_heard_of_a_pool_that_is_gone_does_no_harm() -> None:
+    server = Server(hobbit())
+    server.planner.hear({})
+    server.planner.hear({("gone", "best"): 5, BEST: 30})
+    server.report()
+    assert not few(server)
+
+
+def test_what_is_heard_survives_a_reload() -> None:
+    server = Server(hobbit())
+    server.planner.hear({})
+    server.report()
+    server.planner.hear({BEST: 30})
+    server.reload(hobbit())
+    server.planner.hear({BEST: 31})
+    server.report()
+    assert not few(server)
+
+
+def test_several_servers_multiply_and_a_reload_may_change_how_many() -> None:
+    server = Server(of_servers(1))
+    server.report()
+    server.answer("best", 12)
+    server.report()
+    assert few(server), "twelve in ten seconds, when twenty are few"
+    server.reload(of_servers(2))
+    server.report()
+    assert not few(server), "twice as many"
+    server.reload(of_servers(1))
+    server.report()
+    assert few(server)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["answer", "report", "reload", "drop"]), st.integers(0, 30)), max_size=10))
+def test_answers_of_this_process_never_fall_and_none_is_lost(history: list[tuple[str, int]]) -> None:
+    server, given_out = Server(hobbit()), 0
+    server.report()
+    for what, count in history:
+        if what == "answer" and ("web", "best") in server.table.handouts:
+            server.answer("best", count)
+            given_out += count
+        elif what == "report":
+            server.report()
+        elif what == "reload":
+            server.reload(hobbit())
+        elif what == "drop":
+            server.reload(hobbit(pool("other", names={"other": "round_robin"})))
+        assert server.planner.answers()[BEST] == given_out
+
+
+def test_who_only_watches_has_given_none() -> None:
+    server = Server(hobbit())
+    server.planner.use(Table(hobbit()).farm, {})
+    assert server.planner.answers().total() == 0

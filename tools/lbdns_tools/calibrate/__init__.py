@@ -1,0 +1,1 @@
+"""``lbdns-calibrate``: weights and limits of a score, from what each metric alone achieves on a farm."""

@@ -8,8 +8,10 @@ from typing import Final
 
 from lbdns.policies.best import best
 from lbdns.policies.best_score import best_score
+from lbdns.policies.least_charged import least_charged
 from lbdns.policies.plan import Policy
 from lbdns.policies.round_robin import round_robin
+from lbdns.policies.two_choices import two_choices
 from lbdns.policies.weighted import weighted
 
 POLICIES: Final[Mapping[str, Policy]] = {
@@ -17,4 +19,6 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "best_score": best_score,
     "round_robin": round_robin,
     "weighted": weighted,
+    "least_charged": least_charged,
+    "two_choices": two_choices,
 }

@@ -20,6 +20,8 @@ class Work:
     def __init__(self) -> None:
         self.requests = 0.0
         self.cpu_seconds = 0.0
+        # Squares and products of what single reports brought: how much requests differ in what they cost
+        self._rr = self._rb = self._bb = 0.0
         self.counted = False  # whether the member counts its requests at all
         self._last: Mapping[str, float] | None = None
 
@@ -37,8 +39,21 @@ class Work:
         if cpu is None and "cpu_idle" in metrics and "httpd_cpu_seconds" not in metrics:
             cpu = (1 - metrics["cpu_idle"] / 100) * metrics.get("cpu_count", 1.0) * seconds
         if requests is not None and cpu is not None:
+            cpu = max(0.0, cpu)
             self.requests += requests
-            self.cpu_seconds += max(0.0, cpu)
+            self.cpu_seconds += cpu
+            squared = fading * fading  # a sum whose terms fade has a variance whose terms fade twice as fast
+            self._rr = self._rr * squared + requests * requests
+            self._rb = self._rb * squared + requests * cpu
+            self._bb = self._bb * squared + cpu * cpu
+
+    @property
+    def doubt(self) -> float:
+        """The variance of ``requests / cpu_seconds`` in proportion to its square; inf if nothing can be said."""
+        if self.requests <= 0 or self.cpu_seconds <= 0:
+            return math.inf
+        each = self.cpu_seconds / self.requests
+        return max(0.0, self._bb - 2 * self._rb * each + self._rr * each * each) / self.cpu_seconds / self.cpu_seconds
 
 
 def _increase(last: Mapping[str, float], now: Mapping[str, float], counter: str) -> float | None:
@@ -55,13 +70,30 @@ def capacities(works: Sequence[Work], cores: Sequence[float | None]) -> tuple[fl
     count = filled(cores)
     if not measured(works):
         return tuple(count)
-    common = sum(work.requests for work in works) / sum(
-        work.cpu_seconds for work in works
-    )  # requests per CPU second, all members together
-    return tuple(
-        max(1e-9, m * (work.requests + PRIOR * common) / (work.cpu_seconds + PRIOR) if work.counted else m * common)
-        for work, m in zip(works, count, strict=True)
-    )
+    common = sum(work.requests for work in works) / sum(work.cpu_seconds for work in works)  # requests per CPU second
+    speeds = [
+        (work.requests + PRIOR * common) / (work.cpu_seconds + PRIOR) if work.counted else common for work in works
+    ]
+    doubts = [work.doubt if work.counted else 0.0 for work in works]
+    return tuple(max(1e-9, m * speed) for speed, m in zip(_drawn_together(speeds, doubts), count, strict=True))
+
+
+def _drawn_together(values: Sequence[float], doubts: Sequence[float]) -> list[float]:
+    """Each of ``values`` drawn towards their mean as far as what they differ by may be chance (empirical Bayes).
+
+    ``doubts`` are their variances in proportion to their squares. Members alike come out as alike, so that the order in
+    which they take turns stays the same; members that differ by more than chance keep what was seen of them.
+    """
+    mean = sum(values) / len(values)
+    apart = [value / mean - 1 for value in values]
+    known = [(d, doubt) for d, doubt in zip(apart, doubts, strict=True) if doubt < math.inf]
+    if not known or mean <= 0:
+        return list(values)
+    real = max(0.0, sum(d * d - doubt for d, doubt in known) / len(known))  # what they differ by beyond chance, squared
+    return [
+        value if doubt == math.inf else mean * (1 + d * (real / (real + doubt) if doubt > 0 else 1.0))
+        for value, d, doubt in zip(values, apart, doubts, strict=True)
+    ]
 
 
 def measured(works: Sequence[Work]) -> bool:

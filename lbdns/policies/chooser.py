@@ -79,6 +79,9 @@ class Chooser:
         self._observed = [_Observed() for _ in members]
         self._answers: dict[str, WindowRate] = {}
         self._now = -math.inf
+        self._own_answers = WindowRate(AVERAGE)  # of this process, all policies
+        self._charges = [0.0] * len(self.members)  # hand-outs since each one's report, of all policies
+        self._fresh: set[int] = set()  # whose report is as new as the present plans: nothing was handed out since
         self._guards = Guards(len(self.members), min_usable, ramp_up, black_hole)
         self._probed: dict[str, int | None] = {}  # by policy: its plan begins with probes, and who came before them
         self.liveness: Liveness = assess(self.readings, [False] * len(self.members), 0.0, stale_after, min_usable)
@@ -117,11 +120,14 @@ class Chooser:
     def observe(self, snapshot: Snapshot, drained: Collection[str], now: float) -> bool:
         """Take in a snapshot; ``drained`` are members' full names. True if anything is new, so that plans are due."""
         news = False
+        self._fresh.clear()
         for i, (name, observed) in enumerate(zip(self.members, self._observed, strict=True)):
             reading = snapshot.readings.get(name)
             if reading is not None and reading is not observed.reading:
                 observed.observe(reading)
                 self._guards.observe(i, reading)
+                self._charges[i] = 0.0
+                self._fresh.add(i)
                 news = True
         due = now >= self.next_change
         flags = [name in drained for name in self.members]
@@ -156,6 +162,7 @@ class Chooser:
         answers = self._answers.setdefault(policy, WindowRate(AVERAGE))
         answers.add(now, sum(handed.counts) if handed else 0)
         if handed:
+            self._charge(handed.counts, now)
             self._guards.hand_out(handed.counts, now, self.servers)
             if policy in self._probed and handed.last not in self.liveness.candidates:
                 handed = replace(handed, last=self._probed[policy])  # a rotation goes on as if nobody was probed
@@ -167,6 +174,20 @@ class Chooser:
             self._probed[policy] = handed.last if handed else None
             plan = replace(plan, order=(*probes, *plan.order), repeat_from=plan.repeat_from + len(probes))
         return plan
+
+    def _charge(self, counts: Sequence[int], now: float) -> None:
+        """Hand-outs before the present reports: only whom no new one came from has them before it."""
+        self._own_answers.add(now, sum(counts))
+        multiple = self._multiple(now)
+        for i, count in enumerate(counts):
+            if count and i not in self._fresh:
+                self._charges[i] += count * multiple
+
+    def _multiple(self, now: float) -> float:
+        """How many answers of all processes and servers there are for one of this process."""
+        own = self._own_answers.count(now)
+        every = sum(answers.count(now) for answers in self._answers.values())
+        return self.servers * max(1.0, every / own) if own else float(self.servers)
 
     def shadow(
         self, live: str, policy: str, handed: Handed, chance: Random, now: float, shadow_scores: bool = False
@@ -206,6 +227,7 @@ class Chooser:
                     load=load[i],
                     capacity=capacity[i],
                     cores=cores[i],
+                    charge=self._charges[i],
                     ramp=ramps.get(i, 1.0),
                 )
                 for i, observed in enumerate(self._observed)
@@ -218,6 +240,7 @@ class Chooser:
             answers_allowed=self._allowed(answers.count(now), interval),
             fail_open=bool(self.liveness.fail_open),
             measured=self._measured,
+            multiple=self._multiple(now),
         )
 
     def _metrics(self) -> list[Mapping[str, float]]:

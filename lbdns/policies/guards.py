@@ -132,14 +132,15 @@ class Guards:
         return self._ramps.shares(now)
 
     def probes(self, now: float) -> list[int]:
-        """Who is set aside and to be handed out once, now."""
-        return [i for i in self.aside if now >= self._watches[i].probe_at]
+        """Whom something speaks against and who is to be handed out once, now: also whom the pool can't do without, for
+        with the lowest of all scores nobody may come by it otherwise."""
+        return [i for i in self.caught if now >= self._watches[i].probe_at]
 
     def next_change(self, now: float) -> float:
         """When plans have to be made anew after ``now`` if no report comes, monotonic seconds; inf if never."""
-        if not self.aside and not self._ramps.running:
+        if not self.caught and not self._ramps.running:
             return math.inf
-        probes = (at for i in self.aside if (at := self._watches[i].probe_at) > now)
+        probes = (at for i in self.caught if (at := self._watches[i].probe_at) > now)
         return min(min(probes, default=math.inf), now + RAMP_STEP if self._ramps.running else math.inf)
 
     def guards(self, now: float) -> tuple[Guard, ...]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 FULL: Final = 0.98  # of all capacity: beyond, shares hardly change any more but the search takes longer
-_ACCURACY: Final = 1e-3  # of the total rate
+_ACCURACY: Final = 1e-3  # of the goal
 _STEPS: Final = 60
 
 
@@ -39,30 +39,37 @@ def operating_point(
     clients that wait for a response before they send the next request are never more than they are.
     """
     lines = [(capacity, max(1.0, round(m))) for capacity, m in zip(capacities, cores, strict=True)]
-    wanted = min(rate, FULL * sum(capacities))
+    wanted, present = min(rate, FULL * sum(capacities)), max(1.0, present)
     if wanted <= 0:
         return OperatingPoint((0.0,) * len(lines), (0.0,) * len(lines))
     low = min(m / capacity for capacity, m in lines)  # s: the marginal cost of the first request
     high = 4 * low
-    while (missing := _missing(_split(lines, high), wanted, present)) > 0:
+    below, above = _split(lines, low), _split(lines, high)
+    while _missing(above, wanted, present) > 0:
         low, high = high, 4 * high
+        below, above = above, _split(lines, high)
     for _ in range(_STEPS):
         middle = math.sqrt(low * high)
-        point = _split(lines, middle)
-        missing = _missing(point, wanted, present)
+        tried = _split(lines, middle)
+        missing = _missing(tried, wanted, present)
+        if missing > 0:
+            low, below = middle, tried
+        else:
+            high, above = middle, tried
         if abs(missing) <= _ACCURACY:
             break
-        if missing > 0:
-            low = middle
-        else:
-            high = middle
-    scale = rate / sum(point.rates)
-    return OperatingPoint(tuple(rate * scale for rate in point.rates), point.loads)
+    # A member with many slow cores goes from nothing to much within one rounding error: what is wanted lies between
+    lacks, exceeds = _missing(below, wanted, present), -_missing(above, wanted, present)
+    part = lacks / (lacks + exceeds) if lacks > 0 else 0.0
+    rates = [one + part * (other - one) for one, other in zip(below.rates, above.rates, strict=True)]
+    loads = [one + part * (other - one) for one, other in zip(below.loads, above.loads, strict=True)]
+    scale = rate / sum(rates) if sum(rates) > 0 else 0.0
+    return OperatingPoint(tuple(rate * scale for rate in rates), tuple(loads))
 
 
 def _missing(point: OperatingPoint, wanted: float, present: float) -> float:
     """What part of the goal, rate or load, is not reached; below 0 if it is passed."""
-    return min(1 - sum(point.rates) / wanted, 1 - sum(point.loads) / present if present > 0 else 0.0)
+    return min(1 - sum(point.rates) / wanted, 1 - sum(point.loads) / present)
 
 
 def _split(lines: Sequence[tuple[float, float]], cost: float) -> OperatingPoint:
@@ -78,7 +85,7 @@ def _split(lines: Sequence[tuple[float, float]], cost: float) -> OperatingPoint:
             loads.append(0.0)
             continue
         half = times + (m - 1) / 2
-        x = (half - math.sqrt(half * half - times * (times - 1))) / times
+        x = (times - 1) / (half + math.sqrt(half * half - times * (times - 1)))
         utilisation = math.pow(x, 1 / m)
         rates.append(capacity * utilisation)
         loads.append(m * utilisation / (1 - x))

@@ -26,6 +26,7 @@ class MemberView:
     load: float  # requests at work or waiting now
     capacity: float  # requests/s, or any measure in proportion to it
     cores: float = 1.0  # may be a fraction
+    charge: float = 0.0  # requests that hand-outs since its report bring, those of other DNS servers reckoned in
     ramp: float = 1.0  # what part of its share it gets, above 0: less than all for a while after it has come back
 
 
@@ -40,6 +41,7 @@ class PoolView:
     answers_allowed: int  # hand-outs from now on while queries still count as few; 0 if they are many
     fail_open: bool = False
     measured: bool = False  # whether capacities are requests/s, as seen, and not only in proportion
+    multiple: float = 1.0  # answers of all processes and DNS servers for one that this plan gives
     at_work: float = math.inf  # requests at work in the whole pool; inf if a member doesn't tell
 
     @property

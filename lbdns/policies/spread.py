@@ -18,7 +18,7 @@ def spread(view: PoolView, weights: Sequence[float], handed: Handed | None) -> P
     hand-outs from the beginning; the order is that of the due dates.
     """
     credits = carried_credits(handed, len(weights))
-    length = min(MAX_LENGTH, max(MIN_LENGTH, int(2 * view.answers_per_s * view.interval)))
+    length = plan_length(view)
     due: list[tuple[float, int]] = []
     for i, (weight, credit) in enumerate(zip(weights, credits, strict=True)):
         if weight > 0:
@@ -26,6 +26,11 @@ def spread(view: PoolView, weights: Sequence[float], handed: Handed | None) -> P
             due.extend(((k - 0.5 - credit) * step, i) for k in range(1, int(length * weight + credit) + 3))
     due.sort()
     return Plan(tuple(i for _, i in due[:length]), 0, tuple(weights), credits)
+
+
+def plan_length(view: PoolView) -> int:
+    """How many hand-outs a plan has: twice those of a report interval, within bounds. Behind its end it begins anew."""
+    return min(MAX_LENGTH, max(MIN_LENGTH, int(2 * view.answers_per_s * view.interval)))
 
 
 def carried_credits(handed: Handed | None, members: int) -> tuple[float, ...]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections import Counter
 from random import Random
 
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbdns.policies.best import HORIZON, best, fill, water_level
+from lbdns.policies.plan import MemberView, PoolView
 from tests.policies.views import hand_out, handed, member, run, view
 
 VESSELS = st.lists(st.tuples(st.floats(0, 1000), st.floats(0.01, 1000)), min_size=1, max_size=30)
@@ -85,3 +87,60 @@ def test_a_plan_goes_on_from_what_was_handed_out() -> None:
     pool = view(member(capacity=1.0), member(capacity=1.0), rate=1000.0)
     first = best(pool, None, Random(1))
     assert best(pool, handed(first, 1), Random(1)).order[0] == 1
+
+
+def busy(*members: MemberView, requests: float, answers: float, at_work: float = math.inf) -> PoolView:
+    return PoolView(members, 1.0, requests, answers, 0, measured=True, at_work=at_work)
+
+
+def test_slow_cores_get_little_while_fast_ones_have_room() -> None:
+    slow, fast = member(capacity=400.0, cores=8.0), member(capacity=200.0, cores=1.0)
+    low = fill(busy(slow, fast, requests=60.0, answers=60.0))
+    assert low[1] > 0.99
+    high = fill(busy(slow, fast, requests=570.0, answers=570.0))
+    assert high[0] == pytest.approx(2 / 3, abs=0.05)
+
+
+def test_where_capacity_is_not_known_it_is_filled_in_proportion() -> None:
+    pool = view(member(capacity=4.0, cores=8.0), member(capacity=2.0, cores=1.0), rate=60.0)
+    assert fill(pool) == pytest.approx((2 / 3, 1 / 3))
+
+
+def test_who_stands_above_where_it_should_gets_less() -> None:
+    pool = busy(*(member(capacity=100.0, load=n) for n in (5.0, 1.0, 1.0)), requests=150.0, answers=150.0)
+    shares = fill(pool)
+    assert shares[0] < shares[1] == shares[2]
+
+
+def test_where_answers_are_kept_small_differences_are_left_alone() -> None:
+    def tilt(answers: float, apart: float) -> float:
+        members = [member(capacity=100.0, load=n, cores=2.0) for n in (2.0 + apart, 2.0, 2.0)]
+        shares = fill(busy(*members, requests=200.0, answers=answers, at_work=6.0 + apart))
+        return shares[1] - shares[0]
+
+    # The same answers a second, so that only what an answer brings is different
+    members = [member(capacity=1.0, load=n, cores=2.0) for n in (3.0, 2.0, 2.0)]
+    alone = fill(busy(*members, requests=2.0, answers=2.0, at_work=7.0))
+    kept = [member(capacity=100.0, load=n, cores=2.0) for n in (3.0, 2.0, 2.0)]
+    streams = fill(busy(*kept, requests=200.0, answers=2.0, at_work=7.0))
+    assert alone[1] - alone[0] > 5 * (streams[1] - streams[0]) > 0
+    assert tilt(2.0, 100.0) > 0.4, "large ones are not"
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 500), st.floats(0.01, 1e4), st.floats(0.1, 64), st.floats(0.1, 1.0)),
+        min_size=1,
+        max_size=12,
+    ),
+    st.floats(0, 1e5),
+    st.floats(0, 1e5),
+    st.floats(0, 1e4),
+)
+def test_shares_are_shares_whatever_the_pool(
+    members: list[tuple[float, float, float, float]], requests: float, answers: float, at_work: float
+) -> None:
+    views = [member(load=n, capacity=c, cores=m, ramp=ramp) for n, c, m, ramp in members]
+    shares = fill(busy(*views, requests=requests, answers=answers, at_work=at_work))
+    assert sum(shares) == pytest.approx(1.0, rel=1e-6)
+    assert all(share >= 0 for share in shares)

@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import math
+from random import Random
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lbdns.policies.capacity import Work, capacities, loads
 
@@ -71,3 +76,54 @@ def test_old_work_fades() -> None:
 )
 def test_loads(metrics: list[dict[str, float]], expected: tuple[float, ...]) -> None:
     assert loads(metrics, [1.0, 2.0]) == pytest.approx(expected)
+
+
+def noisy(requests_per_cpu_second: float, chance: Random, per_second: int = 10, spread: float = 2.0) -> Work:
+    """A member that serves requests of sizes that differ much."""
+    found = Work()
+    cpu = 0.0
+    for second in range(120):
+        metrics = {"requests_total": float(per_second * second), "httpd_cpu_seconds": cpu, "cpu_count": 1.0}
+        found.observe(metrics, 1.0)
+        cpu += sum(chance.lognormvariate(-(spread**2) / 2, spread) for _ in range(per_second)) / requests_per_cpu_second
+    return found
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_members_alike_come_out_as_more_alike_than_they_look(seed: int) -> None:
+    chance = Random(seed)
+    works = [noisy(100, chance) for _ in range(10)]
+    looks = [work.requests / work.cpu_seconds for work in works]
+    found = capacities(works, [1.0] * 10)
+    assert max(found) / min(found) < 1 + 0.5 * (max(looks) / min(looks) - 1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_members_that_really_differ_stay_apart(seed: int) -> None:
+    chance = Random(seed)
+    works = [noisy(speed, chance, speed // 2, spread=0.5) for speed in (50, 100, 100, 400)]
+    found = capacities(works, [1.0] * 4)
+    looks = [work.requests / work.cpu_seconds for work in works]
+    assert found == pytest.approx(looks, rel=0.06)
+
+
+def test_equal_sizes_leave_no_doubt() -> None:
+    assert work(100).doubt == pytest.approx(0.0, abs=1e-9)
+    assert Work().doubt == math.inf
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.1, 1e4), st.floats(0, 1e3), st.floats(0.1, 64)), min_size=1, max_size=8),
+    st.randoms(use_true_random=False),
+)
+def test_capacities_are_always_numbers_above_nothing(members: list[tuple[float, float, float]], chance: Random) -> None:
+    works = []
+    for speed, per_second, _ in members:
+        found, total, cpu = Work(), 0.0, 0.0
+        for _ in range(8):
+            found.observe({"requests_total": total, "httpd_cpu_seconds": cpu}, 1.0)
+            total += per_second * chance.random()
+            cpu += per_second * chance.random() / speed
+        works.append(found)
+    for capacity in capacities(works, [cores for _, _, cores in members]):
+        assert 0 < capacity < math.inf

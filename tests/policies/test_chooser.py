@@ -165,3 +165,27 @@ def test_a_reload_forgets_nothing_of_those_who_stay() -> None:
 
 def test_nothing_known_nothing_due() -> None:
     assert chooser().next_change == math.inf
+
+
+def test_what_is_handed_out_is_charged_until_the_members_next_report() -> None:
+    pool = chooser()
+    begin = farm(0.0)
+    pool.observe(begin, (), 0.0)
+    plan = pool.plan("least_charged", None, 0.0)
+    pool.observe(Snapshot(2, {**begin.readings, "a.z": reading(0.5)}), (), 0.5)
+    again = pool.plan("least_charged", handed(plan, 30), 0.5)
+    # Ten each were handed out; only a has told since what became of them
+    assert hand_out(again, 10) == [0] * 10
+
+
+def test_charges_count_what_other_processes_and_servers_answer() -> None:
+    pool = chooser(servers=2)
+    begin = farm(0.0)
+    pool.observe(begin, (), 0.0)
+    plan = pool.plan("least_charged", None, 0.0)
+    pool.hear("least_charged", 90, 0.4)  # this process gives a quarter of this server's answers, which are half of all
+    pool.observe(Snapshot(2, {**begin.readings, "a.z": reading(0.5)}), (), 0.5)
+    again = pool.plan("least_charged", handed(plan, 30), 0.5)
+    # 30 of its own stand for 240, 80 each; each of the next stands for eight
+    assert hand_out(again, 10) == [0] * 10
+    assert 1 in hand_out(again, 12)

@@ -9,9 +9,14 @@ from lbdns.policies.plan import Handed, MemberView, Plan, Policy, PoolView
 
 
 def member(
-    score: int = 50, load: float = 0.0, capacity: float = 1.0, usable: bool = True, suspect: bool = False
+    score: int = 50,
+    load: float = 0.0,
+    capacity: float = 1.0,
+    usable: bool = True,
+    suspect: bool = False,
+    **more: float,
 ) -> MemberView:
-    return MemberView(usable, suspect, score, load, capacity)
+    return MemberView(usable, suspect, score, load, capacity, **more)
 
 
 def view(*members: MemberView, rate: float = 1000.0, allowed: int = 0, interval: float = 1.0) -> PoolView:

@@ -172,13 +172,10 @@ def _write(path: Path, recording: Recording) -> None:
 
 def _wanted(said: Mapping[str, Any], recording: Recording | None) -> Wanted:
     fields = {
-        name: said[option]
-        for name, option in (
-            ("interval", "interval"), ("loss", "loss"), ("dns_servers", "dns_servers"), ("duration", "duration"),
-            ("warm_up", "warm_up"),
-        )
-        if said[option] is not None
-    }  # fmt: skip
+        name: said[name]
+        for name in ("interval", "early", "loss", "dns_servers", "duration", "warm_up")
+        if said[name] is not None
+    }
     if said["score"] is not None:
         fields["score"], fields["terms"] = read_score(said["score"])
     if said["kill"] or said["hang"]:

@@ -146,7 +146,7 @@ def _caches(quick: bool) -> Iterator[Demand]:
 def _closed(quick: bool) -> Iterator[Demand]:
     row = "closed loop, 20 clients that look up every 5 s"
     for farm, bound in (("U10", 0.99), ("H10", 1.05), ("T3", 0.99)):
-        for workload in ("mix",) if quick else WORKLOADS:
+        for workload in ("html",) if quick else WORKLOADS:
             case = _case(farm, workload, 0.0, quick)
             case = Case(f"{farm} {workload} closed", replace(case.scenario, clients=Clients("closed", 20, 5.0)))
             yield ratio(row, case, "throughput_per_s", case.by(RR), bound, at_least=True)

@@ -25,6 +25,7 @@ from lbdns_tools.sim.workloads import WORKLOADS
 
 ORACLE: Final = "oracle"  # joins the shortest expected queue, knowing everything: no policy, but the bound for all
 
+EARLY: Final = 0.1  # of its interval: how soon after another an agent may report early
 NOBODY: Final = -1  # the client of a request that nobody waits for before sending the next
 
 
@@ -78,6 +79,8 @@ class _Run:
         self.responses = array("d")
         self.failed = self.answers = self.few = self.highest = self.late_answers = 0
         self.recent: deque[float] = deque()  # times of answers
+        self.reports = 0
+        self.reported = [0] * len(self.servers)  # requests there when the last report was made
         self.sent = [0] * len(self.servers)  # requests after the warm-up, by server
         self.asked = [0] * len(self.servers)  # answers, by server
         self.second_count, self.second_sum = 0, 0.0
@@ -247,7 +250,10 @@ class _Run:
         self.events = [(math.inf, 0, _nothing)]
         heapify(self.events)
         for i in range(len(self.servers)):
-            self.at(self.report_chance.random() * scenario.interval, partial(self._report, i))
+            begin = self.report_chance.random() * scenario.interval
+            self.at(begin, partial(self._report_in_time, i))
+            if scenario.early:
+                self.at(begin + EARLY * scenario.interval, partial(self._report_early, i))
         for number in range(len(self.dns)):
             self.at(scenario.interval, partial(self._look, number))
         for surge in scenario.surges:
@@ -266,11 +272,21 @@ class _Run:
                 self.at(outage.end, partial(self._revive, i))
         self.at(1.0, self._note_moment)
 
+    def _report_in_time(self, i: int, now: float) -> None:
+        self.at(now + self.scenario.interval, partial(self._report_in_time, i))
+        self._report(i, now)
+
+    def _report_early(self, i: int, now: float) -> None:
+        self.at(now + EARLY * self.scenario.interval, partial(self._report_early, i))
+        if abs(self.servers[i].present - self.reported[i]) >= self.scenario.early:
+            self._report(i, now)
+
     def _report(self, i: int, now: float) -> None:
         scenario = self.scenario
-        self.at(now + scenario.interval, partial(self._report, i))
         if not self.alive[i]:
             return
+        self.reports += 1
+        self.reported[i] = self.servers[i].present
         metrics = self.agents[i].sample(now)
         if self.scorer is not None:
             self.scorer.observe(self.names[i], metrics, now)
@@ -335,6 +351,7 @@ class _Run:
             answers=self.answers,
             few=self.few,
             highest=self.highest,
+            reports=self.reports,
             late_answers=self.late_answers,
             moments=tuple(self.moments),
         )

@@ -85,6 +85,12 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         "--interval", type=click.FloatRange(0.01, 3600), metavar="S", help="Between an agent's reports. [default: 1]"
     ),
     click.option(
+        "--early",
+        type=click.IntRange(1, 100_000),
+        metavar="REQUESTS",
+        help="What if agents reported early when their load has changed so much? [default: never]",
+    ),
+    click.option(
         "--loss", type=click.FloatRange(0, 1), metavar="SHARE", help="Of the reports that get lost. [default: 0]"
     ),
     click.option(

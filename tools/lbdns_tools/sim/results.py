@@ -34,6 +34,7 @@ class Result:
     answers: int  # given by the DNS servers
     few: int  # of these, how many came while there were few (Scenario.check_few)
     highest: int  # of the few, how many named a member with the highest score
+    reports: int  # sent by all agents, in all
     late_answers: int  # that named a server dead for longer than stale_after intervals
     moments: tuple[Moment, ...] = field(default=(), repr=False)
 

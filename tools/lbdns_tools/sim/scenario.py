@@ -87,6 +87,7 @@ class Scenario:
     rate: float | None = None  # requests/s instead of ``load``
     clients: Clients = field(default_factory=Clients)
     interval: float = 1.0  # between an agent's reports
+    early: int = 0  # an agent reports early, at a tenth of its interval, when its load has changed so much; 0: never
     loss: float = 0.0  # share of the reports that no collector gets; each one's own luck
     dns_servers: int = 1
     warm_up: float = 20.0  # left out of every figure

@@ -13,7 +13,7 @@ from lbdns import program
 from lbdns.errors import ConfigError, LbdnsError
 from lbdns.farm import Farm, load_farm
 from lbdns.keys import MasterKey
-from lbdns.policies.guards import Guard
+from lbdns.policies.guard_rails.guards import Guard
 from lbdns.server.process import privileges
 from lbdns.snapshot import EMPTY, Snapshot
 from lbdns_collector.collector import Collector, load_keys

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from lbdns.farm import Farm, Member, Pool
 from lbdns.liveness import Liveness, State, assess
-from lbdns.policies.guards import NO_GUARD, Guard
+from lbdns.policies.guard_rails.guards import NO_GUARD, Guard
 from lbdns.snapshot import Reading, Snapshot
 
 #: Seconds between signs of life on an event stream, for a follower and for a page.

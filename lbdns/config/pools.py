@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from lbdns.config.reading import HOST_NAME, domain_name
 from lbdns.policies import POLICIES
-from lbdns.policies.ramp import RAMP_UP
+from lbdns.policies.guard_rails.ramp import RAMP_UP
 from lbdns.toml_table import Table, nearest
 
 DEFAULT_NAMES: Final[Mapping[str, str]] = {

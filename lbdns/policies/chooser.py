@@ -12,10 +12,10 @@ from lbdns.liveness import Liveness, assess
 from lbdns.policies import POLICIES
 from lbdns.policies.averages import ExponentialMean, WindowRate
 from lbdns.policies.capacity import Work, capacities, filled, load_of, loads, measured
-from lbdns.policies.carrying import demand, spare
-from lbdns.policies.guards import Guard, Guards
+from lbdns.policies.guard_rails.carrying import demand, spare
+from lbdns.policies.guard_rails.guards import Guard, Guards
+from lbdns.policies.guard_rails.ramp import RAMP_UP
 from lbdns.policies.plan import Handed, MemberView, Plan, PoolView, rotation
-from lbdns.policies.ramp import RAMP_UP
 from lbdns.snapshot import NO_METRICS, Reading, Snapshot
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from lbdns.answering.handout import Handout
 from lbdns.farm import Farm, Pool
 from lbdns.liveness import Liveness
 from lbdns.policies.chooser import Chooser
-from lbdns.policies.guards import Guard
+from lbdns.policies.guard_rails.guards import Guard
 from lbdns.policies.plan import Plan
 from lbdns.server.figures import Figures
 from lbdns.server.shadowing import Shadows

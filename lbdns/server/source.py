@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lbdns.farm import Farm, Pool
-from lbdns.policies.guards import Guard
+from lbdns.policies.guard_rails.guards import Guard
 from lbdns.server.answerer import Answerer
 from lbdns.server.figures import NO_ANSWERS, NOTHING, Figures
 from lbdns.shadows import ShadowConfig, shadows_of

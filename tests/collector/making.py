@@ -11,7 +11,7 @@ from prometheus_client.core import Metric
 
 from lbdns.farm import Farm, Host, load_farm
 from lbdns.keys import KEY_LENGTH, MasterKey
-from lbdns.policies.guards import Guard
+from lbdns.policies.guard_rails.guards import Guard
 from lbdns.report import Kind, Report, encode
 from lbdns.snapshot import EMPTY, Reading, Snapshot
 from lbdns_collector.status import AdaptedFigures, ShadowFigures

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbdns.farm import Farm
-from lbdns.policies.guards import NO_GUARD, Guard
+from lbdns.policies.guard_rails.guards import NO_GUARD, Guard
 from lbdns.snapshot import Reading, Snapshot
 from lbdns_collector.status import Changes, ServerFigures, Situation, build_status, changed_members, outlook
 from lbdns_collector.status_reader import read_status

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from lbdns import __version__
 from lbdns.farm import Farm
-from lbdns.policies.guards import Guard
+from lbdns.policies.guard_rails.guards import Guard
 from lbdns.snapshot import Snapshot
 from lbdns_collector.status import AdaptedFigures, ServerFigures, ShadowFigures, Situation
 

@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from lbdns import __version__
-from lbdns.policies.guards import NO_GUARD, Guard
+from lbdns.policies.guard_rails.guards import NO_GUARD, Guard
 from lbdns_collector.collector import Collector
 from lbdns_collector.web import render
 from lbdns_collector.web.app import FILES, PATHS, STATIC

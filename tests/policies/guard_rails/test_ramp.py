@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns.policies.ramp import FLOOR, LONGEST, MEMORY, OFTEN, Ramps
+from lbdns.policies.guard_rails.ramp import FLOOR, LONGEST, MEMORY, OFTEN, Ramps
 
 ALL = (0, 1, 2)
 OTHERS = (0, 1)

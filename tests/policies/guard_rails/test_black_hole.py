@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns.policies.black_hole import (
+from lbdns.policies.guard_rails.black_hole import (
     BELIEVED,
     CLOGGED,
     DEAD,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns.policies.carrying import MARGIN, demand, spare
+from lbdns.policies.guard_rails.carrying import MARGIN, demand, spare
 
 
 @pytest.mark.parametrize(

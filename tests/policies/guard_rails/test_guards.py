@@ -11,11 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lbdns.policies import POLICIES
-from lbdns.policies.black_hole import FIRST_PROBE
 from lbdns.policies.chooser import Chooser
-from lbdns.policies.guards import NO_GUARD
+from lbdns.policies.guard_rails.black_hole import FIRST_PROBE
+from lbdns.policies.guard_rails.guards import NO_GUARD
+from lbdns.policies.guard_rails.ramp import FLOOR
 from lbdns.policies.plan import Handed, Plan, PoolView, rotation
-from lbdns.policies.ramp import FLOOR
 from lbdns.snapshot import Reading, Snapshot
 from tests.policies.views import hand_out, handed
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from lbdns.liveness import Liveness
-from lbdns.policies.black_hole import Watch
-from lbdns.policies.ramp import Ramps
+from lbdns.policies.guard_rails.black_hole import Watch
+from lbdns.policies.guard_rails.ramp import Ramps
 from lbdns.snapshot import Reading
 
 RAMP_STEP: Final = 1.0  # s until a ramp is looked at again when no report comes: a tenth of one by default

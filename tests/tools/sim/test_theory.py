@@ -51,7 +51,7 @@ def test_mean_response_of_m_m_c(cores: int) -> None:
 @pytest.mark.parametrize("policy", ["best"])
 def test_littles_law(policy: str) -> None:
     """Requests present, as seen once a second, are arrivals/s times the mean response."""
-    scenario = Scenario(FARMS["T3"], "html", 0.7, duration=100.0)
+    scenario = Scenario(FARMS["T3"], "html", 0.7, duration=400.0)
     result = run(scenario, policy, 1)
     seen = [sum(m.load) for m in result.moments if scenario.warm_up <= m.time < scenario.end]
     arrivals = result.requests / scenario.duration

@@ -137,7 +137,6 @@ def test_what_goes_wrong_is_simulated(capsys: pytest.CaptureFixture[str]) -> Non
         (("--servers", "T3", "--json", "--csv"), "--json and --csv can't stand together"),
         (("--servers", "T3", "--from", "http://127.0.0.1:1"), "can't stand together"),
         (("--servers", "T3", "--load", "0.5", "--rate", "3"), "--load and --rate can't stand together"),
-        (("--servers", "T3", "--load", "0.5", "--clients", "closed:3"), "mean nothing to closed clients"),
         (("--servers", "T3", "--plot", "x.gif"), ".png, .svg, .pdf"),
         (("--servers", "T3", "--plot-kind", "shares"), "--plot-kind needs --plot"),
         (("--servers", "T3", "--record", "x"), "--record needs --from"),
@@ -233,3 +232,11 @@ def test_a_real_process() -> None:
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["cells"][0]["policy"] == "best"
+
+
+def test_a_load_means_nothing_to_clients_that_wait(capsys: pytest.CaptureFixture[str]) -> None:
+    clients = ("--policy", "best", "--clients", "closed:5", "--json")
+    status, out, err = call(capsys, *QUICK, "--load", "0.5,0.7", *clients)
+    assert status == 0
+    assert "mean nothing to closed clients" in err
+    assert json.loads(out) == json.loads(call(capsys, *QUICK, *clients)[1])

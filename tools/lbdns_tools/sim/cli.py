@@ -136,7 +136,8 @@ def _check(said: Mapping[str, Any]) -> None:
         if said[one] is not None and said["from_url"] is None:
             raise click.UsageError(f"{_option(one)} needs --from URL; or see 'lbdns-sim record --help'")
     if said["clients"] and (said["load"] or said["rate"]) and all(c.kind == "closed" for c in said["clients"]):
-        raise click.UsageError("--load and --rate mean nothing to closed clients: each sends when it has its response")
+        # One command line for several kinds of clients is handy, so this is no error
+        click.echo("--load and --rate mean nothing to closed clients: each sends when it has its response", err=True)
     if said["plot_kind"] is not None and said["plot"] is None:
         raise click.UsageError("--plot-kind needs --plot FILE")
     if said["plot"] is not None:

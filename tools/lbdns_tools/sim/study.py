@@ -106,7 +106,12 @@ def _grid(scenarios: Sequence[Scenario], wanted: Wanted) -> tuple[Scenario, ...]
     for name, values in (("workload", wanted.workloads), ("load", wanted.loads), ("clients", wanted.clients)):
         if values:
             scenarios = [scenario for value in values for scenario in _having(scenarios, name, value)]
-    return _distinct([replace(scenario, **wanted.fields) for scenario in scenarios])
+    return _distinct([_without_rate(replace(scenario, **wanted.fields)) for scenario in scenarios])
+
+
+def _without_rate(scenario: Scenario) -> Scenario:
+    """Clients that wait for responses have no rate: several loads are the same scenario."""
+    return replace(scenario, load=Scenario(()).load, rate=None) if scenario.clients.kind == "closed" else scenario
 
 
 def _having(scenarios: Sequence[Scenario], name: str, value: Any) -> tuple[Scenario, ...]:

@@ -1,0 +1,75 @@
+"""What the simulated agent reports of a simulated server, beside what really happened there."""
+
+from __future__ import annotations
+
+import pytest
+
+from lbdns.metrics import CATALOGUE
+from lbdns_tools.sim.agent import Agent
+from lbdns_tools.sim.scenario import ServerSpec
+from lbdns_tools.sim.server import Server
+
+
+def serve(server: Server, sizes: list[float], begin: float = 0.0) -> None:
+    """Requests one after another, each as soon as the one before has gone."""
+    now = begin
+    for size in sizes:
+        assert server.arrive(now, size, (now, -1))
+        now = server.next_end
+        server.depart(now)
+
+
+def test_metrics_are_those_of_the_product() -> None:
+    server = Server(ServerSpec("s1", 1.0, 2.0))
+    agent = Agent(server)
+    agent.sample(1.0)
+    assert set(agent.sample(2.0)) <= set(CATALOGUE)
+
+
+def test_what_was_done_between_reports() -> None:
+    server = Server(ServerSpec("s1", 2.0, 2.0))
+    agent = Agent(server)
+    agent.sample(0.0)
+    serve(server, [0.2] * 5)  # a tenth of a second each on a core of speed 2
+    found = agent.sample(1.0)
+    assert found["requests_per_s"] == 6.0, "five, and its own question"
+    assert found["httpd_cpu_seconds"] == pytest.approx(0.5)
+    assert found["cpu_idle"] == pytest.approx(75.0)
+    assert found["busy_workers"] == 1.0
+    assert found["run_queue"] == 0.0
+    assert agent.sample(2.0)["requests_per_s"] == 1.0
+    assert agent.sample(3.0)["cpu_idle"] == 100.0
+
+
+def test_what_is_there_now() -> None:
+    server = Server(ServerSpec("s1", 1.0, 1.0, workers=4, backlog=10))
+    agent = Agent(server)
+    for _ in range(6):
+        assert server.arrive(0.5, 10.0, (0.5, -1))
+    found = agent.sample(1.0)
+    assert found["busy_workers"] == 4.0
+    assert found["idle_workers"] == 0.0
+    assert found["run_queue"] == 4.0
+    assert found["listen_queue"] == 2.0
+
+
+def test_other_work_shows_in_the_machine_and_not_in_the_web_server() -> None:
+    server = Server(ServerSpec("s1", 1.0, 2.0, background=1.0))
+    agent = Agent(server)
+    agent.sample(0.0)
+    found = agent.sample(1.0)
+    assert found["run_queue"] == 1.0
+    assert found["cpu_idle"] == pytest.approx(50.0)
+    assert found["httpd_cpu_seconds"] == 0.0
+
+
+def test_a_dead_web_server_looks_idle_and_says_nothing() -> None:
+    server = Server(ServerSpec("s1"))
+    agent = Agent(server)
+    agent.sample(0.0)
+    server.fail(0.5)
+    found = agent.sample(1.0)
+    assert found["cpu_idle"] == 100.0
+    assert not {"requests_total", "requests_per_s", "busy_workers", "httpd_cpu_seconds", "listen_queue"} & set(found)
+    server.recover(2.0)
+    assert "requests_total" in agent.sample(3.0)

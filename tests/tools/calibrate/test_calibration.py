@@ -100,8 +100,8 @@ def test_simulated_trials_see_the_same_requests_and_repeat() -> None:
     assert "busy_workers" in farm.metrics()
     assert "cpu_count" not in farm.metrics()
     once = farm.run([BASE, alone("busy_workers")], 2, lambda: None)
-    again = SimulatedFarm(UNEVEN, 2).run([alone("busy_workers"), BASE], 2, lambda: None)
-    assert once == again[::-1], "neither the order nor the processes make a difference"
+    again = SimulatedFarm(UNEVEN, 1).run([alone("busy_workers"), BASE], 2, lambda: None)
+    assert once == again[::-1], "the order makes no difference"
     assert once[0][0] != once[0][1], "rounds differ"
     assert 0 < once[0][0].ranges["busy_workers"] <= 5
 

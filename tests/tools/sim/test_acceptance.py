@@ -13,7 +13,6 @@ from lbdns_tools.sim.acceptance import command, jobs_of, judge, verdict
 from lbdns_tools.sim.demands import RR, Case, Demand, demands, none_of, ratio
 from lbdns_tools.sim.farms import FARMS
 from lbdns_tools.sim.results import Result
-from lbdns_tools.sim.runner import usable_processors
 from lbdns_tools.sim.scenario import Scenario
 
 CASE = Case("T3", Scenario(FARMS["T3"]))
@@ -91,7 +90,7 @@ FALLS_SHORT = {"H10 cgi 1.5/s: mean / round_robin"}
 
 
 def test_best_shows_what_it_has_to() -> None:
-    verdicts = judge(QUICK, 2, usable_processors())
+    verdicts = judge(QUICK, 2, 1)
     failing = {v.demand.what: (v.value, v.error) for v in verdicts if not v.holds}
     assert set(failing) <= FALLS_SHORT, failing
 
@@ -103,17 +102,21 @@ def test_a_policy_that_herds_does_not() -> None:
         if d.what == "U10 mix 0.85: p95 / round_robin"
     ]
     assert herding
-    assert not any(v.holds for v in judge(herding, 1, usable_processors()))
+    assert not any(v.holds for v in judge(herding, 1, 1))
 
 
 def test_the_command_says_demand_figure_and_verdict() -> None:
-    run = CliRunner().invoke(command, ["--quick", "--seeds", "1", "--only", "T3 mix 0.7, s3 dies"])
+    run = CliRunner().invoke(command, ["--quick", "--seeds", "1", "--processes", "1", "--only", "T3 mix 0.7, s3 dies"])
     assert run.exit_code == 2
-    run = CliRunner().invoke(command, ["--quick", "--seeds", "1", "--only", "servers unlike: throughput"])
+    run = CliRunner().invoke(
+        command, ["--quick", "--seeds", "1", "--processes", "1", "--only", "servers unlike: throughput"]
+    )
     assert run.exit_code == 0, run.output
     assert ">= 1.25" in run.output
     assert "holds" in run.output
-    run = CliRunner().invoke(command, ["--quick", "--seeds", "1", "--only", "servers unlike: throughput", "--json"])
+    run = CliRunner().invoke(
+        command, ["--quick", "--seeds", "1", "--processes", "1", "--only", "servers unlike: throughput", "--json"]
+    )
     (found,) = json.loads(run.output)["verdicts"]
     assert found["holds"]
     assert found["demand"] == ">= 1.25"

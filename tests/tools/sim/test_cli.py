@@ -71,8 +71,13 @@ def test_table(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_two_processes_find_the_same_as_one(capsys: pytest.CaptureFixture[str]) -> None:
-    one = call(capsys, *QUICK, "--policy", "best", "--json")
-    assert call(capsys, *QUICK, "--policy", "best", "--json", "--processes", "2") == one
+    _, one, _ = call(capsys, *QUICK, "--policy", "best", "--json")
+    # A process of its own: a pool of them shares descriptors and threads with whatever else ran in this one
+    arguments = (*QUICK, "--policy", "best", "--json", "--processes", "2")
+    two = subprocess.run(
+        [sys.executable, "-m", "lbdns_tools.sim", *arguments], check=False, capture_output=True, text=True, timeout=60
+    )
+    assert (two.returncode, two.stdout) == (0, one)
 
 
 def test_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

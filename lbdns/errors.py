@@ -40,3 +40,7 @@ class ReportError(LbdnsError):
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
+
+
+class UnknownNameError(LbdnsError):
+    """Something was asked about a name, a pool or a member that there isn't."""

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from lbdns.snapshot import Reading
 
+#: What people have ordered for a member; "up" and "down" stand instead of what its reports say.
+Forced = Literal["", "drained", "up", "down"]
 State = Literal["usable", "silent", "drained", "alarm", "unknown"]
+_FORCED: Final[Mapping[Forced, State]] = {"drained": "drained", "up": "usable", "down": "alarm"}
 STATES: Final[tuple[State, ...]] = ("usable", "silent", "drained", "alarm", "unknown")
 
 
-def state_of(reading: Reading | None, now: float, stale_after: float, drained: bool = False) -> State:
-    """The state of one member at ``now`` (monotonic seconds). ``stale_after`` is in report intervals."""
-    if drained:
-        return "drained"
+def state_of(reading: Reading | None, now: float, stale_after: float, forced: Forced = "") -> State:
+    """The state of one member at ``now`` (monotonic seconds). ``stale_after`` is in report intervals.
+
+    Forced down is an alarm that a person has raised.
+    """
+    if forced:
+        return _FORCED[forced]
     if reading is None:
         return "unknown"
     if reading.gone or now >= silent_at(reading, stale_after):
@@ -44,7 +50,7 @@ class Liveness:
 
 def assess(
     readings: Sequence[Reading | None],
-    drained: Sequence[bool],
+    forced: Sequence[Forced],
     now: float,
     stale_after: float,
     min_usable: float,
@@ -52,7 +58,7 @@ def assess(
     """Who may be handed out. With nobody usable, or too few because reports stopped all at once, everybody
     who is not drained: when all look down it is most likely the looking that failed.
     """
-    states = tuple(state_of(r, now, stale_after, d) for r, d in zip(readings, drained, strict=True))
+    states = tuple(state_of(r, now, stale_after, f) for r, f in zip(readings, forced, strict=True))
     usable = tuple(i for i, state in enumerate(states) if state == "usable")
     everybody = tuple(range(len(states)))
     # With all of them drained too there is no better answer than all of them
@@ -60,8 +66,9 @@ def assess(
     next_change = min(
         (
             silent_at(r, stale_after)
-            for r, s in zip(readings, states, strict=True)
-            if r is not None and s in ("usable", "alarm")
+            for r, f in zip(readings, forced, strict=True)
+            # Of a member forced up too: what its reports say of its load is believed while they come
+            if r is not None and f in ("", "up") and state_of(r, now, stale_after) in ("usable", "alarm")
         ),
         default=math.inf,
     )

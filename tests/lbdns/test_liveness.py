@@ -37,11 +37,13 @@ class TestStateOf:
     )
     def test_by_age(self, reading: Reading | None, expected: State) -> None:
         assert state_of(reading, NOW, 3.0) == expected
-        assert state_of(reading, NOW, 3.0, drained=True) == "drained"
+        assert state_of(reading, NOW, 3.0, "drained") == "drained"
+        assert state_of(reading, NOW, 3.0, "up") == "usable"
+        assert state_of(reading, NOW, 3.0, "down") == "alarm"
 
 
 def assessed(*readings: Reading | None, drained: tuple[int, ...] = (), min_usable: float = 0.5) -> Liveness:
-    return assess(readings, [i in drained for i in range(len(readings))], NOW, 3.0, min_usable)
+    return assess(readings, ["drained" if i in drained else "" for i in range(len(readings))], NOW, 3.0, min_usable)
 
 
 class TestAssess:
@@ -124,7 +126,7 @@ readings = st.none() | st.builds(
 
 @given(st.lists(st.tuples(readings, st.booleans()), max_size=8), st.floats(0, 1))
 def test_always(members: list[tuple[Reading | None, bool]], min_usable: float) -> None:
-    liveness = assess([r for r, _ in members], [d for _, d in members], NOW, 3.0, min_usable)
+    liveness = assess([r for r, _ in members], ["drained" if d else "" for _, d in members], NOW, 3.0, min_usable)
     assert len(liveness.states) == len(members)
     all_drained = all(drained for _, drained in members)
     assert all_drained or not any(members[i][1] for i in liveness.candidates)
@@ -134,5 +136,7 @@ def test_always(members: list[tuple[Reading | None, bool]], min_usable: float) -
     assert liveness.candidates or not members
     assert liveness.next_change > NOW
     if math.isfinite(liveness.next_change):
-        later = assess([r for r, _ in members], [d for _, d in members], liveness.next_change, 3.0, min_usable)
+        later = assess(
+            [r for r, _ in members], ["drained" if d else "" for _, d in members], liveness.next_change, 3.0, min_usable
+        )
         assert later.states != liveness.states

@@ -61,6 +61,12 @@ class Handout:
         return self._at, self._passes
 
     @property
+    def given(self) -> int:
+        """Hand-outs of the present plan."""
+        at, passes = self._handed()
+        return at + passes * (len(self.order) - self.plan.repeat_from)
+
+    @property
     def due(self) -> int:
         """The member that the next hand-out gives."""
         at, _ = self._handed()

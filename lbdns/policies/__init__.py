@@ -1,4 +1,4 @@
-"""How a member is chosen: one policy, one file, one line in this table. Pure: no socket, no clock, no chance of
+"""How a member is chosen: one policy, one file, one line in each table. Pure: no socket, no clock, no chance of
 their own; time and chance come in as arguments."""
 
 from __future__ import annotations
@@ -22,3 +22,17 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "least_charged": least_charged,
     "two_choices": two_choices,
 }
+
+HIGHEST: Final = "the highest score"
+FEW: Final = f"queries are few: {HIGHEST}"
+#: Why each hands out whom it does, in words, when nothing stands in its way
+WHY: Final[Mapping[str, str]] = {
+    "best": "queries are many: each member is filled to the level where all together take least time",
+    "best_score": HIGHEST,
+    "round_robin": "strict rotation",
+    "weighted": "in proportion to capacity",
+    "least_charged": "who is least full for its capacity, counting what was handed out since its report",
+    "two_choices": "the less full one of two drawn by chance",
+}
+#: The same of those whose plans begin otherwise than they go on (up to ``Plan.repeat_from``), while they do
+WHY_FIRST: Final[Mapping[str, str]] = {"best": FEW}

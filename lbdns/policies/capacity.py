@@ -12,6 +12,9 @@ from typing import Final
 MEMORY: Final = 60.0  # s: time constant with which old observations fade
 PRIOR: Final = 0.5  # CPU seconds: how much observation outweighs the belief that all CPUs are alike
 ENOUGH: Final = 20.0  # requests of the whole pool before any of this counts
+LEAST_CORES: Final = 1e-3  # of one: no quota is smaller ...
+MOST_CORES: Final = 1e6  # ... and no machine larger
+MOST: Final = 1e15  # requests, or seconds: beyond, sums of floats lose single ones
 
 
 class Work:
@@ -111,6 +114,18 @@ def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> 
     room = sum(c for load, c in zip(known, capacity, strict=True) if load is not None)
     level = full / room if room > 0 else 0.0
     return tuple(level * c if load is None else load for load, c in zip(known, capacity, strict=True))
+
+
+def believed(metrics: Mapping[str, float]) -> Mapping[str, float]:
+    """``metrics`` without what no machine can tell: one broken agent must not spoil the sums of the whole pool."""
+    if all(map(_is_believed, metrics.items())):
+        return metrics
+    return dict(filter(_is_believed, metrics.items()))
+
+
+def _is_believed(metric: tuple[str, float]) -> bool:
+    name, value = metric
+    return LEAST_CORES <= value <= MOST_CORES if name == "cpu_count" else -MOST <= value <= MOST
 
 
 def load_of(metrics: Mapping[str, float]) -> float | None:

@@ -8,10 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from lbdns.liveness import Liveness, assess
+from lbdns.liveness import Liveness, assess, state_of
+from lbdns.overrides import NO_STEERING, Steering
 from lbdns.policies import POLICIES
 from lbdns.policies.averages import ExponentialMean, WindowRate
-from lbdns.policies.capacity import Work, capacities, filled, load_of, loads, measured
+from lbdns.policies.capacity import Work, believed, capacities, filled, load_of, loads, measured
 from lbdns.policies.guard_rails.carrying import demand, spare
 from lbdns.policies.guard_rails.guards import Guard, Guards
 from lbdns.policies.guard_rails.ramp import RAMP_UP
@@ -32,6 +33,7 @@ class _Observed:
 
     def __init__(self) -> None:
         self.reading: Reading | None = None
+        self.metrics: Mapping[str, float] = NO_METRICS  # of this reading, as far as they can be
         self.work = Work()
         self.requests_per_s = ExponentialMean(AVERAGE)
         self.between_reports = ExponentialMean(AVERAGE)
@@ -45,10 +47,11 @@ class _Observed:
         if before and seconds > 0:
             self.between_reports.add(min(seconds, 10 * reading.interval), seconds)
         if before is None or reading.metrics is not before.metrics:
-            self.work.observe(reading.metrics, seconds)
-            if "requests_per_s" in reading.metrics:
-                self.requests_per_s.add(reading.metrics["requests_per_s"], seconds or reading.interval)
-            if (load := load_of(reading.metrics)) is not None:
+            self.metrics = metrics = believed(reading.metrics)
+            self.work.observe(metrics, seconds)
+            if "requests_per_s" in metrics:
+                self.requests_per_s.add(metrics["requests_per_s"], seconds or reading.interval)
+            if (load := load_of(metrics)) is not None:
                 self.at_work.add(load, seconds or reading.interval)
         self.interval = max(reading.interval, self.between_reports.value or 0.0)
         self.suspect_at = reading.received + SUSPECT_AFTER * self.interval
@@ -84,17 +87,21 @@ class Chooser:
         self._fresh: set[int] = set()  # whose report is as new as the present plans: nothing was handed out since
         self._guards = Guards(len(self.members), min_usable, ramp_up, black_hole)
         self._probed: dict[str, int | None] = {}  # by policy: its plan begins with probes, and who came before them
-        self.liveness: Liveness = assess(self.readings, [False] * len(self.members), 0.0, stale_after, min_usable)
+        self.steering: Steering = NO_STEERING
+        self._up: frozenset[int] = frozenset()  # forced up ...
+        self._blind: frozenset[int] = frozenset()  # ... although reports, if there are any, say otherwise
+        self.liveness: Liveness = assess(self.readings, [""] * len(self.members), 0.0, stale_after, min_usable)
 
     def take_over(self, old: Chooser) -> None:
         """Know what ``old`` knew, of the members that are here too; after a reload."""
         known = dict(zip(old.members, zip(old._observed, old.liveness.states, strict=True), strict=True))
         states = list(self.liveness.states)
+        places = {member: place for place, member in enumerate(old.members)}
         for i, member in enumerate(self.members):
             if member in known:
                 self._observed[i], states[i] = known[member]
-        self._answers = old._answers
-        places = {member: place for place, member in enumerate(old.members)}
+                self._charges[i] = old._charges[places[member]]
+        self._answers, self._own_answers = old._answers, old._own_answers
         self._guards.take_over(old._guards, [places.get(member) for member in self.members])
         self.liveness = replace(self.liveness, states=tuple(states), fail_open=old.liveness.fail_open)
 
@@ -117,9 +124,10 @@ class Chooser:
         """What keeps each member from its whole share although it is usable."""
         return self._guards.guards(now)
 
-    def observe(self, snapshot: Snapshot, drained: Collection[str], now: float) -> bool:
-        """Take in a snapshot; ``drained`` are members' full names. True if anything is new, so that plans are due."""
-        news = False
+    def observe(self, snapshot: Snapshot, steering: Steering, now: float) -> bool:
+        """Take in a snapshot, and what people have ordered. True if anything is new, so that plans are due."""
+        news = steering != self.steering
+        self.steering = steering
         self._fresh.clear()
         for i, (name, observed) in enumerate(zip(self.members, self._observed, strict=True)):
             reading = snapshot.readings.get(name)
@@ -130,16 +138,20 @@ class Chooser:
                 self._fresh.add(i)
                 news = True
         due = now >= self.next_change
-        flags = [name in drained for name in self.members]
-        liveness = assess(self.readings, flags, now, self.stale_after, self.min_usable)
-        candidates = self._guards.candidates(liveness, self._can_spare)
+        forced = [steering.of(name) for name in self.members]
+        liveness = assess(self.readings, forced, now, self.stale_after, self.min_usable)
+        blind, self._up = self._blind, frozenset(i for i, how in enumerate(forced) if how == "up")
+        self._blind = frozenset(i for i in self._up if state_of(self.readings[i], now, self.stale_after) != "usable")
+        candidates = self._guards.candidates(liveness, self._can_spare, self._up)
         if candidates != liveness.candidates:
             liveness = replace(liveness, candidates=candidates)
         if not liveness.fail_open:
             if self.liveness.fail_open:
-                self._guards.restart(now, max(reading.interval for reading in self.readings if reading))
+                # With somebody forced up there may be no reading at all
+                longest = max((reading.interval for reading in self.readings if reading), default=0.0)
+                self._guards.restart(now, longest)
             self._guards.ramp(candidates, now)
-        news = news or due or liveness.states != self.liveness.states
+        news = news or due or liveness.states != self.liveness.states or blind != self._blind
         self.liveness = liveness
         self._now = now
         return news
@@ -172,7 +184,8 @@ class Chooser:
         plan = POLICIES[policy](self._view(answers, now), handed, self._chance)
         if probes := self._guards.probes(now):
             self._probed[policy] = handed.last if handed else None
-            plan = replace(plan, order=(*probes, *plan.order), repeat_from=plan.repeat_from + len(probes))
+            order, repeat_from = (*probes, *plan.order), plan.repeat_from + len(probes)
+            plan = replace(plan, order=order, repeat_from=repeat_from, probes=len(probes))
         return plan
 
     def _charge(self, counts: Sequence[int], now: float) -> None:
@@ -197,21 +210,34 @@ class Chooser:
 
         ``handed`` is what was given out of its own previous plan; with ``shadow_scores`` it goes by those.
         """
-        view = self._view(self._answers.setdefault(live, WindowRate(AVERAGE)), now)
+        view = self.view(live, now)
         if shadow_scores:
             scores = [reading.shadow_score if reading else None for reading in self.readings]
             members = zip(view.members, scores, strict=True)
-            anew = (m if s is None or m.score == LAST else replace(m, score=s) for m, s in members)
+            anew = (
+                m if s is None or m.score == LAST else replace(m, score=self._weighed(i, s))
+                for i, (m, s) in enumerate(members)
+            )
             view = replace(view, members=tuple(anew))
         return POLICIES[policy](view, handed, chance)
+
+    def view(self, policy: str, now: float) -> PoolView:
+        """The pool as ``policy`` sees it."""
+        return self._view(self._answers.setdefault(policy, WindowRate(AVERAGE)), now)
+
+    def capacities(self) -> tuple[float, ...]:
+        """What each member can carry, in requests/s where ``measured``, else in proportion."""
+        return self._capacities(self._metrics())
 
     def _view(self, answers: WindowRate, now: float) -> PoolView:
         candidates = set(self.liveness.candidates)
         needed = candidates.intersection(self._guards.caught)
+        unknown = needed | self._blind
         metrics = self._metrics()
         capacity = self._capacities(metrics)
         # Whom the pool can't do without looks idle: it must not get more than its part of what fails anyway
-        load = loads([NO_METRICS if i in needed else m for i, m in enumerate(metrics)] if needed else metrics, capacity)
+        told = [NO_METRICS if i in unknown else m for i, m in enumerate(metrics)] if unknown else metrics
+        load = loads(told, capacity)
         cores = filled([m.get("cpu_count") for m in metrics])
         suspects, ramps = self._suspects(now), self._guards.shares(now)
         heard = [o.interval for i, o in enumerate(self._observed) if i in candidates and o.reading]
@@ -223,7 +249,7 @@ class Chooser:
                 MemberView(
                     usable=i in candidates,
                     suspect=i in suspects,
-                    score=LAST if i in needed else observed.reading.score if observed.reading else 0,
+                    score=LAST if i in unknown else self._weighed(i, observed.reading.score if observed.reading else 0),
                     load=load[i],
                     capacity=capacity[i],
                     cores=cores[i],
@@ -239,25 +265,36 @@ class Chooser:
             answers_per_s=answers.rate(now) * self.servers,
             answers_allowed=self._allowed(answers.count(now), interval),
             fail_open=bool(self.liveness.fail_open),
-            measured=self._measured,
+            measured=self.measured,
             multiple=self._multiple(now),
         )
 
     def _metrics(self) -> list[Mapping[str, float]]:
-        return [observed.reading.metrics if observed.reading else NO_METRICS for observed in self._observed]
+        return [observed.metrics for observed in self._observed]
 
     def _capacities(self, metrics: Sequence[Mapping[str, float]]) -> tuple[float, ...]:
+        found = self._seen_capacities(metrics)
+        if not self.steering.factors:
+            return found
+        return tuple(c * self.steering.factors.get(name, 1.0) for name, c in zip(self.members, found, strict=True))
+
+    def _seen_capacities(self, metrics: Sequence[Mapping[str, float]]) -> tuple[float, ...]:
+        """As reports have it, whatever weights people have given."""
         return capacities([o.work for o in self._observed], [m.get("cpu_count") for m in metrics])
 
+    def _weighed(self, member: int, score: int) -> int:
+        """The score by which a member is compared."""
+        return int(score * self.steering.factors.get(self.members[member], 1.0))
+
     @property
-    def _measured(self) -> bool:
+    def measured(self) -> bool:
         """Whether capacities are requests/s, as seen."""
         return measured([observed.work for observed in self._observed])
 
     def _suspects(self, now: float) -> Collection[int]:
         """Whose reports are overdue and who can be spared; whose report is least old is taken back first."""
         observed = self._observed
-        late = [i for i in self.liveness.candidates if now >= observed[i].suspect_at]
+        late = [i for i in self.liveness.candidates if now >= observed[i].suspect_at and i not in self._up]
         if not late:
             return ()
         late.sort(key=lambda i: -observed[i].suspect_at)
@@ -267,9 +304,10 @@ class Chooser:
     def _can_spare(self, aside: Sequence[int], others: Sequence[int], floor: float) -> list[int]:
         """Those of ``aside`` (least bad first) that the pool can do without, beside ``others``, and with at least so
         many members left."""
-        capacity = self._capacities(self._metrics())
+        # A weight says what somebody is to get; what the others can carry it doesn't change
+        capacity = self._seen_capacities(self._metrics())
         expected = 0.0
-        if self._measured:
+        if self.measured:
             failing = [i for i in self._guards.caught if i in self.liveness.candidates]
             serving = [i for i in (*aside, *others) if i not in self._guards.caught]
             expected = demand([o.requests_per_s.value for o in self._observed], capacity, serving, failing)

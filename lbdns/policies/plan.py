@@ -56,13 +56,15 @@ class Plan:
 
     Never empty: a pool has members, and somebody can always be handed out. At its end the order goes on from
     ``repeat_from``. ``weights`` are each member's share and ``credits`` what it
-    was owed at the beginning, in hand-outs; both are empty for policies without shares.
+    was owed at the beginning, in hand-outs; both are empty for policies without shares. The first ``probes`` hand-outs
+    are no policy's: they show whether what speaks against a member is still so.
     """
 
     order: Sequence[int]
     repeat_from: int = 0
     weights: tuple[float, ...] = ()
     credits: tuple[float, ...] = ()
+    probes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

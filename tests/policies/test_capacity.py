@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns.policies.capacity import Work, capacities, loads
+from lbdns.policies.capacity import Work, believed, capacities, loads
 
 
 def work(requests_per_cpu_second: float, seconds: int = 60, per_second: float = 10.0, metric: str = "httpd") -> Work:
@@ -127,3 +127,10 @@ def test_capacities_are_always_numbers_above_nothing(members: list[tuple[float, 
         works.append(found)
     for capacity in capacities(works, [cores for _, _, cores in members]):
         assert 0 < capacity < math.inf
+
+
+def test_what_no_machine_can_tell_is_not_believed() -> None:
+    told = {"cpu_count": 2.0, "requests_total": 1e12, "cpu_idle": 0.0}
+    assert believed(told) is told
+    assert believed({**told, "cpu_count": 2.3e-308}) == {"requests_total": 1e12, "cpu_idle": 0.0}
+    assert believed({**told, "cpu_count": 0.0, "busy_workers": 1.7e308}) == {"requests_total": 1e12, "cpu_idle": 0.0}

@@ -8,11 +8,12 @@ from random import Random
 
 import pytest
 
+from lbdns.overrides import NO_STEERING
 from lbdns.policies import POLICIES
 from lbdns.policies.chooser import Chooser
 from lbdns.policies.plan import Handed, Plan
 from lbdns.snapshot import Reading, Snapshot
-from tests.policies.views import hand_out, handed
+from tests.policies.views import hand_out, handed, steered
 
 NAMES = ("a.z", "b.z", "c.z")
 
@@ -37,7 +38,7 @@ def farm(now: float, scores: tuple[int, int, int] = (50, 60, 70)) -> Snapshot:
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_nobody_reports_and_all_take_turns(policy: str) -> None:
     pool = chooser()
-    pool.observe(Snapshot(), (), 0.0)
+    pool.observe(Snapshot(), NO_STEERING, 0.0)
     assert pool.liveness.fail_open
     assert pool.plan(policy, None, 0.0).order == (0, 1, 2)
 
@@ -46,7 +47,7 @@ def test_few_ask_and_see_the_highest_score() -> None:
     pool = chooser()
     before: Handed | None = None
     for second in range(40):  # two a second: as many as still count as few
-        pool.observe(farm(float(second)), (), float(second))
+        pool.observe(farm(float(second)), NO_STEERING, float(second))
         plan = pool.plan("best", before, float(second))
         assert hand_out(plan, 2) == [2, 2]
         before = handed(plan, 2)
@@ -57,7 +58,7 @@ def test_many_ask_and_are_spread() -> None:
     before: Handed | None = None
     counts: Counter[int] = Counter()
     for second in range(40):
-        pool.observe(farm(float(second)), (), float(second))
+        pool.observe(farm(float(second)), NO_STEERING, float(second))
         plan = pool.plan("best", before, float(second))
         order = hand_out(plan, 100)
         if second >= 20:
@@ -68,30 +69,30 @@ def test_many_ask_and_are_spread() -> None:
 
 def test_several_servers_share_what_counts_as_few() -> None:
     pool = chooser(servers=4)
-    pool.observe(farm(0.0), (), 0.0)
+    pool.observe(farm(0.0), NO_STEERING, 0.0)
     plan = pool.plan("best", None, 0.0)
     assert plan.repeat_from == 5 + 1  # a quarter of 20, and of an interval's
 
 
 def test_a_member_falls_silent_by_time_alone() -> None:
     pool = chooser(min_usable=0.0)
-    assert pool.observe(farm(0.0), (), 0.0)
+    assert pool.observe(farm(0.0), NO_STEERING, 0.0)
     fresh = Snapshot(2, {**farm(2.5).readings, "c.z": farm(0.0).readings["c.z"]})
-    pool.observe(fresh, (), 2.5)
+    pool.observe(fresh, NO_STEERING, 2.5)
     assert pool.next_change == pytest.approx(3.0)
-    assert not pool.observe(fresh, (), 2.9)
-    assert pool.observe(fresh, (), 3.0)
+    assert not pool.observe(fresh, NO_STEERING, 2.9)
+    assert pool.observe(fresh, NO_STEERING, 3.0)
     assert pool.liveness.states == ("usable", "usable", "silent")
     assert set(pool.plan("round_robin", None, 3.0).order) == {0, 1}
 
 
 def test_suspicion_comes_before_silence_and_asks_for_a_new_plan() -> None:
     pool = chooser()
-    pool.observe(farm(0.0), (), 0.0)
+    pool.observe(farm(0.0), NO_STEERING, 0.0)
     late = Snapshot(2, {**farm(1.5).readings, "c.z": farm(0.0).readings["c.z"]})
-    pool.observe(late, (), 1.5)
+    pool.observe(late, NO_STEERING, 1.5)
     assert pool.next_change == pytest.approx(2.0)
-    assert pool.observe(late, (), 2.0)
+    assert pool.observe(late, NO_STEERING, 2.0)
     busy = handed(pool.plan("best", None, 2.0), 1000)
     assert set(hand_out(pool.plan("best", busy, 2.0), 500)) == {0, 1}
 
@@ -99,24 +100,24 @@ def test_suspicion_comes_before_silence_and_asks_for_a_new_plan() -> None:
 def test_drained_and_alarmed_members_get_nothing() -> None:
     pool = chooser(min_usable=0.0)
     members = farm(0.0).readings
-    pool.observe(Snapshot(1, {**members, "a.z": reading(0.0, alarm="run_queue")}), {"b.z"}, 0.0)
+    pool.observe(Snapshot(1, {**members, "a.z": reading(0.0, alarm="run_queue")}), steered(drained=["b.z"]), 0.0)
     assert pool.liveness.states == ("alarm", "drained", "usable")
     assert set(pool.plan("weighted", None, 0.0).order) == {2}
 
 
 def test_a_bye_takes_a_member_out_at_once() -> None:
     pool = chooser()
-    pool.observe(farm(0.0), (), 0.0)
-    pool.observe(Snapshot(2, {**farm(0.5).readings, "c.z": reading(0.5, gone=True)}), (), 0.5)
+    pool.observe(farm(0.0), NO_STEERING, 0.0)
+    pool.observe(Snapshot(2, {**farm(0.5).readings, "c.z": reading(0.5, gone=True)}), NO_STEERING, 0.5)
     assert pool.liveness.states[2] == "silent"
     assert not pool.liveness.fail_open
 
 
 def test_reports_that_stop_all_at_once_fail_open() -> None:
     pool = chooser()
-    pool.observe(farm(0.0), (), 0.0)
+    pool.observe(farm(0.0), NO_STEERING, 0.0)
     only_a = Snapshot(2, {**farm(0.0).readings, "a.z": reading(4.0)})
-    pool.observe(only_a, (), 4.0)
+    pool.observe(only_a, NO_STEERING, 4.0)
     assert pool.liveness.states == ("usable", "silent", "silent")
     assert pool.liveness.fail_open
     assert pool.plan("best", None, 4.0).order == (0, 1, 2)
@@ -144,7 +145,7 @@ def test_capacity_is_learned_from_reports() -> None:
                     for name in "abc"
                 },
             ),
-            (),
+            NO_STEERING,
             now,
         )
         plan = pool.plan("weighted", handed(plan, 30) if plan else None, now)
@@ -155,11 +156,11 @@ def test_capacity_is_learned_from_reports() -> None:
 
 def test_a_reload_forgets_nothing_of_those_who_stay() -> None:
     old, seen = chooser(), farm(0.0)
-    old.observe(seen, (), 0.0)
+    old.observe(seen, NO_STEERING, 0.0)
     new = Chooser(("c.z", "d.z"), 3.0, 0.5, Random(1))
     new.take_over(old)
     assert new.liveness.states == ("usable", "unknown")
-    assert not new.observe(seen, (), 0.1)
+    assert not new.observe(seen, NO_STEERING, 0.1)
     assert new.plan("best", None, 0.1).order[0] == 0
 
 
@@ -170,9 +171,9 @@ def test_nothing_known_nothing_due() -> None:
 def test_what_is_handed_out_is_charged_until_the_members_next_report() -> None:
     pool = chooser()
     begin = farm(0.0)
-    pool.observe(begin, (), 0.0)
+    pool.observe(begin, NO_STEERING, 0.0)
     plan = pool.plan("least_charged", None, 0.0)
-    pool.observe(Snapshot(2, {**begin.readings, "a.z": reading(0.5)}), (), 0.5)
+    pool.observe(Snapshot(2, {**begin.readings, "a.z": reading(0.5)}), NO_STEERING, 0.5)
     again = pool.plan("least_charged", handed(plan, 30), 0.5)
     # Ten each were handed out; only a has told since what became of them
     assert hand_out(again, 10) == [0] * 10
@@ -181,11 +182,24 @@ def test_what_is_handed_out_is_charged_until_the_members_next_report() -> None:
 def test_charges_count_what_other_processes_and_servers_answer() -> None:
     pool = chooser(servers=2)
     begin = farm(0.0)
-    pool.observe(begin, (), 0.0)
+    pool.observe(begin, NO_STEERING, 0.0)
     plan = pool.plan("least_charged", None, 0.0)
     pool.hear("least_charged", 90, 0.4)  # this process gives a quarter of this server's answers, which are half of all
-    pool.observe(Snapshot(2, {**begin.readings, "a.z": reading(0.5)}), (), 0.5)
+    pool.observe(Snapshot(2, {**begin.readings, "a.z": reading(0.5)}), NO_STEERING, 0.5)
     again = pool.plan("least_charged", handed(plan, 30), 0.5)
     # 30 of its own stand for 240, 80 each; each of the next stands for eight
     assert hand_out(again, 10) == [0] * 10
     assert 1 in hand_out(again, 12)
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+@pytest.mark.parametrize(
+    "metrics",
+    [{"cpu_count": 2.3e-308, "run_queue": 40.0}, {"run_queue": 1.7e308}, {"cpu_count": 1.7e308}],
+)
+def test_one_member_that_reports_nonsense_does_not_spoil_the_pool(policy: str, metrics: dict[str, float]) -> None:
+    pool = chooser()
+    told = {"a": reading(0.0, metrics=metrics), "b": reading(0.0, metrics={}), "c": reading(0.0, metrics={})}
+    pool.observe(snapshot(0.0, **told), NO_STEERING, 0.0)
+    busy = handed(pool.plan(policy, None, 0.0), 300)
+    assert {1, 2} <= set(hand_out(pool.plan(policy, busy, 0.1), 300))

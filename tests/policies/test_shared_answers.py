@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from lbdns.overrides import NO_STEERING
 from lbdns.policies.chooser import Chooser
 from lbdns.policies.plan import Plan
 from lbdns.snapshot import Reading, Snapshot
@@ -39,7 +40,7 @@ class Process:
         self.last = order[-1] if order else self.last
 
     def report(self, snapshot: Snapshot, now: float) -> None:
-        self.chooser.observe(snapshot, (), now)
+        self.chooser.observe(snapshot, NO_STEERING, now)
         before = handed(self.plan, self.count, self.last) if self.plan else None
         self.plan, self.count = self.chooser.plan("best", before, now), 0
 
@@ -149,10 +150,27 @@ def test_a_crowd_that_comes_at_once_meets_the_highest_score_once_a_process_at_mo
 
 def test_what_is_heard_survives_another_configuration() -> None:
     old = Chooser(NAMES, 3.0, 0.5, Random(1))
-    old.observe(snapshot(100.0), (), 100.0)
+    old.observe(snapshot(100.0), NO_STEERING, 100.0)
     old.plan("best", None, 100.0)
     old.hear("best", 1000, 100.5)
     new = Chooser(NAMES, 3.0, 0.5, Random(1))
     new.take_over(old)
-    new.observe(snapshot(101.0), (), 101.0)
+    new.observe(snapshot(101.0), NO_STEERING, 101.0)
     assert new.plan("best", None, 101.0).repeat_from == 0
+
+
+def test_what_was_answered_and_charged_survives_another_configuration() -> None:
+    """Otherwise each hand-out after a reload would count for all answers of the last ten seconds."""
+    seen = snapshot(100.0)
+    old = Chooser(NAMES, 3.0, 0.5, Random(1))
+    old.observe(seen, NO_STEERING, 100.0)
+    plan = old.plan("least_charged", None, 100.0)
+    old.observe(seen, NO_STEERING, 100.5)  # nobody has reported since
+    old.plan("least_charged", handed(plan, 40), 100.5)
+    new = Chooser(tuple(reversed(NAMES)), 3.0, 0.5, Random(1))
+    new.take_over(old)
+    new.observe(seen, NO_STEERING, 100.6)
+    before, after = old.view("least_charged", 100.6), new.view("least_charged", 100.6)
+    assert before.multiple == after.multiple == 1.0
+    assert sum(member.charge for member in before.members) == 40
+    assert [member.charge for member in reversed(after.members)] == [member.charge for member in before.members]

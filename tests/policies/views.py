@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Mapping
 from random import Random
 
+from lbdns.liveness import Forced
+from lbdns.overrides import Steering
 from lbdns.policies.plan import Handed, MemberView, Plan, Policy, PoolView
 
 
@@ -22,6 +25,17 @@ def member(
 def view(*members: MemberView, rate: float = 1000.0, allowed: int = 0, interval: float = 1.0) -> PoolView:
     """A busy pool unless ``allowed`` says that queries are few."""
     return PoolView(members, interval, rate, rate, allowed)
+
+
+def steered(
+    drained: Collection[str] = (),
+    up: Collection[str] = (),
+    down: Collection[str] = (),
+    factors: Mapping[str, float] | None = None,
+) -> Steering:
+    """What people have ordered, by full name."""
+    ways: dict[Forced, Collection[str]] = {"up": up, "down": down, "drained": drained}
+    return Steering({name: way for way, names in ways.items() for name in names}, factors or {})
 
 
 def hand_out(plan: Plan, count: int) -> list[int]:

@@ -7,7 +7,7 @@ gets, is its guard.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -93,9 +93,10 @@ class Guards:
         watches = (self._watches[i] for i in self._suspected)
         return any(watch.finding is not None and watch.finding.probed for watch in watches)
 
-    def candidates(self, liveness: Liveness, can_spare: Spare) -> tuple[int, ...]:
-        """Who of the live is handed out. While the pool fails open that is everybody."""
-        suspected = sorted(self._suspected.intersection(liveness.candidates)) if self._suspected else ()
+    def candidates(self, liveness: Liveness, can_spare: Spare, up: Collection[int] = ()) -> tuple[int, ...]:
+        """Who of the live is handed out. While the pool fails open that is everybody; ``up`` are members that a person
+        has forced up, whatever speaks against them."""
+        suspected = sorted(self._suspected.intersection(liveness.candidates).difference(up)) if self._suspected else ()
         self.caught = tuple(i for i in suspected if self._watches[i].caught)
         if not self.caught or liveness.fail_open:
             self.aside = ()

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from lbdns.overrides import NO_STEERING
 from lbdns.policies import POLICIES
 from lbdns.policies.chooser import Chooser
 from lbdns.policies.guard_rails.black_hole import FIRST_PROBE
@@ -17,7 +18,7 @@ from lbdns.policies.guard_rails.guards import NO_GUARD
 from lbdns.policies.guard_rails.ramp import FLOOR
 from lbdns.policies.plan import Handed, Plan, PoolView, rotation
 from lbdns.snapshot import Reading, Snapshot
-from tests.policies.views import hand_out, handed
+from tests.policies.views import hand_out, handed, steered
 
 NAMES = ("a", "b", "c", "d")
 
@@ -77,7 +78,7 @@ class Pool:
                               alarm=self.alarms.get(name, ""))
                 for name in self.names
             }  # fmt: skip
-        self.chooser.observe(Snapshot(1, self.readings), self.drained, self.now)
+        self.chooser.observe(Snapshot(1, self.readings), steered(self.drained), self.now)
         for policy in self.policies:
             plan = self.chooser.plan(policy, self.plans[policy], self.now)
             assert plan.order, "a plan is never empty"
@@ -155,7 +156,7 @@ def test_ramps_go_on_without_reports() -> None:
     assert pool.guards == {"c": "ramp 10%"}
     assert pool.chooser.next_change == pytest.approx(pool.now + 1.0)
     pool.now += 1.0
-    assert pool.chooser.observe(Snapshot(1, pool.readings), (), pool.now), "a plan is due"
+    assert pool.chooser.observe(Snapshot(1, pool.readings), NO_STEERING, pool.now), "a plan is due"
     assert pool.guards == {"c": "ramp 19%"}
 
 
@@ -231,7 +232,7 @@ def test_a_probe_is_due_without_reports() -> None:
     due = pool.chooser.next_change
     assert pool.now < due <= pool.now + FIRST_PROBE
     pool.now = due
-    assert pool.chooser.observe(Snapshot(1, pool.readings), (), pool.now), "a plan is due"
+    assert pool.chooser.observe(Snapshot(1, pool.readings), NO_STEERING, pool.now), "a plan is due"
     assert pool.chooser.plan("best", None, pool.now).order[0] == 2
 
 
@@ -298,7 +299,7 @@ def test_a_suspect_is_needed_when_the_rest_can_not_carry_all() -> None:
         for _ in range(5):
             pool.now += 0.5
             readings = {n: Reading(pool.now, 1.0, 50, r.metrics) for n, r in pool.readings.items()}
-            pool.chooser.observe(Snapshot(1, {**readings, "d": late["d"]}), (), pool.now)
+            pool.chooser.observe(Snapshot(1, {**readings, "d": late["d"]}), NO_STEERING, pool.now)
         plan = pool.chooser.plan("weighted", None, pool.now)
         assert pool.chooser.liveness.states[3] == "usable"
         assert (3 in plan.order) is expected
@@ -331,7 +332,7 @@ def test_a_reload_forgets_no_quarantine() -> None:
 def test_who_says_goodbye_may_come_back_without_server_status() -> None:
     pool = Pool()
     gone = {**pool.readings, "c": Reading(pool.now + 0.5, 1.0, 50, {}, gone=True)}
-    pool.chooser.observe(Snapshot(1, gone), (), pool.now + 0.5)
+    pool.chooser.observe(Snapshot(1, gone), NO_STEERING, pool.now + 0.5)
     pool.dead.add("c")
     pool.run(10)
     assert pool.quarantined == []

@@ -23,6 +23,7 @@ class CollectorConfig:
     adapt_factor: float = 2.0  # how far a weight may go from the configured one, up or down
     adapt_period: float = 60.0  # s that weights are tried at a time
     connect: str = ""  # URL of a collector to follow instead of listening for reports
+    connect_token_file: Path | None = None  # the token that the collector wants from its readers, if it wants one
     stat_file: Path | None = None
 
 
@@ -51,6 +52,7 @@ def read_collector(root: Table, base: Path, scores: Iterable[str]) -> CollectorC
         adapt_factor=table.number("adapt_factor", default.adapt_factor, 1.0, 100.0),
         adapt_period=table.number("adapt_period", default.adapt_period, 5.0, 86400.0),
         connect=table.string("connect"),
+        connect_token_file=optional_path(table, "connect_token_file", base),
         stat_file=optional_path(table, "stat_file", base),
     )
     if collector.connect:
@@ -62,6 +64,8 @@ def read_collector(root: Table, base: Path, scores: Iterable[str]) -> CollectorC
                 table.wrong(key, "can't stand beside connect: the collector that is followed receives the reports")
         if collector.adapt:
             table.wrong("adapt", "can't stand beside connect: the collector that is followed makes the scores")
+    elif collector.connect_token_file:
+        table.wrong("connect_token_file", "says nothing without connect, the URL of the collector that wants the token")
     elif not collector.listen:
         table.wrong("listen", "names no address to receive reports on")
     table.end()

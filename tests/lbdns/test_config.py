@@ -79,7 +79,7 @@ class TestGood:
         assert config.collector.listen == (Endpoint("0.0.0.0", 7777),)
         assert config.collector.key_file == Path("/etc/lbdns/report.key")
         assert (config.collector.stale_after, config.collector.score) == (3.0, "thesis")
-        assert config.web == Endpoint("127.0.0.1", 8053)
+        assert config.web.listen == Endpoint("127.0.0.1", 8053)
 
     def test_the_defaults_are_the_contract_s(self, load: Load) -> None:
         config = load(ZONE + POOL)
@@ -146,10 +146,10 @@ class TestGood:
         )
         assert config.server.listen == (Endpoint("::1", 53),)
         assert config.collector.listen == (Endpoint("::1", 7777),)
-        assert config.web == Endpoint("127.0.0.1", 8053)
+        assert config.web.listen == Endpoint("127.0.0.1", 8053)
 
     def test_no_web(self, load: Load) -> None:
-        assert load(ZONE + '[web]\nlisten = "off"\n').web is None
+        assert load(ZONE + '[web]\nlisten = "off"\n').web.listen is None
 
     def test_following_a_collector(self, load: Load) -> None:
         collector = load(ZONE + '[collector]\nconnect = "http://127.0.0.1:8053"\nstale_after = 5\n').collector

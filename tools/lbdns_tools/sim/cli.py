@@ -19,11 +19,12 @@ from lbdns.errors import ConfigError
 from lbdns.policies import POLICIES
 from lbdns.toml_table import nearest
 from lbdns_tools.sim import output, plots
+from lbdns_tools.sim.history_record import read_record
 from lbdns_tools.sim.listen import listen_for
 from lbdns_tools.sim.options import run_options
 from lbdns_tools.sim.presets import PRESETS, Study
 from lbdns_tools.sim.progress import progress
-from lbdns_tools.sim.recording import Recording, event_line, header_line, read_recording
+from lbdns_tools.sim.recording import Recording, event_line, header_line
 from lbdns_tools.sim.replay import Replayed, answered, replay
 from lbdns_tools.sim.results import cell
 from lbdns_tools.sim.runner import Job, run_jobs
@@ -86,6 +87,7 @@ def command(ctx: click.Context, /, **said: Any) -> None:
       lbdns-sim --from http://127.0.0.1:8053 --surge 2@60-90
       lbdns-sim record http://127.0.0.1:8053 day.jsonl --seconds 86400
       lbdns-sim --replay day.jsonl --policy best,weighted
+      lbdns-sim --replay /var/lib/lbdns/history.db:web --begin -10min
     """
     if ctx.invoked_subcommand is not None:
         for name in said:
@@ -135,6 +137,9 @@ def _check(said: Mapping[str, Any]) -> None:
     for one in ("record", "pool"):
         if said[one] is not None and said["from_url"] is None:
             raise click.UsageError(f"{_option(one)} needs --from URL; or see 'lbdns-sim record --help'")
+    for one in ("begin", "end"):
+        if said[one] is not None and said["replay"] is None:
+            raise click.UsageError(f"{_option(one)} needs --replay history.db")
     if said["clients"] and (said["load"] or said["rate"]) and all(c.kind == "closed" for c in said["clients"]):
         # One command line for several kinds of clients is handy, so this is no error
         click.echo("--load and --rate mean nothing to closed clients: each sends when it has its response", err=True)
@@ -150,7 +155,7 @@ def _option(name: str) -> str:
 
 def _recording(said: Mapping[str, Any]) -> Recording | None:
     if said["replay"] is not None:
-        return read_recording(said["replay"])
+        return read_record(said["replay"], said["begin"], said["end"])
     if said["from_url"] is None:
         return None
     click.echo(f"listening to {said['from_url']} for {said['from_seconds']:g} s ...", err=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from random import Random
 
 from lbdns.answering.handout import Handout
+from lbdns.overrides import NO_STEERING
 from lbdns.policies.chooser import Chooser
 from lbdns.snapshot import Reading, Snapshot
 
@@ -37,7 +38,7 @@ class DnsServer:
 
     def look(self, now: float) -> None:
         """Plan anew if anything is different."""
-        if self.chooser.observe(Snapshot(self._version, self._readings), (), now):
+        if self.chooser.observe(Snapshot(self._version, self._readings), NO_STEERING, now):
             self._plan(now)
 
     def reading(self, member: int) -> Reading | None:

@@ -16,9 +16,9 @@ import aiohttp
 
 from lbdns import __version__
 from lbdns.errors import ConfigError, LbdnsError
+from lbdns.event_stream import EventReader
 from lbdns.snapshot import Reading
 from lbdns.toml_table import nearest
-from lbdns_collector.event_stream import EventReader
 from lbdns_collector.status import FOLLOWER_KEEP_ALIVE
 from lbdns_collector.status_reader import read_status
 from lbdns_tools.sim.recording import Answered, Event, Header, Heard, Recording

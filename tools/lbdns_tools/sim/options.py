@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 
+from lbdns.history.times import parse_time
 from lbdns_tools.sim import spec
 from lbdns_tools.sim.plots import KINDS
 from lbdns_tools.sim.runner import usable_processors
@@ -38,6 +40,7 @@ def _several(text: str, parse: Callable[[str], Any], metavar: str, help: str) ->
     return click.option(text, type=Spec(parse, metavar), multiple=True, help=f"{help} May be given several times.")
 
 
+MOMENT: Final = Spec(lambda text: parse_time(text, time.time()), "T")
 POSITIVE: Final = click.FloatRange(min=0, min_open=True, max=1e9)
 
 OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
@@ -48,8 +51,13 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option("--preset", metavar="NAME|list", help="A ready study; other options override what it says."),
     click.option("--from", "from_url", metavar="URL", help="The farm of a running lbdns, estimated from its reports."),
     click.option(
-        "--replay", metavar="FILE", type=click.Path(path_type=Path), help="What policies would have done then."
+        "--replay",
+        metavar="FILE|history.db[:POOL]",
+        type=click.Path(path_type=Path),
+        help="What policies would have done then: a record, or the history of a server.",
     ),
+    click.option("--begin", type=MOMENT, help="Beside --replay: from this time of the history on."),
+    click.option("--end", type=MOMENT, help="Beside --replay: until then. Unix seconds, ISO 8601, or such as -10min."),
     click.option(
         "--record", metavar="FILE", type=click.Path(path_type=Path), help="Beside --from: keep what was heard."
     ),

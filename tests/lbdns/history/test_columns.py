@@ -1,0 +1,114 @@
+"""Samples in columns: differences, what is new, who is silent, and that nobody fills the disk with names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lbdns.history.columns import MAX_METRICS, MAX_NAMES, OTHERS, SERVER, Columns, Moment
+from lbdns.snapshot import Reading
+from tests.lbdns.history.samples import pool, sample
+
+
+def moments(*seconds: int) -> list[Moment]:
+    columns = Columns()
+    return [columns.of(sample(second)) for second in seconds]
+
+
+def test_what_is_counted_is_a_difference() -> None:
+    first, second, third = moments(0, 1, 4)
+    web = "web", ""
+    assert all(x != x for x in first.groups[web].rows["answers"])  # nobody knows since when
+    assert (second.groups[web].rows["answers"], second.seconds) == ([10.0, 20.0], 1.0)
+    assert (third.groups[web].rows["answers"], third.seconds) == ([30.0, 60.0], 3.0)
+    assert third.groups[SERVER, "types"].names == ("A", "AAAA")
+    assert third.groups[SERVER, "types"].rows == {"types": [90.0, 15.0]}
+    assert third.groups[SERVER, "queries"].rows == {"queries": [105.0]}
+    assert third.groups[SERVER, "rcodes"].rows == {"rcodes": [105.0]}
+
+
+def test_a_count_that_begins_anew_is_unknown_once() -> None:
+    columns = Columns()
+    columns.of(sample(0, pool(0, {"a": 1.0}, answers=(500,)), types={"A": 10}))
+    again = columns.of(sample(1, pool(1, {"a": 1.0}, answers=(3,)), types={"A": 2}))
+    assert all(x != x for x in again.groups["web", ""].rows["answers"])
+    assert columns.of(sample(2, pool(2, {"a": 1.0}, answers=(7,)))).groups["web", ""].rows["answers"] == [4.0]
+
+
+def test_a_report_is_new_once() -> None:
+    columns = Columns()
+    old = Reading(0.5, 1.0, 7, {"cpu_idle": 3.0})
+    rows = [
+        columns.of(sample(second, pool(second, {"a": 1.0}, readings=(reading,)))).groups["web", ""].rows
+        for second, reading in ((1, old), (2, old), (3, replace(old, received=2.5)))
+    ]
+    assert [row["reports"] for row in rows] == [[1.0], [0.0], [1.0]]
+    assert [row["age_s"] for row in rows] == [[0.5], [1.5], [0.5]]
+
+
+def test_what_a_silent_member_said_is_over_but_its_age_goes_on() -> None:
+    columns = Columns()
+    last = Reading(0.5, 1.0, 7, {"cpu_idle": 3.0})
+    rows = [columns.of(sample(s, pool(s, {"a": 1.0}, readings=(last,)))).groups["web", ""].rows for s in (1, 3, 4)]
+    assert [row["cpu_idle"] == [3.0] for row in rows] == [True, True, False]  # stale after 3 intervals: 3.5
+    assert [row["score"] == [7.0] for row in rows] == [True, True, False]
+    assert [row["age_s"] for row in rows] == [[0.5], [2.5], [3.5]]
+
+
+def test_who_never_reported_has_nothing() -> None:
+    rows = Columns().of(sample(0, pool(0, {"a": 1.0}, readings=(None,), states=("unknown",)))).groups["web", ""].rows
+    assert rows["usable"] == [0.0]
+    for name in ("cpu_idle", "score", "age_s", "interval"):
+        assert rows[name][0] != rows[name][0]
+
+
+def test_a_bye_is_told_with_its_metrics_and_then_they_are_over() -> None:
+    columns = Columns()
+    bye = Reading(0.9, 1.0, 7, {"cpu_idle": 3.0}, gone=True)
+    first, second = (columns.of(sample(s, pool(s, {"a": 1.0}, readings=(bye,)))).groups["web", ""].rows for s in (1, 2))
+    assert (first["gone"], first["cpu_idle"]) == ([1.0], [3.0])
+    assert second["gone"] == [1.0]
+    assert second["cpu_idle"][0] != second["cpu_idle"][0]
+
+
+def test_alarms_are_by_member() -> None:
+    alarmed = Reading(0.5, 1.0, 7, alarm="disk full")
+    moment = Columns().of(sample(1, pool(1, {"a": 1.0, "b": 2.0}, readings=(None, alarmed))))
+    assert moment.alarms == {("web", "b"): "disk full"}
+
+
+def test_metrics_nobody_knows_are_recorded_as_far_as_there_is_room() -> None:
+    columns = Columns()
+
+    def rows(second: int, metrics: dict[str, float]) -> dict[str, list[float]]:
+        reading = Reading(float(second), 1.0, 7, metrics)
+        return columns.of(sample(second, pool(second, {"a": 1.0}, readings=(reading,)))).groups["web", ""].rows
+
+    assert rows(0, {"temperature": 40.0, "score": 99.0, "state": 99.0})["temperature"] == [40.0]
+    assert rows(1, {"score": 99.0})["score"] == [7.0]  # the score is ours
+    many = rows(2, {f"m{i}": 1.0 for i in range(500)})
+    assert len(many) <= MAX_METRICS + 8
+    assert rows(3, {"temperature": 41.0})["temperature"] == [41.0]
+    assert len(rows(4, {f"n{i}": 1.0 for i in range(500)})) == len(many)
+
+
+def test_many_types_are_counted_together_and_none_is_lost() -> None:
+    columns = Columns()
+    asked = {f"TYPE{i}": 5 for i in range(MAX_NAMES)}
+    columns.of(sample(0, types=asked))
+    more = {**dict.fromkeys(asked, 6), "TYPE9999": 40, "TYPE9998": 2}
+    group = columns.of(sample(1, types=more)).groups[SERVER, "types"]
+    assert len(group.names) == MAX_NAMES + 1
+    assert group.names[-1] == OTHERS
+    assert sum(group.rows["types"]) == pytest.approx(MAX_NAMES + 42)
+    assert group.rows["types"][-1] == 42
+
+
+def test_the_order_in_which_types_are_told_changes_nothing() -> None:
+    columns = Columns()
+    columns.of(sample(0, types={"A": 1, "MX": 1}))
+    one = columns.of(sample(1, types={"A": 2, "MX": 1}))
+    two = columns.of(sample(2, types={"MX": 4, "A": 2}))
+    assert one.groups[SERVER, "types"].names == two.groups[SERVER, "types"].names
+    assert two.groups[SERVER, "types"].rows["types"] == [0.0, 3.0]

@@ -18,6 +18,7 @@ from lbdns.answering.constants import RD, TRANSFER_TYPES, Rcode, Type
 from lbdns.answering.edns import LEAST_PAYLOAD, Edns
 from lbdns.answering.entry import TCP, TRANSPORTS, UDP, Entry, assemble, truncated
 from lbdns.answering.errand import Errand, Relay, Transfer
+from lbdns.answering.explain_txt import Explainer, Explanations
 from lbdns.answering.finished import finished
 from lbdns.answering.fixed import NOTHING, fixed_answer, said
 from lbdns.answering.message import Answer, Body, write
@@ -48,7 +49,8 @@ class Responder:
     """
 
     __slots__ = (
-        "_before", "allowed", "coherence", "cookies", "cut", "limiter", "now", "recent", "sheds", "table", "wall",
+        "_before", "_explanations", "allowed", "coherence", "cookies", "cut", "explainer", "limiter", "now", "recent",
+        "sheds", "table", "wall",
     )  # fmt: skip
 
     def __init__(self, table: Table, secrets: Sequence[bytes] = (), share: int = 1) -> None:
@@ -56,6 +58,8 @@ class Responder:
         #: While there is more to do than can be done: whether the next query that would take the long way is left
         #: unanswered.
         self.sheds: Callable[[], bool] | None = None
+        #: Tells why a name is answered as it is; without it nobody is told.
+        self.explainer: Explainer | None = None
         self.cut = 0  # responses that did not fit and said "ask over TCP"
         self._before = dict.fromkeys(("rate_limit_dropped", "rate_limit_cut", "repeated", "coherent"), 0)
         self.limiter, self.recent = table.plane.limits(table.farm.config.rate_limit, share), table.plane.repeats()
@@ -69,6 +73,7 @@ class Responder:
         self._before = self._shared_counters()
         self.cookies = table.plane.cookies(secrets) if secrets else None
         self.allowed = Allowed(table.farm.config.forward.allow)
+        self._explanations = Explanations(table.farm)
         self.recent = table.plane.repeats()  # the members it knew may be others now
         self.coherence = table.plane.joins()
         self.limiter = table.plane.limits(table.farm.config.rate_limit, share)
@@ -175,7 +180,8 @@ class Responder:
                 return self._cut(query, options, body, client, over)
             self.table.count(("", query.qtype, TRANSPORTS[transport], rcode))
             return self._join(query, body, options, rcode)
-        entry = self.table.entry(index, query.qname, query.qtype)
+        explanation = self._explanations.entry(index, query, client[0], self.explainer)
+        entry = explanation or self.table.entry(index, query.qname, query.qtype)
         if entry.way_out and self._relays(query, client):
             return Relay(query, client[0], transport, options, entry.zone, entry.way_out)
         kind = entry.key if entry.kept else _kind(entry.zone, entry.rcode)

@@ -9,7 +9,7 @@ import dns.rdata
 import dns.rdataclass
 import dns.rdatatype
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lbdns import names
@@ -264,6 +264,10 @@ def folded(records: tuple[Record, ...]) -> list[Line]:
         min_size=1,
         max_size=12,
     ),
+)
+@example(  # a DNAME into itself
+    {"z.": {"SOA": [MODEL_SOA], "NS": ["a.z."]}, "b.z.": {"A": ["127.0.0.1"]}, "a.z.": {"DNAME": ["a.a.z."]}},
+    [("a.a.z.", "A")],
 )
 def test_agrees_with_a_second_implementation(
     zone: dict[str, dict[str, list[str]]], questions: list[tuple[str, str]]

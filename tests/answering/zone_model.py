@@ -78,7 +78,8 @@ class ModelZone:
                 result.additional += [(server, rtype, rdata) for rdata in found.get(rtype, [])]
 
     def _rename(self, name: dns.name.Name, owner: dns.name.Name, target: str, result: Expected) -> dns.name.Name | None:
-        result.answer.append((str(owner), "DNAME", target))
+        if (str(owner), "DNAME", target) not in result.answer:  # an RRset is in a message once (RFC 2181 section 5.2)
+            result.answer.append((str(owner), "DNAME", target))
         try:
             renamed = name.relativize(owner).derelativize(dns.name.from_text(target))
         except dns.exception.DNSException:

@@ -1,0 +1,73 @@
+"""A pool in virtual time, planned and handed out as the server does it, with one name for every policy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any, Final
+
+from lbdns.answering.table import Table
+from lbdns.explanation import explain
+from lbdns.overrides import NO_OVERRIDES, Override, Overrides
+from lbdns.policies import POLICIES
+from lbdns.policies.chooser import Chooser
+from lbdns.snapshot import Reading, Snapshot
+from tests.answering.farms import HOBBIT, MEMBERS, make_farm, pool
+
+#: Owner name -> policy; an owner name of its own for each
+NAMES: Final = {policy.replace("_", "-"): policy for policy in POLICIES}
+OWNERS: Final = tuple(NAMES)
+
+
+class Stage:
+    """Every method that asks for a member takes its short name."""
+
+    def __init__(self, members: Sequence[str] = MEMBERS, servers: int = 1, min_usable: float = 0.5) -> None:
+        more = "".join(f"{name} A 127.1.{n // 250}.{n % 250 + 1}\n" for n, name in enumerate(members) if name[0] == "m")
+        self.farm = make_farm({"hobbit": HOBBIT + more}, [pool(members=members, names=NAMES)])
+        (self.pool,) = self.farm.pools
+        self.table = Table(self.farm)
+        full = [member.full_name for member in self.pool.members]
+        self.chooser = Chooser(full, 3.0, min_usable, Random(1), servers)
+        self.overrides = NO_OVERRIDES
+        self.now = 1000.0
+        self._readings: dict[str, Reading] = {}
+        self.plan()
+
+    def report(self, *members: str, score: int = 50, metrics: Mapping[str, float] | None = None, **more: Any) -> None:
+        """These have reported just now, all of them if none is named."""
+        told = {"busy_workers": 1.0, "requests_per_s": 10.0} if metrics is None else metrics
+        for name in members or [member.name for member in self.pool.members]:
+            self._readings[f"{name}.hobbit"] = Reading(self.now, more.pop("interval", 1.0), score, told, **more)
+
+    def order(self, *overrides: Override) -> None:
+        self.overrides = Overrides(overrides)
+
+    def plan(self) -> None:
+        """Make plans, if there is anything new."""
+        steering = self.overrides.steering("web")
+        if not self.chooser.observe(Snapshot(1, dict(self._readings)), steering, self.now):
+            return
+        for (_, policy), handout in self.table.handouts.items():
+            handout.set_plan(self.chooser.plan(policy, handout.handed(), self.now), self.chooser.liveness.candidates)
+
+    def explain(self, owner: str = "best") -> dict[str, Any]:
+        """The document, which JSON must have words for."""
+        handout = self.table.handouts["web", NAMES[owner]]
+        told = explain(self.pool, owner, self.chooser, handout, self.overrides, parts, self.now)
+        assert json.loads(json.dumps(told, allow_nan=False)) == told
+        return told
+
+    def members(self, owner: str = "best") -> dict[str, dict[str, Any]]:
+        return {member["name"]: member for member in self.explain(owner)["members"]}
+
+    def ask(self, owner: str = "best", times: int = 1) -> list[str]:
+        """Who is handed out."""
+        handout = self.table.handouts["web", NAMES[owner]]
+        return [self.pool.members[handout.next()].name for _ in range(times)]
+
+
+def parts(metrics: Mapping[str, float]) -> dict[str, float]:
+    """A score with one part: its sum is 50 for the usual report."""
+    return {"busy_workers": 51.0 - metrics["busy_workers"]} if "busy_workers" in metrics else {}

@@ -1,0 +1,88 @@
+"""``workers = 2``: one of the workers explains its answers to the pages, and each its own over DNS."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from pathlib import Path
+from typing import Any, Final
+
+from tests.answering.asking import make_query, read, short
+from tests.server.clients import TcpClient, tcp_client
+from tests.server.running import Serving
+from tests.server.test_serve import get
+from tests.server.workers.test_workers import PORTS, crew, workers_of
+
+NAMES: Final = 'names = { best = "best", "round.robin" = "round_robin" }'
+NO_HISTORY: Final = "[history]\non = false\n"
+
+
+async def page(server: Serving, name: str) -> tuple[int, dict[str, Any]]:
+    """Status and document of /api/v1/explain."""
+    response = await get(server.endpoint("serving "), f"/api/v1/explain?name={name}")
+    head, _, body = response.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)
+
+
+async def next_of(connection: TcpClient) -> tuple[str, str]:
+    """Who is handed out next, and by which worker, as that one tells."""
+    (rrset,) = read(await connection.ask(make_query("explain.round.robin.hobbit", "TXT"))).answer
+    found = re.match(r"next=(\w+) .* worker=(\d) members=3$", b"".join(rrset[0].strings).decode())
+    assert found
+    return found[1], found[2]
+
+
+async def test_workers_explain(tmp_path: Path) -> None:
+    async with crew(tmp_path, pool=f"{NAMES}\n{NO_HISTORY}") as server:
+        for seq, (name, source) in enumerate([("frodo", "127.0.0.17"), ("gandalf", "127.0.0.18")], 1):
+            server.report(name, 10.0 * seq, 1, source)
+            await server.waits_for(f"{name} is usable")
+        for _ in range(1000):  # a worker hears of a report a moment after it is logged
+            status, told = await page(server, "best.hobbit")
+            assert status == 200
+            if told["next"] == "gandalf":
+                break
+        assert (told["worker"], told["workers"], told["why"]) == (0, 2, "queries are few: the highest score")
+        members = {member["name"]: member for member in told["members"]}
+        assert (members["bilbo"]["state"], members["bilbo"]["reason"]) == ("unknown", "has never reported")
+        assert members["gandalf"]["metrics"] == {"cpu_idle": 20.0}
+        assert members["gandalf"]["score_parts"] == {"cpu_idle": 19.99}
+        assert members["gandalf"]["score"] == 19
+        status, wrong = await page(server, "nobody")
+        assert status == 404
+        assert "no pool is asked by 'nobody'" in wrong["error"]
+
+        # Each connection meets one worker, which tells of its own rotation
+        heard = set()
+        for _ in range(PORTS):
+            async with tcp_client(server.endpoint()) as connection:
+                told_next, worker = await next_of(connection)
+                answer = read(await connection.ask(make_query("round.robin.hobbit"))).answer
+                assert short(answer)[0][2] == f"{told_next}.hobbit."
+                after, still = await next_of(connection)
+                assert {told_next, after} == {"frodo", "gandalf"}, "they take turns"
+                assert worker == still
+                heard.add(worker)
+        assert heard == {"0", "1"}
+
+
+async def test_a_worker_that_does_not_answer_is_said_and_a_dead_one_is_passed_by(tmp_path: Path) -> None:
+    async with crew(tmp_path, pool=NO_HISTORY) as server:
+        pids = workers_of(server)
+        os.kill(pids[0], signal.SIGSTOP)
+        status, told = await page(server, "best")
+        assert (status, told["worker"]) == (200, 1), "one that hangs doesn't matter"
+        os.kill(pids[1], signal.SIGSTOP)
+        try:
+            status, wrong = await page(server, "best")
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
+        assert (status, wrong["error"]) == (503, "best.hobbit: no worker answers in 2 s; ask again")
+        os.kill(pids[0], signal.SIGKILL)
+        await server.waits_for("was ended by SIGKILL")
+        status, told = await page(server, "best")
+        assert status == 200
+        assert told["workers"] == 2

@@ -28,6 +28,8 @@ def order(path: Path, command: str, **words: Any) -> Mapping[str, Any]:
             raise ValueError("no answer")
     except OSError as error:
         why = error.strerror or str(error)
+        if isinstance(error, PermissionError):
+            raise LbdnsError(f"{path}: {why}. Orders are taken from root and the server's user and group") from None
         raise LbdnsError(f"{path}: {why}. Is 'lbdns serve' running, with [server] control there?") from None
     except ValueError:
         raise LbdnsError(f"{path}: the server ended before it answered; see its log") from None

@@ -4,7 +4,7 @@ only then has the old one end.
 Over the control socket, after ``{"command": "take-over"}`` and its answer, the new process says words and the old one
 answers each with a message (msgpack: what another process says is never unpickled)::
 
-    (at once)  sockets, snapshot, drains, secrets      the new one starts; both answer from the same sockets
+    (at once)  sockets, snapshot, overrides, secrets    the new one starts; both answer from the same sockets
     "reports"  the old one reads no more reports       reports wait in their socket, which both have
     "finish"   the old one ends; what it has counted   the new one reads reports and opens its pages
 
@@ -26,6 +26,7 @@ import msgpack
 
 from lbdns.endpoint import Endpoint
 from lbdns.errors import LbdnsError
+from lbdns.overrides import Overrides, read_override
 from lbdns.server.figures import Figures, read_figures
 from lbdns.server.net.given import PURPOSES, Given, adopt
 from lbdns.server.orders.control import Order, send_line
@@ -33,7 +34,7 @@ from lbdns.server.workers.frames import Channel
 from lbdns.snapshot import Reading, Snapshot
 from lbdns_collector.table import read_reading, write_reading
 
-VERSION: Final = 1  # of what is said; a server that says it otherwise has to be restarted
+VERSION: Final = 2  # of what is said; a server that says it otherwise has to be restarted
 PATIENCE: Final = 300.0  # s for the new process to start: it reads zones of a million names, and may be slow
 ANSWER: Final = 60.0  # s for the old process to answer: it waits for its workers
 _MAX_LINE: Final = 65_536  # bytes of its first answer
@@ -123,7 +124,7 @@ class Predecessor:
         self.given = given
         readings = {str(name): read_reading(value, now) for name, value in held["readings"].items()}
         self.snapshot = Snapshot(1, readings)
-        self.drained = frozenset(map(str, held["drained"]))
+        self.overrides = Overrides(tuple(map(read_override, held["overrides"])))
         self.secrets = tuple(map(bytes, held["secrets"]))
 
     @classmethod
@@ -205,12 +206,12 @@ async def _read_line(sock: socket.socket) -> bytes:
     return line
 
 
-def held(snapshot: Snapshot, drained: frozenset[str], secrets: Sequence[bytes]) -> dict[str, Any]:
+def held(snapshot: Snapshot, overrides: Overrides, secrets: Sequence[bytes]) -> dict[str, Any]:
     """What a server knows, for its successor."""
     now = time.monotonic()
     readings: Mapping[str, Reading] = snapshot.readings
     return {
         "readings": {name: write_reading(reading, now) for name, reading in readings.items()},
-        "drained": sorted(drained),
+        "overrides": [override.document() for override in overrides.items],
         "secrets": list(secrets),
     }

@@ -97,7 +97,7 @@ async def test_cookies_stay_valid_and_privileges_are_dropped(tmp_path: Path) -> 
             assert await full_cookie(new, cookie) == cookie, "good ones are echoed"
             # The folder is root's, so the new process could not have made a socket there
             with pytest.raises(LbdnsError, match="known: reload, take-over"):
-                await asyncio.to_thread(order, tmp_path / "control.sock", "dance")
+                await asyncio.to_thread(order, tmp_path / "control.sock", "sing")
             for pid in {new.process.pid} | descendants(new.process.pid):
                 assert "Uid:\t65534\t" in Path(f"/proc/{pid}/status").read_text()  # noqa: ASYNC240
 
@@ -272,7 +272,7 @@ class Pretender:
         ((b'{"ok": true}\n', b"\xc1"), "can't be understood"),
         ((b'{"ok": true}\n', msgpack.packb({"version": 99})), "of another kind"),
         (
-            (b'{"ok": true}\n', msgpack.packb({"version": 1, "sockets": [["dns", "::", 53]]})),
+            (b'{"ok": true}\n', msgpack.packb({"version": 2, "sockets": [["dns", "::", 53]]})),
             "is no lbdns of this kind",
         ),
         ((b'{"ok": true}\n', msgpack.packb([1])), "is no lbdns of this kind"),

@@ -6,8 +6,10 @@ use std::mem::{size_of, zeroed};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::RawFd;
 use std::ptr;
+use std::time::{Duration, Instant};
 
 use crate::answer::{Context, Outcome, MAX_RESPONSE};
+use crate::sample::Sampler;
 
 pub const BATCH: usize = 64;
 const SPARED: usize = 4; // queries of a batch that still take the long way when there are more than can
@@ -55,6 +57,14 @@ pub struct Aside {
     pub peer: Peer,
 }
 
+/// A query that was taken for the query log, and what became of it.
+pub struct Sample {
+    pub query: Vec<u8>,
+    pub peer: Peer,
+    pub response: Option<Vec<u8>>, // None: it was not answered
+    pub took: Duration,
+}
+
 /// The buffers of one socket. The headers point into the buffers, so none of the boxes is ever replaced.
 pub struct Batch {
     queries: Box<[[u8; MAX_QUERY]]>,
@@ -65,6 +75,9 @@ pub struct Batch {
     out_pieces: Box<[libc::iovec]>,
     received: Box<[libc::mmsghdr]>,
     sent: Box<[libc::mmsghdr]>,
+    pub sampler: Option<Sampler>,
+    pub samples: Vec<Sample>,       // of the last batch
+    pub sampled_asides: Vec<usize>, // of the last batch: which of those that were left aside are taken
 }
 
 // SAFETY: the pointers inside lead to boxes of the same value, which move with it
@@ -93,6 +106,9 @@ impl Batch {
                 out_pieces: vec![zeroed(); BATCH].into(),
                 received: vec![zeroed(); BATCH].into(),
                 sent: vec![zeroed(); BATCH].into(),
+                sampler: None,
+                samples: Vec::new(),
+                sampled_asides: Vec::new(),
             }
         };
         for at in 0..BATCH {
@@ -128,27 +144,58 @@ impl Batch {
         }
         let mut done = Done { queries: count as usize, ..Done::default() };
         let mut responses = 0;
+        let mut sampled_at = self.first_sample();
         for at in 0..count as usize {
             let length = (self.received[at].msg_len as usize).min(MAX_QUERY);
             let query = &self.queries[at][..length];
             let peer = self.peer(at);
             let Some((address, port, _, _)) = peer.address() else { continue };
-            match context.answer(query, address, port, &mut self.responses[at]) {
+            let begin = (at >= sampled_at).then(Instant::now);
+            let outcome = context.answer(query, address, port, &mut self.responses[at]);
+            if let Some(begin) = begin {
+                let is_aside = matches!(outcome, Outcome::Aside) && deserves_answer(query);
+                if is_aside && !(overloaded && sheds(query, done.asides.len())) {
+                    self.sampled_asides.push(done.asides.len());
+                } else {
+                    let response = match outcome {
+                        Outcome::Response(length) => Some(self.responses[at][..length].to_vec()),
+                        Outcome::Dropped | Outcome::Aside => None,
+                    };
+                    self.samples.push(Sample {
+                        query: query.to_vec(),
+                        peer: peer.clone(),
+                        response,
+                        took: begin.elapsed(),
+                    });
+                }
+                sampled_at = self.sampler.as_mut().map_or(BATCH, |sampler| sampler.after(at as u64) as usize);
+            }
+            match outcome {
                 Outcome::Response(length) => {
                     self.answer(at, responses, length);
                     responses += 1;
                 }
                 Outcome::Dropped => {}
                 Outcome::Aside if !deserves_answer(query) => {}
-                Outcome::Aside if overloaded && (done.asides.len() == SPARED || !looks_sound(query)) => done.shed += 1,
+                Outcome::Aside if overloaded && sheds(query, done.asides.len()) => done.shed += 1,
                 Outcome::Aside => done.asides.push(Aside { query: query.to_vec(), peer }),
             }
+        }
+        if let Some(sampler) = &mut self.sampler {
+            sampler.pass(count as u64);
         }
         done.unsent = send(fd, &mut self.sent[..responses]);
         for at in 0..count as usize {
             self.prepare(at);
         }
         Ok(done)
+    }
+
+    /// Where in the batch that has just been read the first one is that is taken; behind its end if none is.
+    fn first_sample(&mut self) -> usize {
+        self.samples.clear();
+        self.sampled_asides.clear();
+        self.sampler.as_ref().map_or(BATCH, |sampler| sampler.first() as usize)
     }
 
     fn peer(&self, at: usize) -> Peer {
@@ -176,6 +223,12 @@ impl Batch {
 /// Whether it is a query at all: what is shorter than a header, or a response, is never answered.
 fn deserves_answer(message: &[u8]) -> bool {
     message.len() >= HEADER && message[2] & 0x80 == 0
+}
+
+/// Whether a query that is not usual is left unanswered while there are too many, `before` it so many of its batch that
+/// were not.
+fn sheds(query: &[u8], before: usize) -> bool {
+    before == SPARED || !looks_sound(query)
 }
 
 /// Whether the header is one that a query has: one question, nothing in the sections that responses fill.

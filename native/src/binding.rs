@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::answer::Context;
-use crate::{batch, coherence, cookies, limit, recent, siphash, table};
+use crate::{batch, coherence, cookies, limit, recent, sample, siphash, table};
 
 type Parts = (Vec<u8>, Vec<u8>);
 
@@ -258,6 +258,17 @@ struct Peer(batch::Peer);
 struct Batch(batch::Batch);
 
 type Asides<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyTuple>, Peer)>;
+type Samples<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyTuple>, Option<Bound<'py, PyBytes>>, f64)>;
+
+/// The address of a client as Python's sockets have it: host, port and for IPv6 flow and scope.
+fn client<'py>(py: Python<'py>, peer: &batch::Peer) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let Some((address, port, flow, scope)) = peer.address() else { return Ok(None) };
+    let host = if scope == 0 { address.to_string() } else { format!("{address}%{scope}") };
+    Ok(Some(match address {
+        IpAddr::V4(_) => (host, port).into_pyobject(py)?,
+        IpAddr::V6(_) => (host, port, flow, scope).into_pyobject(py)?,
+    }))
+}
 
 #[pymethods]
 impl Batch {
@@ -294,15 +305,31 @@ impl Batch {
         let done = self.0.drain(fd, &mut context, overloaded).map_err(PyOSError::new_err)?;
         let mut asides = Vec::with_capacity(done.asides.len());
         for aside in done.asides {
-            let Some((address, port, flow, scope)) = aside.peer.address() else { continue };
-            let host = if scope == 0 { address.to_string() } else { format!("{address}%{scope}") };
-            let client = match address {
-                IpAddr::V4(_) => (host, port).into_pyobject(py)?,
-                IpAddr::V6(_) => (host, port, flow, scope).into_pyobject(py)?,
-            };
+            let Some(client) = client(py, &aside.peer)? else { continue };
             asides.push((PyBytes::new(py, &aside.query), client, Peer(aside.peer)));
         }
         Ok((done.queries, done.unsent, done.shed, asides))
+    }
+
+    /// Take this part of all queries for the query log from now on, by chance; 0: none.
+    fn sample(&mut self, part: f64, seed: u64) -> PyResult<()> {
+        if !(0.0..=1.0).contains(&part) {
+            return Err(PyValueError::new_err("a part is from 0 to 1"));
+        }
+        self.0.sampler = (part > 0.0).then(|| sample::Sampler::new(part, seed));
+        Ok(())
+    }
+
+    /// Of the last batch: what was taken and is done with, as (query, client address, response or None, seconds), and
+    /// which of those that were left aside are taken.
+    fn take_samples<'py>(&mut self, py: Python<'py>) -> PyResult<(Samples<'py>, Vec<usize>)> {
+        let mut samples = Vec::with_capacity(self.0.samples.len());
+        for sample in self.0.samples.drain(..) {
+            let Some(client) = client(py, &sample.peer)? else { continue };
+            let response = sample.response.map(|response| PyBytes::new(py, &response));
+            samples.push((PyBytes::new(py, &sample.query), client, response, sample.took.as_secs_f64()));
+        }
+        Ok((samples, std::mem::take(&mut self.0.sampled_asides)))
     }
 
     /// Send a response to the peer of a query that was left aside. Whether the kernel took it.

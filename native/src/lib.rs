@@ -6,6 +6,7 @@
 //!     answer    entries[question] -> kinds[bytes around it] -> member -> parts joined; or left aside
 //!       table   compiled answers and plans, filled by Python
 //!       limit recent coherence cookies siphash
+//!     sample  which of them are told of one by one, for the query log
 //! ```
 //!
 //! Python has all of it too and is whole without this: what is left aside takes its long way, and the same tests hold
@@ -18,5 +19,6 @@ pub mod coherence;
 pub mod cookies;
 pub mod limit;
 pub mod recent;
+pub mod sample;
 pub mod siphash;
 pub mod table;

@@ -1,0 +1,37 @@
+"""What the page costs a browser with 5 pools of 200 members, by the browser's own figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.browser import browsing
+from tests.needs import needs
+from tests.page.fake import fake_server, large
+
+UPDATES = 4
+#: Milliseconds of CPU time of scripts, layout and style for an update, with the plots' drawing
+BUDGET = 250.0
+
+
+@needs(programs=("chromium",))
+async def test_an_update_is_cheap(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async with browsing(tmp_path) as browser, fake_server(large(5, 200), 60) as server, browser.page() as page:
+        await page.open(f"{server.url}/")
+        await page.until("document.querySelectorAll('.members tbody tr').length === 50")
+        await page.until("document.querySelectorAll('.plot canvas').length > 0")
+        nodes = await page.run("document.querySelectorAll('*').length")
+        before = await page.figures()
+        for _ in range(UPDATES):
+            shown = await page.text("#server div:nth-child(2) dd")  # the count of queries
+            await server.show()
+            await page.until(f"document.querySelector('#server div:nth-child(2) dd').innerText !== {shown!r}")
+        after = await page.figures()
+        parts = ("ScriptDuration", "LayoutDuration", "RecalcStyleDuration")
+        spent = {part: round(1000 * (after[part] - before[part]) / UPDATES, 1) for part in parts}
+        with capsys.disabled():
+            print(f"\n5 x 200 members, ms of CPU time an update: {spent}")
+        assert sum(spent.values()) < BUDGET
+        assert await page.run("document.querySelectorAll('*').length") == pytest.approx(nodes, rel=0.02)
+        assert page.complaints == []

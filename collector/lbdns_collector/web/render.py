@@ -1,32 +1,38 @@
-"""Status documents as JSON bytes: of a small farm at once, of a large one in a thread beside the event loop."""
+"""Status documents as JSON bytes, made in small steps."""
 
 from __future__ import annotations
 
-import asyncio
 import json
+from collections.abc import Iterator
 from typing import Final
 
-from lbdns_collector.status import Situation, build_status
+from lbdns_collector.status import Situation, beside_pools, pool_pieces
 
-LARGE: Final = 500  # members; beyond, a document takes over 5 ms that answers would have to wait
+_encode: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def to_json(document: object) -> bytes:
     """JSON on one line."""
-    return json.dumps(document, separators=(",", ":"), allow_nan=False).encode("ascii")
+    return _encode(document).encode("ascii")
+
+
+def status_pieces(situation: Situation) -> Iterator[bytes]:
+    """The document of ``build_status`` as JSON on one line, in pieces; the dearest takes about 60 us, a pool's first
+    one 1.5 us a member."""
+    opening = b'{"pools":['
+    for pool in situation.farm.pools:
+        head, members = pool_pieces(situation, pool)
+        yield opening + to_json(head).removesuffix(b"}") + b',"members":['
+        opening = b","
+        comma = b""
+        for member in members:
+            yield comma + to_json(member)
+            comma = b","
+        yield b"]}"
+    rest = to_json(beside_pools(situation)).removeprefix(b"{")
+    yield (b"]," if situation.farm.pools else b'{"pools":[],') + rest
 
 
 def status_json(situation: Situation) -> bytes:
-    """The document of ``build_status`` as JSON on one line."""
-    return to_json(build_status(situation))
-
-
-def is_large(situation: Situation) -> bool:
-    return sum(len(pool.members) for pool in situation.farm.pools) > LARGE
-
-
-async def status_json_async(situation: Situation) -> bytes:
-    """The whole document, without holding up the event loop."""
-    if is_large(situation):
-        return await asyncio.to_thread(status_json, situation)
-    return status_json(situation)
+    """The whole of it at once."""
+    return b"".join(status_pieces(situation))

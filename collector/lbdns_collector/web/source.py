@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lbdns import __version__
+from lbdns.events import Events
 from lbdns.farm import Farm
+from lbdns.overrides import Overrides
 from lbdns.policies.guard_rails.guards import Guard
 from lbdns.snapshot import Snapshot
+from lbdns_collector.score import Score
 from lbdns_collector.status import AdaptedFigures, ServerFigures, ShadowFigures, Situation
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
+
+    from lbdns.history.history import History
 
 
 class StatusSource(Protocol):
@@ -47,8 +53,32 @@ class StatusSource(Protocol):
     def report_counts(self) -> Mapping[str, int]:
         """Datagrams by result, as ``Collector.counts``; empty where reports are received elsewhere."""
 
-    def drained(self, pool: str) -> Collection[str]:
-        """The names, relative to the zone, of the pool's drained members."""
+    @property
+    def events(self) -> Events:
+        """What happened lately, and what happens."""
+
+    @property
+    def overrides(self) -> Overrides:
+        """What people have ordered."""
+
+    @property
+    def score(self) -> Score:
+        """What scores are made by just now."""
+
+    @property
+    def history(self) -> History | None:
+        """What is recorded; None where nothing is."""
+
+    def capacities(self, pool: str) -> tuple[Sequence[float], bool]:
+        """What each member can carry, in the pool's order, and whether that is requests/s; nothing where it isn't
+        known."""
+
+    def asked(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        """Queries so far by the name of their type, and responses by the name of their rcode."""
+
+    async def explain(self, name: str) -> Mapping[str, Any]:
+        """Why ``name`` is answered as it is, as ``lbdns.explanation`` tells it. Raises UnknownNameError for a name
+        that no pool is asked by, and LbdnsError if it can't be told just now."""
 
     def answers(self, pool: str) -> Sequence[int]:
         """Answers so far per member, in the pool's order."""
@@ -84,9 +114,19 @@ def situation(source: StatusSource) -> Situation:
         farm=farm,
         snapshot=source.snapshot,
         now=time.monotonic(),
-        drained={pool.name: frozenset(source.drained(pool.name)) for pool in farm.pools},
+        overrides=source.overrides,
         answers={pool.name: tuple(source.answers(pool.name)) for pool in farm.pools},
-        server=ServerFigures(__version__, source.uptime_s, source.queries, source.workers),
+        server=ServerFigures(
+            __version__,
+            source.uptime_s,
+            source.queries,
+            source.workers,
+            time.time() - source.uptime_s,
+            *source.asked(),
+            asdict(source.history.figures) if source.history else None,
+        ),
+        parts=source.score.parts,
+        capacities={pool.name: source.capacities(pool.name) for pool in farm.pools},
         shadows=source.shadows(),
         guards={pool.name: guards for pool in farm.pools if (guards := tuple(source.guards(pool.name)))},
         adapted=source.adapted,

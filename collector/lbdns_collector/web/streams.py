@@ -20,6 +20,7 @@ class Stream:
         self._abort = abort
         self._events: deque[bytes] = deque()
         self._bytes = 0
+        self._whole = b""
         self._wake = asyncio.Event()
         self.ended = False
 
@@ -36,24 +37,38 @@ class Stream:
         self._bytes += len(event)
         self._wake.set()
 
+    def replace(self, event: bytes) -> None:
+        """Add an event that says everything; one before it that still waits is not needed any more."""
+        if not self.ended:
+            self._whole = event
+            self._wake.set()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether an event that says everything still waits."""
+        return bool(self._whole)
+
     def end(self) -> None:
         """Nothing more comes."""
         self.ended = True
-        self._events.clear()
-        self._bytes = 0
+        self._clear()
         self._wake.set()
 
     async def next(self) -> bytes | None:
         """What waits, all in one piece; empty when nothing came for ``keep_alive`` seconds; None at the end."""
-        if not self._events and not self.ended:
+        if not self._events and not self._whole and not self.ended:
             try:
                 await asyncio.wait_for(self._wake.wait(), self.keep_alive)
             except TimeoutError:
                 return b""
         if self.ended:
             return None
-        waiting = b"".join(self._events)
-        self._events.clear()
-        self._bytes = 0
+        waiting = b"".join((*self._events, self._whole))
+        self._clear()
         self._wake.clear()
         return waiting
+
+    def _clear(self) -> None:
+        self._events.clear()
+        self._bytes = 0
+        self._whole = b""

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from aiohttp import web
 
 from lbdns.endpoint import Endpoint
-from lbdns_collector.event_stream import Event, EventReader
-from lbdns_collector.web.app import HUB, make_app
+from lbdns.event_stream import Event, EventReader
+from lbdns_collector.readers import Readers
+from lbdns_collector.web.app import make_app
 from lbdns_collector.web.hub import Hub
+from lbdns_collector.web.keys import HUB
 from lbdns_collector.web.server import WebServer
 from tests.collector.making import FakeSource, make_farm
 
@@ -21,8 +24,11 @@ from tests.collector.making import FakeSource, make_farm
 class Served:
     """A running server, its source, and a session that speaks to it."""
 
-    def __init__(self, source: FakeSource, server: WebServer, hub: Hub, session: aiohttp.ClientSession) -> None:
-        self.source, self.server, self.hub, self.session = source, server, hub, session
+    def __init__(
+        self, source: FakeSource, server: WebServer, app: web.Application, session: aiohttp.ClientSession
+    ) -> None:
+        self.source, self.server, self.app, self.session = source, server, app, session
+        self.hub: Hub = app[HUB]
 
     @property
     def server_streams(self) -> int:
@@ -76,13 +82,13 @@ def by_name(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 @contextlib.asynccontextmanager
-async def served(folder: Path) -> AsyncIterator[Served]:
+async def served(folder: Path, readers: Readers | None = None) -> AsyncIterator[Served]:
     source = FakeSource(make_farm(folder))
-    app = make_app(source)
+    app = make_app(source, readers)
     server = WebServer(app, Endpoint("127.0.0.1", 0))
     await server.start()
     try:
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as session:
-            yield Served(source, server, app[HUB], session)
+            yield Served(source, server, app, session)
     finally:
         await server.stop()

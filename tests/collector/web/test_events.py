@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from pathlib import Path
 
 import pytest
 
+from lbdns.event_stream import encode_event
 from lbdns_collector import status
 from lbdns_collector.web import hub, streams
 from tests.collector.making import make_farm, reading, until
@@ -61,10 +63,55 @@ async def test_a_page_sees_answers_and_drains(tmp_path: Path, monkeypatch: pytes
             web.source.counts["web"] = [0, 0, 7]  # counted by the DNS server, which doesn't say so every time
             while (await events.read("status"))["gandalf"]["answers"] != 7:
                 pass
-            web.source.out["web"] = {"gandalf"}
+            web.source.drain("gandalf")
             web.source.changed()
             while (await events.read("status"))["gandalf"]["state"] != "drained":
                 pass
+
+
+async def test_a_page_hears_what_happens(tmp_path: Path) -> None:
+    async with served(tmp_path) as web, web.events() as page, web.events("?only=log") as log:
+        await page.read("status")
+        await until(lambda: web.server_streams == 2)
+        web.source.events.tell("override", "gandalf drained", pool="web", member="gandalf")
+        for events in (page, log):
+            event = await events.next()
+            while event.name == "status":
+                event = await events.next()
+            told = json.loads(event.data)
+            assert event.name == "log"
+            assert told == web.source.events.newest()[-1].document()
+            assert (told["kind"], told["text"], told["member"]) == ("override", "gandalf drained", "gandalf")
+
+
+async def test_followers_hear_of_reports_alone_and_listeners_of_events_alone(tmp_path: Path) -> None:
+    async with served(tmp_path) as web, web.events("?changes=1") as follower, web.events("?only=log") as log:
+        await follower.read("status")
+        await until(lambda: web.server_streams == 2)
+        web.source.events.tell("reload", "in force")
+        web.source.publish(gandalf=reading(score=5))
+        assert (await follower.next()).name == "changes"
+        web.source.events.tell("reload", "in force again")
+        assert [(await log.next()).name for _ in range(2)] == ["log", "log"]
+
+
+@pytest.mark.parametrize("query", ["?only=status", "?only=log&changes=1"])
+async def test_what_can_not_be_wanted(tmp_path: Path, query: str) -> None:
+    async with served(tmp_path) as web, web.session.get(web.url(f"/api/v1/events{query}")) as response:
+        assert response.status == 400
+        assert "only=log" in (await response.json())["error"]
+
+
+async def test_a_page_that_is_behind_gets_the_newest_alone(tmp_path: Path) -> None:
+    """A whole document replaces the one before it, and no reader is cut off for it."""
+    async with served(tmp_path) as web:
+        stream, _ = await web.hub.open(lambda: None, "page")
+        for score in range(3):
+            web.source.publish(gandalf=reading(score=score))
+            stream.replace(encode_event("status", b"%d" % score))
+        assert stream.is_behind
+        assert await stream.next() == encode_event("status", b"2")
+        web.hub.close(stream)
 
 
 async def test_a_follower_gets_the_whole_then_what_changed(tmp_path: Path) -> None:

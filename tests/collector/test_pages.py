@@ -1,0 +1,89 @@
+"""The pages of a program: where they are, for whom, and what a reload changes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from lbdns.config.web import WebConfig
+from lbdns.endpoint import Endpoint
+from lbdns.errors import ConfigError, ListenError
+from lbdns_collector.pages import OFF, Pages
+from tests.collector.making import FakeSource, make_farm
+
+FREE = Endpoint("127.0.0.1", 0)
+
+
+@pytest.fixture
+async def pages(tmp_path: Path) -> AsyncIterator[Pages]:
+    made = Pages(FakeSource(make_farm(tmp_path)))
+    yield made
+    await made.stop()
+
+
+async def get(pages: Pages, token: str = "", path: str = "/api/v1/status") -> int:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with (
+        aiohttp.ClientSession(headers=headers) as session,
+        session.get(f"http://{pages.address}{path}") as response,
+    ):
+        return response.status
+
+
+def token_file(folder: Path, token: str, mode: int = 0o600) -> Path:
+    path = folder / "token"
+    path.write_text(f"{token}\n")
+    path.chmod(mode)
+    return path
+
+
+async def test_a_reload_takes_another_token_on_the_same_socket(pages: Pages, tmp_path: Path) -> None:
+    path = token_file(tmp_path, "one")
+    await pages.serve_at(WebConfig(FREE, token_file=path))
+    address = pages.address
+    assert [await get(pages), await get(pages, "one")] == [401, 200]
+    token_file(tmp_path, "two")
+    await pages.serve_at(WebConfig(FREE, token_file=path))
+    assert [await get(pages, "two"), await get(pages), await get(pages, path="/healthz")] == [200, 401, 200]
+    await pages.serve_at(WebConfig(FREE))
+    assert await get(pages) == 200
+    assert pages.address == address
+
+
+@pytest.mark.parametrize("listen", [FREE, Endpoint("127.0.0.1", 1)])
+async def test_a_bad_reload_changes_nothing(pages: Pages, tmp_path: Path, listen: Endpoint) -> None:
+    await pages.serve_at(WebConfig(FREE, token_file=token_file(tmp_path, "one")))
+    address = pages.address
+    with pytest.raises(ConfigError, match="can't be read"):
+        await pages.serve_at(WebConfig(listen, token_file=tmp_path / "missing"))
+    with pytest.raises(ConfigError, match="is empty"):
+        await pages.serve_at(WebConfig(listen, token_file=token_file(tmp_path, "")))
+    assert pages.address == address
+    assert [await get(pages), await get(pages, "one")] == [401, 200]
+
+
+async def test_an_address_that_can_not_be_had_leaves_the_readers_alone(pages: Pages, tmp_path: Path) -> None:
+    await pages.serve_at(WebConfig(FREE, token_file=token_file(tmp_path, "one")))
+    with pytest.raises(ListenError):
+        await pages.serve_at(WebConfig(Endpoint("192.0.2.1", 0)))
+    assert [await get(pages), await get(pages, "one")] == [401, 200]
+
+
+async def test_files_that_others_can_read_are_warned_of(
+    pages: Pages, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await pages.serve_at(WebConfig(FREE, token_file=token_file(tmp_path, "one", 0o640)))
+    assert [message for message in caplog.messages if "mode 0640" in message]
+
+
+async def test_off(pages: Pages) -> None:
+    await pages.serve_at(WebConfig(FREE))
+    address = pages.address
+    await pages.serve_at(OFF)
+    assert pages.address is None
+    async with aiohttp.ClientSession() as session:
+        with pytest.raises(aiohttp.ClientConnectionError):
+            await session.get(f"http://{address}/healthz")

@@ -8,8 +8,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL_SELF := $(PIP) install --quiet --no-build-isolation --no-deps --no-index --editable .
 
 # What the tests run besides Python, by Debian's package names
-DEBIAN_PACKAGES := apache2 apache2-utils bind9 bind9-dnsutils knot-dnsutils ldnsutils nsd \
-	dnsperf gdnsd knot pdns-backend-bind pdns-server \
+DEBIAN_PACKAGES := apache2 apache2-utils bind9 bind9-dnsutils chromium knot-dnsutils ldnsutils nsd \
+	dnsperf gdnsd knot pdns-backend-bind pdns-server prometheus \
 	curl iproute2 iputils-ping libc-bin procps util-linux
 
 # Tested too where it can be built: where there is a cargo, which rustup puts where PATH often doesn't look

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
+from lbdns.answering.constants import TYPE_NAMES, Rcode
 from lbdns.answering.table import Table
 from lbdns.server.net.durations import BOUNDS, Durations
 
@@ -17,7 +18,10 @@ _BUCKETS: Final = len(BOUNDS) + 1
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Counters. None of them ever falls as long as whoever keeps them adds what is gone to what is there."""
+    """Counters. None of them ever falls as long as whoever keeps them adds what is gone to what is there.
+
+    But ``levels``, which tell how much there is just now: they add up over processes, and end with their process.
+    """
 
     asked: Mapping[tuple[str, int, str, int], int] = field(default_factory=dict)  # zone, type, transport, rcode
     durations: tuple[int, ...] = (0,) * _BUCKETS  # queries by bucket
@@ -27,6 +31,12 @@ class Figures:
     # Of what is tried beside the policies: pool, policy, shadow, member's full name; and hand-outs it would divert
     shadow_answers: Mapping[tuple[str, str, str, str], int] = field(default_factory=dict)
     diverted: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+    levels: Mapping[str, int] = field(default_factory=dict)  # such as "tcp_open"
+    # How late event loops were: looks by kind of process and upper end of the bucket (microseconds, 0 for none); and by
+    # kind of process, the microseconds they were late in all
+    lag: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    lag_us: Mapping[str, int] = field(default_factory=dict)
+    fail_open_ms: Mapping[str, int] = field(default_factory=dict)  # by pool, how long it failed open
 
     @property
     def queries(self) -> int:
@@ -42,17 +52,21 @@ class Figures:
 
     def __add__(self, other: Figures) -> Figures:
         return Figures(
-            _added(self.asked, other.asked),
+            added(self.asked, other.asked),
             tuple(map(sum, zip(self.durations, other.durations, strict=True))),
             self.seconds + other.seconds,
-            _added(self.answers, other.answers),
-            _added(self.named, other.named),
-            _added(self.shadow_answers, other.shadow_answers),
-            _added(self.diverted, other.diverted),
+            added(self.answers, other.answers),
+            added(self.named, other.named),
+            added(self.shadow_answers, other.shadow_answers),
+            added(self.diverted, other.diverted),
+            added(self.levels, other.levels),
+            added(self.lag, other.lag),
+            added(self.lag_us, other.lag_us),
+            added(self.fail_open_ms, other.fail_open_ms),
         )
 
     def beyond(self, other: Figures) -> Figures:
-        """What these count more than ``other``; nothing where they count less."""
+        """What these count more than ``other``; nothing where they count less, and no levels."""
         return Figures(
             _beyond(self.asked, other.asked),
             tuple(max(0, one - two) for one, two in zip(self.durations, other.durations, strict=True)),
@@ -61,7 +75,15 @@ class Figures:
             _beyond(self.named, other.named),
             _beyond(self.shadow_answers, other.shadow_answers),
             _beyond(self.diverted, other.diverted),
+            {},
+            _beyond(self.lag, other.lag),
+            _beyond(self.lag_us, other.lag_us),
+            _beyond(self.fail_open_ms, other.fail_open_ms),
         )
+
+    def ended(self) -> Figures:
+        """What remains of them when their process has ended."""
+        return replace(self, levels={}) if self.levels else self
 
     def state(self) -> dict[str, Any]:
         """As plain data, for msgpack."""
@@ -73,6 +95,10 @@ class Figures:
             "named": dict(self.named),
             "shadow_answers": [[*key, count] for key, count in self.shadow_answers.items()],
             "diverted": [[*key, count] for key, count in self.diverted.items()],
+            "levels": dict(self.levels),
+            "lag": [[*key, count] for key, count in self.lag.items()],
+            "lag_us": dict(self.lag_us),
+            "fail_open_ms": dict(self.fail_open_ms),
         }
 
 
@@ -94,16 +120,22 @@ def read_figures(state: Any) -> Figures:
             durations if len(durations) == _BUCKETS else (*(0,) * (_BUCKETS - 1), sum(durations)),
             float(state["seconds"]),
             {(str(pool), str(policy), str(member)): read_count(n) for pool, policy, member, n in state["answers"]},
-            {str(name): read_count(n) for name, n in state["named"].items()},
-            # A server whose place is taken may be one that had no shadows yet
+            _read_named(state["named"]),
+            # A server whose place is taken may be one that counted none of these yet
             {(str(p), str(q), str(s), str(m)): read_count(n) for p, q, s, m, n in state.get("shadow_answers", ())},
             {(str(pool), str(policy), str(s)): read_count(n) for pool, policy, s, n in state.get("diverted", ())},
+            _read_named(state.get("levels", {})),
+            {(str(process), read_count(bound)): read_count(n) for process, bound, n in state.get("lag", ())},
+            _read_named(state.get("lag_us", {})),
+            _read_named(state.get("fail_open_ms", {})),
         )
     except (TypeError, KeyError, AttributeError, ValueError) as error:
         raise ValueError(f"no figures: {error!r}") from None
 
 
-def figures_of(table: Table, durations: Durations, named: Mapping[str, int]) -> Figures:
+def figures_of(
+    table: Table, durations: Durations, named: Mapping[str, int], levels: Mapping[str, int] | None = None
+) -> Figures:
     """What one answering process counted."""
     answers: dict[tuple[str, str, str], int] = {}
     for pool in table.farm.pools:
@@ -111,10 +143,25 @@ def figures_of(table: Table, durations: Durations, named: Mapping[str, int]) -> 
             totals = table.handouts[pool.name, policy].totals()
             for member, count in zip(pool.members, totals, strict=True):
                 answers[pool.name, policy, member.full_name] = count
-    return Figures(table.queries(), tuple(durations.counts), durations.total, answers, dict(named))
+    return Figures(
+        table.queries(), tuple(durations.counts), durations.total, answers, dict(named), levels=dict(levels or {})
+    )
 
 
-def _added(one: Mapping[K, int], other: Mapping[K, int]) -> Mapping[K, int]:
+def by_type_and_rcode(*asked: Mapping[tuple[str, int, str, int], int]) -> tuple[dict[str, int], dict[str, int]]:
+    """Queries by the name of their type and responses by the name of their rcode; types outside the well-known are
+    "other"."""
+    types: dict[str, int] = {}
+    rcodes: dict[str, int] = {}
+    for counts in asked:
+        for (_, qtype, _, rcode), count in counts.items():
+            name, code = TYPE_NAMES.get(qtype, "other"), Rcode(rcode).name
+            types[name] = types.get(name, 0) + count
+            rcodes[code] = rcodes.get(code, 0) + count
+    return types, rcodes
+
+
+def added(one: Mapping[K, int], other: Mapping[K, int]) -> Mapping[K, int]:
     if not one or not other:
         return one or other
     joined = dict(one)
@@ -125,6 +172,10 @@ def _added(one: Mapping[K, int], other: Mapping[K, int]) -> Mapping[K, int]:
 
 def _beyond(one: Mapping[K, int], other: Mapping[K, int]) -> Mapping[K, int]:
     return {key: count - other.get(key, 0) for key, count in one.items() if count > other.get(key, 0)}
+
+
+def _read_named(state: Any) -> dict[str, int]:
+    return {str(name): read_count(n) for name, n in state.items()}
 
 
 def read_count(value: Any) -> int:

@@ -88,7 +88,7 @@ def _purpose(config: Config, sock: socket.socket, here: Endpoint) -> str:
     if sock.type == socket.SOCK_DGRAM:
         listen = () if config.collector.connect else config.collector.listen
         return "reports" if any(same_place(here, wanted) for wanted in listen) else ""
-    return "web" if config.web and same_place(here, config.web) else ""
+    return "web" if config.web.listen and same_place(here, config.web.listen) else ""
 
 
 def _is_ready(sock: socket.socket) -> bool:

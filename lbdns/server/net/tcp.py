@@ -17,6 +17,7 @@ from lbdns.listening import bound_endpoint
 from lbdns.server.net.durations import Durations
 from lbdns.server.net.listen import BACKLOG
 from lbdns.server.net.mistakes import Mistakes
+from lbdns.server.net.query_watch import Respond, Watch
 from lbdns.server.net.sending import Queue
 
 log = logging.getLogger("lbdns.server")
@@ -38,8 +39,10 @@ class TcpServer:
         self.sock = sock
         self.endpoint = bound_endpoint(sock)
         self.responder = responder
+        self.respond: Respond = responder.respond
         self.durations = durations
         self.mistakes = Mistakes()
+        self.accepted = 0  # connections
         self.closed_early = 0  # connections closed by a limit
         self.connections: dict[_Connection, None] = {}  # in the order of their last query
         self._per_address: Counter[str] = Counter()
@@ -48,6 +51,10 @@ class TcpServer:
         self._sweeper: asyncio.TimerHandle | None = None
         #: Whoever runs errands: gets the errand and what sends the response.
         self.run_errand: Callable[[Errand, Callable[[bytes], None]], None] = _nobody
+
+    def watch_by(self, watch: Watch | None) -> None:
+        """Have ``watch`` take queries for the query log; None: nobody. Errands are run by it then, too."""
+        self.respond = watch.respond if watch else self.responder.respond
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
         self._server = await loop.create_server(lambda: _Connection(self, loop), sock=self.sock, backlog=BACKLOG)
@@ -64,6 +71,7 @@ class TcpServer:
 
     def opened(self, connection: _Connection) -> None:
         """A new connection; at a limit the one that has been idle longest makes room."""
+        self.accepted += 1
         self.connections[connection] = None
         self._per_address[connection.address] += 1
         if self._per_address[connection.address] > MAX_PER_ADDRESS:
@@ -231,7 +239,7 @@ class _Connection(asyncio.Protocol):
 
     def _respond(self, query: bytes) -> bytes | Errand | None:
         try:
-            return self._server.responder.respond(query, self.client, TCP)
+            return self._server.respond(query, self.client, TCP)
         except Exception:
             self._server.mistakes.report()
             return None

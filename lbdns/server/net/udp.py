@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import monotonic, perf_counter, time
 from typing import Final
 
 from lbdns.answering.errand import Errand
 from lbdns.answering.respond import Client, Responder
-from lbdns.listening import bound_endpoint
+from lbdns.listening import bound_endpoint, overflows
 from lbdns.server import native
 from lbdns.server.net.durations import Durations
 from lbdns.server.net.listen import IP_PKTINFO, WILDCARDS
 from lbdns.server.net.mistakes import Mistakes
 from lbdns.server.net.overload import Overload
+from lbdns.server.net.query_watch import Respond, Watch
 
 log = logging.getLogger("lbdns.server")
 
@@ -37,9 +39,13 @@ class UdpServer:
         self.sock = sock
         self.endpoint = bound_endpoint(sock)
         self.unsent = 0  # responses the kernel would not take
+        self._overflows = -overflows(sock)  # of this server: others may have had the socket before
+        self._closed = False
         self.mistakes = Mistakes()
         self.overload = Overload()
         self._responder = responder
+        self._respond: Respond = responder.respond
+        self._watch: Watch | None = None
         self._durations = durations
         self._answer_waiting = self._answer_any if self.endpoint.host in WILDCARDS else self._answer_one
         if responder.table.compiled is not None:
@@ -50,6 +56,13 @@ class UdpServer:
         #: Whoever runs errands: gets the errand and what sends the response.
         self.run_errand: Callable[[Errand, Reply], None] = _nobody
 
+    def watch_by(self, watch: Watch | None) -> None:
+        """Have ``watch`` take queries for the query log; None: nobody. Errands are run by it then, too."""
+        self._watch = watch
+        self._respond = watch.respond if watch else self._responder.respond
+        if self._responder.table.compiled is not None:
+            self._batch.sample(watch.sampler.part if watch else 0.0, random.getrandbits(64))
+
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         loop.add_reader(self.sock, self._drain)
 
@@ -59,7 +72,13 @@ class UdpServer:
         for _ in range(LAST_DRAINS):
             if self._drain() < self._most:
                 break
+        self._overflows, self._closed = self.overflows, True
         self.sock.close()
+
+    @property
+    def overflows(self) -> int:
+        """Queries the kernel dropped because the receive buffer was full."""
+        return self._overflows if self._closed else self._overflows + overflows(self.sock)
 
     def _drain(self) -> int:
         """Answer what has arrived, at most so many queries that others have their turn. How many it were."""
@@ -75,7 +94,7 @@ class UdpServer:
 
     def _answer_one(self) -> int:
         """On a socket that is bound to one address."""
-        receive, send, respond = self.sock.recvfrom, self.sock.sendto, self._responder.respond
+        receive, send, respond = self.sock.recvfrom, self.sock.sendto, self._respond
         for queries in range(DRAIN):
             try:
                 query, client = receive(MAX_QUERY)
@@ -95,7 +114,7 @@ class UdpServer:
 
     def _answer_any(self) -> int:
         """On a socket bound to every address: each answer leaves from the one that was asked."""
-        receive, send, respond = self.sock.recvmsg, self.sock.sendmsg, self._responder.respond
+        receive, send, respond = self.sock.recvmsg, self.sock.sendmsg, self._respond
         for queries in range(DRAIN):
             try:
                 query, info, _, client = receive(MAX_QUERY, _ANCILLARY)
@@ -127,16 +146,28 @@ class UdpServer:
                 return self._unread(error, queries)
             self.unsent += unsent
             self.overload.shed += shed
-            for query, client, peer in asides:
-                self._answer_aside(query, client, peer)
+            taken = self._take_samples(self._watch) if self._watch else ()
+            for number, (query, client, peer) in enumerate(asides):
+                self._answer_aside(query, client, peer, number in taken)
             queries += read
             if read < native.BATCH:
                 break
         return queries
 
-    def _answer_aside(self, query: bytes, client: Client, peer: native.Peer) -> None:
+    def _take_samples(self, watch: Watch) -> Sequence[int]:
+        """Those of the last batch that are done with; which of those left aside are taken is returned."""
+        samples, taken = self._batch.take_samples()
+        for sample in samples:
+            watch.told(*sample)
+        return taken
+
+    def _answer_aside(self, query: bytes, client: Client, peer: native.Peer, is_taken: bool) -> None:
+        respond = self._responder.respond_at_length
         try:
-            response = self._responder.respond_at_length(query, client)
+            if self._watch and is_taken:
+                response = self._watch.noted(respond, query, client)
+            else:
+                response = respond(query, client)
             if isinstance(response, bytes):
                 self._reply_natively(peer, response)
             elif response is not None:

@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from lbdns.config import CollectorConfig, Config
+from lbdns.config import CollectorConfig, Config, WebConfig
 from lbdns.endpoint import Endpoint
 from lbdns.errors import ConfigError
 from lbdns.listening import bound_endpoint
@@ -48,9 +48,8 @@ class Descriptors:
 
 
 def config_for(dns: Endpoint, reports: Endpoint, web: Endpoint | None = None) -> Config:
-    return replace(
-        CONFIG, server=replace(CONFIG.server, listen=(dns,)), collector=CollectorConfig(listen=(reports,)), web=web
-    )
+    server = replace(CONFIG.server, listen=(dns,))
+    return replace(CONFIG, server=server, collector=CollectorConfig(listen=(reports,)), web=WebConfig(listen=web))
 
 
 def test_each_finds_its_place_and_the_environment_is_cleared() -> None:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from lbdns.endpoint import Endpoint
-from lbdns.listening import bound_endpoint
+from lbdns.listening import bound_endpoint, overflows
 from lbdns.server.net.durations import Durations
 from lbdns.server.net.listen import open_pair, open_udp, share
 from lbdns.server.net.listeners import Listeners, receive_no_more
@@ -120,13 +120,49 @@ async def test_counts_of_closed_sockets_stay() -> None:
         udp, tcp = listeners._open[1], listeners._open[2]
         assert isinstance(udp, UdpServer)
         assert isinstance(tcp, TcpServer)
-        udp.unsent, udp.mistakes.count, tcp.mistakes.count, tcp.closed_early = 3, 2, 5, 4
-        counted = {"unsent": 3, "failed": 7, "tcp_closed_early": 4}
+        udp.unsent, udp.mistakes.count, tcp.mistakes.count, tcp.closed_early, tcp.accepted = 3, 2, 5, 4, 6
+        counted = {"unsent": 3, "failed": 7, "tcp_closed_early": 4, "tcp_accepted": 6}
         assert listeners.counters() == counted
         await listeners.leave({1}, for_good=True)
         assert listeners.counters() == counted
         await listeners.leave({2}, for_good=False)
         assert listeners.counters() == counted
+
+
+async def test_connections_are_counted() -> None:
+    here, sockets = pair()
+    async with listening(sockets) as listeners:
+        for count in (1, 2):
+            async with tcp_client(here) as client:
+                assert await client.ask(QUERY)
+                assert listeners.levels() == {"tcp_open": 1}
+                assert listeners.counters() == {"tcp_accepted": count}
+            await until(lambda: listeners.levels() == {"tcp_open": 0})
+
+
+async def test_queries_that_the_kernel_drops_are_counted() -> None:
+    """But not those it dropped while another process had the socket."""
+    here, sockets = pair()
+    overflow(sockets[1], here)
+    before = overflows(sockets[1])
+    assert before > 0
+    while received(sockets[1]):
+        pass
+    async with listening(sockets) as listeners:
+        assert listeners.counters() == {}
+        overflow(sockets[1], here)
+        now = listeners.counters()["udp_overflows"]
+        assert now == overflows(sockets[1]) - before > 0
+        await listeners.leave({1}, for_good=False)
+        assert listeners.counters()["udp_overflows"] == now, "counted once its socket is closed too"
+
+
+def overflow(sock: socket.socket, to: Endpoint) -> None:
+    """Send more to a socket than fits into its buffer; what doesn't fit is dropped at once, on the loopback."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    with socket.socket(sock.family, socket.SOCK_DGRAM) as other:
+        for _ in range(200):
+            other.sendto(QUERY, (to.host, to.port))
 
 
 async def test_connections_of_a_closed_socket_end() -> None:

@@ -116,7 +116,7 @@ async def test_a_connection_full_of_queries_leaves_others_their_turn() -> None:
                 order.append("other" if query == QUERY else "greedy")
                 return super().respond(query, client, transport)
 
-        server.responder = Noting(server.responder.table)
+        server.respond = Noting(server.responder.table).respond
         await greedy.send(*with_ids(QUERY, range(20 * AT_ONCE)))
         await ask_tcp(server.endpoint, QUERY)
         await until(lambda: len(order) == 20 * AT_ONCE + 1)

@@ -31,10 +31,10 @@ from typing import Any, Final
 
 import psutil
 
+from lbdns.event_stream import EventReader
 from lbdns.keys import MasterKey, new_master_key
 from lbdns.metrics import CATALOGUE
 from lbdns.report import Report, encode
-from lbdns_collector.event_stream import EventReader
 from lbdns_tools.bench.measuring import percentile
 
 POOL: Final = 200  # members a pool

@@ -39,7 +39,7 @@ def write_farm(folder: Path, agents: int, key: MasterKey, ports: tuple[int, int]
     (folder / "report.key").write_text(key.line() + "\n")
     config = folder / "lbdns.toml"
     config.write_text(
-        f'[server]\nlisten = ["127.0.0.1:{dns_port}"]\n{plane_line(plane)}'
+        f'[server]\nlisten = ["127.0.0.1:{dns_port}"]\nstate_dir = "state"\n{plane_line(plane)}'
         f'[collector]\nlisten = ["127.0.0.1:{report_port}"]\nkey_file = "report.key"\n'
         '[web]\nlisten = "off"\n'
         '[[zone]]\nname = "bench"\nfile = "bench.zone"\n'

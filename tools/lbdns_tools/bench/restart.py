@@ -142,7 +142,7 @@ class Servers:
     def write(self, ttl: int) -> None:
         """The configuration, each time with another TTL."""
         self._config.write_text(
-            f'[server]\nlisten = ["127.0.0.1:{self.port}"]\ncontrol = "control.sock"\n'
+            f'[server]\nlisten = ["127.0.0.1:{self.port}"]\ncontrol = "control.sock"\nstate_dir = "state"\n'
             f'[collector]\nlisten = ["127.0.0.1:{self._report_port}"]\n[web]\nlisten = "off"\n'
             "[rate_limit]\nresponses_per_second = 0\n"
             '[[zone]]\nname = "bench"\nfile = "bench.zone"\n'

@@ -87,7 +87,7 @@ class Farm:
         # A wildcard address is the dear case: each answer has to leave from the address that was asked
         members = ", ".join(f'"{name}"' for name in MEMBERS)
         return (
-            f'[server]\nlisten = ["{address}:{self.port}"]\n{plane_line(self.plane)}'
+            f'[server]\nlisten = ["{address}:{self.port}"]\nstate_dir = "state"\n{plane_line(self.plane)}'
             f'[collector]\nlisten = ["127.0.0.1:{self.report_port}"]\nkey_file = "report.key"\n'
             '[web]\nlisten = "off"\n'
             '[[zone]]\nname = "hobbit"\nfile = "hobbit.zone"\n'

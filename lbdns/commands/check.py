@@ -15,6 +15,7 @@ from lbdns.commands.options import config_option
 from lbdns.config import Config, load_config
 from lbdns.errors import ConfigError
 from lbdns.farm import Farm, Pool, load_farm
+from lbdns.http_credentials import read_credentials, read_tokens
 from lbdns.keys import KeyFile, read_key_file
 from lbdns.server import native
 from lbdns.server.forwarding.forward import check_upstreams
@@ -72,6 +73,9 @@ def read_all(path: Path) -> Checked:
     keys = attempt(lambda: _report_keys(key_file)) if key_file else None
     if secret_file:
         attempt(lambda: read_secrets(secret_file))
+    attempt(lambda: read_credentials(config.web))
+    if (token_file := config.collector.connect_token_file) is not None:
+        attempt(lambda: read_tokens(token_file, "[collector] connect_token_file"))
     if findings or farm is None:
         raise ConfigError(*findings)
     return Checked(farm, keys, (*warnings, *_about_this_machine(config)))
@@ -119,7 +123,7 @@ def summary(checked: Checked) -> Iterator[str]:
     others = f", one of {config.server.dns_servers} servers" if config.server.dns_servers > 1 else ""
     yield f"DNS on {', '.join(map(str, config.server.listen))}{others}"
     yield _about_reports(checked)
-    yield f"HTTP on {config.web}" if config.web else "HTTP: off"
+    yield f"HTTP on {config.web.listen}" if config.web.listen else "HTTP: off"
     if config.forward.upstream:
         upstreams, networks = ", ".join(map(str, config.forward.upstream)), ", ".join(map(str, config.forward.allow))
         yield f"forwarding to {upstreams} for {networks}"

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import http.client
 import ipaddress
 import json
-import urllib.error
-import urllib.request
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import urlsplit
 
 import click
 
@@ -18,10 +13,8 @@ from lbdns.commands.status_table import show
 from lbdns.config import DEFAULT_FILE, load_config
 from lbdns.endpoint import HTTP_PORT, Endpoint
 from lbdns.errors import ConfigError, LbdnsError
-
-TIMEOUT: Final = 5.0  # seconds: a server on the same machine answers in milliseconds, or is stuck
-MAX_BODY: Final = 64 * 2**20  # bytes: 10,000 members take about 6 MB
-PATH: Final = "/api/v1/status"
+from lbdns.http_client import STATUS, credentials_of, fetch
+from lbdns.http_credentials import Credentials
 
 
 @click.command(epilog="Exit status: 0 when the server answered, 1 when not, 2 for a bad configuration.")
@@ -39,8 +32,8 @@ def status(as_json: bool, url: str | None, config: Path) -> None:
       lbdns status
       lbdns status --url http://127.0.0.1:8053 --json
     """
-    base = url if url is not None else url_of(config)
-    body = fetch(base)
+    base, credentials = place_of(url, config)
+    body = fetch(base, STATUS, credentials)
     try:
         answer = json.loads(body)
         if as_json:
@@ -48,7 +41,13 @@ def status(as_json: bool, url: str | None, config: Path) -> None:
         else:
             show(answer)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise LbdnsError(f"{base}: what answers there is not lbdns: no status in its {PATH}") from None
+        raise LbdnsError(f"{base}: what answers there is not lbdns: no status in its {STATUS}") from None
+
+
+def place_of(url: str | None, config: Path) -> tuple[str, Credentials]:
+    """Where to ask, and what to send: at ``url`` what the environment says, which somebody has chosen for it; else what
+    the configuration asks of its readers. Raises ConfigError."""
+    return (url, credentials_of()) if url is not None else (url_of(config), credentials_of(config))
 
 
 def url_of(config: Path) -> str:
@@ -58,31 +57,10 @@ def url_of(config: Path) -> str:
     """
     if config == Path(DEFAULT_FILE) and not config.exists():
         return f"http://{Endpoint('127.0.0.1', HTTP_PORT)}"
-    web = load_config(config).web
+    web = load_config(config).web.listen
     if web is None:
         raise ConfigError(f'{config}: [web] listen: is "off", so the server can\'t be asked; or say --url')
     address = ipaddress.ip_address(web.host.partition("%")[0])
     if address.is_unspecified:  # listening everywhere includes the loopback
         return f"http://{Endpoint('127.0.0.1' if address.version == 4 else '::1', web.port)}"
     return f"http://{web}"
-
-
-def fetch(base: str) -> bytes:
-    """The body of the status below ``base``. Raises LbdnsError when nothing, or something else, answers."""
-    if urlsplit(base).scheme not in ("http", "https") or not urlsplit(base).netloc:
-        raise click.BadParameter(f"{base!r} is no URL, such as http://127.0.0.1:8053", param_hint="--url")
-    # No proxy: the environment's is for the outside, and the server is usually on this machine
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(base.rstrip("/") + PATH, timeout=TIMEOUT) as response:
-            body: bytes = response.read(MAX_BODY)
-    except urllib.error.HTTPError as error:
-        raise LbdnsError(f"{base}: what answers there is not lbdns: {PATH} is {error.code} {error.reason}") from None
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        raise LbdnsError(f"{base}: no answer: {_reason(error)}. Is 'lbdns serve' running, with [web] there?") from None
-    return body
-
-
-def _reason(error: Any) -> str:
-    inner = getattr(error, "reason", error)
-    return str(getattr(inner, "strerror", None) or inner or type(inner).__name__)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from lbdns.commands.terminal.printable import STATES, number, override_text, percent, printable
 
 #: Column heading, metric, decimals. Idle is of the processors, queue the runnable tasks.
 METRICS: Final = (
@@ -18,26 +20,24 @@ METRICS: Final = (
     ("busy", "busy_workers", 0),
     ("ping ms", "gateway_ping", 2),
 )
-STYLES: Final[Mapping[str, str]] = {
-    "usable": "green",
-    "silent": "red",
-    "alarm": "red",
-    "drained": "yellow",
-    "unknown": "dim",
-}
+MOST_LINES: Final = 10  # of one sort below a table: when a whole farm is silent, the table says so
 
 
 def show(status: Mapping[str, Any], console: Console | None = None) -> None:
     """Print the answer of /api/v1/status. Raises KeyError, TypeError or ValueError if it isn't one."""
     console = console or Console(highlight=False)
     server = status["server"]
-    tables = [(_table(pool), [*_guards(pool), *_shadows(pool)]) for pool in status["pools"]]
-    console.print(
+    now = float(server.get("started", 0.0)) + float(server["uptime_s"])
+    head = [
         Text(
-            f"lbdns {server['version']}, up {_duration(float(server['uptime_s']))}, "
+            f"lbdns {printable(server['version'])}, up {_duration(float(server['uptime_s']))}, "
             f"{int(server['queries'])} queries, {int(server['workers'])} worker(s)"
-        )
-    )
+        ),
+        *_history(server.get("history", {})),
+    ]
+    tables = [(_table(pool), [*_said(pool, now), *_shadows(pool)]) for pool in status["pools"]]
+    for line in head:
+        console.print(line)
     for table, lines in tables:
         console.print()
         console.print(table)
@@ -45,53 +45,79 @@ def show(status: Mapping[str, Any], console: Console | None = None) -> None:
             console.print(line)
 
 
+def _history(history: Mapping[str, Any]) -> Iterator[Text]:
+    """What is wrong with what is recorded; nothing if nothing is."""
+    if not history.get("on"):
+        return
+    if not history["ok"]:
+        yield Text(f"history: can't be recorded: {printable(history['error'])}", "bold red")
+    if history["dropped"]:
+        yield Text(f"history: {int(history['dropped'])} records are lost since the start", "red")
+
+
 def _table(pool: Mapping[str, Any]) -> Table:
-    title = Text(f"pool {pool['name']} in zone {pool['zone'] or '.'}, asked as {', '.join(pool['policies'])}")
+    asked = ", ".join(map(printable, pool["policies"]))
+    title = Text(f"pool {printable(pool['name'])} in zone {printable(pool['zone'] or '.')}, asked as {asked}")
     if pool["fail_open"]:
-        why = pool.get("fail_open_reason") or "no member is usable"
+        why = printable(pool.get("fail_open_reason") or "no member is usable")
         title.append(f"\nfail open ({why}): everybody who is not drained is handed out", "bold red")
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 0))
     table.title, table.title_justify, table.title_style = title, "left", ""
     table.add_column("member", overflow="fold", min_width=12)
     table.add_column("state", no_wrap=True)
-    for heading in ("score", "age s", "share", *(heading for heading, _, _ in METRICS)):
+    for heading in ("score", "age s", "share", "cap", *(heading for heading, _, _ in METRICS)):
         table.add_column(heading, justify="right", no_wrap=True)
     for member in pool["members"]:
         state, metrics = str(member["state"]), member["metrics"]
         table.add_row(
-            Text(member["name"]),
-            Text(state, STYLES.get(state, "")),
-            _number(member["score"]),
-            _number(member["age_s"], 1),
-            _share(member["share"]),
-            *(_number(metrics.get(metric), decimals) for _, metric, decimals in METRICS),
+            Text(printable(member["name"])),
+            Text(printable(state), STATES.get(state, "")),
+            number(member["score"]),
+            number(member["age_s"], 1),
+            percent(member["share"]),
+            percent(member.get("capacity_share")),  # an older server has none
+            *(number(metrics.get(metric), decimals) for _, metric, decimals in METRICS),
         )
     return table
 
 
-def _guards(pool: Mapping[str, Any]) -> list[Text]:
-    """A line for each member that gets less than its share although it is usable."""
-    found = [(member["name"], member.get("guard", "")) for member in pool["members"]]  # an older server has none
-    return [Text(f"{name}: {text}", "yellow" if text.startswith("ramp") else "red") for name, text in found if text]
+def _said(pool: Mapping[str, Any], now: float) -> Iterator[Text]:
+    """What there is to say of members beyond figures: who ordered what, why they are in their state, what keeps them
+    from their share. ``now`` is in Unix seconds. An older server tells less."""
+    members: Sequence[Mapping[str, Any]] = pool["members"]
+    yield from _some(
+        Text(f"{printable(member['name'])}: {override_text(override, now)}", "yellow")
+        for member in members
+        for override in member.get("overrides", ())
+    )
+    yield from _some(
+        Text(f"{printable(member['name'])}: {printable(member['reason'])}", STATES.get(str(member["state"]), ""))
+        for member in members
+        if member.get("reason") and not member.get("overrides")
+    )
+    guards = ((printable(member["name"]), printable(member.get("guard", ""))) for member in members)
+    yield from _some(
+        Text(f"{name}: {text}", "yellow" if text.startswith("ramp") else "red") for name, text in guards if text
+    )
+
+
+def _some(lines: Iterable[Text]) -> Iterator[Text]:
+    found = list(lines)
+    yield from found[:MOST_LINES]
+    if len(found) > MOST_LINES:
+        yield Text(f"... and {len(found) - MOST_LINES} more; --json has them all", "dim")
 
 
 def _shadows(pool: Mapping[str, Any]) -> list[Text]:
     """A line for each policy beside which another is tried."""
     lines = []
     for tried in pool.get("shadow", ()):  # an older server has none
-        score = f" by score {tried['score']}" if tried["score"] else ""
+        score = f" by score {printable(tried['score'])}" if tried["score"] else ""
         count, total = int(tried["diverted"]), sum(map(int, tried["answers"].values()))
-        what = f"in the shadow of {tried['policy']}, {tried['shadow']}{score}: would have sent elsewhere"
+        policy, shadow = printable(tried["policy"]), printable(tried["shadow"])
+        what = f"in the shadow of {policy}, {shadow}{score}: would have sent elsewhere"
         lines.append(Text(f"{what} {count} of {total} ({float(tried['diverted_share']):.0%})"))
     return lines
-
-
-def _number(value: float | None, decimals: int = 0) -> Text:
-    return Text("-" if value is None else f"{float(value):.{decimals}f}")
-
-
-def _share(value: float | None) -> Text:
-    return Text("-" if value is None else f"{float(value):.0%}")
 
 
 def _duration(seconds: float) -> str:

@@ -117,6 +117,20 @@ def test_secondaries_forwarding_and_cookie_secrets(tmp_path: Path, capsys: pytes
     assert err[0].startswith(f"{tmp_path}/cookie.secret:1: ")
 
 
+def test_passwords_and_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, text in (("web.password", "hobbits\n"), ("web.token", "abc\n"), ("far.token", "def\n")):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o600)
+    text = CONFIG + '[web]\nuser = "ann"\npassword_file = "web.password"\ntoken_file = "web.token"\n'
+    text += '[collector]\nconnect = "http://192.0.2.1:8053"\nconnect_token_file = "far.token"\n'
+    assert check(tmp_path, capsys, text)[0] == 0
+    for name, what in (("web.password", "[web] password_file"), ("far.token", "[collector] connect_token_file")):
+        (tmp_path / name).write_text("")
+        status, _, err = check(tmp_path, capsys, text)
+        assert status == 2
+        assert any(line.startswith(f"{tmp_path}/{name}: {what}: is empty") for line in err)
+
+
 def test_what_this_machine_lacks_is_a_warning(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,7 +226,8 @@ class TestTheZonesFolder:
         for option in (
             *("listen", "workers", "user", "state_dir", "control", "name", "file", "zone", "members", "names", "ttl"),
             *("answer", "min_usable", "key_file", "stale_after", "score", "connect", "stat_file"),
-            *("ramp_up", "black_hole"),
+            *("ramp_up", "black_hole", "allow", "password_file", "token_file", "max_member_series"),
+            *("on", "keep_raw", "keep_10s", "keep_1min", "sample"),
         ):
             assert f"\n{option} = " in text or f"\n# {option} = " in text, option
 

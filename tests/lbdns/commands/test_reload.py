@@ -17,6 +17,7 @@ from lbdns.cli import lbdns, run
 CONFIG = """\
 [server]
 control = "control.sock"
+state_dir = "state"
 [[zone]]
 name = "hobbit"
 file = "hobbit.zone"

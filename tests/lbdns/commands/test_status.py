@@ -95,8 +95,8 @@ def test_a_table(answering: Any, capsys: pytest.CaptureFixture[str], monkeypatch
     assert server.paths == ["/api/v1/status"]
     assert out.startswith("lbdns 1.2.3, up 1 h 1 min, 12 queries, 1 worker(s)\n")
     lines = [line.split() for line in out.splitlines()]
-    assert ["gandalf", "usable", "66", "0.4", "25%", "42.5", "3", "-", "-", "-"] in lines
-    assert ["frodo", "unknown", "-", "-", "0%", "-", "-", "-", "-", "-"] in lines
+    assert ["gandalf", "usable", "66", "0.4", "25%", "-", "42.5", "3", "-", "-", "-"] in lines
+    assert ["frodo", "unknown", "-", "-", "0%", "-", "-", "-", "-", "-", "-"] in lines
 
 
 def test_guards_have_a_line_each() -> None:
@@ -124,7 +124,7 @@ def test_the_address_comes_from_the_configuration(
 
 def configuration(folder: Path, listen: str) -> Path:
     path = folder / "lbdns.toml"
-    path.write_text(f'[[zone]]\nname = "x"\nfile = "x"\n[web]\nlisten = "{listen}"\n')
+    path.write_text(f'[[zone]]\nname = "x"\nfile = "x"\n[web]\nlisten = "{listen}"\nallow = ["192.0.2.0/24"]\n')
     return path
 
 
@@ -251,3 +251,54 @@ def test_names_are_text_not_markup() -> None:
 def test_how_long_it_is_up(seconds: float, text: str) -> None:
     lines = shown({**STATUS, "server": {**STATUS["server"], "uptime_s": seconds}})  # type: ignore[dict-item]
     assert f", up {text}, " in lines[0]
+
+
+def test_the_part_of_the_capacity_stands_beside_the_part_of_the_answers() -> None:
+    pool = {**STATUS["pools"][0], "members": [member("gandalf", capacity_share=0.4)]}  # type: ignore[index]
+    assert any(line.split()[4:6] == ["25%", "40%"] for line in shown({**STATUS, "pools": [pool]}))
+
+
+def test_who_ordered_what_since_when_until_when_and_why() -> None:
+    started = 1_700_000_000.0
+    order = {
+        "kind": "drain", "member": "gandalf.hobbit", "pool": "", "factor": 1.0, "by": "root", "reason": "new kernel",
+        "since": started + 100.5, "until": started + 7300.5,
+    }  # fmt: skip
+    drained = member("gandalf", "drained", reason="drained by root: new kernel", overrides=[order])
+    silent = member("frodo", "silent", reason="no report for 12 s", overrides=[])
+    pool = {**STATUS["pools"][0], "members": [drained, silent]}  # type: ignore[index]
+    lines = shown({"pools": [pool], "server": {**STATUS["server"], "started": started}})  # type: ignore[dict-item]
+    assert lines[-2:] == [
+        "gandalf: drained by root 1h ago, for another 1h: new kernel",
+        "frodo: no report for 12 s",
+    ]
+
+
+def test_trouble_with_the_history_stands_above() -> None:
+    history = {"on": True, "ok": False, "error": "no space left", "dropped": 7, "bytes": 0}
+    lines = shown({**STATUS, "server": {**STATUS["server"], "history": history}})  # type: ignore[dict-item]
+    assert lines[1:3] == ["history: can't be recorded: no space left", "history: 7 records are lost since the start"]
+    for well in ({**history, "ok": True, "dropped": 0}, {**history, "on": False}):
+        lines = shown({**STATUS, "server": {**STATUS["server"], "history": well}})  # type: ignore[dict-item]
+        assert lines[1] == ""
+
+
+def test_200_members_that_all_are_silent() -> None:
+    long = "a-reason-without-a-place-to-break-it-that-somebody-wrote-because-it-seemed-to-be-a-good-idea-at-the-time"
+    members = [member(f"m{i}", "silent", reason=f"no report for {i} s, {long}", guard="ramp 40%") for i in range(200)]
+    lines = shown({**STATUS, "pools": [{**STATUS["pools"][0], "members": members}]})  # type: ignore[index]
+    assert max(map(len, lines)) <= 80
+    assert sum(line.split()[1:2] == ["silent"] for line in lines) == 200
+    assert lines.count("... and 190 more; --json has them all") == 2
+
+
+def test_nothing_steers_the_terminal() -> None:
+    nasty = "\x1b[2J\x07"
+    order = {"kind": nasty, "member": nasty, "pool": nasty, "factor": 1, "by": nasty, "reason": nasty, "since": 0,
+             "until": None}  # fmt: skip
+    members = [member(nasty, nasty, reason=nasty, guard=nasty), member("x", overrides=[order])]
+    tried = {"policy": nasty, "shadow": nasty, "score": nasty, "answers": {}, "diverted": 0, "diverted_share": 0.0}
+    pool = {"name": nasty, "zone": nasty, "policies": {nasty: ""}, "fail_open": True, "fail_open_reason": nasty,
+            "members": members, "shadow": [tried]}  # fmt: skip
+    server = {**STATUS["server"], "version": nasty}  # type: ignore[dict-item]
+    assert all(line.isprintable() for line in shown({"pools": [pool], "server": server}))

@@ -1,0 +1,55 @@
+"""``lbdns explain``: why the next answer for a name would be what it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlencode
+
+import click
+from rich.console import Console
+
+from lbdns.commands.options import config_option
+from lbdns.commands.status import place_of
+from lbdns.commands.terminal.explanation import explanation_lines
+from lbdns.errors import LbdnsError
+from lbdns.http_client import fetch
+
+EXPLAIN: Final = "/api/v1/explain"
+
+
+@click.command(
+    epilog="Exit status: 0 when the server explained, 1 for a name that no pool is asked by or no server, 2 for bad "
+    "arguments or a bad configuration."
+)
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print what the server answers as it is.")
+@click.option("--url", help="Where its HTTP is, such as http://127.0.0.1:8053; asks there instead of reading FILE.")
+@config_option
+def explain(name: str, as_json: bool, url: str | None, config: Path) -> None:
+    """Tell why the next answer for NAME would be what it is: who is next, and of each member what decides that.
+
+    NAME is one that a pool is asked by, in full (best.hobbit) or without its zone (best). Looking moves nothing: who
+    is next is next afterwards, too.
+
+    \b
+    Examples:
+      lbdns explain best.hobbit
+      lbdns explain round.robin --json
+    """
+    base, credentials = place_of(url, config)
+    body = fetch(base, f"{EXPLAIN}?{urlencode({'name': name})}", credentials)
+    console = Console(highlight=False)
+    try:
+        document = json.loads(body)
+        lines = list(explanation_lines(document))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise LbdnsError(
+            f"{base}: what answers there is not lbdns: no explanation in its {EXPLAIN}: {error!r}"
+        ) from None
+    if as_json:
+        click.echo(json.dumps(document, indent=2))
+        return
+    for line in lines:
+        console.print(line)

@@ -1,0 +1,1 @@
+"""What ``lbdns top``, ``watch``, ``status`` and ``explain`` show in a terminal."""

@@ -1,0 +1,198 @@
+"""One frame of ``lbdns top``: as many lines as the screen has, none wider than it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from lbdns.commands.terminal.board import KEPT, Board, Series
+from lbdns.commands.terminal.printable import STATES, event_line, number, per_second, percent, printable
+from lbdns.commands.terminal.sparkline import BLOCKS, sparkline
+from lbdns.commands.terminal.view import HELP, Member, View
+from lbdns.duration import format_duration
+
+LEAST_WIDTH: Final = 60
+LEAST_HEIGHT: Final = 10
+OLD: Final = 5.0  # s without news: in a farm that lives something changes every second
+POOLS: Final = 4  # pools that have a line of their own, at most
+WIDE: Final = 110  # columns, from which on there is room for more metrics
+NAME: Final = 14  # columns of a name, at least
+LONGEST_NAME: Final = 32
+#: Heading, metric, decimals and columns of what a wide screen shows besides.
+MORE: Final = (
+    ("queue", "run_queue", 0, 5),
+    ("req/s", "requests_per_s", 1, 7),
+    ("busy", "busy_workers", 0, 5),
+    ("ping", "gateway_ping", 1, 6),
+)
+_KEYS: Final = "q quit  arrows PgUp PgDn scroll  s sort  r reverse  p pool  / filter  ? help"
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    width: int
+    height: int
+    steps: str = BLOCKS  # of sparklines, from low to high
+
+    @property
+    def is_wide(self) -> bool:
+        return self.width >= WIDE
+
+
+def frame(board: Board, view: View, size: Size, now: float) -> list[Text]:
+    """The lines of the screen at ``now`` (the board's clock). Raises KeyError, TypeError or ValueError if the status is
+    none."""
+    if size.width < LEAST_WIDTH or size.height < LEAST_HEIGHT:
+        lines = [Text(f"too small: {LEAST_WIDTH}x{LEAST_HEIGHT} is needed, 80x24 is good")]
+    elif view.help:
+        lines = [Text("lbdns top", "bold"), Text(), *(Text(f"  {key:<12}{what}") for key, what in HELP)]
+    else:
+        lines = _board(board, view, size, now)
+    lines = lines[: size.height]
+    for line in lines:
+        line.no_wrap, line.overflow = True, "crop"
+        line.truncate(size.width, overflow="ellipsis" if size.steps == BLOCKS else "crop")
+    return lines
+
+
+def _board(board: Board, view: View, size: Size, now: float) -> list[Text]:
+    head = [_server(board, now), *_pools(board, view), Text(), _heading(size, _name_width(size, view, board), view)]
+    events = min(len(board.events), max(3, size.height // 6))
+    view.rows = max(1, size.height - len(head) - events - 2)
+    members = view.members(board)
+    view.offset = max(0, min(view.offset, len(members) - view.rows))
+    shown = members[view.offset : view.offset + view.rows]
+    width = _name_width(size, view, board)
+    rows = [_row(member, series, size, width, now - board.received) for member, series in shown]
+    rows += [Text()] * (view.rows - len(rows))
+    newest = [event_line(event, is_short=True) for event in (list(board.events)[-events:] if events else [])]
+    return [*head, *rows, _rule(view, len(members), size), *newest, _bottom(view)]
+
+
+def _server(board: Board, now: float) -> Text:
+    line = Text("lbdns ", "bold")
+    if board.status is None:
+        return line.append(board.trouble or "waiting for the server", "bold red" if board.trouble else "")
+    server, age = board.status["server"], now - board.received
+    if board.trouble:
+        return line.append(f"{format_duration(age)} old: {printable(board.trouble)}", "bold red")
+    line.append(f"{printable(server['version'])}  up {format_duration(float(server['uptime_s']) + age)}  ", "default")
+    line.append(f"{per_second(board.queries_per_s)} queries/s  {int(server['workers'])} worker(s)")
+    history = server.get("history") or {}
+    if history.get("on") and not history.get("ok", True):
+        line.append(f"  history: {printable(history.get('error', ''))}", "bold red")
+    if age > OLD:
+        line.append(f"  nothing new for {format_duration(age)}", "bold yellow")
+    return line
+
+
+def _pools(board: Board, view: View) -> Iterator[Text]:
+    pools = board.status["pools"] if board.status else []
+    selected = view.selected(board)
+    at = next((i for i, pool in enumerate(pools) if pool is selected), 0)
+    first = max(0, min(at - POOLS // 2, len(pools) - POOLS))
+    for pool in pools[first : first + POOLS]:
+        mark = "> " if pool is selected and len(pools) > 1 else "  "
+        usable = sum(member["state"] == "usable" for member in pool["members"])
+        rates = [_series(board, pool, member).answers_per_s for member in pool["members"]]
+        known = [rate for rate in rates if rate is not None]
+        line = Text(mark)
+        line.append(f"{printable(pool['name'])}", "bold" if pool is selected else "")
+        line.append(f" in {printable(pool['zone'] or '.')}: {usable} of {len(pool['members'])} usable, ")
+        line.append(f"{per_second(sum(known) if known else None)} answers/s")
+        if pool["fail_open"]:
+            line.append(f"  FAIL OPEN: {printable(pool.get('fail_open_reason', ''))}", "bold red")
+        yield line
+
+
+def _series(board: Board, pool: Mapping[str, Any], member: Member) -> Series:
+    return board.series.get((pool["name"], member["name"])) or Series()
+
+
+def _name_width(size: Size, view: View, board: Board) -> int:
+    pool = view.selected(board)
+    longest = max((cell_len(printable(member["name"])) for member in pool["members"]), default=0) if pool else 0
+    most = NAME if not size.is_wide else LONGEST_NAME
+    return max(NAME, min(longest, most))
+
+
+def _fixed(size: Size, name: int) -> list[tuple[str, int]]:
+    """Headings and columns before the sparklines; those with a negative number begin at the left."""
+    fixed = [("member", -name), ("state", -7), ("score", 5), ("age", 6), ("share", 5), ("cap", 4), ("ans/s", 6)]
+    return [*fixed, ("cpu%", 4), *((heading, columns) for heading, _, _, columns in MORE if size.is_wide)]
+
+
+def _cells(values: Iterable[str], widths: Iterable[int]) -> str:
+    """Values one beside the other; what is too long is cut."""
+    cells = []
+    for value, width in zip(values, widths, strict=True):
+        length = cell_len(value)
+        if length >= abs(width):
+            cells.append(set_cell_size(value, abs(width)))
+        else:
+            gap = " " * (abs(width) - length)
+            cells.append(value + gap if width < 0 else gap + value)
+    return " ".join(cells)
+
+
+def _spark_width(size: Size, name: int) -> int:
+    """Columns of each of the three sparklines."""
+    taken = sum(abs(columns) + 1 for _, columns in _fixed(size, name))
+    return max(0, min(KEPT, (size.width - taken - 2) // 3))
+
+
+def _heading(size: Size, name: int, view: View) -> Text:
+    fixed, spark = _fixed(size, name), _spark_width(size, name)
+    line = _cells((heading for heading, _ in fixed), (columns for _, columns in fixed))
+    sparks = _cells(("ans/s", "score", "cpu"), (-spark,) * 3) if spark else ""
+    return Text(f"{line} {sparks}", "bold underline")
+
+
+def _row(member: Member, series: Series, size: Size, name: int, since: float) -> Text:
+    """``since`` are the seconds since the status came: ages go on."""
+    state, age = str(member["state"]), member["age_s"]
+    values = [
+        number(member["score"]), number(None if age is None else float(age) + since, 1), percent(member["share"]),
+        percent(member.get("capacity_share")), per_second(series.answers_per_s),
+        number(series.cpu[-1] if series.cpu else None),
+        *(number(member["metrics"].get(metric), decimals) for _, metric, decimals, _ in MORE if size.is_wide),
+    ]  # fmt: skip
+    widths = [columns for _, columns in _fixed(size, name)]
+    line = Text(_cells((printable(member["name"]),), widths[:1]) + " ")
+    line.append(_cells((printable(state),), widths[1:2]) + " ", STATES.get(state, ""))
+    line.append(_cells(values, widths[2:]) + " ")
+    said = printable(member.get("reason") or member.get("guard") or "")
+    if said and state != "usable":
+        return line.append(said, "dim")  # what is silent has no figures to show
+    if member.get("guard") or member.get("overrides"):
+        return line.append(printable(member.get("guard") or said), "yellow")
+    spark = _spark_width(size, name)
+    return line.append(
+        " ".join(
+            (
+                sparkline(list(series.answers), spark, steps=size.steps),
+                sparkline(list(series.score), spark, steps=size.steps),
+                sparkline(list(series.cpu), spark, 100.0, steps=size.steps),
+            )
+        ),
+        "cyan",
+    )
+
+
+def _rule(view: View, members: int, size: Size) -> Text:
+    last = min(members, view.offset + view.rows)
+    said = f" {view.offset + 1 if members else 0}-{last} of {members}, by {view.sort}{' reversed' * view.reverse} "
+    if view.wanted and not view.typing:
+        said += f"with {printable(view.wanted)!r} "
+    dash = "─" if size.steps == BLOCKS else "-"
+    return Text((dash * 2 + said).ljust(size.width, dash), "dim")
+
+
+def _bottom(view: View) -> Text:
+    if view.typing:
+        return Text(f"/{printable(view.wanted)}_", "bold")
+    return Text(_KEYS, "dim")

@@ -1,0 +1,114 @@
+"""``lbdns top``: the members of a running server, live, with how their figures went."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.console import Console
+
+from lbdns.commands.options import config_option
+from lbdns.commands.status import place_of
+from lbdns.commands.terminal.board import Board
+from lbdns.commands.terminal.feed import Feed
+from lbdns.commands.terminal.frame import Size, frame
+from lbdns.commands.terminal.screen import Screen, demand_terminal
+from lbdns.commands.terminal.sparkline import BLOCKS, LETTERS
+from lbdns.commands.terminal.view import View
+from lbdns.errors import LbdnsError
+from lbdns.http_client import EVENTS, STATUS, fetch
+from lbdns.http_credentials import Credentials
+
+LOG: Final = "/api/v1/log?limit=50"
+SHORTEST: Final = 0.1  # s between frames: faster than anybody reads
+
+
+@click.command(
+    epilog="Exit status: 0 when it was ended by q or Ctrl-C, 1 without a server or a terminal, 2 for bad arguments."
+)
+@click.option("--interval", type=click.FloatRange(SHORTEST, 60.0), default=1.0, show_default=True, metavar="SECONDS",
+              help="From one frame, and one sample of the figures, to the next.")  # fmt: skip
+@click.option("--once", is_flag=True, help="Print one frame, after one interval, and end; needs no terminal.")
+@click.option("--url", help="Where its HTTP is, such as http://127.0.0.1:8053; asks there instead of reading FILE.")
+@config_option
+def top(interval: float, once: bool, url: str | None, config: Path) -> None:
+    """Watch the members of a running server: state, score, share, answers, CPU, and the newest events.
+
+    Follows the server, and finds it again when it was away. The keys: q quits, ? tells the others.
+
+    \b
+    Examples:
+      lbdns top
+      lbdns top --url http://127.0.0.1:8053 --interval 5
+    """
+    console = Console(highlight=False)
+    if not once:
+        demand_terminal(console)
+    base, credentials = place_of(url, config)
+    board = Board()
+    try:
+        _begin(board, base, credentials)
+        if once:
+            time.sleep(interval)
+            _take_status(board, fetch(base, STATUS, credentials))
+            board.sample(time.monotonic())
+            for line in frame(board, View(), _size(console), time.monotonic()):
+                console.print(line, soft_wrap=True)
+        else:
+            _follow(board, console, Feed(base, EVENTS, credentials), interval)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise LbdnsError(f"{base}: what answers there is not lbdns: no status in its {STATUS}: {error!r}") from None
+    except (KeyboardInterrupt, EOFError):
+        pass  # the usual ways to end it
+
+
+def _begin(board: Board, base: str, credentials: Credentials) -> None:
+    """What there is at the beginning: a server that isn't there is an error, and not something to wait for."""
+    _take_status(board, fetch(base, STATUS, credentials))
+    board.sample(time.monotonic())
+    for event in json.loads(fetch(base, LOG, credentials))["events"]:
+        board.take_event(event)
+
+
+def _take_status(board: Board, document: bytes) -> None:
+    board.take_status(json.loads(document), time.monotonic())
+
+
+def _follow(board: Board, console: Console, feed: Feed, interval: float) -> None:
+    view, screen = View(), Screen(console, feed.descriptor)
+    with screen.open(feed.wake):
+        next_sample, size = time.monotonic(), _size(console)
+        while not view.ended:
+            now = time.monotonic()
+            if now >= next_sample:
+                _hear(board, feed)
+                board.sample(now)
+                next_sample = now + interval
+            size = _size(console)
+            screen.draw(frame(board, view, size, now))
+            while not (keys := screen.keys(next_sample - time.monotonic())):
+                # News wait for the next sample: a large farm has some ten times a second
+                if time.monotonic() >= next_sample or _size(console) != size:
+                    break
+                feed.quiet()
+            for key in keys:
+                view.press(key, board)
+    feed.close()
+
+
+def _hear(board: Board, feed: Feed) -> None:
+    status, events = feed.take()
+    if status is not None:
+        _take_status(board, status)
+    board.trouble = feed.trouble
+    for event in events:
+        found: dict[str, Any] = json.loads(event)
+        board.take_event(found)
+
+
+def _size(console: Console) -> Size:
+    has_blocks = console.encoding.lower().startswith("utf")
+    return Size(console.width, console.height, BLOCKS if has_blocks else LETTERS)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import struct
 from typing import Final
 
 from lbdns.endpoint import Endpoint
 from lbdns.errors import ListenError
 
 _SO_RCVBUFFORCE: Final = 33  # socket(7); beyond net.core.rmem_max, for root
+_SO_MEMINFO: Final = 55  # linux/sock_diag.h: nine u32, the last is the datagrams dropped on a full buffer
+_MEMINFO: Final = struct.Struct("9I")
 
 
 def bind(
@@ -73,6 +76,15 @@ def enlarge(sock: socket.socket, size: int) -> None:
         sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, size)
     except OSError:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
+
+
+def overflows(sock: socket.socket) -> int:
+    """Datagrams that the kernel has dropped so far because the receive buffer of ``sock`` was full; 0 once it is
+    closed."""
+    try:
+        return int(_MEMINFO.unpack(sock.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size))[8])
+    except (OSError, struct.error):
+        return 0
 
 
 def bound_endpoint(sock: socket.socket) -> Endpoint:

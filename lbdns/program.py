@@ -9,11 +9,14 @@ import signal
 from typing import Protocol
 
 from lbdns.errors import LbdnsError
+from lbdns.events import Events
 
 log = logging.getLogger("lbdns")
 
 
 class Program(Protocol):
+    events: Events
+
     async def start(self) -> None:
         """Open everything. Raises LbdnsError, and then holds nothing."""
 
@@ -64,12 +67,15 @@ async def reload(program: Program) -> None:
     try:
         await program.reload()
     except LbdnsError as error:
-        log.error("reload: the old configuration stays: %s", error)
+        what = f"reload: the old configuration stays: {error}"
+        program.events.tell("reload", what, level=logging.ERROR, logger=log.name)
         raise
     except Exception:
-        log.exception("reload: failed, the old configuration stays")
+        log.exception("reload: failed")
+        what = "reload: failed, the old configuration stays; the log says more"
+        program.events.tell("reload", what, level=logging.ERROR, logger=log.name)
         raise
-    log.info("reload: done")
+    program.events.tell("reload", "reload: done", logger=log.name)
 
 
 async def _reload_when_told(program: Program, told: asyncio.Event) -> None:

@@ -14,13 +14,14 @@ from typing import Final
 from lbdns.config import Config
 from lbdns.endpoint import Endpoint
 from lbdns.errors import ConfigError
+from lbdns.events import Events
 from lbdns.farm import Farm
 from lbdns.keys import MasterKey, read_key_file
 from lbdns.snapshot import Snapshot
 from lbdns_collector.adaptive import Adaptive, Settings
 from lbdns_collector.publish import Publisher
 from lbdns_collector.receive import ReportSocket
-from lbdns_collector.score import build_score, build_shadow_score
+from lbdns_collector.score import Score, build_score, build_shadow_score
 from lbdns_collector.status import AdaptedFigures
 from lbdns_collector.table import Table
 
@@ -47,8 +48,10 @@ def load_keys(config: Config) -> tuple[MasterKey, ...]:
 class Collector:
     """Receives reports on the farm's addresses and hands on snapshots."""
 
-    def __init__(self, farm: Farm, keys: Sequence[MasterKey]) -> None:
+    def __init__(self, farm: Farm, keys: Sequence[MasterKey], events: Events | None = None) -> None:
+        """``events``: where to tell what happens."""
         self.farm = farm
+        self._events = events or Events()
         self.table = Table(farm.hosts, keys, build_score(farm.config), build_shadow_score(farm.config))
         self.table.adaptive = _adaptive(farm.config, None)
         self._keyed = bool(keys)
@@ -153,6 +156,11 @@ class Collector:
         return self._lost + sum(sock.overflows for sock in self._sockets)
 
     @property
+    def score(self) -> Score:
+        """What scores are made by just now; of reports before, it may have been another."""
+        return self.table.score
+
+    @property
     def adapted(self) -> AdaptedFigures | None:
         """The weights that the adaptive mode uses, where it is on."""
         adaptive = self.table.adaptive
@@ -189,7 +197,7 @@ class Collector:
     def _attach(self, sockets: Sequence[ReportSocket]) -> None:
         loop = asyncio.get_running_loop()
         for sock in sockets:
-            sock.attach(self.table, self._changed, loop)
+            sock.attach(self.table, self._changed, loop, self._events)
             log.info("receiving reports on %s", sock.address)
 
     def _close(self, sockets: Sequence[ReportSocket], leave: bool = False) -> None:

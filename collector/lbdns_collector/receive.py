@@ -5,23 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from lbdns.endpoint import Endpoint
-from lbdns.listening import bind, bound_endpoint, enlarge
+from lbdns.events import Events, Kind
+from lbdns.listening import bind, bound_endpoint, enlarge, overflows
 from lbdns.report import MAX_DATAGRAM
 from lbdns_collector.rejections import Rejections
 from lbdns_collector.table import ACCEPTED, Table
 
-log = logging.getLogger("lbdns.collector")
-
+#: What kind of event it is when datagrams are dropped for a reason; "reports" for all others.
+_KINDS: Final[Mapping[str, Kind]] = {"bad_tag": "key", "clock": "clock"}
 BATCH: Final = 64  # datagrams a wake-up, about a millisecond: whatever else runs in this loop has its turn
 RECEIVE_BUFFER: Final = 4 * 2**20  # bytes asked for: ten thousand reports that come in one moment
-_SO_MEMINFO: Final = 55  # linux/sock_diag.h: nine u32, the last is the datagrams dropped on a full buffer
-_MEMINFO: Final = struct.Struct("9I")
 
 
 class ReportSocket:
@@ -37,10 +35,14 @@ class ReportSocket:
         self._table: Table | None = None
         self._on_change: Callable[[], None] = _nothing
         self._rejections = Rejections()
+        self._events: Events | None = None
 
-    def attach(self, table: Table, on_change: Callable[[], None], loop: asyncio.AbstractEventLoop) -> None:
-        """Feed ``table`` from now on; ``on_change`` is called after every batch with an accepted report in it."""
-        self._table, self._on_change, self._rejections = table, on_change, Rejections()
+    def attach(
+        self, table: Table, on_change: Callable[[], None], loop: asyncio.AbstractEventLoop, events: Events
+    ) -> None:
+        """Feed ``table`` from now on; ``on_change`` is called after every batch with an accepted report in it, and
+        ``events`` are told now and then what was dropped."""
+        self._table, self._on_change, self._rejections, self._events = table, on_change, Rejections(), events
         self.resume(loop)
 
     def pause(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -75,18 +77,20 @@ class ReportSocket:
             if result is ACCEPTED:
                 changed = True
             elif line := self._rejections.note(result, source[0], now):
-                log.warning(line)
+                self._tell(result, line)
         if changed:
             self._on_change()
         return left == 0
 
+    def _tell(self, reason: str, line: str) -> None:
+        if self._events:
+            kind = _KINDS.get(reason, "reports")
+            self._events.tell(kind, line, level=logging.WARNING, logger="lbdns.collector")
+
     @property
     def overflows(self) -> int:
         """Datagrams the kernel dropped because the receive buffer was full."""
-        try:
-            return int(_MEMINFO.unpack(self._socket.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size))[8])
-        except (OSError, struct.error):
-            return 0
+        return overflows(self._socket)
 
     def allow_sharing(self, allowed: bool) -> None:
         """Let a socket of ours with an overlapping address bind beside this one, while a reload replaces it."""

@@ -5,24 +5,32 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lbdns import program
-from lbdns.errors import ConfigError, LbdnsError
+from lbdns.errors import ConfigError, LbdnsError, UnknownNameError
+from lbdns.events import Events
 from lbdns.farm import Farm, load_farm
 from lbdns.keys import MasterKey
+from lbdns.overrides import NO_OVERRIDES
 from lbdns.policies.guard_rails.guards import Guard
+from lbdns.server.net.lag import LoopLag
+from lbdns.server.plans import Planner
 from lbdns.server.process import privileges
 from lbdns.snapshot import EMPTY, Snapshot
 from lbdns_collector.collector import Collector, load_keys
 from lbdns_collector.pages import Pages
+from lbdns_collector.recording import Recording
+from lbdns_collector.score import Score
 from lbdns_collector.stat_file import StatFile
 from lbdns_collector.status import AdaptedFigures, ShadowFigures
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
+
+    from lbdns.history.history import History
 
 log = logging.getLogger("lbdns.collector")
 
@@ -32,17 +40,32 @@ class OwnSource:
 
     queries = 0
     workers = 0
+    overrides = NO_OVERRIDES
 
-    def __init__(self, collector: Collector) -> None:
+    def __init__(self, collector: Collector, events: Events) -> None:
         self._collector = collector
+        self.events = events
+        self.history: History | None = None
+        self.lag: LoopLag | None = None
         self._started = time.monotonic()
         self._callbacks: list[Callable[[], None]] = []
         self.snapshot: Snapshot = EMPTY
         self.serving = False
+        # It plans nothing here, but tells what becomes of members
+        self._planner = Planner(collector.farm, {}, asyncio.get_running_loop(), events=events)
 
     def deliver(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
+        self._planner.deliver(snapshot)
         self.changed()
+
+    def reload(self) -> None:
+        """The collector has another configuration."""
+        self._planner.use(self.farm, {})
+        self.changed()
+
+    def stop(self) -> None:
+        self._planner.stop()
 
     def changed(self) -> None:
         for callback in tuple(self._callbacks):
@@ -60,8 +83,18 @@ class OwnSource:
     def report_counts(self) -> Mapping[str, int]:
         return self._collector.counts
 
-    def drained(self, pool: str) -> Collection[str]:
-        return ()
+    @property
+    def score(self) -> Score:
+        return self._collector.score
+
+    def capacities(self, pool: str) -> tuple[Sequence[float], bool]:
+        return self._planner.capacities(pool)
+
+    def asked(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        return {}, {}
+
+    async def explain(self, name: str) -> Mapping[str, Any]:
+        raise UnknownNameError("a collector answers no queries; ask the DNS servers that follow it")
 
     def answers(self, pool: str) -> Sequence[int]:
         return ()
@@ -81,8 +114,12 @@ class OwnSource:
 
     def metric_families(self) -> Iterable[Metric]:
         from lbdns_collector.web.metrics import collector_families
+        from lbdns_collector.web.program_metrics import lag_families
 
-        return collector_families(self._collector)
+        yield from collector_families(self._collector)
+        if self.lag:
+            found = self.lag.figures()
+            yield from lag_families(found.lag, found.lag_us)
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
         self._callbacks.append(callback)
@@ -98,8 +135,10 @@ class Standalone:
     def __init__(self, path: Path) -> None:
         self._path = path
         farm, keys = load(path)
-        self._collector = Collector(farm, keys)
-        self._source = OwnSource(self._collector)
+        self.events = Events()
+        self._collector = Collector(farm, keys, self.events)
+        self._source = OwnSource(self._collector, self.events)
+        self._recording = Recording(self._source)
         self._pages = Pages(self._source)
         self._stat_file = StatFile(self._source)
 
@@ -113,25 +152,36 @@ class Standalone:
         farm = self._source.farm
         for warning in farm.warnings:
             log.warning(warning)
-        if farm.config.web is None and farm.config.collector.stat_file is None:
+        if farm.config.web.listen is None and farm.config.collector.stat_file is None:
             log.warning("[web] listen is off and there is no stat_file: nobody can see what is collected")
         try:
             await self._collector.start(self._source.deliver)
+            privileges.own_folder(farm.config.server.state_dir, farm.config.server.user)
             privileges.become(farm.config.server.user)
             self._source.serving = True
+            self._source.lag = LoopLag("main")
             await self._pages.serve_at(farm.config.web)
         except LbdnsError:
             await self.stop()
             raise
         self._stat_file.start()
+        await self._record()
         members = {member.full_name for pool in farm.pools for member in pool.members}
-        log.info("ready: %d pools, %d members", len(farm.pools), len(members))
+        self.events.tell("server", f"ready: {len(farm.pools)} pools, {len(members)} members", logger=log.name)
+
+    async def _record(self) -> None:
+        await self._recording.use(self._source.farm.config)
+        self._source.history = self._recording.history
 
     async def stop(self) -> None:
         self._source.serving = False
+        if self._source.lag:
+            self._source.lag.stop()
         await self._stat_file.stop()
         await self._pages.stop()
+        await self._recording.stop()
         await self._collector.stop()
+        self._source.stop()
 
     async def reload(self) -> None:
         """Raises LbdnsError, and then everything is as it was. No report and no score is lost."""
@@ -146,7 +196,8 @@ class Standalone:
         except LbdnsError:
             await self._pages.serve_at(before.web)
             raise
-        self._source.changed()
+        self._source.reload()
+        await self._record()
         for warning in farm.warnings:
             log.warning(warning)
 

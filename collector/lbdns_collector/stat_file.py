@@ -8,13 +8,13 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
 from lbdns.farm import Farm
 from lbdns.liveness import assess, state_of
 from lbdns.metrics import CATALOGUE
+from lbdns.overrides import Overrides
 from lbdns.snapshot import Reading, Snapshot
 
 log = logging.getLogger("lbdns.collector")
@@ -24,7 +24,7 @@ COLUMNS: Final = ("member", "pool", "state", "score", "age", *CATALOGUE)
 
 
 class StatSource(Protocol):
-    """What the stat file is made from; ``drained`` gives the names of a pool's drained members."""
+    """What the stat file is made from."""
 
     @property
     def farm(self) -> Farm: ...
@@ -32,10 +32,11 @@ class StatSource(Protocol):
     @property
     def snapshot(self) -> Snapshot: ...
 
-    def drained(self, pool: str) -> Collection[str]: ...
+    @property
+    def overrides(self) -> Overrides: ...
 
 
-def render(farm: Farm, snapshot: Snapshot, drained: Mapping[str, Collection[str]], now: float) -> str:
+def render(farm: Farm, snapshot: Snapshot, overrides: Overrides, now: float) -> str:
     """The file's text at ``now`` (monotonic seconds): a header naming the columns, then a line a member.
 
     Ages are in seconds, metrics in the units of the catalogue; what isn't known is an empty field.
@@ -43,9 +44,10 @@ def render(farm: Farm, snapshot: Snapshot, drained: Mapping[str, Collection[str]
     lines = ["# " + ":".join(COLUMNS)]
     for pool in farm.pools:
         readings = [snapshot.readings.get(member.full_name) for member in pool.members]
-        out = drained.get(pool.name, ())
+        steering = overrides.steering(pool.name)
+        forced = [steering.of(member.full_name) for member in pool.members]
         stale_after = farm.config.collector.stale_after
-        liveness = assess(readings, [m.name in out for m in pool.members], now, stale_after, pool.config.min_usable)
+        liveness = assess(readings, forced, now, stale_after, pool.config.min_usable)
         for member, reading, state in zip(pool.members, readings, liveness.states, strict=True):
             lines.append(":".join((member.name, _plain(pool.name), state, *_fields(reading, now))))
     return "\n".join(lines) + "\n"
@@ -120,16 +122,16 @@ class StatFile:
     async def update(self, path: Path) -> None:
         """Rewrite the file now, unless everybody in it is silent and stays so."""
         farm, snapshot = self._source.farm, self._source.snapshot
-        drained = {pool.name: frozenset(self._source.drained(pool.name)) for pool in farm.pools}
+        overrides = self._source.overrides
         now = time.monotonic()
         stale_after = farm.config.collector.stale_after
         resting = all(state_of(reading, now, stale_after) == "silent" for reading in snapshot.readings.values())
         # The farm by its identity: it never changes, a reload makes another
-        said = (path, id(farm), snapshot.version, drained, resting)
+        said = (path, id(farm), snapshot.version, overrides, resting)
         if resting and said == self._written:
             return
         try:
-            await asyncio.to_thread(lambda: replace_file(path, render(farm, snapshot, drained, now)))
+            await asyncio.to_thread(lambda: replace_file(path, render(farm, snapshot, overrides, now)))
         except OSError as error:
             self._fail(f"stat_file: {path}: can't be written: {error.strerror}; it is tried again every second")
             return

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from lbdns.farm import Farm, Member, Pool
-from lbdns.liveness import Liveness, State, assess
+from lbdns.explanation import Parts, reason, score_parts
+from lbdns.farm import Farm, Pool
+from lbdns.liveness import Liveness, assess
+from lbdns.overrides import Overrides
 from lbdns.policies.guard_rails.guards import NO_GUARD, Guard
 from lbdns.snapshot import Reading, Snapshot
 
@@ -25,6 +27,10 @@ class ServerFigures:
     uptime_s: float
     queries: int
     workers: int
+    started: float = 0.0  # Unix seconds
+    types: Mapping[str, int] = field(default_factory=dict)  # queries so far, by the name of their type
+    rcodes: Mapping[str, int] = field(default_factory=dict)  # responses so far, by the name of their rcode
+    history: Mapping[str, Any] | None = None  # how recording goes, as plain data
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +61,19 @@ class AdaptedFigures:
 class Situation:
     """Everything a status is made from, at one moment ``now`` (monotonic seconds).
 
-    ``drained``, ``answers``, ``shadows`` and ``guards`` are by pool name: member names, answers so far per member in
-    the pool's order, what is tried beside its policies, and what keeps members from their share, in the pool's order.
+    ``answers``, ``shadows``, ``guards`` and ``capacities`` are by pool name: answers so far per member in the pool's
+    order, what is tried beside its policies, what keeps members from their share, and what they can carry with whether
+    that is requests/s, all in the pool's order.
     """
 
     farm: Farm
     snapshot: Snapshot
     now: float
-    drained: Mapping[str, Collection[str]]
+    overrides: Overrides
     answers: Mapping[str, Sequence[int]]
     server: ServerFigures
+    parts: Parts = lambda _: {}
+    capacities: Mapping[str, tuple[Sequence[float], bool]] = field(default_factory=dict)
     shadows: Mapping[str, Sequence[ShadowFigures]] = field(default_factory=dict)
     adapted: AdaptedFigures | None = None
     guards: Mapping[str, Sequence[Guard]] = field(default_factory=dict)
@@ -74,14 +83,19 @@ class Situation:
         guards = self.guards.get(pool.name, ())
         return guards if len(guards) == len(pool.members) else (NO_GUARD,) * len(pool.members)
 
+    def capacities_of(self, pool: Pool) -> tuple[Sequence[float], bool]:
+        """Of each member, and whether it is requests/s; nothing where they aren't known."""
+        found, is_measured = self.capacities.get(pool.name, ((), False))
+        return (found, is_measured) if len(found) == len(pool.members) else ((), False)
+
     def readings(self, pool: Pool) -> list[Reading | None]:
         return [self.snapshot.readings.get(member.full_name) for member in pool.members]
 
     def liveness(self, pool: Pool) -> Liveness:
-        drained = self.drained.get(pool.name, ())
+        steering = self.overrides.steering(pool.name)
         return assess(
             self.readings(pool),
-            [member.name in drained for member in pool.members],
+            [steering.of(member.full_name) for member in pool.members],
             self.now,
             self.farm.config.collector.stale_after,
             pool.config.min_usable,
@@ -90,14 +104,23 @@ class Situation:
 
 def build_status(situation: Situation) -> dict[str, Any]:
     """The status document."""
+    pools = (pool_pieces(situation, pool) for pool in situation.farm.pools)
+    return {"pools": [{**head, "members": list(members)} for head, members in pools], **beside_pools(situation)}
+
+
+def beside_pools(situation: Situation) -> dict[str, Any]:
+    """What the status document has beside the pools."""
     server = situation.server
     return {
-        "pools": [_pool(situation, pool) for pool in situation.farm.pools],
         "server": {
             "version": server.version,
             "uptime_s": round(server.uptime_s, 3),
             "queries": server.queries,
             "workers": server.workers,
+            "started": round(server.started, 3),
+            "types": dict(server.types),
+            "rcodes": dict(server.rcodes),
+            "history": server.history or {"on": False, "ok": True, "error": "", "dropped": 0, "bytes": 0},
         },
         **({"adaptive": _adapted(situation.adapted)} if situation.adapted else {}),
     }
@@ -118,7 +141,7 @@ def outlook(situation: Situation) -> tuple[object, float]:
 
     That moment is in monotonic seconds, inf for never.
     """
-    signature = []
+    signature: list[object] = []
     next_change = math.inf
     for pool in situation.farm.pools:
         liveness = situation.liveness(pool)
@@ -127,32 +150,53 @@ def outlook(situation: Situation) -> tuple[object, float]:
         answers = tuple(situation.answers.get(pool.name, ()))
         signature.append((liveness.states, liveness.fail_open, answers, shadows, guards))
         next_change = min(next_change, liveness.next_change)
+    signature.append(situation.overrides)
     return signature, next_change
 
 
-def _pool(situation: Situation, pool: Pool) -> dict[str, Any]:
+def pool_pieces(situation: Situation, pool: Pool) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
+    """The document of a pool without its members, and its members one after another: whoever has little time at once
+    makes them in pieces."""
     liveness = situation.liveness(pool)
     answers = situation.answers.get(pool.name) or [0] * len(pool.members)
-    total = sum(answers)
-    return {
+    capacities, is_measured = situation.capacities_of(pool)
+    total, whole = sum(answers), sum(capacities)
+    head = {
         "name": pool.name,
         "zone": pool.config.zone,
         "policies": dict(pool.config.names),
         "fail_open": bool(liveness.fail_open),
         "fail_open_reason": liveness.fail_open,
-        "members": [
-            _member(member, reading, state, guard, situation.now, count, count / total if total else 0.0)
-            for member, reading, state, guard, count in zip(
-                pool.members,
-                situation.readings(pool),
-                liveness.states,
-                situation.guards_of(pool),
-                answers,
-                strict=True,
-            )
-        ],
+        "measured": is_measured,
         "shadow": [_shadow(pool, figures) for figures in situation.shadows.get(pool.name, ())],
     }
+    members = (
+        {
+            "name": member.name,
+            "addresses": member.addresses,
+            "state": state,
+            "reason": reason(state, reading, overrides, situation.now),
+            "guard": guard.text(situation.now),
+            "answers": count,
+            "share": round(count / total, 4) if total else 0.0,
+            "capacity": round(capacity, 3) if capacities else None,
+            "capacity_share": round(capacity / whole, 4) if whole else None,
+            "overrides": [override.document() for override in overrides],
+            **_reported(reading, situation.now),
+            "score_parts": score_parts(reading, situation.parts) if reading else {},
+        }
+        for member, reading, state, overrides, guard, count, capacity in zip(
+            pool.members,
+            situation.readings(pool),
+            liveness.states,
+            (situation.overrides.of(pool.name, member.full_name) for member in pool.members),
+            situation.guards_of(pool),
+            answers,
+            capacities or (0.0,) * len(pool.members),
+            strict=True,
+        )
+    )
+    return head, members
 
 
 def _shadow(pool: Pool, figures: ShadowFigures) -> dict[str, Any]:
@@ -166,20 +210,6 @@ def _shadow(pool: Pool, figures: ShadowFigures) -> dict[str, Any]:
         "share": {name: round(count / total, 4) if total else 0.0 for name, count in by_member},
         "diverted": figures.diverted,
         "diverted_share": round(figures.diverted / total, 4) if total else 0.0,
-    }
-
-
-def _member(
-    member: Member, reading: Reading | None, state: State, guard: Guard, now: float, answers: int, share: float
-) -> dict[str, Any]:
-    return {
-        "name": member.name,
-        "addresses": member.addresses,
-        "state": state,
-        "guard": guard.text(now),
-        "answers": answers,
-        "share": round(share, 4),
-        **_reported(reading, now),
     }
 
 

@@ -142,6 +142,11 @@ class Table:
         return self._snapshot
 
     @property
+    def score(self) -> Score:
+        """What the next report is weighed by."""
+        return self._score
+
+    @property
     def skews(self) -> dict[str, float]:
         """How far each reporting host's clock is ahead of ours, in seconds, by host name."""
         return {name: peer.skew for name, peer in self._peers.items() if peer.seq >= 0}

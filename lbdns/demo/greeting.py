@@ -9,10 +9,10 @@ from pathlib import Path
 from lbdns.demo.farm_files import LOOPBACK, Plan
 
 
-def what_to_try(plan: Plan, seconds: float) -> str:
+def what_to_try(plan: Plan, config: Path, seconds: float) -> str:
     """The text for a demo that was ready after ``seconds``."""
     dig = f"dig @{LOOPBACK} -p {plan.dns_port}"
-    status = f"{_program()} status --url http://{LOOPBACK}:{plan.http_port}"
+    program, where = _program(), f"-c {config}"
     first = plan.web_endpoints(plan.hosts[0])[0]
     webs = "\n".join(
         f"    {host.name:<8} {'  '.join(f'http://{endpoint}/' for endpoint in plan.web_endpoints(host))}"
@@ -31,7 +31,11 @@ Try, in another terminal:
   {dig} best.hobbit                   the best server now
   {dig} round.robin.hobbit +short     each in turn
   {dig} -x {plan.hosts[0].address} +short          the reverse zone
-  {status}
+  {dig} explain.best.hobbit TXT       why
+  {program} status {where}
+  {program} top {where}
+  {program} drain {plan.hosts[0].name} --for 1min --reason 'just trying' {where}
+  {program} watch {where}
 Give one of them something to do, and ask again:
   for i in 1 2 3 4 5; do curl -s 'http://{first}/work?ms=3000' & done; wait
 """

@@ -53,10 +53,11 @@ def run(plan: Plan, seconds: float | None) -> None:
     ):
         began = time.monotonic()
         family = Family(servers, agents)
-        _start(plan, farm_files.write(plan, Path(folder)), family)
+        files = farm_files.write(plan, Path(folder))
+        _start(plan, files, family)
         if not _until_it_answers(plan, family, stop):
             return
-        print(what_to_try(plan, time.monotonic() - began), flush=True)
+        print(what_to_try(plan, files.config, time.monotonic() - began), flush=True)
         end = None if seconds is None else time.monotonic() + seconds
         while not stop.wait(_POLL) and (end is None or time.monotonic() < end):
             _all_alive(family)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from lbdns.answering.table import Table
-from lbdns.farm import Farm
+from lbdns.farm import Farm, Pool
+from lbdns.overrides import Overrides
 from lbdns.server.figures import Figures
 from lbdns.server.net.sockets import Numbered
 from lbdns.server.plans import Planner
@@ -48,12 +49,19 @@ class Answerer(Protocol):
     def deliver(self, snapshot: Snapshot) -> None:
         """Make new plans from a new snapshot."""
 
-    def drain(self, members: frozenset[str]) -> None:
-        """Hand out no longer those with these full names, and everybody else again."""
+    def override(self, overrides: Overrides) -> None:
+        """Go by these orders from now on, and by no others."""
+
+    async def explain(self, pool: Pool, owner: str) -> Mapping[str, Any]:
+        """Why ``owner`` of ``pool`` is answered as it is, of one of the processes. Raises LbdnsError when it can't be
+        told just now."""
 
     @property
     def queries(self) -> int:
         """Queries read so far; cheaper than ``figures``."""
+
+    def asked(self) -> Mapping[tuple[str, int, str, int], int]:
+        """Queries so far by zone, type, transport and rcode, as far as that is known just now."""
 
     def answers(self, pool: str) -> Counter[str]:
         """How often the members of a pool were handed out so far, by full name; cheaper than ``figures``."""

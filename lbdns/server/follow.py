@@ -7,16 +7,19 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import aiohttp
 
 from lbdns import __version__
+from lbdns.config.collector import CollectorConfig
+from lbdns.event_stream import Event, EventReader
+from lbdns.events import Events
 from lbdns.farm import Farm
+from lbdns.http_credentials import Credentials, read_tokens
 from lbdns.keys import MasterKey
 from lbdns.snapshot import EMPTY, Reading, Snapshot
-from lbdns_collector.event_stream import Event, EventReader
 from lbdns_collector.publish import Publisher
 from lbdns_collector.status import FOLLOWER_KEEP_ALIVE
 from lbdns_collector.status_reader import read_status
@@ -35,7 +38,8 @@ class Follower:
     While the connection is cut nothing is delivered: what is known ages, as it does when agents fall silent.
     """
 
-    def __init__(self, farm: Farm, dead_after: float = DEAD_AFTER) -> None:
+    def __init__(self, farm: Farm, dead_after: float = DEAD_AFTER, events: Events | None = None) -> None:
+        self._events = events or Events()
         self._use(farm)
         self._dead_after = dead_after
         self._seen: dict[str, Reading] = {}  # all that the collector told, by full name
@@ -46,6 +50,11 @@ class Follower:
         self._told_trouble = False  # one line when it is cut, one when it is back
         self._pause = FIRST_PAUSE  # seconds
 
+    @property
+    def connected(self) -> bool:
+        """Whether the collector is heard: connected, and the whole status read."""
+        return self._following
+
     async def start(self, deliver: Callable[[Snapshot], None]) -> None:
         """Begin; ``deliver`` is called with a snapshot whenever the collector told something new."""
         loop = asyncio.get_running_loop()
@@ -53,12 +62,15 @@ class Follower:
         self._task = loop.create_task(self._follow())
 
     async def reload(self, farm: Farm, keys: Sequence[MasterKey]) -> None:
-        """Go on with another configuration, and at another URL if it names one. ``keys`` are the collector's affair."""
-        url = self._url
+        """Go on with another configuration, and at another URL if it names one. ``keys`` are the collector's affair.
+
+        Raises ConfigError for a token that can't be read, and then everything is as it was.
+        """
+        before = self._url, self._headers
         self._use(farm)
         if self._publisher is not None:
             self._publisher.changed()
-        if self._url != url and self._task is not None:
+        if (self._url, self._headers) != before and self._task is not None:
             await self._end()
             self._told_trouble = False
             self._task = asyncio.get_running_loop().create_task(self._follow())
@@ -76,6 +88,7 @@ class Follower:
             self._task = None
 
     def _use(self, farm: Farm) -> None:
+        self._headers = _headers(farm.config.collector)  # first: it may not be possible
         self._url = farm.config.collector.connect
         self._members = {member.full_name for pool in farm.pools for member in pool.members}
 
@@ -87,10 +100,9 @@ class Follower:
     async def _follow(self) -> None:
         self._pause = FIRST_PAUSE
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=self._dead_after)
-        headers = {"User-Agent": f"lbdns/{__version__}"}
         # A connection of its own for every attempt: one left over from before may be dead already
         connector = aiohttp.TCPConnector(force_close=True)
-        async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=headers) as session:
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=self._headers) as session:
             while True:
                 try:
                     trouble = await self._read_stream(session)
@@ -101,7 +113,8 @@ class Follower:
                 self._following = False
                 if not self._told_trouble:
                     self._told_trouble = True
-                    log.warning("collector %s: %s; what is known ages, trying until it is back", self._url, trouble)
+                    what = f"collector {self._url}: {trouble}; what is known ages, trying until it is back"
+                    self._events.tell("collector", what, level=logging.WARNING, logger=log.name)
                 await asyncio.sleep(self._pause)
                 self._pause = min(2 * self._pause, LONGEST_PAUSE)
 
@@ -110,6 +123,11 @@ class Follower:
         events = EventReader()
         try:
             async with session.get(f"{self._url.rstrip('/')}/api/v1/events", params={"changes": "1"}) as response:
+                if response.status in (401, 403):
+                    return (
+                        f"refuses us ({response.status}): its [web] allow has to have our network, and our "
+                        "[collector] connect_token_file a token of its [web] token_file"
+                    )
                 if response.status != 200 or response.content_type != "text/event-stream":
                     return f"answers {response.status} {response.content_type}; is it an lbdns collector?"
                 async for piece in response.content.iter_any():
@@ -144,8 +162,19 @@ class Follower:
     def _connected(self, missing: set[str]) -> None:
         """The whole status has come: at the start of a connection, and whenever the collector was reloaded."""
         if not self._following:
-            log.info("collector %s: following", self._url)
+            self._events.tell("collector", f"collector {self._url}: following", logger=log.name)
         self._following, self._told_trouble, self._pause = True, False, FIRST_PAUSE
         if missing:
             some = ", ".join(sorted(missing)[:5]) + (", ..." if len(missing) > 5 else "")
             log.warning("collector %s: does not know %s; put the members into its pools too", self._url, some)
+
+
+def _headers(config: CollectorConfig) -> Mapping[str, str]:
+    """What to send along. Raises ConfigError."""
+    headers = {"User-Agent": f"lbdns/{__version__}"}
+    if config.connect_token_file:
+        tokens, warnings = read_tokens(config.connect_token_file, "[collector] connect_token_file")
+        headers["Authorization"] = Credentials(tokens=tokens).header()
+        for warning in warnings:
+            log.warning(warning)
+    return headers

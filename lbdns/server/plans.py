@@ -1,4 +1,4 @@
-"""Keeps every pool's plans up to date: a snapshot comes in, new plans go out to the hand-outs, states are logged."""
+"""Keeps every pool's plans up to date: a snapshot comes in, new plans go out to the hand-outs, states are told."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from lbdns.answering.handout import Handout
+from lbdns.events import Events, Kind
+from lbdns.explanation import Parts, explain, reason
 from lbdns.farm import Farm, Pool
 from lbdns.liveness import Liveness
+from lbdns.overrides import NO_OVERRIDES, Overrides
 from lbdns.policies.chooser import Chooser
 from lbdns.policies.guard_rails.guards import Guard
 from lbdns.policies.plan import Plan
 from lbdns.server.figures import Figures
 from lbdns.server.shadowing import Shadows
 from lbdns.snapshot import EMPTY, Snapshot
-
-log = logging.getLogger("lbdns.server")
 
 TURN: Final = 0.002  # s of planning before queries have their turn again; 200 members take about 1.4 ms
 SHARE: Final = 10.0  # after planning that took several turns: a pause of ten times the work, a tenth of the core ...
@@ -34,7 +35,8 @@ class Planner:
     """Joins the choosers of a farm with the hand-outs of its table, and tells subscribers when anything changed.
 
     Pools are planned one after another. A few are done before ``deliver`` returns; with many, queries are answered
-    between them. The process that watches over others that answer has no hand-outs: it follows the states alone.
+    between them. The process that watches over others that answer has no hand-outs: it follows the states alone. So
+    does a collector, which does not know either what is handed out: it can't tell who takes hand-outs and serves none.
     """
 
     def __init__(
@@ -43,16 +45,18 @@ class Planner:
         handouts: Handouts,
         loop: asyncio.AbstractEventLoop,
         *,
-        logs: bool = True,
+        events: Events | None = None,
         answers: Callable[[str], Counter[str]] | None = None,
     ) -> None:
-        """``logs``: whether it is for this one to say what becomes of members; ``answers``: how often the members of a
-        pool were handed out so far, by full name, for who has no hand-outs of his own."""
+        """``events``: where to tell what becomes of members, if that is for this one to do; ``answers``: how often the
+        members of a pool were handed out so far, by full name, for who has no hand-outs of his own."""
         self.snapshot: Snapshot = EMPTY
-        self.drained: frozenset[str] = frozenset()  # full names
+        self.overrides: Overrides = NO_OVERRIDES
         self.fail_opens = 0
+        self._failed_open: dict[str, float] = {}  # s, by pool, until it last stopped to
+        self._open_since: dict[str, float] = {}  # by pool that fails open
         self._loop = loop
-        self._log = log.log if logs else _say_nothing
+        self._events = events
         self._subscribers: list[Callable[[], None]] = []
         self._wake: asyncio.Handle | None = None  # the next look without a report, or the next turn of this one
         self._due: dict[str, Pool] = {}  # pools that are to be planned, by name
@@ -66,6 +70,7 @@ class Planner:
         self._choosers: dict[str, Chooser] = {}
         self._handouts: Handouts = {}
         self._answers = answers
+        self._knows_answers = bool(handouts) or answers is not None
         self._counted: dict[str, Counter[str]] = {}  # by pool: these answers, when they mattered last
         self._shadows = Shadows()
         self._answered: Counter[tuple[str, str]] = Counter()  # by pool and policy, out of plans that are over
@@ -85,7 +90,9 @@ class Planner:
                 self._carry_over(pool, before[pool.name].members, handouts)
             else:
                 self.fail_opens += 1
-                self._log(logging.INFO, "pool %s: no report yet: all members take turns until there is one", pool.name)
+                self._open_since.setdefault(pool.name, self._loop.time())
+                what = f"pool {pool.name}: no report yet: all members take turns until there is one"
+                self._say("fail_open", logging.INFO, pool, what)
             self._choosers[pool.name] = chooser
         self._answered = self.answers()
         self._shadows.use(farm, self._handouts)
@@ -101,10 +108,13 @@ class Planner:
         self.snapshot = snapshot
         self._begin()
 
-    def drain(self, members: frozenset[str]) -> None:
-        """Hand out no longer those with these full names, and everybody else again."""
-        self.drained = members
-        self._begin(news=True)
+    def override(self, overrides: Overrides) -> None:
+        """Go by these orders from now on, and by no others: at once, whatever is being planned."""
+        before, self.overrides = self.overrides, overrides
+        steered = [pool for pool in self._farm.pools if before.steering(pool.name) != overrides.steering(pool.name)]
+        self._rest_until = -math.inf
+        self._due.clear()
+        self._begin(news=True, first=steered)
 
     def answers(self) -> Counter[tuple[str, str]]:
         """How many answers this process has given by pool and policy, since it began: also for what is gone."""
@@ -139,6 +149,24 @@ class Planner:
         """By pool, whether it fails open now."""
         return {name: bool(chooser.liveness.fail_open) for name, chooser in self._choosers.items()}
 
+    def fail_open_seconds(self, pool: str) -> float:
+        """For how long the pool has failed open, in all."""
+        since = self._open_since.get(pool)
+        return self._failed_open.get(pool, 0.0) + (self._loop.time() - since if since is not None else 0.0)
+
+    def capacities(self, pool: str) -> tuple[Sequence[float], bool]:
+        """What each member of a pool can carry, in its order, and whether that is requests/s, as seen."""
+        chooser = self._choosers.get(pool)
+        return (chooser.capacities(), chooser.measured) if chooser else ((), False)
+
+    def explain(self, pool: Pool, owner: str, parts: Parts) -> dict[str, Any] | None:
+        """Why ``owner`` of ``pool`` is answered as it is; None if nobody is handed out for it here."""
+        chooser = self._choosers.get(pool.name)
+        handout = self._handouts.get((pool.name, pool.config.names.get(owner, "")))
+        if chooser is None or handout is None or len(chooser.members) != len(pool.members):
+            return None
+        return explain(pool, owner, chooser, handout, self.overrides, parts, self._loop.time())
+
     def guards(self, pool: str) -> Sequence[Guard]:
         """What keeps each member of a pool from its whole share although it is usable, in the pool's order."""
         return self._choosers[pool].guards(self._loop.time()) if pool in self._choosers else ()
@@ -147,13 +175,13 @@ class Planner:
         if self._wake:
             self._wake.cancel()
 
-    def _begin(self, news: bool = False) -> None:
-        """Every pool is due; once more if they are at it already."""
+    def _begin(self, news: bool = False, first: Sequence[Pool] = ()) -> None:
+        """Every pool is due, these before others; once more if they are at it already."""
         self._news = self._news or news
         if self._due:
             self._again = True
             return
-        self._due = {pool.name: pool for pool in self._farm.pools}
+        self._due = {pool.name: pool for pool in (*first, *self._farm.pools)}
         if self._wake:
             self._wake.cancel()
         if self._loop.time() < self._rest_until:
@@ -180,11 +208,14 @@ class Planner:
         before, guards = chooser.liveness, chooser.guards(now)
         if self._answers:
             self._hear_members(pool, self._answers, now)
-        if not chooser.observe(self.snapshot, self.drained, now) and pool.name not in self._afresh:
+        if (
+            not chooser.observe(self.snapshot, self.overrides.steering(pool.name), now)
+            and pool.name not in self._afresh
+        ):
             return
         self._afresh.discard(pool.name)
         self._news = True
-        self._tell(pool, before, chooser.liveness)
+        self._tell(pool, before, chooser.liveness, now)
         if (guards_now := chooser.guards(now)) is not guards:  # one and the same as long as there is nothing to say
             self._tell_guards(pool, guards, guards_now, now)
         for policy in dict.fromkeys(pool.owners.values()):
@@ -211,29 +242,42 @@ class Planner:
             for callback in tuple(self._subscribers):
                 callback()
 
-    def _tell(self, pool: Pool, before: Liveness, now: Liveness) -> None:
+    def _tell(self, pool: Pool, before: Liveness, now: Liveness, at: float) -> None:
         for member, was, state in zip(pool.members, before.states, now.states, strict=True):
             if was != state:
-                level = logging.INFO if state == "usable" else logging.WARNING
-                self._log(level, "pool %s: %s is %s (was %s)", pool.name, member.name, state, was)
+                ordered = self.overrides.of(pool.name, member.full_name)
+                why = reason(state, self.snapshot.readings.get(member.full_name), ordered, at)
+                # A drain is no trouble: somebody wanted it, and that has been told
+                level = logging.INFO if state in ("usable", "drained") else logging.WARNING
+                what = f"pool {pool.name}: {member.name} is {state} (was {was}){': ' + why if why else ''}"
+                self._say("state", level, pool, what, member.name)
         if now.fail_open and not before.fail_open:
             self.fail_opens += 1
-            what = "pool %s: fails open: %s; all that are not drained take turns"
-            self._log(logging.WARNING, what, pool.name, now.fail_open)
+            self._open_since[pool.name] = at
+            what = f"pool {pool.name}: fails open: {now.fail_open}; all that are not drained take turns"
+            self._say("fail_open", logging.WARNING, pool, what)
         elif before.fail_open and not now.fail_open:
-            self._log(logging.INFO, "pool %s: no longer fails open", pool.name)
+            since = self._open_since.pop(pool.name, at)
+            self._failed_open[pool.name] = self._failed_open.get(pool.name, 0.0) + at - since
+            self._say("fail_open", logging.INFO, pool, f"pool {pool.name}: no longer fails open")
 
     def _tell_guards(self, pool: Pool, before: Sequence[Guard], after: Sequence[Guard], now: float) -> None:
         states = self._choosers[pool.name].liveness.states
         for member, was, guard, state in zip(pool.members, before, after, states, strict=True):
+            who, level = f"pool {pool.name}: {member.name}", logging.WARNING
             if guard.quarantined and not was.quarantined:
-                self._log(logging.WARNING, "pool %s: %s is quarantined: %s", pool.name, member.name, guard.why)
+                what = f"{who} is quarantined: {guard.why}"
             elif was.quarantined and guard.why:
-                what = "pool %s: %s is handed out again, since the others can't carry it all; still: %s"
-                self._log(logging.WARNING, what, pool.name, member.name, guard.why)
+                what = f"{who} is handed out again, since the others can't carry it all; still: {guard.why}"
             elif was.quarantined and state == "usable":
-                what = "pool %s: %s is no longer quarantined (%s, for %.0f s)"
-                self._log(logging.INFO, what, pool.name, member.name, was.why, now - was.since)
+                what, level = f"{who} is no longer quarantined ({was.why}, for {now - was.since:.0f} s)", logging.INFO
+            else:
+                continue
+            self._say("guard", level, pool, what, member.name)
+
+    def _say(self, kind: Kind, level: int, pool: Pool, what: str, member: str = "") -> None:
+        if self._events:
+            self._events.tell(kind, what, level=level, pool=pool.name, member=member, logger="lbdns.server")
 
     def _hear_members(self, pool: Pool, answers: Callable[[str], Counter[str]], now: float) -> None:
         """Tell the chooser how often members were handed out, while that matters: adding it up has its price."""
@@ -257,7 +301,7 @@ class Planner:
             self._chance,
             farm.config.server.dns_servers,
             ramp_up=config.ramp_up,
-            black_hole=config.black_hole,
+            black_hole=config.black_hole and self._knows_answers,
         )
 
     def _carry_over(self, pool: Pool, members: tuple[str, ...], handouts: Handouts) -> None:
@@ -273,7 +317,3 @@ class Planner:
                 begin = order.index(last) + 1 if last is not None and last in order else 0
                 if rest := [i for i in order[begin:] + order[:begin] if i is not None]:
                     new.set_plan(Plan(tuple(rest)))
-
-
-def _say_nothing(*_: object) -> None:
-    pass

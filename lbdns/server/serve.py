@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from lbdns import program
 from lbdns.endpoint import Endpoint
 from lbdns.errors import ConfigError, LbdnsError
+from lbdns.events import Events
 from lbdns.farm import Farm
 from lbdns.keys import MasterKey
 from lbdns.server.alone import Alone
@@ -25,6 +26,7 @@ from lbdns.server.net.given import Given, same_place
 from lbdns.server.net.sockets import Change, Sockets
 from lbdns.server.orders import takeover
 from lbdns.server.orders.control import Command, ControlSocket, Order
+from lbdns.server.orders.overriding import Overriding
 from lbdns.server.process import privileges, service
 from lbdns.server.secondaries.notifier import Notifier
 from lbdns.server.secondaries.serials import SerialFile
@@ -35,6 +37,7 @@ from lbdns.server.workers.nursery import Nursery
 from lbdns.snapshot import Snapshot
 from lbdns_collector.collector import Collector
 from lbdns_collector.pages import Pages, open_socket
+from lbdns_collector.recording import Recording
 from lbdns_collector.stat_file import StatFile
 
 log = logging.getLogger("lbdns.server")
@@ -63,18 +66,25 @@ class DnsServer:
         loaded = load(path, options)
         self.farm = loaded.farm
         self._loaded = loaded
+        self.events = Events()
         self._own_secrets: tuple[bytes, ...] = (new_secret(),)
         self.over = asyncio.Event()  # set when this server has come to its end by itself ...
         self.failure = ""  # ... and why, if it was no successor who took its place
         self._answerer = self._make_answerer(nursery)
         self._sockets = Sockets()
-        self._source = ServerSource(loaded.farm, self._answerer)
+        self._source = ServerSource(loaded.farm, self._answerer, self.events)
+        self._recording = Recording(self._source)
         self._collector: Collector | None = None
         self._feed = self._make_feed(loaded)
         self._pages = Pages(self._source)
         self._stat_file = StatFile(self._source)
         self._serial_file, self._notifier = SerialFile(), Notifier()
-        self.commands: Mapping[str, Command] = {"reload": self._order_reload, "take-over": self._order_take_over}
+        self._overriding = Overriding(loaded.farm, self._answerer, self.events)
+        self.commands: Mapping[str, Command] = {
+            "reload": self._order_reload,
+            "take-over": self._order_take_over,
+            **self._overriding.commands,
+        }
         self._control = ControlSocket(self.commands)
         self._predecessor: takeover.Predecessor | None = None
         self._finished = False  # a successor has told us to end
@@ -83,8 +93,8 @@ class DnsServer:
     def _make_answerer(self, nursery: Nursery | None) -> Answerer:
         workers = self.farm.config.server.workers
         if nursery is None:
-            return Alone(self._loaded.table, self._secrets)
-        return Crew(self.farm, nursery, workers, self._lose)
+            return Alone(self._loaded.table, self._secrets, events=self.events)
+        return Crew(self.farm, nursery, workers, self._lose, self.events)
 
     @property
     def _secrets(self) -> tuple[bytes, ...]:
@@ -96,8 +106,9 @@ class DnsServer:
             # Here: only a server that follows another collector needs an HTTP client
             from lbdns.server.follow import Follower
 
-            return Follower(loaded.farm)
-        self._collector = self._source.collector = Collector(loaded.farm, loaded.keys)
+            self._source.follower = Follower(loaded.farm, events=self.events)
+            return self._source.follower
+        self._collector = self._source.collector = Collector(loaded.farm, loaded.keys, self.events)
         return self._collector
 
     async def start(self) -> None:
@@ -114,8 +125,10 @@ class DnsServer:
             raise
         self._stat_file.start()
         self._serve_secondaries()
+        await self._record()
         plane = self._loaded.table.plane.name
-        log.info("ready: %d zones, %d pools, %s plane", len(self.farm.zones), len(self.farm.pools), plane)
+        what = f"ready: {len(self.farm.zones)} zones, {len(self.farm.pools)} pools, {plane} plane"
+        self.events.tell("server", what, logger=log.name)
         service.notify(service.ready(os.getpid()))
 
     def _serve_secondaries(self) -> None:
@@ -123,16 +136,22 @@ class DnsServer:
         self._serial_file.write(self.farm, self._loaded.serials)
         self._notifier.reload(self.farm)
 
+    async def _record(self) -> None:
+        await self._recording.use(self.farm.config)
+        self._source.history = self._recording.history
+
     async def _open(self) -> None:
+        await self._overriding.restore()
         await self._answer_on(self._prepare(self._given))
         if self._collector:
             self._collector.open(_by_place(self._given, "reports", self.farm.config.collector.listen))
         await self._feed.start(self._answerer.deliver)
         await self._take_orders()
         await self._drop_root()
+        self._overriding.begin()
         self._source.serving = True
-        web = self.farm.config.web
-        await self._pages.serve_at(web, _by_place(self._given, "web", [web]).get(web) if web else None)
+        web = self.farm.config.web.listen
+        await self._pages.serve_at(self.farm.config.web, _by_place(self._given, "web", [web]).get(web) if web else None)
 
     async def _take_over(self) -> None:
         """Start beside the server that runs, and have it end when nothing can fail any more."""
@@ -142,8 +161,8 @@ class DnsServer:
         change = self._prepare(predecessor.given)
         if self._collector:
             self._collector.open({given.asked: given.sock for given in predecessor.given if given.purpose == "reports"})
-        web = _web_socket(config.web, predecessor.given)
-        self._answerer.drain(predecessor.drained)
+        web = _web_socket(config.web.listen, predecessor.given)
+        self._overriding.inherit(predecessor.overrides)
         self._answerer.deliver(predecessor.snapshot)
         await self._answer_on(change)
         await self._drop_root()
@@ -157,6 +176,7 @@ class DnsServer:
             self._source.inherit(await predecessor.finish())
         except LbdnsError as error:
             log.warning("%s. What it has counted is not known", error)  # it was told to end: now it is up to us
+        self._overriding.begin()
         await self._feed.start(self._answerer.deliver)
         # Sockets that nobody asks for any more: others answered on them until now, and now they can be emptied
         await self._answer_on(self._prepare())
@@ -181,6 +201,7 @@ class DnsServer:
 
     async def _drop_root(self) -> None:
         user = self.farm.config.server.user
+        privileges.own_folder(self.farm.config.server.state_dir, user)
         if privileges.will_become(user):
             await asyncio.to_thread(privileges.read_ahead)
         privileges.become(user)
@@ -195,10 +216,12 @@ class DnsServer:
 
     async def _end(self) -> None:
         """Answer what has been read, and close everything."""
+        await self._overriding.stop()
         await self._notifier.stop()
         await self._stat_file.stop()
         await self._pages.stop()
         await self._feed.stop()
+        await self._recording.stop()
         await self._answerer.stop()
         self._sockets.close()
 
@@ -228,8 +251,10 @@ class DnsServer:
         self._loaded = loaded
         self.farm = self._source.farm = loaded.farm
         await self._answer_on(change)
+        self._overriding.use(loaded.farm)
         await self._take_orders()
         self._serve_secondaries()
+        await self._record()
         for warning in loaded.farm.warnings:
             log.warning(warning)
 
@@ -255,22 +280,23 @@ class DnsServer:
     async def _order_take_over(self, order: Order) -> None:
         if self._changing.locked():
             raise LbdnsError("take-over: a reload, or another take-over, is under way; try again")
-        async with self._changing:
-            log.info("a new process asks for our place")
+        async with self._changing, self._overriding.handing_over:
+            self.events.tell("server", "a new process asks for our place", logger=log.name)
             try:
                 await takeover.hand_over(order, self)
             except LbdnsError as error:
-                log.error("take-over: %s; this server goes on", error)
+                what = f"take-over: {error}; this server goes on"
+                self.events.tell("server", what, level=logging.ERROR, logger=log.name)
             finally:
                 if self._finished:
-                    log.info("a new process has taken our place")
+                    self.events.tell("server", "a new process has taken our place", logger=log.name)
                     self.over.set()
 
     # The place that is handed over, in the sense of ``lbdns.server.orders.takeover``
 
     def hold(self) -> Mapping[str, Any]:
         planner = self._answerer.planner
-        return takeover.held(planner.snapshot, planner.drained, self._secrets)
+        return takeover.held(planner.snapshot, planner.overrides, self._secrets)
 
     def sockets(self) -> Sequence[Given]:
         """Duplicates of all that is listened on."""

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client.core import Metric
 
+from lbdns.errors import UnknownNameError
+from lbdns.events import Events
 from lbdns.farm import Farm, Host, load_farm
 from lbdns.keys import KEY_LENGTH, MasterKey
+from lbdns.overrides import NO_OVERRIDES
 from lbdns.policies.guard_rails.guards import Guard
 from lbdns.report import Kind, Report, encode
 from lbdns.snapshot import EMPTY, Reading, Snapshot
+from lbdns_collector.score import THESIS, Score
 from lbdns_collector.status import AdaptedFigures, ShadowFigures
+from tests.overriding import drains
+
+if TYPE_CHECKING:
+    from lbdns.history.history import History
 
 KEY = MasterKey(bytes(range(KEY_LENGTH)))
 OTHER_KEY = MasterKey(bytes(reversed(range(KEY_LENGTH))))
@@ -63,8 +72,9 @@ def write_config(
     write_zone(folder)
     names = ", ".join(f'"{name}"' for name in members)
     path = folder / "lbdns.toml"
+    state = "" if "[server]" in more else '[server]\nstate_dir = "state"\n'
     path.write_text(
-        f'[[zone]]\nname = "hobbit"\nfile = "hobbit.zone"\n'
+        f'{state}[[zone]]\nname = "hobbit"\nfile = "hobbit.zone"\n'
         f'[[pool]]\nname = "web"\nzone = "hobbit"\nmembers = [{names}]\n'
         f'[collector]\n{collector}\n[web]\nlisten = "{web}"\n{more}'
     )
@@ -103,7 +113,14 @@ class FakeSource:
         self.snapshot: Snapshot = EMPTY
         self.uptime_s, self.queries, self.workers, self.serving = 12.5, 0, 1, True
         self.report_counts: dict[str, int] = {"accepted": 3, "replay": 1}
-        self.out: dict[str, set[str]] = {}
+        self.events = Events()
+        self.overrides = NO_OVERRIDES
+        self.score: Score = THESIS
+        self.history: History | None = None
+        self.carried: dict[str, tuple[Sequence[float], bool]] = {}
+        self.types: dict[str, int] = {}
+        self.rcodes: dict[str, int] = {}
+        self.explanations: dict[str, Mapping[str, Any]] = {}
         self.counts: dict[str, list[int]] = {}
         self.guarded: Mapping[str, Sequence[Guard]] = {}
         self.tried: dict[str, Sequence[ShadowFigures]] = {}
@@ -125,8 +142,21 @@ class FakeSource:
     def subscribers(self) -> int:
         return len(self._callbacks)
 
-    def drained(self, pool: str) -> Collection[str]:
-        return self.out.get(pool, ())
+    def drain(self, *members: str, pool: str = "") -> None:
+        """These, of zone hobbit, are drained from now on."""
+        self.overrides = drains(*(f"{name}.hobbit" for name in members), pool=pool)
+        self.changed()
+
+    def capacities(self, pool: str) -> tuple[Sequence[float], bool]:
+        return self.carried.get(pool, ((), False))
+
+    def asked(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        return self.types, self.rcodes
+
+    async def explain(self, name: str) -> Mapping[str, Any]:
+        if name not in self.explanations:
+            raise UnknownNameError(f"no pool is asked by {name!r}")
+        return self.explanations[name]
 
     def answers(self, pool: str) -> Sequence[int]:
         return self.counts.get(pool, ())

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from lbdns.commands.status_table import show
 from lbdns.config import Term
+from lbdns.overrides import NO_OVERRIDES
 from lbdns.snapshot import Reading, Snapshot
 from lbdns_collector.score import THESIS, Score, build_shadow_score
 from lbdns_collector.status import Changes, ServerFigures, ShadowFigures, Situation, build_status, outlook
@@ -75,7 +76,7 @@ def test_it_is_named_in_the_configuration(tmp_path: Path) -> None:
 def situation(folder: Path, shadow_score: int | None = None, *shadows: ShadowFigures) -> Situation:
     readings = {"gandalf.hobbit": Reading(NOW, 1.0, 80, METRICS, shadow_score=shadow_score)}
     server = ServerFigures("1.2", 60.0, 9, 1)
-    return Situation(make_farm(folder), Snapshot(1, readings), NOW, {}, {}, server, {"web": shadows})
+    return Situation(make_farm(folder), Snapshot(1, readings), NOW, NO_OVERRIDES, {}, server, shadows={"web": shadows})
 
 
 @pytest.mark.parametrize("score", [None, 0, 40])

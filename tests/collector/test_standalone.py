@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from pathlib import Path
 
 import aiohttp
 import pytest
 
 from lbdns.errors import ConfigError
+from lbdns.history.reader import Reader
 from lbdns_collector.standalone import Standalone
-from tests.collector.making import write_config
+from tests.collector.making import KEY, OTHER_KEY, datagram, until, write_config, write_key
 from tests.collector.web.serving import Events
 
 
@@ -32,8 +35,38 @@ async def test_another_user_needs_a_restart(tmp_path: Path) -> None:
     program = Standalone(write_config(tmp_path))
     await program.start()
     try:
-        write_config(tmp_path, more='[server]\nuser = "root"\n')
+        write_config(tmp_path, more='[server]\nstate_dir = "state"\nuser = "root"\n')
         with pytest.raises(ConfigError, match=r"lbdns\.toml: \[server\] user: changing it needs a restart"):
             await program.reload()
     finally:
         await program.stop()
+
+
+async def test_it_tells_what_becomes_of_members(tmp_path: Path) -> None:
+    path = write_config(tmp_path, collector='listen = ["127.0.0.1:0"]\nkey_file = "report.key"')
+    write_key(tmp_path, KEY)
+    program = Standalone(path)
+    await program.start()
+    try:
+        (collector,) = program._collector.addresses
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.connect((collector.host, collector.port))
+            sock.send(datagram("gandalf", at=time.time()))
+            sock.send(datagram("gandalf", at=time.time(), seq=2, kind="bye"))
+            sock.send(datagram("gandalf", at=time.time(), key=OTHER_KEY))
+            await until(lambda: any(event.kind == "key" for event in program.events.newest()))
+        told = [(event.member, event.text) for event in program.events.newest() if event.kind == "state"]
+        assert told[-1][0] == "gandalf"
+        assert "gandalf is silent (was " in told[-1][1]
+        assert "its agent said goodbye" in told[-1][1]
+    finally:
+        await program.stop()
+
+
+async def test_it_records(tmp_path: Path) -> None:
+    program = Standalone(write_config(tmp_path))
+    await program.start()
+    assert program._source.history is not None
+    await program.stop()
+    told = Reader(tmp_path / "state" / "history.db").events()
+    assert [event.kind for event in told if event.kind == "server"] == ["server"]

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from lbdns.farm import Farm
+from lbdns.overrides import NO_OVERRIDES
 from lbdns.snapshot import Reading, Snapshot
 from lbdns_collector import stat_file
 from lbdns_collector.stat_file import COLUMNS, StatFile, render, replace_file
 from tests.collector.making import IDLE, FakeSource, make_farm, reading, until
+from tests.overriding import drains
 
 NOW = 5000.0
 
@@ -34,7 +36,7 @@ def test_lines(tmp_path: Path) -> None:
         "gandalf.hobbit": Reading(NOW - 1.24, 1.0, 66, metrics),
         "frodo.hobbit": Reading(NOW - 60, 1.0, 80, IDLE),
     }
-    text = render(make_farm(tmp_path), Snapshot(1, known), {"web": {"frodo"}}, NOW)
+    text = render(make_farm(tmp_path), Snapshot(1, known), drains("frodo.hobbit"), NOW)
     assert text.startswith("# member:pool:state:score:age:run_queue:cpu_idle:")
     assert text.endswith("\n")
     found = rows(text)
@@ -51,7 +53,7 @@ def test_a_pool_s_name_makes_no_columns(tmp_path: Path) -> None:
     farm = make_farm(
         tmp_path, more='[[pool]]\nname = "a:b\\nc"\nzone = "hobbit"\nmembers = ["frodo"]\n[pool.names]\nx = "best"\n'
     )
-    lines = render(farm, Snapshot(), {}, NOW).splitlines()
+    lines = render(farm, Snapshot(), NO_OVERRIDES, NOW).splitlines()
     assert lines[-1].startswith("frodo:a_b_c:unknown:")
     assert {line.count(":") for line in lines} == {len(COLUMNS) - 1}
 
@@ -131,7 +133,7 @@ async def test_rests_when_all_are_silent(tmp_path: Path) -> None:
     path.unlink()
     await keeper.update(path)
     assert not path.exists()
-    source.out["web"] = {"gandalf"}
+    source.drain("gandalf")
     await keeper.update(path)
     assert rows(path.read_text())["gandalf"]["state"] == "drained"
 

@@ -14,11 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbdns.farm import Farm
+from lbdns.overrides import Override, Overrides
 from lbdns.policies.guard_rails.guards import NO_GUARD, Guard
 from lbdns.snapshot import Reading, Snapshot
+from lbdns_collector.score import THESIS
 from lbdns_collector.status import Changes, ServerFigures, Situation, build_status, changed_members, outlook
 from lbdns_collector.status_reader import read_status
 from tests.collector.making import IDLE, make_farm
+from tests.overriding import drains
 
 NOW = 5000.0
 
@@ -36,7 +39,8 @@ def situation(
     now: float = NOW,
 ) -> Situation:
     snapshot = Snapshot(1, {f"{name}.hobbit": reading for name, reading in readings.items()})
-    return Situation(farm, snapshot, now, {"web": drained}, {"web": answers}, ServerFigures("1.2", 60.0, 9, 1))
+    overrides = drains(*(f"{name}.hobbit" for name in drained))
+    return Situation(farm, snapshot, now, overrides, {"web": answers}, ServerFigures("1.2", 60.0, 9, 1))
 
 
 def reading(age: float = 0.5, **changes: Any) -> Reading:
@@ -50,7 +54,17 @@ def members(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def test_shape(farm: Farm) -> None:
     document = build_status(situation(farm, {"gandalf": reading()}, answers=(1, 0, 3)))
-    assert document["server"] == {"version": "1.2", "uptime_s": 60.0, "queries": 9, "workers": 1}
+    assert document["server"] == {
+        "version": "1.2",
+        "uptime_s": 60.0,
+        "queries": 9,
+        "workers": 1,
+        "started": 0.0,
+        "types": {},
+        "rcodes": {},
+        "history": {"on": False, "ok": True, "error": "", "dropped": 0, "bytes": 0},
+    }
+    assert document["pools"][0]["measured"] is False
     (pool,) = document["pools"]
     assert (pool["name"], pool["zone"], pool["fail_open"]) == ("web", "hobbit", False)
     assert pool["policies"] == {"best": "best", "round.robin": "round_robin", "weighted": "weighted"}
@@ -58,7 +72,12 @@ def test_shape(farm: Farm) -> None:
         "name": "gandalf",
         "addresses": ("127.0.0.18",),
         "state": "usable",
+        "reason": "",
         "guard": "",
+        "overrides": [],
+        "capacity": None,
+        "capacity_share": None,
+        "score_parts": {},
         "score": 80,
         "age_s": 0.5,
         "answers": 3,
@@ -69,6 +88,45 @@ def test_shape(farm: Farm) -> None:
         "gone": False,
     }
     json.dumps(document, allow_nan=False)
+
+
+def test_what_a_score_is_made_of_and_what_members_can_carry(farm: Farm) -> None:
+    plain = situation(farm, {"gandalf": reading(), "frodo": reading(score=79)})
+    now = replace(plain, parts=THESIS.parts, capacities={"web": ((10.0, 10.0, 20.0), True)})
+    document = build_status(now)
+    told = members(document)
+    assert document["pools"][0]["measured"] is True
+    assert {name: (m["capacity"], m["capacity_share"]) for name, m in told.items()} == {
+        "bilbo": (10.0, 0.25), "frodo": (10.0, 0.25), "gandalf": (20.0, 0.5),
+    }  # fmt: skip
+    assert int(sum(told["gandalf"]["score_parts"].values()) + 0.01) == 80
+    assert told["gandalf"]["score_parts"]["cpu_idle"] == 19.58
+    assert told["frodo"]["score_parts"] == {}, "not what this score came from"
+    assert told["bilbo"]["score_parts"] == {}
+    stale = replace(now, capacities={"web": ((10.0,), True)})  # who plans knows another configuration still
+    assert members(build_status(stale))["gandalf"]["capacity"] is None
+
+
+def test_overrides_are_told_with_who_when_and_why(farm: Farm) -> None:
+    plain = situation(farm, {"gandalf": reading(), "frodo": reading(99.0)})
+    orders = Overrides(
+        (
+            Override("drain", "gandalf.hobbit", by="ann", reason="new kernel", since=5.0, until=9.0),
+            Override("up", "frodo.hobbit", "web", by="bob", since=6.0),
+            Override("weight", "bilbo.hobbit", factor=0.5),
+            Override("down", "bilbo.hobbit", "other"),
+        )
+    )
+    told = members(build_status(replace(plain, overrides=orders)))
+    assert {name: (m["state"], m["reason"]) for name, m in told.items()} == {
+        "bilbo": ("unknown", "has never reported"),
+        "frodo": ("usable", "forced up by bob"),
+        "gandalf": ("drained", "drained by ann: new kernel"),
+    }
+    (drain,) = told["gandalf"]["overrides"]
+    assert (drain["kind"], drain["by"], drain["since"], drain["until"]) == ("drain", "ann", 5.0, 9.0)
+    assert [order["kind"] for order in told["bilbo"]["overrides"]] == ["weight"]
+    assert outlook(replace(plain, overrides=orders))[0] != outlook(plain)[0]
 
 
 def test_guards_are_told_in_words_and_their_change_is_seen(farm: Farm) -> None:

@@ -24,6 +24,9 @@ from tests.end_to_end.ports import free_ports
 from tests.end_to_end.process import Program, python, running
 from tests.needs import program
 
+#: Who may read the pages where they are not on the loopback: the networks that namespaces have.
+WEB = 'allow = ["198.18.0.0/15", "fd00::/8"]'
+
 HOBBIT = """\
 $TTL 300
 @ SOA ns hostmaster 7 3600 900 604800 60
@@ -84,7 +87,7 @@ class Site:
             '[[zone]]\nname = "hobbit"\nfile = "hobbit.zone"\n'
             f'[[pool]]\nname = "web"\nzone = "hobbit"\nmembers = [{members}]\n{extra.get("pool", "")}\n'
             f"[collector]\n{collector}\n"
-            f'[web]\nlisten = "{self.at(self.http_port)}"\n{extra.get("web", "")}\n'
+            f'[web]\nlisten = "{self.at(self.http_port)}"\n{extra.get("web", WEB)}\n'
         )
 
     def at(self, port: int) -> str:

@@ -26,6 +26,7 @@ _CONFIG: Final = """
 [server]
 listen = ["127.0.0.1:0"]
 control = "control.sock"
+state_dir = "state"
 {server}
 [cookies]
 {cookies}

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from lbdns.errors import ConfigError, ListenError
+from lbdns.events import Events
 from lbdns.program import run
 from tests.server.clients import until
 
@@ -20,6 +21,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.calls: list[str] = []
+        self.events = Events()
         self.failure: Exception | None = None
         self.hold = asyncio.Event()
         self.hold.set()

@@ -22,6 +22,7 @@ PLAIN: Final = """
 [server]
 listen = ["127.0.0.1:0"]
 control = "control.sock"
+state_dir = "state"
 {server}
 [[zone]]
 name = "hobbit"
@@ -35,6 +36,7 @@ members = {members}
 listen = ["127.0.0.1:0"]
 [web]
 listen = "{web}"
+allow = ["192.0.2.0/24"]
 """
 
 

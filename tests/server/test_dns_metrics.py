@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -11,12 +12,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from lbdns.answering.entry import TCP
-from lbdns.server.dns_metrics import dns_families, server_families
+from lbdns.server.dns_metrics import dns_families, follower_families, server_families
 from lbdns.server.figures import Figures, figures_of
 from lbdns.server.net.durations import Durations
 from tests.answering.asking import ask, client, make_query, make_responder
 from tests.answering.farms import hobbit
 
+POOLS = [pool.name for pool in hobbit().pools]
 Sample = tuple[str, frozenset[tuple[str, str]]]
 
 
@@ -96,11 +98,23 @@ def test_durations_are_a_histogram() -> None:
 
 def test_server_figures() -> None:
     named = {"fail_opens": 2, "unsent": 3, "failed": 4, "worker_restarts": 5, "rate_limit_dropped": 6, "new": 7}
-    found = scraped(server_families(named, {"web": True, "low": False}))
-    assert found == {
+    figures = Figures(
+        named={**named, "udp_overflows": 8, "tcp_accepted": 9},
+        levels={"tcp_open": 4},
+        fail_open_ms={"web": 2500, "gone": 1},
+        lag={("worker", 200): 3},
+        lag_us={"worker": 90},
+    )
+    found = scraped(server_families(hobbit(), figures, {"web": True}))
+    lag = {name: value for name, value in found.items() if name[0].startswith("lbdns_event_loop_lag")}
+    assert lag.pop(sample("lbdns_event_loop_lag_seconds_count", process="worker")) == 3
+    assert {key: value for key, value in found.items() if "lag_seconds" not in key[0]} == {
         sample("lbdns_fail_opens_total"): 2,
         sample("lbdns_dns_responses_unsent_total"): 3,
         sample("lbdns_dns_queries_failed_total"): 4,
+        sample("lbdns_dns_udp_overflows_total"): 8,
+        sample("lbdns_dns_tcp_accepted_total"): 9,
+        sample("lbdns_dns_tcp_connections"): 4,
         sample("lbdns_dns_tcp_closed_early_total"): 0,
         sample("lbdns_worker_restarts_total"): 5,
         sample("lbdns_dns_rate_limit_dropped_total"): 6,
@@ -109,10 +123,18 @@ def test_server_figures() -> None:
         sample("lbdns_dns_repeated_total"): 0,
         sample("lbdns_dns_coherent_total"): 0,
         sample("lbdns_dns_queries_shed_total"): 0,
+        sample("lbdns_query_log_lost_total"): 0,
         sample("lbdns_dns_new_total"): 7,
-        sample("lbdns_pool_fail_open", pool="web"): 1,
-        sample("lbdns_pool_fail_open", pool="low"): 0,
-    }
+        **{sample("lbdns_pool_fail_open", pool=name): float(name == "web") for name in POOLS},
+        **{
+            sample("lbdns_pool_fail_open_seconds_total", pool=name): 2.5 if name == "web" else 0.0 for name in POOLS
+        },
+    }  # fmt: skip
+
+
+def test_following() -> None:
+    for connected in (True, False):
+        assert scraped(follower_families(connected)) == {sample("lbdns_collector_connected"): connected}
 
 
 def test_a_member_that_is_gone_is_not_told_but_its_name_may_come_back() -> None:
@@ -121,3 +143,20 @@ def test_a_member_that_is_gone_is_not_told_but_its_name_may_come_back() -> None:
     found = scraped(dns_families(table.farm, figures))
     assert found[sample("lbdns_answers_total", pool="web", policy="best", member="frodo")] == 2
     assert not any("sam" in dict(labels).values() for _, labels in found)
+
+
+def test_too_many_members_are_told_by_pool() -> None:
+    farm = hobbit()
+    few = replace(farm, config=replace(farm.config, web=replace(farm.config.web, max_member_series=1)))
+    figures = Figures(
+        answers={
+            ("web", "best", "frodo.hobbit"): 2, ("web", "best", "gone.hobbit"): 3, ("gone", "best", "frodo.hobbit"): 4,
+        }
+    )  # fmt: skip
+    assert any(name == "lbdns_answers_total" for name, _ in scraped(dns_families(farm, figures)))
+    for one_by_one in (farm, few):
+        found = scraped(dns_families(one_by_one, figures))
+        assert found[sample("lbdns_pool_answers_total", pool="web", policy="best")] == 5
+        assert found[sample("lbdns_pool_answers_total", pool="web", policy="weighted")] == 0
+        assert not any(dict(labels).get("pool") == "gone" for _, labels in found)
+    assert not any("member" in dict(labels) for _, labels in found)

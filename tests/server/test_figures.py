@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgpack
@@ -35,6 +36,23 @@ def test_they_add_up() -> None:
     assert total([figures(1), figures(2)]) == figures(3)
 
 
+def of_now(looks: int, tcp_open: int) -> Figures:
+    return Figures(
+        levels={"tcp_open": tcp_open},
+        lag={("main", 200): looks},
+        lag_us={"main": 7 * looks},
+        fail_open_ms={"web": looks},
+    )
+
+
+def test_levels_add_up_over_processes_and_end_with_them() -> None:
+    both = of_now(3, 2) + of_now(4, 5)
+    assert both == of_now(7, 7)
+    assert both.ended() == replace(both, levels={})
+    assert NOTHING.ended() is NOTHING
+    assert of_now(3, 9).beyond(of_now(1, 2)) == replace(of_now(2, 0), levels={})
+
+
 def test_what_one_counts_more_than_another() -> None:
     more = (figures(3, 1, 2) + Figures({NX: 7})).beyond(figures(5, 1, 1))
     assert more.asked == {NX: 7}
@@ -50,8 +68,14 @@ def test_adding_what_is_gone_never_lets_a_count_fall() -> None:
 
 
 def test_they_travel_as_plain_data() -> None:
-    sent = figures(3, 1, 2, 5) + Figures({NX: 7})
+    sent = figures(3, 1, 2, 5) + Figures({NX: 7}) + of_now(3, 2)
     assert read_figures(msgpack.unpackb(msgpack.packb(sent.state()))) == sent
+
+
+def test_a_server_that_knows_less_can_be_taken_over_from() -> None:
+    new = "levels", "lag", "lag_us", "fail_open_ms"
+    state = {key: value for key, value in (figures(3) + of_now(1, 2)).state().items() if key not in new}
+    assert read_figures(state) == figures(3)
 
 
 def test_other_buckets_keep_the_sum() -> None:
@@ -69,6 +93,11 @@ def test_other_buckets_keep_the_sum() -> None:
         {"seconds": "long"},
         {"answers": 5},
         {"named": {"unsent": None}},
+        {"levels": {"tcp_open": -1}},
+        {"lag": [["main", 0.5, 1]]},
+        {"lag": [["main", 1]]},
+        {"lag_us": 5},
+        {"fail_open_ms": {"web": 0.5}},
     ],
 )
 def test_what_is_no_state_is_refused(change: dict[str, Any]) -> None:

@@ -13,10 +13,13 @@ from pathlib import Path
 import pytest
 
 from lbdns.endpoint import Endpoint
+from lbdns.errors import ConfigError
 from lbdns.farm import Farm
+from lbdns.http_credentials import Credentials
 from lbdns.server import follow
 from lbdns.server.follow import DEAD_AFTER, Follower
 from lbdns.snapshot import Reading, Snapshot
+from lbdns_collector.readers import Readers
 from lbdns_collector.web.app import make_app
 from lbdns_collector.web.server import WebServer
 from tests.collector.making import KEY, FakeSource, datagram, make_farm, reading, until, write_config, write_key
@@ -342,6 +345,39 @@ async def test_pauses_grow_and_are_bounded(tmp_path: Path, monkeypatch: pytest.M
     pauses = [after - before for before, after in pairwise(calls)]
     assert all(pause >= least for pause, least in zip(pauses, (0.02, 0.04, 0.08, 0.08, 0.08), strict=False))
     assert pauses[4] < 5
+
+
+async def test_a_token_is_sent_and_another_one_after_a_reload(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    readers = Readers(credentials=Credentials(tokens=("one",)))
+    source = FakeSource(make_farm(tmp_path))
+    source.publish(gandalf=reading(score=7))
+    server = WebServer(make_app(source, readers), Endpoint("127.0.0.1", 0))
+    await server.start()
+    try:
+        token.write_text("one\n")
+        connect = f'connect = "http://{server.address}"\nconnect_token_file = "token"'
+        farm, seen = make_farm(tmp_path, collector=connect), Seen()
+        async with follower_of(farm, seen.deliver) as follower:
+            await until(lambda: seen.snapshots)
+            readers.credentials = Credentials(tokens=("two",))
+            token.write_text("two\n")
+            await follower.reload(farm, ())
+            count = len(seen.snapshots)
+            source.publish(gandalf=reading(score=8))
+            await until(
+                lambda: len(seen.snapshots) > count and seen.snapshots[-1].readings["gandalf.hobbit"].score == 8
+            )
+            token.write_text("")
+            with pytest.raises(ConfigError, match=r"connect_token_file: is empty"):
+                await follower.reload(farm, ())
+    finally:
+        await server.stop()
+
+
+def test_a_token_needs_somebody_to_send_it_to(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"connect_token_file: says nothing without connect"):
+        make_farm(tmp_path, collector='connect_token_file = "token"')
 
 
 async def test_stop_is_quick_whatever_it_does(tmp_path: Path) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
 from lbdns.answering.table import Table
+from lbdns.events import Events
+from lbdns.overrides import NO_OVERRIDES
 from lbdns.server import plans
 from lbdns.server.plans import Planner
 from tests.answering.farms import MEMBERS, hobbit, make_farm, pool
+from tests.overriding import drains
 from tests.server.clients import until
 from tests.server.readings import Readings
 
@@ -22,7 +26,7 @@ class Fixture:
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.table = Table(hobbit())
-        self.planner = Planner(self.table.farm, self.table.handouts, self.loop)
+        self.planner = Planner(self.table.farm, self.table.handouts, self.loop, events=Events())
         self.readings = Readings()
 
     def order(self, policy: str = "round_robin") -> list[str]:
@@ -81,7 +85,8 @@ async def test_who_falls_silent_leaves_the_plan_without_any_report(
     caplog.clear()
     await until(lambda: farm.order() == ["bilbo", "frodo"])
     assert farm.loop.time() - reported >= 3 * SHORT - 0.01
-    assert messages(caplog, "gandalf") == ["pool web: gandalf is silent (was usable)"]
+    (told,) = messages(caplog, "gandalf")
+    assert re.fullmatch(r"pool web: gandalf is silent \(was usable\): no report for 0\.\d s", told)
     farm.report(("gandalf",))
     assert farm.order() == list(MEMBERS)
 
@@ -118,9 +123,9 @@ async def test_the_rotation_goes_on_across_plans(farm: Fixture) -> None:
 
 async def test_the_drained_are_left_out(farm: Fixture) -> None:
     farm.report()
-    farm.planner.drain(frozenset({"frodo.hobbit"}))
+    farm.planner.override(drains("frodo.hobbit"))
     assert farm.order() == ["bilbo", "gandalf"]
-    farm.planner.drain(frozenset())
+    farm.planner.override(NO_OVERRIDES)
     assert farm.order() == list(MEMBERS)
 
 
@@ -158,7 +163,7 @@ async def test_who_only_watches_goes_by_what_others_handed_out(caplog: pytest.Lo
         asked.append(pool)
         return handed
 
-    planner, readings = Planner(hobbit(), {}, asyncio.get_running_loop(), answers=answers), Readings()
+    planner, readings = Planner(hobbit(), {}, asyncio.get_running_loop(), events=Events(), answers=answers), Readings()
     for errors in range(5):
         reports(planner, readings, 1, "frodo", **WELL, errors_total=float(errors))
         assert not asked or errors > 0, "only while it matters"
@@ -213,7 +218,7 @@ async def test_after_stop_nothing_happens_any_more(farm: Fixture) -> None:
 
 async def test_who_only_watches_follows_the_states_without_hand_outs(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    planner = Planner(hobbit(), {}, asyncio.get_running_loop())
+    planner = Planner(hobbit(), {}, asyncio.get_running_loop(), events=Events())
     planner.deliver(Readings().report(planner._loop.time()))
     planner.stop()
     assert planner.failing_open == {"web": False}
@@ -223,7 +228,7 @@ async def test_who_only_watches_follows_the_states_without_hand_outs(caplog: pyt
 async def test_who_does_not_log_plans_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     table = Table(hobbit())
-    planner = Planner(table.farm, table.handouts, asyncio.get_running_loop(), logs=False)
+    planner = Planner(table.farm, table.handouts, asyncio.get_running_loop())
     planner.deliver(Readings().report(planner._loop.time(), members=("frodo",)))
     planner.stop()
     assert table.handouts["web", "round_robin"].plan.order == (1,)
@@ -243,7 +248,7 @@ class Large:
         self.loop = asyncio.get_running_loop()
         self.farm = hobbit(*(pool(f"p{n}", names={f"p{n}": "round_robin"}) for n in range(self.POOLS)))
         self.table = Table(self.farm)
-        self.planner = Planner(self.farm, self.table.handouts, self.loop)
+        self.planner = Planner(self.farm, self.table.handouts, self.loop, events=Events())
         self.readings = Readings()
 
     def report(self, *members: str) -> None:
@@ -297,4 +302,20 @@ async def test_until_their_turn_pools_go_on_with_the_plan_they_had(monkeypatch: 
     farm.planner.use(new.farm, new.handouts)
     handout = new.handouts[last, "round_robin"]
     assert [handout.next() for _ in range(3)] == [2, 1, 2], "bilbo, who is unknown, is not handed out, and turns go on"
+    farm.planner.stop()
+
+
+async def test_an_order_waits_for_no_turn_and_no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    farm = Large(monkeypatch)
+    last = farm.table.handouts[f"p{farm.POOLS - 1}", "round_robin"]
+    await until(lambda: not farm.planner._due)
+    farm.report(*MEMBERS)
+    assert farm.planner._due, "others have to wait"
+    farm.planner.override(drains("frodo.hobbit", pool=f"p{farm.POOLS - 1}"))
+    assert set(last.plan.order) == {0, 2}
+    await until(lambda: not farm.planner._due)
+    assert farm.planned(3) == farm.POOLS - 1
+    assert farm.planner._rest_until > farm.loop.time()
+    farm.planner.override(NO_OVERRIDES)
+    assert set(last.plan.order) == {0, 1, 2}
     farm.planner.stop()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from lbdns.answering.table import Table
 from lbdns.config import CollectorConfig, PoolConfig
+from lbdns.events import Events
 from lbdns.farm import Farm
 from lbdns.policies import POLICIES
 from lbdns.server.alone import Alone
@@ -22,6 +23,7 @@ from lbdns.server.plans import Planner
 from lbdns.server.source import ServerSource
 from lbdns.snapshot import Reading, Snapshot
 from tests.answering.farms import HOBBIT, MEMBERS, make_farm
+from tests.overriding import drains
 from tests.server.test_dns_metrics import sample, scraped
 
 ALL: Final = {policy.replace("_", "-"): policy for policy in POLICIES}
@@ -115,7 +117,8 @@ def test_live_answers_are_the_same_with_a_shadow_and_without(
             if what == "report":
                 server.report(which, score=count, tried=100 - count, busy=count / 10)
             elif what == "drain":
-                server.planner.drain(server.planner.drained ^ {f"{which}.hobbit"})
+                now = {override.member for override in server.planner.overrides.items}
+                server.planner.override(drains(*sorted(now ^ {f"{which}.hobbit"})))
             elif what == "wait":
                 server.clock.now += count / 10
                 server.planner.deliver(server.planner.snapshot)
@@ -252,7 +255,7 @@ def test_in_metrics() -> None:
 async def test_in_the_status_with_what_was_inherited() -> None:
     farm = farm_of("best_score", "idle", BEST)
     alone = Alone(Table(farm))
-    source = ServerSource(farm, alone)
+    source = ServerSource(farm, alone, Events())
     try:
         (before,) = source.shadows()["web"]
         source.inherit(figures())

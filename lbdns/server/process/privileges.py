@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import pwd
+from pathlib import Path
 from typing import Final
 
 from lbdns.errors import ConfigError
 from lbdns.server.process import capabilities
 
+_STATE_MODE: Final = 0o750  # history tells who was how busy: not everybody's affair
+
 #: What is otherwise read in when it is first needed. By then files may be closed to us: an interpreter that was
 #: installed in root's home, or a virtual environment there.
 _LATE_MODULES: Final = (
     "dns.message",  # once there are secondaries to tell
+    "lbdns.history.history",
     "lbdns.server.dns_metrics",
     "lbdns_collector.web.app",
     "lbdns_collector.web.metrics",
@@ -58,6 +63,16 @@ def read_ahead_for_workers() -> None:
     """The same for processes that only answer queries."""
     for module in _LATE_MODULES_OF_WORKERS:
         importlib.import_module(module)
+
+
+def own_folder(path: Path, user: str) -> None:
+    """Make the folder that ``user`` keeps its state in, if there is none and we may. What can't be had is told by who
+    wants to write there."""
+    with contextlib.suppress(OSError):
+        if not path.exists():
+            path.mkdir(_STATE_MODE, parents=True)
+            if will_become(user):
+                os.chown(path, *ids(user))
 
 
 def limit(user: str) -> None:

@@ -16,9 +16,13 @@ from typing import Any, Final
 import msgpack
 
 from lbdns.errors import LbdnsError
-from lbdns.farm import Farm
+from lbdns.events import Events
+from lbdns.explanation import full_owner
+from lbdns.farm import Farm, Pool
+from lbdns.overrides import Overrides
 from lbdns.server.answerer import Work
 from lbdns.server.figures import NO_ANSWERS, NOTHING, Figures, read_figures, total
+from lbdns.server.net.lag import LoopLag
 from lbdns.server.net.sockets import Numbered
 from lbdns.server.plans import Planner
 from lbdns.server.workers.frames import Channel
@@ -31,6 +35,8 @@ from lbdns.snapshot import EMPTY, Reading, Snapshot
 log = logging.getLogger("lbdns.server")
 
 PATIENCE: Final = 30.0  # s for a worker to go over to another configuration: a million names take about half
+PROMPT: Final = 2.0  # s for a worker to explain an answer
+KEPT_EXPLANATIONS: Final = 100  # that nobody may come for any more
 REFRESH: Final = 0.5  # s that figures are waited for; a worker that is too busy to tell them will tell them later
 SOUND: Final = 5.0  # s of life after which a death counts as the first
 PAUSES: Final = (0.0, 0.05, 0.1, 0.2, 0.5)  # s before the first, second ... replacement of one that keeps dying
@@ -60,9 +66,13 @@ class _Worker:
 class Crew:
     """Several workers, as one answerer."""
 
-    def __init__(self, farm: Farm, nursery: Nursery, workers: int, on_loss: Callable[[str], None]) -> None:
+    def __init__(
+        self, farm: Farm, nursery: Nursery, workers: int, on_loss: Callable[[str], None], events: Events
+    ) -> None:
         """``on_loss`` is called, with the reason, when workers can no longer be replaced."""
-        self.planner = Planner(farm, {}, asyncio.get_running_loop(), answers=self.answers)
+        self.planner = Planner(farm, {}, asyncio.get_running_loop(), events=events, answers=self.answers)
+        self._events = events
+        self._explained: dict[int, Mapping[str, Any] | None] = {}  # by the number of the request
         self.restarts = 0
         self._pid = nursery.pid
         self._nursery: Channel | None = Channel(nursery.sock, self._hear_nursery, self._lose_nursery)
@@ -72,6 +82,7 @@ class Crew:
         self._farm = b""
         self._generation = 0
         self._past: Figures = NOTHING  # of processes that have ended
+        self._lag = LoopLag("main")
         self._sharing = Sharing(asyncio.get_running_loop(), self._tell_elsewhere)
         self._sum: Figures | None = NOTHING
         self._by_pool = (NOTHING, NOTHING.by_pool())  # of this sum
@@ -108,14 +119,34 @@ class Crew:
             self._bring_up_to_date(worker, written)
         self.planner.deliver(snapshot)
 
-    def drain(self, members: frozenset[str]) -> None:
+    def override(self, overrides: Overrides) -> None:
         for worker in self._workers:
-            worker.tell(("drained", members))
-        self.planner.drain(members)
+            worker.tell(("overrides", overrides))
+        self.planner.override(overrides)
+
+    async def explain(self, pool: Pool, owner: str) -> Mapping[str, Any]:
+        name = full_owner(pool, owner)
+        # Two, and the first who answers: one may hang
+        asked = [worker for worker in self._workers if worker.channel and worker.generation][:2]
+        self._requests += 1
+        request = self._requests
+        for worker in asked:
+            worker.tell(("explain", (request, pool.name, owner)))
+        try:
+            await self._until(lambda: request in self._explained or not any(w.channel for w in asked), PROMPT)
+            found = self._explained.pop(request)
+        except KeyError:
+            raise LbdnsError(f"{name}: no worker answers in {PROMPT:g} s; ask again") from None
+        if found is None:
+            raise LbdnsError(f"{name}: a reload is under way; ask again")
+        return found
 
     @property
     def queries(self) -> int:
         return self.figures().queries
+
+    def asked(self) -> Mapping[tuple[str, int, str, int], int]:
+        return self.figures().asked
 
     def answers(self, pool: str) -> Counter[str]:
         figures = self.figures()
@@ -128,7 +159,7 @@ class Crew:
 
     def figures(self) -> Figures:
         if self._sum is None:
-            self._sum = total([self._past, *(worker.figures for worker in self._workers)])
+            self._sum = total([self._past, self._lag.figures(), *(worker.figures for worker in self._workers)])
         return self._sum
 
     async def refresh(self) -> None:
@@ -145,6 +176,7 @@ class Crew:
         self._stopping = True
         self.planner.stop()
         self._sharing.stop()
+        self._lag.stop()
         for worker in self._workers:
             if worker.rebirth:
                 worker.rebirth.cancel()
@@ -188,7 +220,7 @@ class Crew:
             lambda: self._bring_up_to_date(worker, {}),
         )
         self._bring_up_to_date(worker, {})
-        worker.tell(("drained", self.planner.drained))
+        worker.tell(("overrides", self.planner.overrides))
         self._assign(worker, anew=True)
         worker.tell(("elsewhere", self._sharing.begin(worker.number)))
 
@@ -219,7 +251,7 @@ class Crew:
         """A worker's process has ended, or is about to."""
         worker.channel = None
         worker.generation = 0
-        self._past += worker.figures
+        self._past += worker.figures.ended()
         worker.figures = NOTHING
         self._sharing.lose(worker.number)
         self._heard.set()
@@ -233,7 +265,7 @@ class Crew:
     def _lose_nursery(self) -> None:
         self._nursery = None
         if not self._stopping:
-            log.error("the process that starts workers has ended: one that dies can't be replaced without a restart")
+            self._say("the process that starts workers has ended: one that dies can't be replaced without a restart")
 
     def _hear_nursery(self, payload: bytes, _: list[int]) -> None:
         what, number, pid, status = msgpack.unpackb(payload)
@@ -242,10 +274,13 @@ class Crew:
             worker.pid = pid
             log.debug("worker %d is process %d", number, pid)
         elif what == "unborn":
-            log.error("worker %d can't be started: %s; it is tried again", number, os.strerror(status))
+            self._say(f"worker {number} can't be started: {os.strerror(status)}; it is tried again")
         elif not self._stopping:
             how = f"was ended by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
-            log.error("worker %d (process %d) %s; another one takes its place", number, pid, how)
+            self._say(f"worker {number} (process {pid}) {how}; another one takes its place")
+
+    def _say(self, what: str) -> None:
+        self._events.tell("worker", what, level=logging.ERROR, logger=log.name)
 
     # What workers say
 
@@ -254,7 +289,7 @@ class Crew:
             what, *values = msgpack.unpackb(payload)
             self._take(worker, what, *values)
         except (ValueError, TypeError) as error:
-            log.error("worker %d says what can't be understood (%s); it is replaced", worker.number, error)
+            self._say(f"worker {worker.number} says what can't be understood ({error}); it is replaced")
             self._kill(worker)
 
     def _take(self, worker: _Worker, what: str, number: int, state: Any = None) -> None:
@@ -266,7 +301,16 @@ class Crew:
             self._sum = None
         elif what == "answers":
             self._sharing.take(worker.number, read_answers(state))
+        elif what == "explained":
+            self._take_explanation(number, state)
         self._heard.set()
+
+    def _take_explanation(self, request: int, found: Any) -> None:
+        """Keep it for who asked, if that can still be: who waited too long is gone."""
+        if found is not None and not isinstance(found, dict):
+            raise ValueError("no explanation")
+        self._explained = {n: e for n, e in self._explained.items() if n > self._requests - KEPT_EXPLANATIONS}
+        self._explained[request] = found
 
     async def _all_use(self, generation: int) -> None:
         """Wait until every worker works by this assignment or a later one; who doesn't in time is replaced.
@@ -281,7 +325,7 @@ class Crew:
             if await self._until(lambda: not late() or self._stopping, PATIENCE):
                 return
             for worker in late():
-                log.error("worker %d hangs; it is replaced", worker.number)
+                self._say(f"worker {worker.number} hangs; it is replaced")
                 self._kill(worker)
         numbers = ", ".join(str(worker.number) for worker in late())
         raise LbdnsError(f"workers: {numbers}: did not go over to the configuration; the others have. See the log")

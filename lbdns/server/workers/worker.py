@@ -7,13 +7,14 @@ import logging
 import pickle
 import socket
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgpack
 
 from lbdns.answering.table import Table
+from lbdns.overrides import NO_OVERRIDES, Overrides
 from lbdns.server.alone import Alone
 from lbdns.server.loading import new_table
 from lbdns.server.net.given import adopt
@@ -40,8 +41,8 @@ class Assignment:
     fresh: tuple[int, ...]
 
 
-#: What else the main process says: news of members (see ``news``), full names of the drained, answers of the other
-#: workers by pool and policy, a number to send figures with, or that it is time to end.
+#: What else the main process says: news of members (see ``news``), the overrides, answers of the other workers by pool
+#: and policy, a number to send figures with, a number to explain a pool's owner name with, or that it is time to end.
 Order = Assignment | tuple[str, Any]
 
 
@@ -55,7 +56,7 @@ class _Worker:
         self._number, self._sock = number, sock
         self._orders: asyncio.Queue[tuple[Order, Sequence[int]] | None] = asyncio.Queue()
         self._snapshot: Snapshot = EMPTY
-        self._drained: frozenset[str] = frozenset()
+        self._overrides: Overrides = NO_OVERRIDES
         self._alone: Alone | None = None
         self._timer: asyncio.TimerHandle | None = None  # of figures ...
         self._told: object = None  # ... and by what it is seen that they changed
@@ -89,15 +90,17 @@ class _Worker:
             self._snapshot = read_news(self._snapshot.readings, value)
             if self._alone:
                 self._alone.deliver(self._snapshot)
-        elif what == "drained":
-            self._drained = value
+        elif what == "overrides":
+            self._overrides = value
             if self._alone:
-                self._alone.drain(value)
+                self._alone.override(value)
         elif what == "elsewhere":
             assert self._alone is not None, "it comes after the first assignment"
             self._alone.hear(value)
         elif what == "figures":
             self._send_figures(value)
+        elif what == "explain":
+            self._tell("explained", value[0], self._explain(*value[1:]))
         return what != "end"
 
     async def _use(self, order: Assignment, descriptors: Sequence[int]) -> None:
@@ -106,14 +109,20 @@ class _Worker:
         table = await asyncio.to_thread(_table, order.farm) if order.farm else None
         if self._alone is None:
             assert table is not None, "the first assignment has a farm"
-            self._alone = Alone(table, order.secrets, order.servers)
-            self._alone.drain(self._drained)
+            self._alone = Alone(table, order.secrets, order.servers, self._number)
+            self._alone.override(self._overrides)
             self._alone.deliver(self._snapshot)
         await self._alone.go_on(table or self._alone.responder.table, order.secrets, fresh, set(order.wanted))
         self._tell("using", order.generation)
         if self._timer is None:
             self._report()
             self._share()
+
+    def _explain(self, name: str, owner: str) -> Mapping[str, Any] | None:
+        """What is handed out for an owner name of the pool ``name`` and why; None if there is none here just now."""
+        pools = self._alone.responder.table.farm.pools if self._alone else ()
+        pool = next((pool for pool in pools if pool.name == name and owner in pool.config.names), None)
+        return self._alone.explain_now(pool, owner) if pool and self._alone else None
 
     def _report(self) -> None:
         """Send figures when there are new ones, and look again later."""

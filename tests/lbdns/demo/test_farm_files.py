@@ -21,7 +21,7 @@ def test_they_are_good_without_a_warning(tmp_path: Path, ipv6: bool) -> None:
     config = checked.farm.config
     assert config.server.listen == (Endpoint("127.0.0.1", 1),)
     assert config.collector.listen == (Endpoint("127.0.0.1", 2),)
-    assert config.web == Endpoint("127.0.0.1", 3)
+    assert config.web.listen == Endpoint("127.0.0.1", 3)
     assert config.server.control.is_relative_to(tmp_path)
     assert config.server.state_dir.is_relative_to(tmp_path)
     (pool,) = checked.farm.pools

@@ -151,6 +151,7 @@ async def test_one_that_dies_is_replaced_and_its_queries_are_answered(tmp_path: 
     async with crew(tmp_path) as server:
         server.report("gandalf", 90.0, 1, "127.0.0.18")
         await server.waits_for("gandalf is usable")
+        await answers_become(server, {"gandalf"})
         with clients(server) as asking:
             asking.send()
             assert await asking.receive()

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from lbdns.commands.status import fetch
 from lbdns.errors import ConfigError, LbdnsError
+from lbdns.http_client import STATUS, fetch
 from lbdns_tools.calibrate.live_config import LiveConfig
 from lbdns_tools.calibrate.trial import Outcome, Trial, percentile, weighable
 
@@ -99,7 +99,7 @@ class LiveFarm:
     def _members(self) -> dict[str, Member]:
         """The usable members of all pools with their newest reports, by full name."""
         try:
-            status = json.loads(fetch(self._url))
+            status = json.loads(fetch(self._url, STATUS))
             members = {
                 f"{member['name']}.{pool['zone']}": member
                 for pool in status["pools"]

@@ -21,12 +21,11 @@ from lbdns.commands.terminal.feed import LONGEST_PAUSE, Feed
 from lbdns.commands.terminal.printable import event_line
 from lbdns.duration import parse_duration
 from lbdns.errors import LbdnsError
-from lbdns.events import KINDS
+from lbdns.events import KEPT, KINDS
 from lbdns.http_client import EVENTS, fetch
 from lbdns.http_credentials import Credentials
 
 LOG: Final = "/api/v1/log"
-LIMIT: Final = 10_000  # events of before, at most
 ONLY_LOG: Final = f"{EVENTS}?only=log"
 LOOK: Final = 1.0  # s between looks at what happened, while the stream may not be open
 REMEMBERED: Final = 2000  # events by which another telling of the same one is known
@@ -96,7 +95,7 @@ class _Printer:
 
 
 def _print_log(base: str, credentials: Credentials, since: float, printer: _Printer) -> None:
-    query = urlencode({"since": f"{since:.6f}", "limit": LIMIT})
+    query = urlencode({"since": f"{since:.6f}", "limit": KEPT})
     try:
         for event in json.loads(fetch(base, f"{LOG}?{query}", credentials))["events"]:
             printer.show(event)

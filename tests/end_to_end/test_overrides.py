@@ -35,7 +35,6 @@ def write(site: Site, workers: int = 1, plane: str = "auto") -> None:
     site.write(
         server=f'workers = {workers}\nplane = "{plane}"',
         pool='names = { best = "best", "round.robin" = "round_robin", top = "best_score" }',
-        web="[history]\non = false",
     )
 
 

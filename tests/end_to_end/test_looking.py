@@ -1,0 +1,65 @@
+"""The commands that look, on a real server with its history: what they print is what the server says."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from lbdns.history.reader import Reader
+from tests.end_to_end.harness import agents, ask, new_site, serving
+from tests.end_to_end.process import PATIENCE, eventually, python, running
+
+MEMBERS = {"bilbo": ["127.0.0.16"], "frodo": ["127.0.0.17"], "gandalf": ["127.0.0.18"]}
+UNBUFFERED = {"PYTHONUNBUFFERED": "1"}
+
+
+def said(*arguments: str) -> str:
+    """What a command prints that ends well and complains of nothing."""
+    done = subprocess.run(
+        python("lbdns", *arguments),
+        capture_output=True, text=True, timeout=PATIENCE, check=False, env={**os.environ, "COLUMNS": "80"},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return done.stdout
+
+
+def test_all_of_them_tell_the_same(tmp_path: Path) -> None:
+    site = new_site(tmp_path, MEMBERS)
+    site.write()
+    config, control = ("-c", str(site.config)), ("--control", str(site.folder / "control.sock"))
+    with serving(site) as server, agents(site, 600.0) as reporting:
+        for seq, agent in enumerate(reporting.values()):
+            agent.send(cpu_idle=90.0 - seq)
+        eventually(lambda: {m["state"] for m in site.members_by_name().values()} == {"usable"}, "all are usable")
+        next_one = json.loads(said("explain", "best", "--json", *config))["next"]
+        assert f"{next_one}." in str(ask(site, "best.hobbit").answer[0])
+
+        with running(*python("lbdns", "watch", "--since", "1h", *config), env=UNBUFFERED) as watch:
+            watch.until(lambda: "ready: " in watch.output, "what was before")
+            said("drain", "frodo", "--reason", "new kernel", *control)
+            watch.until(lambda: "frodo is drained (was usable)" in watch.output, "what happens")
+            assert watch.output.count("frodo drained by ") == 1
+            assert watch.errors == ""
+
+        for command in ("status", "top --once", "explain best"):
+            told = said(*command.split(), *config)
+            assert all(len(line) <= 80 for line in told.splitlines()), command
+            assert "new kernel" in told or command == "top --once", command
+            assert "drained" in told, command
+
+        server.until((tmp_path / "state" / "history.db").exists, "something is written")
+        server.until(lambda: "new kernel" in said("history", "--events", *config), "that too")
+        scores = said("history", "--metric", "score", "--last", "10min", "--csv", *config).splitlines()
+        known = {name: member["score"] for name, member in site.members_by_name().items()}
+        assert scores[0] == "time,bilbo,frodo,gandalf"
+        assert [int(score) for score in scores[-1].split(",")[1:]] == [known[name] for name in sorted(MEMBERS)]
+        past = json.loads(site.page("/api/v1/history?pool=web&metric=score"))
+        assert {name: values[-1] for name, values in past["series"].items()} == known
+        ordered = json.loads(site.page("/api/v1/log?kind=override"))["events"]
+        assert [event["member"] for event in ordered] == ["frodo"]
+    # What was in memory only is written at the end; the file can be read without a server
+    told = [event.text for event in Reader(tmp_path / "state" / "history.db").events()]
+    assert told == list(dict.fromkeys(told)), "each once"
+    assert any("ready: " in text for text in told)

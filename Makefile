@@ -107,7 +107,7 @@ deps-debian: ## install the Debian packages that tests use (as root)
 	DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet=2 --no-install-recommends $$lacking; \
 	: "Debian starts the servers it has just installed; the tests start their own, and ports 80 and 53 are not ours"; \
 	for package in $$lacking; do \
-	  case $$package in apache2|nsd|knot|pdns-server|gdnsd) service=$${package%-server};; bind9) service=named;; *) continue;; esac; \
+	  case $$package in apache2|nsd|knot|pdns-server|gdnsd|prometheus) service=$${package%-server};; bind9) service=named;; *) continue;; esac; \
 	  if [ -d $(SYSTEMD) ]; then systemctl disable --quiet --now $$service; \
 	  else service $$service stop > /dev/null 2>&1 || true; fi; \
 	done

@@ -60,6 +60,6 @@ def test_all_of_them_tell_the_same(tmp_path: Path) -> None:
         ordered = json.loads(site.page("/api/v1/log?kind=override"))["events"]
         assert [event["member"] for event in ordered] == ["frodo"]
     # What was in memory only is written at the end; the file can be read without a server
-    told = [event.text for event in Reader(tmp_path / "state" / "history.db").events()]
-    assert told == list(dict.fromkeys(told)), "each once"
-    assert any("ready: " in text for text in told)
+    kept = [event.text for event in Reader(tmp_path / "state" / "history.db").events()]
+    assert kept == list(dict.fromkeys(kept)), "each once"
+    assert any("ready: " in text for text in kept)

@@ -63,7 +63,7 @@ async def nameless(page: Page) -> list[str]:
 
 async def overflow(page: Page) -> int:
     """CSS pixels by which the page is wider than the screen."""
-    found: int = await page.run("document.documentElement.scrollWidth - innerWidth")
+    found: int = await page.run("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     return found
 
 

@@ -10,7 +10,7 @@ INSTALL_SELF := $(PIP) install --quiet --no-build-isolation --no-deps --no-index
 # What the tests run besides Python, by Debian's package names
 DEBIAN_PACKAGES := apache2 apache2-utils bind9 bind9-dnsutils chromium knot-dnsutils ldnsutils nsd \
 	dnsperf gdnsd knot pdns-backend-bind pdns-server prometheus \
-	curl iproute2 iputils-ping libc-bin procps util-linux
+	curl httperf iproute2 iputils-ping libc-bin procps util-linux wrk
 
 # Tested too where it can be built: where there is a cargo, which rustup puts where PATH often doesn't look
 export PATH := $(PATH):$(HOME)/.cargo/bin

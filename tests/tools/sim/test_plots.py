@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from lbdns.errors import ConfigError, LbdnsError
+from lbdns_tools import pictures
 from lbdns_tools.sim import plots
 from lbdns_tools.sim.engine import run
 from lbdns_tools.sim.farms import FARMS
@@ -123,10 +124,10 @@ def test_more_policies_than_colours_still_draw() -> None:
 )
 def test_files_that_can_not_be_drawn(name: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=message):
-        plots.check_file(tmp_path / name)
+        pictures.check_file(tmp_path / name)
 
 
 def test_without_matplotlib_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(LbdnsError, match=r"pip install 'lbdns\[lab\]'"):
-        plots.check_file(tmp_path / "x.png")
+        pictures.check_file(tmp_path / "x.png")

@@ -18,6 +18,7 @@ from lbdns.cli import run
 from lbdns.errors import ConfigError
 from lbdns.policies import POLICIES
 from lbdns.toml_table import nearest
+from lbdns_tools import pictures
 from lbdns_tools.sim import output, plots
 from lbdns_tools.sim.history_record import read_record
 from lbdns_tools.sim.listen import listen_for
@@ -146,7 +147,7 @@ def _check(said: Mapping[str, Any]) -> None:
     if said["plot_kind"] is not None and said["plot"] is None:
         raise click.UsageError("--plot-kind needs --plot FILE")
     if said["plot"] is not None:
-        plots.check_file(said["plot"])
+        pictures.check_file(said["plot"])
 
 
 def _option(name: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lbdns.errors import ConfigError, LbdnsError
+from lbdns_tools.pictures import COLOURS, MARKERS, log_times, need_matplotlib, new, save, tidy
 from lbdns_tools.sim.output import Row
 from lbdns_tools.sim.replay import Replayed
 from lbdns_tools.sim.results import Result
@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Okabe and Ito's colours, told apart with any colour vision; yellow is left out, as it is lost on white
-COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
-ENDINGS: Final = (".png", ".svg", ".pdf")
 KINDS: Final = ("response", "shares", "herding")
 #: The same colour and mark for a policy in every picture
 ORDER: Final = ("best", "round_robin", "oracle", "best_score", "weighted", "least_charged", "two_choices")
@@ -30,71 +26,21 @@ LOAD_TICKS: Final = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 AVERAGED: Final = 5  # s: answers of one second are too few to see shares in
 
 
-def check_file(path: Path) -> None:
-    """Raises LbdnsError before anything is simulated if the picture couldn't be drawn."""
-    if path.suffix.lower() not in ENDINGS:
-        raise ConfigError(f"--plot: {path}: the name has to end with one of {', '.join(ENDINGS)}")
-    if not path.resolve().parent.is_dir():
-        raise ConfigError(f"--plot: {path}: there is no folder {path.resolve().parent}")
-    _matplotlib()
-
-
-def _matplotlib() -> Any:
-    try:
-        import matplotlib
-    except ModuleNotFoundError:
-        raise LbdnsError("--plot: pictures need matplotlib: pip install 'lbdns[lab]'") from None
-    matplotlib.use("Agg")  # files only: there may be no screen
-    # Names stay text in an SVG, and the same figures give the same file
-    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "lbdns", "font.size": 10})
-    return matplotlib
-
-
 def draw(path: Path, kind: str, rows: Sequence[Row], runs: Sequence[tuple[Scenario, Result]]) -> None:
     """One picture; ``runs`` are those of the first seed. Raises LbdnsError."""
-    _matplotlib()
+    need_matplotlib()
     if kind == "response":
         figure = response(rows)
     else:
         scenario = runs[0][0]
         results = [result for other, result in runs if other is scenario]
         figure = shares(scenario, results) if kind == "shares" else herding(scenario, results)
-    _save(figure, path)
+    save(figure, path)
 
 
 def draw_replay(path: Path, real: Replayed | None, replays: Sequence[Replayed]) -> None:
-    _matplotlib()
-    _save(replayed_shares(real, replays), path)
-
-
-def _save(figure: Figure, path: Path) -> None:
-    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[path.suffix.lower()]
-    try:
-        figure.savefig(path, dpi=150, metadata=metadata)
-    except OSError as error:
-        raise LbdnsError(f"--plot: {path}: can't be written: {error.strerror}") from None
-
-
-def _new(rows: int, columns: int, width: float, height: float, **more: Any) -> tuple[Figure, list[list[Axes]]]:
-    # Not by pyplot, which would keep every figure
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False, **more).tolist()
-
-
-def _tidy(axes: Axes) -> None:
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(True, color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-
-
-def _log_ticks(axes: Axes) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:,g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    need_matplotlib()
+    save(replayed_shares(real, replays), path)
 
 
 def _styles(policies: Sequence[str]) -> Mapping[str, dict[str, Any]]:
@@ -116,12 +62,12 @@ def response(rows: Sequence[Row]) -> Figure:
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         groups[_group_name(row.scenario, rows)].append(row)
-    figure, axes = _new(2, len(groups), max(6.0, 3.4 * len(groups) + 1.2), 6.4, sharex="col", sharey="row")
+    figure, axes = new(2, len(groups), max(6.0, 3.4 * len(groups) + 1.2), 6.4, sharex="col", sharey="row")
     styles = _styles([row.cell.policy for row in rows])
     for column, (name, members) in enumerate(groups.items()):
         for line, (figure_of, label) in enumerate((("p95_ms", "95th percentile, ms"), ("mean_ms", "mean, ms"))):
             panel = axes[line][column]
-            _tidy(panel)
+            tidy(panel)
             panel.set_yscale("log")
             for policy, style in styles.items():
                 points = sorted(
@@ -138,7 +84,7 @@ def response(rows: Sequence[Row]) -> Figure:
     for panel in (panel for line in axes for panel in line):
         if panel.get_ylim()[1] >= 1000 * DEADLINE:
             panel.axhline(1000 * DEADLINE, color="#888888", linewidth=0.8, linestyle=":")
-        _log_ticks(panel)
+        log_times(panel)
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)), frameon=False)
     what = "number of clients" if by_clients else "load"
@@ -189,7 +135,7 @@ def replayed_shares(real: Replayed | None, replays: Sequence[Replayed]) -> Figur
 
 
 def _stacked(names: Sequence[str], series: Sequence[tuple[str, list[float], list[list[int]]]]) -> Figure:
-    figure, axes = _new(len(series), 1, 9.0, 1.2 + 2.0 * len(series), sharex=True)
+    figure, axes = new(len(series), 1, 9.0, 1.2 + 2.0 * len(series), sharex=True)
     colours = [_colour(i, len(names)) for i in range(len(names))]
     for (panel,), (name, times, counts) in zip(axes, series, strict=True):
         given = [(time, row) for time, row in zip(times, counts, strict=True) if any(row)]
@@ -256,10 +202,10 @@ def _lines(names: Sequence[str], series: Loads) -> Figure:
     """Few servers: a line each."""
     from matplotlib.ticker import FixedLocator
 
-    figure, axes = _new(len(series), 1, 9.0, 1.2 + 2.2 * len(series), sharex=True, sharey=True)
+    figure, axes = new(len(series), 1, 9.0, 1.2 + 2.2 * len(series), sharex=True, sharey=True)
     highest = max((load for _, _, loads in series for server in loads for load in server), default=1.0)
     for (panel,), (title, times, loads) in zip(axes, series, strict=True):
-        _tidy(panel)
+        tidy(panel)
         for i, name in enumerate(names):
             panel.plot(times, loads[i], color=COLOURS[i], label=name, linewidth=1.3)
         panel.set_yscale("symlog", linthresh=2)
@@ -278,7 +224,7 @@ def _map(names: Sequence[str], series: Loads) -> Figure:
     """Many servers: a row each, the darker the fuller."""
     from matplotlib.colors import SymLogNorm
 
-    figure, axes = _new(len(series), 1, 9.0, 1.2 + 2.2 * len(series), sharex=True)
+    figure, axes = new(len(series), 1, 9.0, 1.2 + 2.2 * len(series), sharex=True)
     highest = max((load for _, _, loads in series for server in loads for load in server), default=1.0)
     norm = SymLogNorm(linthresh=2, vmin=0, vmax=max(10.0, highest))
     image = None

@@ -1,0 +1,1 @@
+"""The load generator: clients that resolve, connect, ask and are counted; never a failure dropped."""

@@ -59,6 +59,8 @@ def unknown_name(farm: Farm, name: str) -> str:
     same = [full for full, owner in owners if owner == name.lower()]
     if len(same) > 1:
         return f"{name!r} is a name in several zones: {', '.join(same)}; write it in full"
+    if "." not in name and (meant := nearest(name, [owner for _, owner in owners])).startswith("."):
+        return f"no pool is asked by {name!r}{meant}"
     hint = nearest(name, [full for full, _ in owners])
     return f"no pool is asked by {name!r}{hint if len(hint) <= LONGEST_HINT else hint[:LONGEST_HINT] + ' ...'}"
 

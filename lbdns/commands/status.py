@@ -50,6 +50,11 @@ def place_of(url: str | None, config: Path) -> tuple[str, Credentials]:
     return (url, credentials_of()) if url is not None else (url_of(config), credentials_of(config))
 
 
+def is_off(config: Path) -> bool:
+    """Whether a server with this configuration serves no HTTP. Raises ConfigError."""
+    return (config != Path(DEFAULT_FILE) or config.exists()) and load_config(config).web.listen is None
+
+
 def url_of(config: Path) -> str:
     """Where a server with this configuration serves HTTP, or the demo does if there is none at the usual place.
 

@@ -276,6 +276,8 @@ class Planner:
             self._say("guard", level, pool, what, member.name)
 
     def _say(self, kind: Kind, level: int, pool: Pool, what: str, member: str = "") -> None:
+        if kind == "fail_open" and not self._knows_answers:
+            return  # a collector hands nobody out, and nobody takes turns there
         if self._events:
             self._events.tell(kind, what, level=level, pool=pool.name, member=member, logger="lbdns.server")
 

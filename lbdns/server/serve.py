@@ -83,6 +83,7 @@ class DnsServer:
         self.commands: Mapping[str, Command] = {
             "reload": self._order_reload,
             "take-over": self._order_take_over,
+            "explain": self._order_explain,
             **self._overriding.commands,
         }
         self._control = ControlSocket(self.commands)
@@ -276,6 +277,12 @@ class DnsServer:
     async def _order_reload(self, order: Order) -> Mapping[str, Any]:
         await program.reload(self)
         return {"message": f"{self._path}: in force: {len(self.farm.zones)} zones, {len(self.farm.pools)} pools"}
+
+    async def _order_explain(self, order: Order) -> Mapping[str, Any]:
+        name = order.words.get("name")
+        if not isinstance(name, str):
+            raise LbdnsError('explain: name: is missing; say such as {"command": "explain", "name": "best.hobbit"}')
+        return {"explanation": await self._source.explain(name)}
 
     async def _order_take_over(self, order: Order) -> None:
         if self._changing.locked():

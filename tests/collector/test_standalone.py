@@ -59,6 +59,7 @@ async def test_it_tells_what_becomes_of_members(tmp_path: Path) -> None:
         assert told[-1][0] == "gandalf"
         assert "gandalf is silent (was " in told[-1][1]
         assert "its agent said goodbye" in told[-1][1]
+        assert not any(event.kind == "fail_open" for event in program.events.newest()), "it hands nobody out"
     finally:
         await program.stop()
 

@@ -36,6 +36,13 @@ def test_all_of_them_tell_the_same(tmp_path: Path) -> None:
         next_one = json.loads(said("explain", "best", "--json", *config))["next"]
         assert f"{next_one}." in str(ask(site, "best.hobbit").answer[0])
 
+        over_http, ordered = (json.loads(said("explain", "best", "--json", *way)) for way in (config, control))
+        for document in (over_http, ordered):
+            document.pop("time")
+            for member in document["members"]:
+                member.pop("age_s")
+        assert ordered == over_http
+
         with running(*python("lbdns", "watch", "--since", "1h", *config), env=UNBUFFERED) as watch:
             watch.until(lambda: "ready: " in watch.output, "what was before")
             said("drain", "frodo", "--reason", "new kernel", *control)
@@ -63,3 +70,17 @@ def test_all_of_them_tell_the_same(tmp_path: Path) -> None:
     kept = [event.text for event in Reader(tmp_path / "state" / "history.db").events()]
     assert kept == list(dict.fromkeys(kept)), "each once"
     assert any("ready: " in text for text in kept)
+
+
+def test_without_pages_the_control_socket_explains(tmp_path: Path) -> None:
+    site = new_site(tmp_path, MEMBERS)
+    site.write()
+    site.config.write_text(site.config.read_text().replace(f'listen = "{site.at(site.http_port)}"', 'listen = "off"'))
+    with running(*python("lbdns", "serve", "-c", str(site.config))) as server:
+        server.until(lambda: "ready: " in server.errors, "it serves")
+        assert "best.hobbit: pool web, policy best" in said("explain", "best", "-c", str(site.config))
+        wrong = subprocess.run(
+            python("lbdns", "explain", "bset", "-c", str(site.config)),
+            capture_output=True, text=True, timeout=PATIENCE, check=False,
+        )  # fmt: skip
+        assert (wrong.returncode, "Perhaps you meant 'best" in wrong.stderr) == (1, True), wrong

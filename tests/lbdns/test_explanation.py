@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from time import process_time
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lbdns.explanation import PREVIEW, explain, find_owner, full_owner, probabilities, to_come, unknown_name
+from lbdns.explanation import PREVIEW, find_owner, full_owner, probabilities, to_come, unknown_name
 from lbdns.overrides import Override
 from lbdns.policies import FEW, HIGHEST, POLICIES, WHY, WHY_FIRST
 from lbdns.policies.guard_rails.black_hole import FIRST_PROBE
 from lbdns.policies.plan import Plan
 from tests.answering.farms import HOBBIT, MEMBERS, hobbit, make_farm, pool
-from tests.lbdns.stage import NAMES, OWNERS, Stage, parts
+from tests.lbdns.stage import NAMES, OWNERS, Stage
 
 FIELDS = {
     "name", "owner", "pool", "zone", "policy", "ttl", "next", "why", "fail_open", "fail_open_reason", "measured",
@@ -441,6 +440,7 @@ def test_a_name_is_found(name: str, found: tuple[str, str] | None) -> None:
 def test_an_unknown_name() -> None:
     assert unknown_name(FARM, "Best") == "'Best' is a name in several zones: best.hobbit, best.shire; write it in full"
     assert unknown_name(FARM, "besd.hobbit") == "no pool is asked by 'besd.hobbit'. Perhaps you meant 'best.hobbit'?"
+    assert unknown_name(FARM, "bset") == "no pool is asked by 'bset'. Perhaps you meant 'best'?"
     assert unknown_name(FARM, "x") == (
         "no pool is asked by 'x'; known: best.hobbit, round.robin.hobbit, weighted.hobbit, hobbit, low.best.hobbit, "
         "best.shire, lone.shire, ., alone"
@@ -451,10 +451,7 @@ def test_an_unknown_name() -> None:
     assert unknown_name(make_farm({"hobbit": HOBBIT}), "x") == "no pool is asked by 'x'"
 
 
-# Cost
-
-
-def test_two_hundred_members_are_explained_in_time() -> None:
+def test_two_hundred_members_are_explained() -> None:
     stage = Stage([f"m{number}" for number in range(200)])
     stage.order(*(Override("weight", f"m{number}.hobbit", factor=2.0) for number in range(100)))
     for _ in range(3):
@@ -465,11 +462,3 @@ def test_two_hundred_members_are_explained_in_time() -> None:
     told = stage.explain("weighted")
     assert [member["name"] for member in told["members"]] == [f"m{number}" for number in range(200)]
     assert told["plan"]["given"] == 300
-    handout = stage.table.handouts["web", "weighted"]
-    costs = []
-    for _ in range(20):
-        began = process_time()
-        explain(stage.pool, "weighted", stage.chooser, handout, stage.overrides, parts, stage.now)
-        costs.append(process_time() - began)
-    # 3 ms of CPU time on a machine that has nothing else to do: the time that queries wait behind an explanation
-    assert min(costs) < 0.015

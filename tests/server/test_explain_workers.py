@@ -44,7 +44,8 @@ async def test_workers_explain(tmp_path: Path) -> None:
             assert status == 200
             if told["next"] == "gandalf":
                 break
-        assert (told["worker"], told["workers"], told["why"]) == (0, 2, "queries are few: the highest score")
+        assert told["worker"] in (0, 1), "who answers first"
+        assert (told["workers"], told["why"]) == (2, "queries are few: the highest score")
         members = {member["name"]: member for member in told["members"]}
         assert (members["bilbo"]["state"], members["bilbo"]["reason"]) == ("unknown", "has never reported")
         assert members["gandalf"]["metrics"] == {"cpu_idle": 20.0}

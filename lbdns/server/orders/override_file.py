@@ -55,21 +55,29 @@ def _read_items(items: list[Any]) -> tuple[Overrides, int]:
 
 def _move_aside(path: Path) -> str:
     """Where it is now, in words."""
-    aside = next(
-        (name for n in range(1, _ASIDE) if not (name := path.with_name(f"{path.name}.bad-{n}")).exists()),
-        path.with_name(f"{path.name}.bad-{_ASIDE}"),
-    )
     try:
+        aside = next(
+            (name for n in range(1, _ASIDE) if not (name := path.with_name(f"{path.name}.bad-{n}")).exists()),
+            path.with_name(f"{path.name}.bad-{_ASIDE}"),
+        )
         path.rename(aside)
     except OSError as error:
         return f"it can't be moved aside either: {error.strerror}"
     return f"moved to {aside}"
 
 
+def _is_there(path: Path) -> bool:
+    """False too where we may not look."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
 def write(path: Path, overrides: Overrides) -> None:
     """Replace the file: a reader, and a start after a power failure, finds the old or the new one, whole. Who never
     gave such an order needs none. Raises OSError."""
-    if not overrides.items and not path.exists():
+    if not overrides.items and not _is_there(path):
         return
     text = json.dumps({"overrides": [override.document() for override in overrides.items]}, indent=1) + "\n"
     path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)

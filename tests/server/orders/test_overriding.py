@@ -345,6 +345,24 @@ async def test_a_file_that_can_not_be_read_is_moved_aside(tmp_path: Path) -> Non
         assert (await server.say("drain"))["kept"]
 
 
+def test_a_folder_that_can_not_be_entered_is_told_and_holds_up_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another user's, as /var/lib/lbdns is for who just tries the server."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        for name in ("read_bytes", "exists", "rename"):
+            patched.setattr(Path, name, refuse)
+        found, trouble = override_file.read(tmp_path / "overrides.json")
+        assert found == NO_OVERRIDES
+        assert "can't be read: Permission denied; it can't be moved aside either: Permission denied" in trouble
+        override_file.write(tmp_path / "overrides.json", NO_OVERRIDES)  # nothing to keep: no trouble
+    assert list(tmp_path.iterdir()) == []
+
+
 # Words
 
 

@@ -79,7 +79,7 @@ def write_farm(folder: Path, agents: int, key: MasterKey) -> Path:
     (folder / "farm.zone").write_text("\n".join(zone) + "\n")
     (folder / "report.key").write_text(key.line() + "\n")
     (folder / "report.key").chmod(0o600)
-    config = ['[[zone]]\nname = "farm"\nfile = "farm.zone"']
+    config = ['[server]\nstate_dir = "state"\n[[zone]]\nname = "farm"\nfile = "farm.zone"']
     for number, start in enumerate(range(0, agents, POOL)):
         members = ", ".join(f'"{name}"' for name in names[start : start + POOL])
         pool = f'name = "p{number}"\nzone = "farm"\nmembers = [{members}]\nnames = {{ best{number} = "best" }}'

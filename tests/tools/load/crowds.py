@@ -52,7 +52,12 @@ def crowd_of(run: Run, dns_timeout_s: float = 2.0, sources: tuple[str, ...] = ()
 def finish(loop: Loop) -> None:
     """Run until no task is left. Fails if that takes too long."""
     late: list[bool] = []
-    loop.call_at(time.monotonic() + PATIENCE, lambda: (late.append(True), loop.stop())[1])
+
+    def give_up() -> None:
+        late.append(True)
+        loop.stop()
+
+    loop.call_at(time.monotonic() + PATIENCE, give_up)
     loop.run()
     assert not late, "tasks are left"
 

@@ -24,7 +24,8 @@ WHOLE = {
     CHUNKED + b"5\r\nhello\r\n0\r\n\r\n": (200, 5, True),
     CHUNKED + b"5;a=b\r\nhello\r\nA \r\n0123456789\r\n0\r\nX: y\r\nZ: a\r\n\r\n": (200, 15, True),
     CHUNKED + b"0\r\n\r\n": (200, 0, True),
-    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: a, chunked\r\nContent-Length: 7\r\n\r\n1\r\nx\r\n0\r\n\r\n": (200, 1, False),
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: a, chunked\r\nContent-Length: 7\r\n\r\n"
+    b"1\r\nx\r\n0\r\n\r\n": (200, 1, False),
 }  # fmt: skip
 
 

@@ -63,8 +63,11 @@ def test_descriptor_wakes_who_waits_and_is_forgotten() -> None:
     reading, writing = os.pipe()
     waiter = Waiter(loop, reading)
 
+    def write() -> None:
+        os.write(writing, b"x")
+
     async def read() -> bytes:
-        loop.call_at(loop.clock() + 0.01, lambda: os.write(writing, b"x") and None)
+        loop.call_at(loop.clock() + 0.01, write)
         await waiter.ready(READ)
         waiter.release()
         return os.read(reading, 10)

@@ -7,10 +7,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # setuptools comes from the lock, so building the project itself asks no index for anything
 INSTALL_SELF := $(PIP) install --quiet --no-build-isolation --no-deps --no-index --editable .
 
-# What the tests run besides Python, by Debian's package names
-DEBIAN_PACKAGES := apache2 apache2-utils bind9 bind9-dnsutils chromium knot-dnsutils ldnsutils nsd \
+# What the lab runs besides Python, by Debian's package names (no Pound: Debian 12 has none)
+LAB_PACKAGES := apache2 haproxy iproute2 nginx-light perl-base unbound
+# What the tests run
+DEBIAN_PACKAGES := $(LAB_PACKAGES) apache2-utils bind9 bind9-dnsutils chromium knot-dnsutils ldnsutils nsd \
 	dnsperf gdnsd knot pdns-backend-bind pdns-server prometheus \
-	curl httperf iproute2 iputils-ping libc-bin procps util-linux wrk
+	curl httperf iputils-ping libc-bin procps util-linux wrk
 
 # Tested too where it can be built: where there is a cargo, which rustup puts where PATH often doesn't look
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -20,7 +22,7 @@ SYSTEMD := /run/systemd/system
 PYTEST_OPTIONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format venv native install lock deps-debian check-python clean
+.PHONY: help demo test lint format venv native install lock deps-debian deps-lab packages check-python clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -42,9 +44,9 @@ format: $(VENV)/.dev ## format and mend what can be mended
 
 venv: $(VENV)/.runtime ## only build .venv, with what the programs need
 
-# The stamps: .runtime is the project with what it needs, .dev what the tests need on top of it. Both are made
-# again when a lock or pyproject.toml has changed. ALONE: two makes side by side must not install into one .venv
-# at a time; the second finds the stamp of the first.
+# The stamps: .runtime is the project with what it needs, .lab and .dev what the lab and the tests need on top of it.
+# They are made again when a lock or pyproject.toml has changed. ALONE: two makes side by side must not install into
+# one .venv at a time; the second finds the stamp of the first.
 ALONE := $(if $(shell command -v flock),flock Makefile)
 
 native: $(VENV)/.native ## build the native part, which answers faster (needs cargo)
@@ -54,6 +56,9 @@ $(VENV)/.runtime: requirements.lock pyproject.toml | check-python
 
 $(VENV)/.dev: requirements-dev.lock $(VENV)/.runtime
 	@$(ALONE) $(MAKE) --no-print-directory STAMP=$@ LOCK=requirements-dev.lock THEN=: install
+
+$(VENV)/.lab: requirements-lab.lock $(VENV)/.runtime
+	@$(ALONE) $(MAKE) --no-print-directory STAMP=$@ LOCK=requirements-lab.lock THEN=: install
 
 # Optional: Python alone does everything. Its own stamp, since 'make demo' must not wait for a compiler.
 $(VENV)/.native: $(wildcard native/*.toml native/Cargo.lock native/src/*.rs) $(VENV)/.dev
@@ -90,24 +95,34 @@ lock: $(VENV)/.dev ## resolve the dependencies anew (LOCK_OPTIONS=--upgrade for 
 	$(PIP_COMPILE) --all-build-deps --output-file requirements.lock pyproject.toml
 	$(PIP_COMPILE) --all-build-deps --extra dev --constraint requirements.lock \
 	  --output-file requirements-dev.lock pyproject.toml
+	$(PIP_COMPILE) --all-build-deps --extra lab --constraint requirements-dev.lock \
+	  --output-file requirements-lab.lock pyproject.toml
 
 deps-debian: ## install the Debian packages that tests use (as root)
+	@$(MAKE) --no-print-directory WHAT=tests PACKAGES='$(DEBIAN_PACKAGES)' packages
+
+deps-lab: $(VENV)/.lab ## install what lbdns-lab needs: Python's part into .venv, Debian packages (as root)
+	@$(MAKE) --no-print-directory WHAT='the lab' PACKAGES='$(LAB_PACKAGES)' packages
+
+packages:
 	@command -v apt-get > /dev/null || { echo "lbdns: there is no apt-get: this is no Debian" >&2; exit 2; }
 	@set -eu; \
-	wanted="$(DEBIAN_PACKAGES)"; \
+	wanted="$(PACKAGES)"; \
 	$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null || wanted="$$wanted python3-venv"; \
 	lacking=""; \
 	for package in $$wanted; do \
 	  dpkg-query -W -f '$${db:Status-Status}' $$package 2> /dev/null | grep -qx installed || lacking="$$lacking $$package"; \
 	done; \
-	if [ -z "$$lacking" ]; then echo "lbdns: all Debian packages for the tests are there"; exit 0; fi; \
+	if [ -z "$$lacking" ]; then echo "lbdns: all Debian packages for $(WHAT) are there"; exit 0; fi; \
 	if [ "$$(id -u)" != 0 ]; then \
-	  echo "lbdns: installing$$lacking needs root: sudo make deps-debian" >&2; exit 2; fi; \
+	  echo "lbdns: installing$$lacking needs root: run this make with sudo" >&2; exit 2; fi; \
 	apt-get update --quiet=2; \
 	DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet=2 --no-install-recommends $$lacking; \
-	: "Debian starts the servers it has just installed; the tests start their own, and ports 80 and 53 are not ours"; \
+	: "Debian starts the servers it has just installed; ours start their own, and ports 80 and 53 are not ours"; \
 	for package in $$lacking; do \
-	  case $$package in apache2|nsd|knot|pdns-server|gdnsd|prometheus) service=$${package%-server};; bind9) service=named;; *) continue;; esac; \
+	  case $$package in \
+	    apache2|nsd|knot|pdns-server|gdnsd|prometheus|haproxy|unbound) service=$${package%-server};; \
+	    bind9) service=named;; nginx-light) service=nginx;; *) continue;; esac; \
 	  if [ -d $(SYSTEMD) ]; then systemctl disable --quiet --now $$service; \
 	  else service $$service stop > /dev/null 2>&1 || true; fi; \
 	done

@@ -6,12 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from lbdns.endpoint import Endpoint
 from lbdns.errors import LbdnsError
 from lbdns_tools.load import crew
+from lbdns_tools.load.crew import LoadPlace
 from lbdns_tools.load.figures import figures
 from lbdns_tools.load.plan import Closed, Open, Resolve
 from lbdns_tools.load.progress import Progress
@@ -138,3 +140,31 @@ def test_all_begin_at_one_moment() -> None:
     # One request of each process: all lie within the first second of one clock
     assert result.tally.series()[0][:2] == (0, 4)
     assert result.seconds < 1
+
+
+def test_places_are_dealt_out_to_the_processes_in_turn(tmp_path: Path) -> None:
+    """Three processes and two places: each leaves a mark in its own, and connects from there."""
+
+    def place(name: str, source: str) -> LoadPlace:
+        mark = f'echo $$ >> {tmp_path}/{name}; exec "$@"'
+        return LoadPlace(("sh", "-c", mark, "sh"), (source,))
+
+    with web(answering(GOOD)) as server:
+        run = run_of(Closed(3, requests=60), f"http://127.0.0.1:{server.port}/")
+        result = crew.run(run, 3, places=(place("first", "127.0.0.2"), place("second", "127.0.0.3")))
+    assert result.tally.ok == 60
+    assert server.peers == {"127.0.0.2", "127.0.0.3"}
+    assert len((tmp_path / "first").read_text().split()) == 2
+    assert len((tmp_path / "second").read_text().split()) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "error"),
+    [
+        (("/nowhere/to/be/found",), r"process 1 can't be started: /nowhere/to/be/found: No such file"),
+        (("sh", "-c", "echo no such namespace >&2; exit 3"), r"process 1 ended .* with exit status 3: no such names"),
+    ],
+)
+def test_place_that_can_not_be_entered_is_said(before: tuple[str, ...], error: str) -> None:
+    with pytest.raises(LbdnsError, match=error):
+        crew.run(run_of(Closed(1, requests=1), "http://127.0.0.1/"), 1, places=(LoadPlace(before),))

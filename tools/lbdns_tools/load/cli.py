@@ -17,6 +17,7 @@ from lbdns.errors import ConfigError, LbdnsError
 from lbdns_tools import pictures
 from lbdns_tools.load import output, plots, table
 from lbdns_tools.load.capacity import Searched, search
+from lbdns_tools.load.crew import LoadPlace
 from lbdns_tools.load.measure import InterruptedRunError, Measuring
 from lbdns_tools.load.options import load_options
 from lbdns_tools.load.output import Row
@@ -60,7 +61,7 @@ def command(**said: Any) -> int:
     why: Exception | None = None  # it ended early; what was measured by then is told nevertheless
     try:
         with shown(not said["quiet"] and sys.stderr.isatty()) as on_progress:
-            measuring = Measuring(said["processes"], said["sources"], on_progress)
+            measuring = Measuring(said["processes"], (LoadPlace(sources=said["sources"]),), on_progress)
             if said["search"] is None:
                 _measure(study, said["repeat"], measuring, rows)
             else:

@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import IO, Any, Final
 
 import msgpack
@@ -29,20 +30,33 @@ _AHEAD_EACH_S: Final = 0.002  # more of it for each process
 _MESSAGES: Final = 2**28  # bytes; a tally has some ten thousand
 
 
+@dataclass(frozen=True, slots=True)
+class LoadPlace:
+    """Where a load process runs: what stands ``before`` its command, such as a namespace to enter, and the local
+    addresses it connects from, in turn. What stands before has to become the command (exec), not start it."""
+
+    before: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+
+
 class _Member:
     """One process and what it has said."""
 
-    def __init__(self, number: int, order: Order, errors: IO[bytes]) -> None:
+    def __init__(self, number: int, order: Order, before: Sequence[str], errors: IO[bytes]) -> None:
         self.number = number
         self._errors = errors
         self._unpacker = msgpack.Unpacker(max_buffer_size=_MESSAGES, strict_map_key=False)
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "lbdns_tools.load.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            start_new_session=True,  # Ctrl-C is for this process alone, which asks the others for what they have
-        )
+        command = [*before, sys.executable, "-m", "lbdns_tools.load.worker"]
+        try:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,  # Ctrl-C is for this process alone, which asks the others for what they have
+            )
+        except OSError as error:
+            raise LbdnsError(f"load process {number} can't be started: {command[0]}: {error.strerror}") from None
         self.is_ready = False
         self.progress = (0, 0, 0)
         self.measured: Measured | None = None
@@ -101,11 +115,12 @@ def run(
     run: Run,
     processes: int,
     on_progress: Callable[[Progress], None] = lambda progress: None,
-    sources: Sequence[str] = (),
+    places: Sequence[LoadPlace] = (),
 ) -> Result:
     """Do a run in so many processes. Ctrl-C ends it early, and what was measured until then is the result.
 
-    ``sources`` are the local addresses from which connections are made, in turn. Raises LbdnsError.
+    The processes are dealt out to ``places`` in turn; none means here, from addresses of the kernel's choice.
+    Raises LbdnsError.
     """
     if processes < 1:
         raise LbdnsError(f"{processes} processes can't load anything")
@@ -113,7 +128,8 @@ def run(
         crew = []
         for number, part in enumerate(split(run, processes)):
             errors = stack.enter_context(tempfile.TemporaryFile())
-            crew.append(_Member(number + 1, Order(part, number, processes, tuple(sources)), errors))
+            place = places[number % len(places)] if places else LoadPlace()
+            crew.append(_Member(number + 1, Order(part, number, processes, place.sources), place.before, errors))
             stack.callback(crew[-1].end)
         listening = stack.enter_context(_Listening(crew))
         return _conduct(run, crew, listening, on_progress)

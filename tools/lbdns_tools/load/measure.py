@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lbdns_tools.load import crew
+from lbdns_tools.load.crew import LoadPlace
 from lbdns_tools.load.figures import figures
 from lbdns_tools.load.output import Row
 from lbdns_tools.load.plan import Closed, Run
@@ -25,10 +26,13 @@ class InterruptedRunError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """How runs are driven: by so many processes, 0 for one a processor, from these addresses."""
+    """How runs are driven: by so many processes, 0 for one a processor, from these places in turn.
+
+    There is one process a place at least: each is there to be used.
+    """
 
     processes: int = 0
-    sources: tuple[str, ...] = ()
+    places: tuple[LoadPlace, ...] = ()
     on_progress: Callable[[Progress], None] = lambda progress: None
 
     def measure(self, planned: Planned, repetition: int = 1) -> Row:
@@ -42,7 +46,8 @@ class Measuring:
                 begun = time.time() - progress.elapsed_s
             self.on_progress(progress)
 
-        result = crew.run(run, self.processes or useful_processes(run), on_progress, self.sources)
+        processes = self.processes or max(useful_processes(run), len(self.places))
+        result = crew.run(run, processes, on_progress, self.places)
         found = figures(result.tally, result.seconds, result.saturation)
         row = Row(planned.point, repetition, found, result.tally, begun)
         if result.interrupted:

@@ -1,0 +1,206 @@
+"""Preset ``other_loads``: what happens to the farm, that it is undone, and what is said of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lbdns.errors import LbdnsError
+from lbdns_tools.lab.farm import Farm
+from lbdns_tools.lab.presets import other_loads
+from lbdns_tools.lab.presets.loading import Loading, part
+from lbdns_tools.lab.presets.other_loads import PRESET, QUICK_SELECTIONS, SELECTIONS, USUAL, victim
+from lbdns_tools.lab.presets.other_loads_sections import death_sentence
+from lbdns_tools.lab.presets.points import UNEQUAL
+from lbdns_tools.lab.presets.preset import Settings
+from lbdns_tools.load.plan import Open
+from tests.tools.lab.presets.courses import course
+from tests.tools.lab.presets.doing import Server, do, draw, words_of
+from tests.tools.lab.presets.made_up import FakeLab
+
+QUICK = Settings(quick=True)
+CARRIES = {"round_robin": 300.0, "best": 900.0, "best_score": 900.0}
+HOSTS = {"bilbo": 5.0, "frodo": 5.0, "gandalf": 5.0}
+LIMIT_S = 10.0
+
+
+class _Running:
+    def stop(self) -> None:
+        pass
+
+
+@dataclass
+class _Lab(FakeLab):
+    """One that notes who is there, and hands everybody out who is."""
+
+    folder: Path = Path()
+    gone: set[str] = field(default_factory=set)
+    answered: dict[str, int] = field(default_factory=dict)
+    back: threading.Event = field(default_factory=threading.Event)
+
+    def note(self, what: str, name: str) -> None:
+        self.heard.append(f"{what} {name}")
+
+    def run_in(self, machine: str, name: str, *command: str, inside_group: bool) -> _Running:
+        self.note(machine, name)
+        return _Running()
+
+    def stop_web(self, name: str, kill: bool) -> None:
+        assert kill
+        self.gone.add(name)
+        self.note("stop web", name)
+
+    def start_web(self, name: str) -> None:
+        self.gone.remove(name)
+        self.note("start web", name)
+        self.back.set()
+
+    def stop_agent(self, name: str, kill: bool) -> None:
+        assert kill
+        self.note("stop agent", name)
+
+    def start_agent(self, name: str) -> None:
+        self.note("start agent", name)
+
+    @contextmanager
+    def resolve_by(self, *names: str) -> Iterator[None]:
+        self.note("resolve by", *names)
+        yield
+        self.note("resolve by", "dns")
+
+    def status(self) -> dict[str, Any]:
+        for host in self.farm.hosts:
+            self.answered[host.name] = self.answered.get(host.name, 0) + (host.name not in self.gone)
+        members = [{"name": name, "answers": count} for name, count in self.answered.items()]
+        return {"pools": [{"members": members}]}
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Lab:
+    # A death takes a twentieth of a second here
+    monkeypatch.setattr(other_loads, "QUICK_DEATH_S", 0.15)
+    monkeypatch.setattr("lbdns_tools.lab.presets.loading.QUICK_WARM_UP_S", 0.01)
+    monkeypatch.setattr("lbdns_tools.lab.presets.happenings.LOOK_S", 0.01)
+    return _Lab(Farm(UNEQUAL), folder=tmp_path)
+
+
+@pytest.fixture
+def server(lab: _Lab) -> Server:
+    server = Server(CARRIES)
+
+    def meanwhile() -> None:
+        """A death takes until the host is back."""
+        if str(server.calls[-1][0].more.get("part", "")).endswith("dies"):
+            assert lab.back.wait(LIMIT_S)
+            lab.back.clear()
+
+    server.meanwhile = meanwhile
+    return server
+
+
+def test_each_part_by_each_selection(lab: _Lab, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcomes = do(PRESET.plan(QUICK, None), lab, server, monkeypatch)
+    for name in ("quiet", "burners", "writers", "web dies", "host dies", "crowd", "resolvers", "keeping"):
+        assert [outcome.case.selection for outcome in part(outcomes, name)] == list(QUICK_SELECTIONS), name
+    usual = [planned.run.phases[0].load for case, planned in server.calls if case.more.get("part") == "quiet"]
+    assert [load.rates for load in usual if isinstance(load, Open)] == [(USUAL * 300.0,)] * 2
+    crowds = [planned.run.phases[0].load for case, planned in server.calls if case.more.get("part") == "crowd"]
+    for load in crowds:
+        assert isinstance(load, Open)
+        assert max(load.rates) == pytest.approx(10 * min(load.rates))
+        assert 300 < max(load.rates) < 900
+    assert lab.heard.count("resolve by resolvers") == lab.heard.count("resolve by dns") == 4
+    assert list((lab.folder / "writers").iterdir()) == []
+
+
+def test_who_dies_comes_back(lab: _Lab, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcomes = do(PRESET.plan(QUICK, None), lab, server, monkeypatch)
+    heard = [line for line in lab.heard if line.split()[0] in ("stop", "start")]
+    web = ["stop web bilbo", "start web bilbo"]
+    host = ["stop web bilbo", "stop agent bilbo", "start agent bilbo", "start web bilbo"]
+    assert heard == 2 * web + 2 * host
+    assert not lab.gone
+    for outcome in (*part(outcomes, "web dies"), *part(outcomes, "host dies")):
+        assert outcome.case.more["host"] == "bilbo"
+        assert float(outcome.case.more["died_s"]) < float(outcome.case.more["back_s"])
+        assert outcome.case.more["handed_out_for_s"] == 0.0  # the made-up one knows at once
+
+
+def test_who_died_is_brought_back_when_the_measurement_fails(lab: _Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server(CARRIES)
+
+    def fail() -> None:
+        if server.calls[-1][0].more.get("part") == "web dies":
+            for _ in range(1000):
+                if lab.gone:
+                    break
+                threading.Event().wait(0.01)
+            raise LbdnsError("a load process ended")
+
+    server.meanwhile = fail
+    monkeypatch.setattr(other_loads, "QUICK_DEATH_S", 60.0)  # nobody would come back in time
+    monkeypatch.setattr(Loading, "warm_up_s", -20.0)  # and dies at once
+    with pytest.raises(LbdnsError, match="load process"):
+        do(PRESET.plan(QUICK, None), lab, server, monkeypatch)
+    assert not lab.gone
+    assert lab.heard[-1] == "start web bilbo"
+
+
+def test_the_victim_is_in_the_middle() -> None:
+    assert victim(Farm(UNEQUAL)) == "bilbo"
+    assert victim(Farm(UNEQUAL[:1])) == UNEQUAL[0].name
+
+
+def test_farms_with_resolvers() -> None:
+    farms = PRESET.plan(Settings(), None).farms
+    assert [farm.resolver_min_ttl for farm in farms.values()] == [0, 0, 30]
+    assert [farm.resolvers for farm in farms.values()] == [0, 2, 2]
+    assert farms["resolvers"].clients == 2  # each of them asks one
+
+
+def test_the_literal_rule_is_left_out_only_if_it_has_to_be_quick() -> None:
+    assert {step.name.split(",")[0] for step in PRESET.plan(Settings(), None).steps} >= set(SELECTIONS)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, "nothing died before the measurement was over: no result"),
+        ({"died_s": 5.0, "handed_out_for_s": 1.25}, "any more 1.2 s after its death; it wasn't back before the end"),
+        ({"died_s": 5.0, "handed_out_for_s": 0.0, "back_s": 9.0}, "nobody was sent there after its death; it was not"),
+        ({"died_s": 5.0, "back_s": 9.0, "handed_out_after_s": 2.0}, "is not known; 2 s after it was back, it was"),
+    ],
+)
+def test_what_is_said_of_a_death(more: dict[str, Any], said: str) -> None:
+    assert said in death_sentence(course([(10, 0.1, 3)], part="web dies", host="bilbo", **more))
+
+
+def test_the_report(lab: _Lab, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    study = PRESET.plan(QUICK, None)
+    sections = study.sections(do(study, lab, server, monkeypatch))
+    words = words_of(sections)
+    assert words.count("Met: best was nowhere worse") == 8
+    assert "3 busy loops on bilbo" in words
+    assert "4 MB" in words
+    assert len(draw(sections, tmp_path)) == 8
+
+
+def test_how_long_a_crowd_is_felt(tmp_path: Path) -> None:
+    calm, crowd = (10, 0.001, 0), (100, 3.0, 0)
+    felt = course([calm] * 3 + [crowd] * 2 + [calm] * 6, cpu=HOSTS, part="crowd", begin_s=3.0, length_s=2.0)
+    unfelt = course([calm] * 8, "round_robin", cpu=HOSTS, part="crowd", begin_s=3.0, length_s=2.0)
+    words = words_of(PRESET.plan(QUICK, None).sections([felt, unfelt]))
+    assert "best: responses were back to usual 3 s after the crowd." in words
+    assert "round_robin: responses were back to usual as soon as the crowd was over." in words
+
+
+def test_in_memory_no_disk_is_waited_for() -> None:
+    for kind, said in (("tmpfs", "waited for no disk"), ("ext4", "The file system was ext4"), ("", "not known")):
+        of = course([(10, 0.1, 0)], part="writers", host="bilbo", filesystem=kind)
+        assert said in words_of(PRESET.plan(QUICK, None).sections([of]))

@@ -1,0 +1,50 @@
+"""The figures of 1999 as they were published."""
+
+from __future__ import annotations
+
+import pytest
+
+from lbdns_tools.lab.report import golden
+
+
+def test_nine_tables_of_nine_points() -> None:
+    tables = {(line.table, line.selection, line.workload) for line in golden.lines()}
+    assert len(tables) == 9
+    assert {(selection, workload) for _, selection, workload in tables} == {
+        (selection, workload) for selection in golden.SELECTIONS for workload in golden.WORKLOADS
+    }
+    assert len(golden.lines()) == 81
+    assert {line.clients for line in golden.lines()} == set(range(20, 101, 10))
+
+
+def test_a_line() -> None:
+    line = golden.line_of("best", "mixed", 60)
+    assert line == golden.Golden("Table 12", "best", "mixed", 60, 142.15, 59.67, 0.4195, 0.0, 58.44)
+
+
+def test_what_was_not_measured_is_not_there() -> None:
+    assert golden.line_of("best", "mixed", 55) is None
+    assert golden.table_of("best_score", "mixed") is None
+    assert golden.table_of("single", "cgi") == "Table 3"
+    assert golden.series("mean_latency_s", "video") == {}
+
+
+def test_a_series_is_what_a_picture_needs() -> None:
+    series = golden.series("connections_per_s", "html")
+    assert list(series) == ["single", "round_robin", "best"]
+    assert series["round_robin"][0] == (20.0, 151.27)
+    assert series["best"][-1] == (100.0, 219.12)
+    with pytest.raises(ValueError, match=r"'p95_s' was not measured in 1999; those were: connections_per_s"):
+        golden.series("p95_s", "html")
+
+
+def test_best_against_round_robin_is_what_the_study_says() -> None:
+    """1.078 in the mean over the 27 points, from 1.036 to 1.122."""
+    ratios = []
+    for workload in golden.WORKLOADS:
+        series = golden.series("connections_per_s", workload)
+        ratios += [best / rr for (_, best), (_, rr) in zip(series["best"], series["round_robin"], strict=True)]
+    assert len(ratios) == 27
+    assert sum(ratios) / 27 == pytest.approx(1.078, abs=0.001)
+    assert min(ratios) == pytest.approx(1.036, abs=0.001)
+    assert max(ratios) == pytest.approx(1.122, abs=0.001)

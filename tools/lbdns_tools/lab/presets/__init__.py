@@ -1,0 +1,1 @@
+"""The studies that can be done with one command, one a file."""

@@ -1,0 +1,1 @@
+"""A web host of the lab: what it serves, its Apache, its agent."""

@@ -18,8 +18,10 @@ from tests.end_to_end.process import Program, running
 from tests.needs import program
 
 START: Final = 90.0  # seconds; a busy machine takes 40 to start it
-PATIENCE: Final = 30.0  # seconds that a command or a condition is waited for
+#: Seconds that a command or a condition is waited for: with a tenth of a core a page takes 30 until it shows a status
+PATIENCE: Final = 90.0
 _STEP: Final = 0.05  # seconds between looks at a condition
+_TOLD: Final = 1500  # characters of a page that the message of a failure quotes
 _LONGEST: Final = 2**26  # bytes of one message: a picture of a long page
 #: Beside no window and no first-run questions: no sandbox, which root can't have, and nothing asked of the internet
 _FLAGS: Final = (
@@ -131,9 +133,23 @@ class Page:
         began = time.monotonic()
         while not await self.run(f"Boolean({condition})"):
             if time.monotonic() - began > seconds:
-                raise AssertionError(f"not within {seconds:g} s: {condition}; {self.complaints}")
+                raise AssertionError(f"not within {seconds:g} s: {condition}; {await self.looks()}")
             await asyncio.sleep(_STEP)
         return time.monotonic() - began
+
+    async def until_shown(self, selector: str, condition: str) -> float:
+        """Wait until an expression is true with an element in sight: the page may grow above it meanwhile."""
+        scroll = f"document.querySelector({json.dumps(selector)}).scrollIntoView({{ behavior: 'instant' }})"
+        return await self.until(f"({scroll}, {condition})")
+
+    async def looks(self) -> str:
+        """What the browser complained of and what can be read on the page, for the message of a failure."""
+        try:
+            read = await self.run("document.body?.innerText ?? ''")
+        except AssertionError as error:
+            read = str(error)
+        words = " ".join(read.split())
+        return f"complaints: {self.complaints}; the page shows: {words[:_TOLD]}{' ...' if len(words) > _TOLD else ''}"
 
     async def text(self, selector: str) -> str:
         """What an element says, as it is shown."""

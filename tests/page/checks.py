@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
 
-from tests.browser import Page
+from tests.browser import PATIENCE, Page
+
+T = TypeVar("T")
+_STEP: Final = 0.1  # seconds between looks
 
 #: Texts whose contrast with their ground is too low (WCAG 2.1, 1.4.3: 4.5, or 3 where they are large)
 _FAINT: Final = """(() => {
@@ -38,6 +44,17 @@ _FAINT: Final = """(() => {
 #: Roles of what can be worked with; each needs a name that a screen reader can say
 _CONTROLS: Final = ("button", "combobox", "checkbox", "radio", "searchbox", "textbox", "link")
 _NAMED: Final = ("table", "img", "image", "figure", "region", "navigation")
+
+
+async def seen(look: Callable[[], Awaitable[T]], right: Callable[[T], bool]) -> T:
+    """What ``look`` finds once that is right; what it found last if it never is, for the test to judge. For what is
+    looked at in several steps: the page goes on between them, on a busy machine by seconds."""
+    began = time.monotonic()
+    while True:
+        found = await look()
+        if right(found) or time.monotonic() - began > PATIENCE:
+            return found
+        await asyncio.sleep(_STEP)
 
 
 async def faint_texts(page: Page) -> list[str]:

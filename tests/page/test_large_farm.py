@@ -20,7 +20,10 @@ async def test_an_update_changes_what_is_there_and_builds_nothing_anew(
     async with browsing(tmp_path) as browser, fake_server(large(5, 200), 60) as server, browser.page() as page:
         await page.open(f"{server.url}/")
         await page.until("document.querySelectorAll('.members tbody tr').length === 50")
-        await page.until("document.querySelectorAll('.plot canvas').length > 0")
+        # All there is to build has been built: plots and the explanation are, once they have been in sight
+        await page.until_shown("#explain", "document.querySelector('.next b')")
+        await page.until_shown("#plots", "document.querySelectorAll('.plot canvas').length === 6")
+        await page.run("scrollTo(0, 0)")
         nodes = await page.run("document.querySelectorAll('*').length")
         before = await page.figures()
         for _ in range(UPDATES):

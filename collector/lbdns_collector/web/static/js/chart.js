@@ -36,8 +36,8 @@ export class Chart {
     this.events = [];
     this.visible = true;
     new ResizeObserver(() => this.resize()).observe(this.box);
-    new IntersectionObserver(([entry]) => {
-      this.visible = entry.isIntersecting;
+    new IntersectionObserver(entries => {
+      this.visible = entries.at(-1).isIntersecting;  // of several changes the last one
     }, { rootMargin: "200px" }).observe(this.element);
   }
 

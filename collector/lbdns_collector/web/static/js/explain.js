@@ -91,8 +91,8 @@ export class Explain {
     this.result = make("div", "", this.next, this.plan, this.figures, make("div", "scroll", this.table), this.more);
     this.result.hidden = true;
     element.append(make("div", "panel-head", title), tools, this.error, this.result);
-    new IntersectionObserver(([entry]) => {
-      this.seen = entry.isIntersecting;
+    new IntersectionObserver(entries => {
+      this.seen = entries.at(-1).isIntersecting;  // of several changes the last one
       if (this.seen && !this.told) this.ask();
     }).observe(element);
     setInterval(() => {

@@ -40,4 +40,5 @@ def test_every_program_is_asked_and_answers() -> None:
         assert result[way]["lbdns-load"]["failed"] == 0
     assert set(result["cgi"]) == {"lbdns-load", "ab", "wrk"}
     assert result["rate"]["httperf"]["mean_ms"] > 0
+    assert result["sleep"]["lbdns-load"]["mean_ms"] > 200 < result["sleep"]["httperf"]["mean_ms"]
     assert result["rate"]["httperf"]["runs"][0]["failed"] == result["rate"]["lbdns-load"]["runs"][0]["failed"] == 0

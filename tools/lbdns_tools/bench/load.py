@@ -2,7 +2,8 @@
 
 Apache (event) on one core, whoever loads it on the other. Three questions: how many requests/s of a 1 kB page one
 process sends, with keep-alive off and on; requests/s of a CGI page at the same concurrency, where the server is the
-limit; mean time of a connection at a fixed rate. The last two mean the same whoever measures them.
+limit; mean time of a connection at a fixed rate, of that page and of one that sleeps 0.2 s, as in the studies
+rate sweep. The last two mean the same whoever measures them; the CGI page depends much on what else the machine does.
 
 ``python -m lbdns_tools.bench.load [--seconds 5] [--concurrency 10] [--rate 100] [--json] [--fail]``
 """
@@ -33,9 +34,12 @@ from lbdns_tools.load.plan import Closed, Open, Phase, Resolve, Run
 
 TARGET: Final = 3000.0  # requests/s per core from one process, 1 kB page
 AGREEMENT: Final = 0.10  # between figures that mean the same
+#: Question -> the figure that means the same whoever measures it
+COMPARED: Final = {"cgi": "requests_per_s", "rate": "mean_ms", "sleep": "mean_ms"}
 PATIENCE: Final = 15.0  # seconds until Apache has taken its configuration
 MIN_RATE_SECONDS: Final = 4.0  # a mean of fewer requests is a matter of chance
 _CGI: Final = "#!/bin/sh\nprintf 'Content-Type: text/plain\\n\\n'\nprintf '%1024s' x\n"
+_SLEEP: Final = "#!/bin/sh\nsleep 0.2\nprintf 'Content-Type: text/plain\\n\\nslept\\n'\n"
 _MORE: Final = "KeepAlive On\nMaxKeepAliveRequests 0\nKeepAliveTimeout 5\nMaxRequestWorkers 150\n"
 
 
@@ -58,9 +62,10 @@ def server(core: int, load_core: int) -> Iterator[str]:
 
 def _fill(folder: Path) -> None:
     (folder / "htdocs" / "1k.html").write_text("x" * 1024)
-    page = folder / "cgi" / "page"
-    page.write_text(_CGI)
-    page.chmod(0o755)
+    for name, text in (("page", _CGI), ("sleep", _SLEEP)):
+        program = folder / "cgi" / name
+        program.write_text(text)
+        program.chmod(0o755)
     with (folder / "apache.conf").open("a") as config:
         config.write(_MORE)
 
@@ -159,7 +164,7 @@ def run(
             raise FileNotFoundError(f"{name}: on Debian it is in apache2-utils, wrk, httperf")
     result: dict[str, Any] = {"seconds": seconds, "concurrency": concurrency, "requests_per_s": rate}
     with server(server_core, load_core) as base:
-        page, cgi = f"{base}/1k.html", f"{base}/cgi/page"
+        page, cgi, sleeping = f"{base}/1k.html", f"{base}/cgi/page", f"{base}/cgi/sleep"
         closed = Closed(concurrency, seconds=seconds)
         for keep_alive in (False, True):
             result["keep-alive on" if keep_alive else "keep-alive off"] = {
@@ -174,17 +179,19 @@ def run(
             ("cgi", "wrk", lambda: wrk(cgi, concurrency, seconds, False)),
             ("rate", "lbdns-load", lambda: ours(cgi, Open((rate,), open_s), False)),
             ("rate", "httperf", lambda: httperf(cgi, rate, open_s)),
+            ("sleep", "lbdns-load", lambda: ours(sleeping, Open((rate / 2,), open_s), False)),
+            ("sleep", "httperf", lambda: httperf(sleeping, rate / 2, open_s)),
         )
-        found: dict[str, dict[str, list[dict[str, Any]]]] = {"cgi": {}, "rate": {}}
+        found: dict[str, dict[str, list[dict[str, Any]]]] = {what: {} for what in COMPARED}
         for _ in range(repeats):
             for what, who, measure in everybody:
                 found[what].setdefault(who, []).append(measure())
-    for what, figure in (("cgi", "requests_per_s"), ("rate", "mean_ms")):
+    for what, figure in COMPARED.items():
         result[what] = {who: {figure: statistics.median(each[figure] for each in runs), "runs": runs}
                         for who, runs in found[what].items()}  # fmt: skip
     result["differences"] = {
         f"{what}: {figure} against {who}": difference(result[what]["lbdns-load"][figure], result[what][who][figure])
-        for what, figure in (("cgi", "requests_per_s"), ("rate", "mean_ms"))
+        for what, figure in COMPARED.items()
         for who in result[what]
         if who != "lbdns-load"
     }
@@ -209,6 +216,10 @@ def _table(result: dict[str, Any]) -> str:
         lines.append(f"CGI, the server's limit {who:<11} {each['requests_per_s']:9.1f} requests/s")
     for who, each in result["rate"].items():
         lines.append(f"CGI at {result['requests_per_s']:g}/s          {who:<11} {each['mean_ms']:9.3f} ms in the mean")
+    for who, each in result["sleep"].items():
+        lines.append(
+            f"0.2 s asleep at {result['requests_per_s'] / 2:g}/s {who:<11} {each['mean_ms']:9.3f} ms in the mean"
+        )
     lines += [f"{name}: {100 * each:+.1f} %" for name, each in result["differences"].items()]
     lines.append(f"target (at least {TARGET:.0f}/s a core, within {100 * AGREEMENT:.0f} %) "
                  f"{'met' if result['met'] else 'MISSED'}")  # fmt: skip

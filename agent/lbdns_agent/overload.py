@@ -28,7 +28,7 @@ _FORM = re.compile(r"\s*([A-Za-z0-9_]+)(\s*/\s*cpu)?\s*(>=|<=|>|<)\s*(\S+)\s*\Z"
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The metric, divided by cpu_count if ``per_cpu``, compared with a limit."""
+    """The metric, divided by cpu_count (or by 1, if that is more) if ``per_cpu``, compared with a limit."""
 
     metric: str
     comparison: str
@@ -47,7 +47,8 @@ class Condition:
         value = metrics.get(self.metric)
         if value is not None and self.per_cpu:
             cores = metrics.get("cpu_count", 0.0)
-            value = value / cores if cores > 0 else None
+            # Below one core (a quota of 0.07, say) a queue is as long as it is: 5 tasks are no 70
+            value = value / max(1.0, cores) if cores > 0 else None
         if value is None or not _COMPARISONS[self.comparison](value, self.limit):
             return ""
         return f"{self._subject} {value:.4g} {self.comparison} {self.limit:g}"

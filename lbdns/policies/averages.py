@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import Final
+
+BEGINNING: Final = 1.0  # s: no rate is told of less
+UNLIKELY: Final = 4.0  # standard deviations of a count: once in 30,000 looks it is chance
+MATTERS: Final = 1.5  # times the average; below it the average is as good
 
 
 class WindowRate:
@@ -19,20 +24,47 @@ class WindowRate:
         self._slice = span / self.SLICES
         self._counts = [0] * self.SLICES
         self._newest = 0  # number of the newest slice since the beginning of the clock
+        self._began: float | None = None  # when it was first told anything, of no events perhaps
+        self._total = 0
+        self._marks: deque[tuple[float, int]] = deque()  # the total at times about a slice apart, the newest last
 
     def add(self, now: float, count: int) -> None:
-        """``count`` events happened at ``now`` (seconds, never going back)."""
+        """``count`` events have happened between the last time and ``now`` (seconds, never going back)."""
         self._advance(now)
         self._counts[self._newest % self.SLICES] += count
-
-    def rate(self, now: float) -> float:
-        """Events per second."""
-        return self.count(now) / self.span
+        self._total += count
+        if self._began is None:
+            self._began = now
+        if not self._marks or now - self._marks[-1][0] >= self._slice / 2:
+            self._marks.append((now, self._total))
+            while self._marks[0][0] < now - self.span:
+                self._marks.popleft()
 
     def count(self, now: float) -> int:
         """Events within the window."""
         self._advance(now)
         return sum(self._counts)
+
+    def rate(self, now: float) -> float:
+        """Events per second; in the first ``span`` seconds, of the time since the beginning."""
+        lasted = self.span if self._began is None else min(self.span, max(BEGINNING, now - self._began))
+        return self.count(now) / lasted
+
+    def rate_now(self, now: float, seconds: float) -> float:
+        """Events per second of about the last ``seconds``, if they are so many that it is no chance; else ``rate``.
+
+        It reaches back to a time when events were told, so that however seldom that is, no part of what was told at
+        once is taken for something that happened at once.
+        """
+        usual = self.rate(now)
+        mark = next((mark for mark in reversed(self._marks) if mark[0] <= now - seconds), None)
+        if mark is None or mark[0] < now - self.span:
+            return usual
+        since, before = mark
+        newest, expected = self._total - before, usual * (now - since)
+        if newest <= max(MATTERS * expected, expected + UNLIKELY * math.sqrt(expected) + UNLIKELY):
+            return usual
+        return newest / (now - since)
 
     def _advance(self, now: float) -> None:
         newest = math.floor(now / self._slice)

@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from lbdns.policies.operating_point import operating_point
+from lbdns.policies.operating_point import OperatingPoint, lanes, operating_point
 from lbdns.policies.plan import Handed, Plan, PoolView, highest_score
 from lbdns.policies.spread import spread
 from lbdns.policies.suspicion import trusted
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from random import Random
 
 HORIZON: Final = 1.5  # report intervals; below 1 the split swings, each report undoing the one before
-FLOOR: Final = 1e-3  # of its capacity: who is better left empty takes part still when all others are full
+FLOOR: Final = 0.1  # of its share by capacity: nobody knows what a member can carry that gets nothing at all ...
+IDLE: Final = 0.01  # ... and this part of all capacity counts as asked for at least
 STREAM: Final = 2.0  # requests an answer: below it is one client's page, above it is somebody who stays
 PATIENCE: Final = 4.0  # times the horizon, for those who stay
 INDIFFERENT: Final = 10.0  # requests: who stands so far from where it should is corrected by half of that
@@ -52,20 +53,62 @@ def fill(view: PoolView) -> tuple[float, ...]:
     members = [view.members[i] for i in candidates]
     vessels = capacities = [member.capacity * member.ramp for member in members]
     loads = [member.load for member in members]
+    requests, answers = coming(view)
     horizon = HORIZON * view.interval
-    if view.measured and view.requests_per_s < math.inf:
-        point = operating_point(capacities, [m.cores for m in members], view.requests_per_s, view.at_work)
-        vessels = [max(rate, FLOOR * c) for rate, c in zip(point.rates, capacities, strict=True)]
-        loads = [load - usual for load, usual in zip(loads, point.loads, strict=True)]
-        requests = view.requests_per_s / view.answers_per_s if view.answers_per_s > 0 else 1.0
-        if requests > STREAM:
-            horizon *= min(requests, PATIENCE)
-            loads = [load * abs(load) / (abs(load) + INDIFFERENT) for load in loads]
-    expected = max(1.0, horizon * min(view.requests_per_s, view.answers_per_s))
+    if view.measured and requests < math.inf:
+        cores = [member.cores for member in members]
+        # Of a crowd that has just come more are at work than on the average
+        present = max(view.at_work, sum(loads)) if view.crowd_comes else view.at_work
+        point = operating_point(capacities, cores, requests, present)
+        least = FLOOR * max(requests / sum(capacities), IDLE)
+        vessels = [max(rate, least * capacity) for rate, capacity in zip(point.rates, capacities, strict=True)]
+        if view.requests_per_answer > STREAM:
+            horizon *= min(view.requests_per_answer, PATIENCE)
+            apart = [load - usual for load, usual in zip(loads, point.loads, strict=True)]
+            loads = [load * abs(load) / (abs(load) + INDIFFERENT) for load in apart]
+        else:
+            usual = with_backlog(point, loads, capacities, cores)
+            loads = [load - where for load, where in zip(loads, usual, strict=True)]
+    expected = max(1.0, horizon * min(requests, answers))
     level = water_level(loads, vessels, expected)
     for i, load, vessel in zip(candidates, loads, vessels, strict=True):
         shares[i] = max(0.0, level * vessel - load) / expected
     return tuple(shares)
+
+
+def coming(view: PoolView) -> tuple[float, float]:
+    """How many requests and answers a second come just now.
+
+    A crowd is in the answers at once, in the requests not before they are done, and in the averages after seconds.
+    Each of its answers brings what answers bring, one request at least: should it be somebody who only looks up,
+    members get by capacity for a while, which harms nobody.
+    """
+    if not view.crowd_comes:
+        return view.requests_per_s, view.answers_per_s
+    if view.requests_per_answer > STREAM:
+        return view.requests_per_answer * view.answers_now, view.answers_now
+    return max(view.requests_per_s, view.answers_now), view.answers_now
+
+
+def with_backlog(
+    point: OperatingPoint, loads: Sequence[float], capacities: Sequence[float], cores: Sequence[float]
+) -> tuple[float, ...]:
+    """How many requests each member should have at work, when together they have more than ``point`` accounts for.
+
+    What is too much is shared so that it is worked off soonest: members that serve anyway carry it in proportion to
+    their capacity, and one that was to stay empty joins in as soon as waiting for them takes longer than its own
+    service does.
+    """
+    backlog = sum(loads) - sum(point.loads)
+    if backlog <= 0:
+        return point.loads
+    # What a request takes at an empty member beyond what one more costs elsewhere, as load that it has already
+    heads = [max(0.0, lanes(m) - point.cost * capacity) for capacity, m in zip(capacities, cores, strict=True)]
+    level = water_level(heads, capacities, backlog)
+    return tuple(
+        usual + max(0.0, level * capacity - head)
+        for usual, capacity, head in zip(point.loads, capacities, heads, strict=True)
+    )
 
 
 def water_level(loads: Sequence[float], capacities: Sequence[float], poured: float) -> float:

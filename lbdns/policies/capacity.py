@@ -12,6 +12,8 @@ from typing import Final
 MEMORY: Final = 60.0  # s: time constant with which old observations fade
 PRIOR: Final = 0.5  # CPU seconds: how much observation outweighs the belief that all CPUs are alike
 ENOUGH: Final = 20.0  # requests of the whole pool before any of this counts
+_STEPS: Final = 20  # of the search for how much members really differ, each halving what is left
+SURE: Final = 1e-6  # the variance, in proportion to its square, of what is as good as certain
 LEAST_CORES: Final = 1e-3  # of one: no quota is smaller ...
 MOST_CORES: Final = 1e6  # ... and no machine larger
 MOST: Final = 1e15  # requests, or seconds: beyond, sums of floats lose single ones
@@ -25,13 +27,17 @@ class Work:
         self.cpu_seconds = 0.0
         # Squares and products of what single reports brought: how much requests differ in what they cost
         self._rr = self._rb = self._bb = 0.0
-        self.counted = False  # whether the member counts its requests at all
+        self.counted = False  # whether the member counts its requests at all; a report that lacks them is no proof
         self._last: Mapping[str, float] | None = None
 
-    def observe(self, metrics: Mapping[str, float], seconds: float) -> None:
-        """A new report, ``seconds`` after the one before. Counters that fell back (a restart) only begin anew."""
+    def observe(self, metrics: Mapping[str, float], seconds: float, own: float = 0.0) -> None:
+        """A new report, ``seconds`` after the one before. Counters that fell back (a restart) only begin anew.
+
+        ``own`` requests were the agent's questions. They cost next to nothing: taken for others, those of an idle night
+        would make every server look ten times as fast as it is when a crowd comes in the morning.
+        """
         last, self._last = self._last, metrics
-        self.counted = "requests_total" in metrics
+        self.counted = self.counted or "requests_total" in metrics
         if last is None or seconds <= 0:
             return
         fading = math.exp(-seconds / MEMORY)
@@ -42,7 +48,7 @@ class Work:
         if cpu is None and "cpu_idle" in metrics and "httpd_cpu_seconds" not in metrics:
             cpu = (1 - metrics["cpu_idle"] / 100) * metrics.get("cpu_count", 1.0) * seconds
         if requests is not None and cpu is not None:
-            cpu = max(0.0, cpu)
+            requests, cpu = max(0.0, requests - own), max(0.0, cpu)
             self.requests += requests
             self.cpu_seconds += cpu
             squared = fading * fading  # a sum whose terms fade has a variance whose terms fade twice as fast
@@ -77,26 +83,53 @@ def capacities(works: Sequence[Work], cores: Sequence[float | None]) -> tuple[fl
     speeds = [
         (work.requests + PRIOR * common) / (work.cpu_seconds + PRIOR) if work.counted else common for work in works
     ]
-    doubts = [work.doubt if work.counted else 0.0 for work in works]
+    doubts = [work.doubt if work.counted else math.inf for work in works]
     return tuple(max(1e-9, m * speed) for speed, m in zip(_drawn_together(speeds, doubts), count, strict=True))
 
 
 def _drawn_together(values: Sequence[float], doubts: Sequence[float]) -> list[float]:
     """Each of ``values`` drawn towards their mean as far as what they differ by may be chance (empirical Bayes).
 
-    ``doubts`` are their variances in proportion to their squares. Members alike come out as alike, so that the order in
-    which they take turns stays the same; members that differ by more than chance keep what was seen of them.
+    ``doubts`` are their variances in proportion to their squares; inf where a value is no observation. Members alike
+    come out as alike, so that the order in which they take turns stays the same; members that differ by more than
+    chance keep what was seen of them.
     """
-    mean = sum(values) / len(values)
-    apart = [value / mean - 1 for value in values]
-    known = [(d, doubt) for d, doubt in zip(apart, doubts, strict=True) if doubt < math.inf]
-    if not known or mean <= 0:
+    known = [(value, max(doubt, SURE)) for value, doubt in zip(values, doubts, strict=True) if doubt < math.inf]
+    if not known:
         return list(values)
-    real = max(0.0, sum(d * d - doubt for d, doubt in known) / len(known))  # what they differ by beyond chance, squared
+    real = _beyond_chance(known)
+    mean = _mean(known, real)
     return [
-        value if doubt == math.inf else mean * (1 + d * (real / (real + doubt) if doubt > 0 else 1.0))
-        for value, d, doubt in zip(values, apart, doubts, strict=True)
+        value if doubt == math.inf else mean + (value - mean) * real / (real + max(doubt, SURE))
+        for value, doubt in zip(values, doubts, strict=True)
     ]
+
+
+def _beyond_chance(known: Sequence[tuple[float, float]]) -> float:
+    """What values differ by besides their doubts, as such a variance: the one with which their differences are as large
+    as one expects (Paule and Mandel). Who is hardly known says hardly anything, and does not hide what others show.
+    """
+
+    def differences(real: float) -> float:
+        mean = _mean(known, real)
+        return sum((value / mean - 1) ** 2 / (doubt + real) for value, doubt in known)
+
+    expected = len(known) - 1.0
+    low, high = 0.0, float(len(known))  # the least that is too little, and what is never exceeded ...
+    if differences(low) <= expected:
+        return 0.0
+    while differences(high) > expected:
+        high *= 4
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if differences(middle) > expected else (low, middle)
+    return high
+
+
+def _mean(known: Sequence[tuple[float, float]], real: float) -> float:
+    """The mean, in which values weigh less the more of their differences is chance."""
+    weights = [1 / (doubt + real) for _, doubt in known]
+    return sum(w * value for w, (value, _) in zip(weights, known, strict=True)) / sum(weights)
 
 
 def measured(works: Sequence[Work]) -> bool:
@@ -105,7 +138,7 @@ def measured(works: Sequence[Work]) -> bool:
 
 
 def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> tuple[float, ...]:
-    """Each member's load now: requests at work, or runnable tasks if those are more.
+    """Each member's load now: requests at work or waiting to be accepted, or runnable tasks if those are more.
 
     A member that tells neither is taken to be as full, for its capacity, as the others together.
     """
@@ -129,9 +162,15 @@ def _is_believed(metric: tuple[str, float]) -> bool:
 
 
 def load_of(metrics: Mapping[str, float]) -> float | None:
-    """Requests at work on one member, None if it doesn't tell."""
-    found = [metrics[name] for name in ("busy_workers", "run_queue") if name in metrics]
-    return max(0.0, *found) if found else None
+    """Requests at work on one member or waiting to be accepted, None if it doesn't tell.
+
+    A web server whose workers are all busy hides the rest of its load in the listen queue. Without busy workers the
+    longer queue has to do; an accept queue alone, empty on every server that keeps up, tells nothing.
+    """
+    waiting, run_queue = metrics.get("listen_queue", 0.0), metrics.get("run_queue")
+    if "busy_workers" in metrics:
+        return max(0.0, metrics["busy_workers"] + max(0.0, waiting), run_queue or 0.0)
+    return None if run_queue is None else max(0.0, run_queue, waiting)
 
 
 def filled(values: Iterable[float | None]) -> list[float]:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 FEW: Final = 2.0  # hand-outs per report interval, 10 s average: up to here somebody looks, above a crowd comes
 AVERAGE: Final = 10.0  # s: the span of the averages
+JUST_NOW: Final = 1.0  # s: four times as long as it is from one count of other workers' answers to the next
+HELD: Final = 10.0  # s: a web server under load is late with its own status page, and as busy as it was
 SUSPECT_AFTER: Final = 2.0  # observed intervals without a report
 LAST: Final = -1  # below every score: whom the pool can't do without is still not the best
 
@@ -38,6 +40,7 @@ class _Observed:
         self.requests_per_s = ExponentialMean(AVERAGE)
         self.between_reports = ExponentialMean(AVERAGE)
         self.at_work = ExponentialMean(AVERAGE)
+        self._busy, self._busy_at = 0.0, -math.inf  # the last that the web server told of its workers, and when
         self.interval = 0.0  # s between reports: as declared, or as they come if that is longer
         self.suspect_at = math.inf
 
@@ -47,14 +50,25 @@ class _Observed:
         if before and seconds > 0:
             self.between_reports.add(min(seconds, 10 * reading.interval), seconds)
         if before is None or reading.metrics is not before.metrics:
-            self.metrics = metrics = believed(reading.metrics)
-            self.work.observe(metrics, seconds)
+            self.metrics = metrics = self._with_busy_workers(believed(reading.metrics), reading.received)
+            self.work.observe(metrics, seconds, own=max(1, round(seconds / reading.interval)))
             if "requests_per_s" in metrics:
                 self.requests_per_s.add(metrics["requests_per_s"], seconds or reading.interval)
             if (load := load_of(metrics)) is not None:
                 self.at_work.add(load, seconds or reading.interval)
         self.interval = max(reading.interval, self.between_reports.value or 0.0)
         self.suspect_at = reading.received + SUSPECT_AFTER * self.interval
+
+    def _with_busy_workers(self, metrics: Mapping[str, float], now: float) -> Mapping[str, float]:
+        """``metrics`` with the last busy workers when these alone are missing, for a while.
+
+        By the run queue alone a server too busy to tell would seem to have emptied, and would be sent more.
+        """
+        if "busy_workers" in metrics:
+            self._busy, self._busy_at = metrics["busy_workers"], now
+        elif "run_queue" in metrics and now - self._busy_at <= HELD:
+            return {**metrics, "busy_workers": self._busy}
+        return metrics
 
 
 class Chooser:
@@ -267,6 +281,7 @@ class Chooser:
             fail_open=bool(self.liveness.fail_open),
             measured=self.measured,
             multiple=self._multiple(now),
+            answers_now=answers.rate_now(now, JUST_NOW) * self.servers,
         )
 
     def _metrics(self) -> list[Mapping[str, float]]:

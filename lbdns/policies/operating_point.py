@@ -23,10 +23,15 @@ _STEPS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
-    """By member: the requests/s it should serve, and how many it has at work then."""
+    """By member: the requests/s it should serve, and how many it has at work then.
+
+    ``cost`` is how many seconds one more request takes, its own and what others wait longer for it, wherever the rate
+    is above 0.
+    """
 
     rates: tuple[float, ...]
     loads: tuple[float, ...]
+    cost: float = 0.0
 
 
 def operating_point(
@@ -38,11 +43,12 @@ def operating_point(
     is split as the highest that isn't. The point has no more than ``present`` requests at work in the whole pool:
     clients that wait for a response before they send the next request are never more than they are.
     """
-    lines = [(capacity, max(1.0, round(m))) for capacity, m in zip(capacities, cores, strict=True)]
+    lines = [(capacity, lanes(m)) for capacity, m in zip(capacities, cores, strict=True)]
     wanted, present = min(rate, FULL * sum(capacities)), max(1.0, present)
     if wanted <= 0:
         return OperatingPoint((0.0,) * len(lines), (0.0,) * len(lines))
-    low = min(m / capacity for capacity, m in lines)  # s: the marginal cost of the first request
+    # s: the marginal cost of the first request, and a hair less: of many slow cores a rounding error more is much
+    low = min(m / capacity for capacity, m in lines) * (1 - 1e-9)
     high = 4 * low
     below, above = _split(lines, low), _split(lines, high)
     while _missing(above, wanted, present) > 0:
@@ -64,7 +70,12 @@ def operating_point(
     rates = [one + part * (other - one) for one, other in zip(below.rates, above.rates, strict=True)]
     loads = [one + part * (other - one) for one, other in zip(below.loads, above.loads, strict=True)]
     scale = rate / sum(rates) if sum(rates) > 0 else 0.0
-    return OperatingPoint(tuple(rate * scale for rate in rates), tuple(loads))
+    return OperatingPoint(tuple(rate * scale for rate in rates), tuple(loads), high)
+
+
+def lanes(cores: float) -> float:
+    """How many requests a member serves side by side without one slowing another down."""
+    return max(1.0, round(cores))
 
 
 def _missing(point: OperatingPoint, wanted: float, present: float) -> float:
@@ -89,4 +100,4 @@ def _split(lines: Sequence[tuple[float, float]], cost: float) -> OperatingPoint:
         utilisation = math.pow(x, 1 / m)
         rates.append(capacity * utilisation)
         loads.append(m * utilisation / (1 - x))
-    return OperatingPoint(tuple(rates), tuple(loads))
+    return OperatingPoint(tuple(rates), tuple(loads), cost)

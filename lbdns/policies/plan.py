@@ -32,7 +32,7 @@ class MemberView:
 
 @dataclass(frozen=True, slots=True)
 class PoolView:
-    """A pool as a policy sees it. Rates are 10 s averages."""
+    """A pool as a policy sees it. Rates are 10 s averages but for ``answers_now``."""
 
     members: tuple[MemberView, ...]
     interval: float  # s: the mean report interval, observed
@@ -43,11 +43,22 @@ class PoolView:
     measured: bool = False  # whether capacities are requests/s, as seen, and not only in proportion
     multiple: float = 1.0  # answers of all processes and DNS servers for one that this plan gives
     at_work: float = math.inf  # requests at work in the whole pool; inf if a member doesn't tell
+    answers_now: float = 0.0  # answers_per_s, but that of the last second when a crowd has just come
 
     @property
     def candidates(self) -> list[int]:
         """The indexes that may be handed out."""
         return [i for i, member in enumerate(self.members) if member.usable]
+
+    @property
+    def crowd_comes(self) -> bool:
+        """Whether just now far more is asked for than on the average."""
+        return self.answers_now > self.answers_per_s
+
+    @property
+    def requests_per_answer(self) -> float:
+        """How many requests an answer brings."""
+        return self.requests_per_s / self.answers_per_s if self.answers_per_s > 0 else 1.0
 
 
 @dataclass(frozen=True, slots=True)

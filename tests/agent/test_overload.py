@@ -55,7 +55,11 @@ def test_what_is_refused(text: str, error: str) -> None:
         ("mem_available<=2", {"mem_available": 2.5}, ""),
         ("run_queue>100", {}, ""),
         ("run_queue/cpu>64", {"run_queue": 140.0, "cpu_count": 2.0}, "run_queue/cpu 70 > 64"),
-        ("run_queue/cpu>64", {"run_queue": 40.0, "cpu_count": 0.5}, "run_queue/cpu 80 > 64"),
+        # Of a part of a core, a queue is as long as it is
+        ("run_queue/cpu>64", {"run_queue": 40.0, "cpu_count": 0.5}, ""),
+        ("run_queue/cpu>64", {"run_queue": 64.0, "cpu_count": 0.07}, ""),
+        ("run_queue/cpu>64", {"run_queue": 65.0, "cpu_count": 0.07}, "run_queue/cpu 65 > 64"),
+        ("run_queue/cpu>64", {"run_queue": 120.0, "cpu_count": 1.5}, "run_queue/cpu 80 > 64"),
         ("run_queue/cpu>64", {"run_queue": 140.0}, ""),
         ("run_queue/cpu>64", {"run_queue": 140.0, "cpu_count": 0.0}, ""),
     ],

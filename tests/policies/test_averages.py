@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -20,7 +21,9 @@ def test_the_window_never_reaches_back_further_than_its_span(steps: list[tuple[f
         most = sum(c for t, c in events if now - t <= 10.0)
         least = sum(c for t, c in events if now - t <= 10.0 - slice_ - 1e-6)
         assert least <= window.count(now) <= most
-        assert window.rate(now) == window.count(now) / 10.0
+        assert window.rate(now) * 10.0 >= window.count(now)
+        if now >= 1010.0 and events[0][0] <= now - 10.0:
+            assert window.rate(now) == window.count(now) / 10.0
 
 
 def test_two_a_second_are_never_seen_as_more() -> None:
@@ -36,6 +39,71 @@ def test_long_silence_empties_the_window() -> None:
     window.add(5.0, 100)
     assert window.count(14.0) == 100
     assert window.count(1e6) == 0
+
+
+def test_the_rate_of_the_beginning_is_not_that_of_ten_seconds() -> None:
+    window = WindowRate(10.0)
+    assert window.rate(1000.0) == window.rate_now(1000.0, 1.0) == 0.0
+    for step in range(41):
+        window.add(1000.0 + step / 4, 0 if step == 0 else 25)
+        if step >= 4:
+            assert window.rate(1000.0 + step / 4) == pytest.approx(100.0, rel=0.06)
+            assert window.rate_now(1000.0 + step / 4, 1.0) == window.rate(1000.0 + step / 4)
+
+
+def told(window: WindowRate, every: float, begin: float, end: float, rate: float) -> None:
+    """``rate`` events a second from ``begin`` to ``end``, of which the window is told so often."""
+    steps = round((end - begin) / every)
+    for step in range(1, steps + 1):
+        window.add(begin + step * every, round(rate * every))
+
+
+@pytest.mark.parametrize("every", [0.1, 0.25, 1.0, 3.0])
+def test_however_seldom_it_is_told_what_is_steady_has_not_risen(every: float) -> None:
+    window = WindowRate(10.0)
+    window.add(1000.0, 0)
+    for step in range(1, round(60 / every)):
+        now = 1000.0 + step * every
+        window.add(now, round(1000 * every))
+        assert window.rate_now(now, 1.0) == window.rate(now)
+
+
+@pytest.mark.parametrize("late", [0.01, 0.1, 0.2])
+def test_what_other_workers_tell_four_times_a_second_is_no_rise(late: float) -> None:
+    window = WindowRate(10.0)
+    window.add(1000.0, 0)
+    for step in range(1, 120):
+        now = 1000.0 + step / 4
+        window.add(now, 10)  # its own
+        window.add(now + late, 240)  # the others', of the quarter before
+        if step > 4:
+            assert window.rate_now(now + late, 1.0) == window.rate(now + late)
+            assert window.rate_now(now + 0.24, 1.0) == window.rate(now + 0.24)
+
+
+def test_a_rise_is_known_after_a_second_and_over_after_ten() -> None:
+    window = WindowRate(10.0)
+    window.add(1000.0, 0)
+    told(window, 0.1, 1000.0, 1020.0, 100.0)
+    told(window, 0.1, 1020.0, 1021.0, 900.0)
+    assert window.rate_now(1021.0, 1.0) == pytest.approx(900.0, rel=0.25)
+    assert window.rate(1021.0) == pytest.approx(180.0, rel=0.1)
+    told(window, 0.1, 1021.0, 1032.0, 900.0)
+    assert window.rate_now(1032.0, 1.0) == window.rate(1032.0) == pytest.approx(900.0, rel=0.06)
+    told(window, 0.1, 1032.0, 1034.0, 100.0)
+    assert window.rate_now(1034.0, 1.0) == window.rate(1034.0), "a fall is none"
+    assert window.rate_now(2000.0, 1.0) == 0.0
+
+
+@pytest.mark.parametrize("rate", [0.5, 5.0, 50.0])
+def test_chance_is_hardly_ever_a_rise(rate: float) -> None:
+    chance, window, now, rises = Random(1), WindowRate(10.0), 1000.0, 0
+    window.add(now, 0)
+    while now < 3000.0:
+        now += chance.expovariate(rate)
+        window.add(now, 1)
+        rises += window.rate_now(now, 1.0) > window.rate(now)
+    assert rises <= 0.001 * 2000 * rate
 
 
 def test_exponential_mean_weighs_by_time() -> None:

@@ -71,11 +71,50 @@ def test_old_work_fades() -> None:
         ([{"busy_workers": 3.0, "run_queue": 1.0}, {"run_queue": 7.0}], (3.0, 7.0)),
         ([{"busy_workers": 1.0, "run_queue": 9.0}, {"busy_workers": 2.0}], (9.0, 2.0)),
         ([{"busy_workers": 6.0}, {}], (6.0, 12.0)),  # as full for its capacity as the others
+        # Who waits to be accepted is at work as well
+        ([{"busy_workers": 8.0, "listen_queue": 30.0, "run_queue": 9.0}, {"run_queue": 2.0}], (38.0, 2.0)),
+        ([{"busy_workers": 8.0, "listen_queue": 1.0, "run_queue": 12.0}, {"run_queue": 2.0}], (12.0, 2.0)),
+        ([{"run_queue": 4.0, "listen_queue": 30.0}, {"run_queue": 4.0, "listen_queue": 1.0}], (30.0, 4.0)),
+        (
+            [{"busy_workers": 3.0, "listen_queue": 0.0}, {"listen_queue": 0.0}],
+            (3.0, 6.0),
+        ),  # an empty queue tells little
         ([{}, {}], (0.0, 0.0)),
     ],
 )
 def test_loads(metrics: list[dict[str, float]], expected: tuple[float, ...]) -> None:
     assert loads(metrics, [1.0, 2.0]) == pytest.approx(expected)
+
+
+def test_an_idle_night_of_the_agents_own_questions_tells_nothing_of_speed() -> None:
+    """One a second at 1 ms; then a crowd comes, of requests that take 100 ms."""
+    members = [Work() for _ in range(3)]
+    total = cpu = 0.0
+    for _ in range(600):
+        total, cpu = total + 1, cpu + 0.001
+        for member in members:
+            member.observe({"requests_total": total, "httpd_cpu_seconds": cpu}, 1.0, own=1)
+    assert capacities(members, [0.11, 0.07, 0.4]) == (0.11, 0.07, 0.4)
+    for _ in range(10):
+        total, cpu = total + 5, cpu + 4 * 0.1 + 0.001
+        for member in members:
+            member.observe({"requests_total": total, "httpd_cpu_seconds": cpu}, 1.0, own=1)
+    assert capacities(members, [1.0] * 3) == pytest.approx([10.0] * 3, rel=0.05)
+
+
+def test_a_report_that_lacks_the_requests_takes_nothing_back() -> None:
+    slow, fast = work(50), work(200)
+    before = capacities([slow, fast], [1.0, 1.0])
+    slow.observe({"cpu_count": 1.0, "httpd_cpu_seconds": 1000.0}, 1.0)
+    assert capacities([slow, fast], [1.0, 1.0]) == pytest.approx(before, rel=0.01)
+
+
+def test_who_is_hardly_known_does_not_hide_how_the_others_differ() -> None:
+    chance = Random(1)
+    works = [noisy(speed, chance, 50) for speed in (50, 100, 200)]
+    known = capacities(works, [1.0] * 3)
+    strangers = [noisy(100, chance, 1, spread=2.0) for _ in range(7)]
+    assert capacities(works + strangers, [1.0] * 10)[:3] == pytest.approx(known, rel=0.25)
 
 
 def noisy(requests_per_cpu_second: float, chance: Random, per_second: int = 10, spread: float = 2.0) -> Work:

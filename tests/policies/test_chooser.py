@@ -154,6 +154,60 @@ def test_capacity_is_learned_from_reports() -> None:
     assert plan.weights[0] / plan.weights[2] == pytest.approx(4.0, rel=0.25)
 
 
+def loads_of(pool: Chooser, now: float) -> tuple[float, ...]:
+    return tuple(member.load for member in pool.view("best", now).members)
+
+
+def test_who_is_too_busy_to_tell_is_as_busy_as_it_was_for_a_while() -> None:
+    pool = chooser()
+
+    def hear(now: float, **a: float) -> None:
+        idle = {"busy_workers": 1.0, "run_queue": 0.0}
+        told = {"a": reading(now, metrics=a), "b": reading(now, metrics=idle), "c": reading(now, metrics=idle)}
+        pool.observe(snapshot(now, **told), NO_STEERING, now)
+
+    hear(0.0, busy_workers=64.0, run_queue=17.0)
+    hear(1.0, run_queue=17.0)
+    assert loads_of(pool, 1.0) == (64.0, 1.0, 1.0)
+    hear(2.0, run_queue=70.0)
+    assert loads_of(pool, 2.0)[0] == 70.0
+    hear(10.0, run_queue=17.0, listen_queue=30.0)
+    assert loads_of(pool, 10.0)[0] == 94.0
+    hear(10.5, run_queue=17.0)
+    assert loads_of(pool, 10.5)[0] == 17.0
+    hear(11.0, run_queue=17.0, busy_workers=20.0)
+    hear(12.0, run_queue=17.0)
+    assert loads_of(pool, 12.0)[0] == 20.0
+
+
+def test_the_first_seconds_of_a_server_are_not_taken_for_clients_that_stay() -> None:
+    """100 requests/s and as many answers: of them one each, also before ten seconds are over."""
+    pool = chooser()
+    before: Handed | None = None
+    for step in range(1, 40):
+        now = 1000.0 + step / 10
+        metrics = {"requests_per_s": 100 / 3, "busy_workers": 1.0}
+        pool.observe(snapshot(now, **{name: reading(now, metrics=metrics) for name in "abc"}), NO_STEERING, now)
+        before = handed(pool.plan("best", before, now), 10)
+        if step > 10:
+            assert pool.view("best", now).requests_per_answer == pytest.approx(1.0, abs=0.15)
+
+
+def test_a_crowd_is_seen_within_a_second_whoever_answers_it() -> None:
+    mine, other = chooser(servers=2), chooser(servers=2)
+    for pool, heard in ((mine, 0), (other, 40)):
+        before: Handed | None = None
+        for step in range(1, 151):
+            now, answers = 1000.0 + step / 10, 5 if step <= 140 else 50
+            pool.observe(farm(now), NO_STEERING, now)
+            pool.hear("best", heard if step <= 140 else 10 * heard, now)
+            before = handed(pool.plan("best", before, now), answers)
+            if step not in (1, 141, 142):
+                assert pool.view("best", now).crowd_comes == (step > 142), step
+        view = pool.view("best", 1015.0)
+        assert view.answers_now == pytest.approx(2 * 10 * (50 + 10 * heard), rel=0.2)
+
+
 def test_a_reload_forgets_nothing_of_those_who_stay() -> None:
     old, seen = chooser(), farm(0.0)
     old.observe(seen, NO_STEERING, 0.0)

@@ -4,7 +4,7 @@ import math
 from itertools import pairwise
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from lbdns.policies.operating_point import FULL, OperatingPoint, operating_point
@@ -23,6 +23,7 @@ def total(capacities: list[float], cores: list[int], rates: tuple[float, ...]) -
 
 
 @given(MEMBERS, st.floats(0.05, 0.95))
+@example([(755.0, 14)], 0.0546875)
 def test_all_is_split_and_nobody_is_overfilled(members: list[tuple[float, int]], load: float) -> None:
     capacities, cores = [c for c, _ in members], [m for _, m in members]
     rate = load * sum(capacities)
@@ -45,6 +46,13 @@ def test_no_other_split_takes_less(members: list[tuple[float, int]], load: float
     other[there] += moved
     assume(other[there] < 0.99 * capacities[there])
     assert total(capacities, cores, tuple(other)) >= total(capacities, cores, point.rates) * (1 - 5e-3)
+
+
+def test_one_more_costs_what_the_total_grows_by() -> None:
+    capacities, cores = [100.0, 300.0], [1, 2]
+    point, more = (operating_point(capacities, cores, rate) for rate in (300.0, 303.0))
+    growth = total(capacities, cores, more.rates) - total(capacities, cores, point.rates)
+    assert point.cost == pytest.approx(growth / 3.0, rel=0.05)
 
 
 def test_servers_alike_get_alike() -> None:

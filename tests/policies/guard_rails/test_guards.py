@@ -55,7 +55,7 @@ class Pool:
         serving = [other for other in self.names if other not in self.quarantined]
         rate = 100.0 * self.load * len(self.names) / len(serving)
         self.requests[name] += 1 + rate
-        self.busy[name] += 0.01 * (1 + rate)
+        self.busy[name] += 0.01 * rate  # the agent's own question costs next to nothing
         known |= {"listen_queue": 0.0, "httpd_cpu_seconds": self.busy[name]}
         if name in self.mute:
             return known

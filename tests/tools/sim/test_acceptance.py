@@ -75,7 +75,7 @@ def test_none_means_none() -> None:
 def test_each_run_is_done_once() -> None:
     jobs = jobs_of(demands(), 6)
     assert len(jobs) == len(set(jobs))
-    assert {job.policy for job in jobs} == {"best", RR, "oracle"}
+    assert {job.policy for job in jobs} == {"best", RR, "weighted", "oracle"}
 
 
 def test_the_quick_form_has_every_row() -> None:

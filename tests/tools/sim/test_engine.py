@@ -105,6 +105,12 @@ def test_closed_clients_look_up_when_it_is_time() -> None:
     assert result.answers == pytest.approx(10 * SHORT.end / 5, rel=0.3)
 
 
+def test_closed_clients_may_look_up_before_every_request() -> None:
+    clients = Clients("closed", 10, resolve=0.0)
+    result = run(replace(SHORT, clients=clients, warm_up=0.0), "round_robin", 1)
+    assert result.answers == result.requests > 1000
+
+
 def test_recorded_arrivals_are_taken_as_they_are() -> None:
     times = tuple(0.5 * k for k in range(100))
     result = run(replace(SHORT, arrivals=times), "round_robin", 1)

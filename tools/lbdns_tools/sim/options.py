@@ -80,7 +80,7 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option(
         "--clients",
         type=Spec(spec.parse_clients_list, "open|closed:N[:S]|caches:N"),
-        help="Poisson arrivals; N clients that look up every S s; N caches. [default: open]",
+        help="Poisson arrivals; N clients that look up every S s (0: before each request); N caches. [default: open]",
     ),
     _several("--surge", spec.parse_surge, "FACTOR@T-T2", "So many times as many requests for a while."),
     # Who chooses, from what

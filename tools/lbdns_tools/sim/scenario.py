@@ -64,9 +64,9 @@ class Clients:
     """How requests come to be, and how long an answer is used.
 
     open: Poisson arrivals, each with a look-up of its own. closed: ``count`` clients, each of which sends its next
-    request when it has the response to the one before, and looks up again every ``resolve`` s. caches: Poisson arrivals
-    through ``count`` resolvers, of which the k-th is asked in proportion to k ** -``zipf``, and each keeps an answer
-    for a time of its own between ``shortest`` and ``longest`` s.
+    request when it has the response to the one before, and looks up again every ``resolve`` s (0: before each request).
+    caches: Poisson arrivals through ``count`` resolvers, of which the k-th is asked in proportion to k ** -``zipf``,
+    and each keeps an answer for a time of its own between ``shortest`` and ``longest`` s.
     """
 
     kind: Literal["open", "closed", "caches"] = "open"

@@ -80,8 +80,18 @@ def parse_clients(text: str) -> Clients:
     count = _whole(numbers[0], f"{text!r}: the number of {'clients' if kind == 'closed' else 'caches'}", MAX_CLIENTS)
     if kind == "caches":
         return Clients("caches", count)
-    resolve = _number(numbers[1], f"{text!r}: seconds to the next look-up") if len(numbers) == 2 else Clients().resolve
-    return Clients("closed", count, resolve)
+    return Clients("closed", count, _look_up(numbers[1], text) if len(numbers) == 2 else Clients().resolve)
+
+
+def _look_up(seconds: str, text: str) -> float:
+    """How long a client of ``text`` uses an answer."""
+    if re.fullmatch(r"0+(\.0*)?", seconds.strip()):
+        return 0.0
+    try:
+        return _number(seconds, "")
+    except ValueError:
+        what = "not 0 (before every request) or a number above it and up to 1e+09"
+        raise ValueError(f"{text!r}: seconds to the next look-up is {seconds!r}, {what}") from None
 
 
 def clients_text(clients: Clients) -> str:

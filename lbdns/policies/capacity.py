@@ -10,6 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 MEMORY: Final = 60.0  # s: time constant with which old observations fade
+RECENT: Final = 4.0  # s: the same for what requests cost just now
+CHANGED: Final = 2.0  # times as dear, or as cheap, as over the last minute: then they have become others ...
+UNLIKELY: Final = 4.0  # ... if that is so many standard deviations, ...
+SQUARES: Final = 5.0  # ... the mean square of what requests cost being so many times the square of the mean
 PRIOR: Final = 0.5  # CPU seconds: how much observation outweighs the belief that all CPUs are alike
 ENOUGH: Final = 20.0  # requests of the whole pool before any of this counts
 _STEPS: Final = 20  # of the search for how much members really differ, each halving what is left
@@ -25,6 +29,7 @@ class Work:
     def __init__(self) -> None:
         self.requests = 0.0
         self.cpu_seconds = 0.0
+        self.recent_requests = self.recent_cpu_seconds = 0.0
         # Squares and products of what single reports brought: how much requests differ in what they cost
         self._rr = self._rb = self._bb = 0.0
         self.counted = False  # whether the member counts its requests at all; a report that lacks them is no proof
@@ -43,6 +48,9 @@ class Work:
         fading = math.exp(-seconds / MEMORY)
         self.requests *= fading
         self.cpu_seconds *= fading
+        soon = math.exp(-seconds / RECENT)
+        self.recent_requests *= soon
+        self.recent_cpu_seconds *= soon
         requests = _increase(last, metrics, "requests_total")
         cpu = _increase(last, metrics, "httpd_cpu_seconds")
         if cpu is None and "cpu_idle" in metrics and "httpd_cpu_seconds" not in metrics:
@@ -51,6 +59,8 @@ class Work:
             requests, cpu = max(0.0, requests - own), max(0.0, cpu)
             self.requests += requests
             self.cpu_seconds += cpu
+            self.recent_requests += requests
+            self.recent_cpu_seconds += cpu
             squared = fading * fading  # a sum whose terms fade has a variance whose terms fade twice as fast
             self._rr = self._rr * squared + requests * requests
             self._rb = self._rb * squared + requests * cpu
@@ -84,7 +94,24 @@ def capacities(works: Sequence[Work], cores: Sequence[float | None]) -> tuple[fl
         (work.requests + PRIOR * common) / (work.cpu_seconds + PRIOR) if work.counted else common for work in works
     ]
     doubts = [work.doubt if work.counted else math.inf for work in works]
-    return tuple(max(1e-9, m * speed) for speed, m in zip(_drawn_together(speeds, doubts), count, strict=True))
+    speeds = _drawn_together(speeds, doubts)
+    pace = _pace(works, speeds)
+    return tuple(max(1e-9, m * speed * pace) for speed, m in zip(speeds, count, strict=True))
+
+
+def _pace(works: Sequence[Work], speeds: Sequence[float]) -> float:
+    """How many times the requests that the last minute would let expect CPU seconds do now; 1 unless that is much.
+
+    Pages give way to programs within a second. By the minute's average the pool would then seem to have room for
+    twenty times what it carries, and all would be sent to its fastest member.
+    """
+    requests = sum(work.recent_requests for work in works)
+    usual = sum(work.recent_requests / speed for work, speed in zip(works, speeds, strict=True))
+    cpu_seconds = sum(work.recent_cpu_seconds for work in works)
+    if usual <= 0 or cpu_seconds <= 0:
+        return 1.0
+    surely = max(math.log(CHANGED), UNLIKELY * math.sqrt(SQUARES / requests))
+    return usual / cpu_seconds if abs(math.log(usual / cpu_seconds)) > surely else 1.0
 
 
 def _drawn_together(values: Sequence[float], doubts: Sequence[float]) -> list[float]:

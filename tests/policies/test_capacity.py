@@ -57,6 +57,38 @@ def test_a_restart_of_the_web_server_counts_nothing_backwards() -> None:
     assert member.cpu_seconds > 0
 
 
+def serve(member: Work, total: dict[str, float], per_second: float, per_cpu_second: float, seconds: int) -> None:
+    """It serves so many requests a second, of which a CPU second does so many."""
+    for _ in range(seconds):
+        total["requests_total"] += per_second
+        total["httpd_cpu_seconds"] += per_second / per_cpu_second
+        member.observe(dict(total), 1.0)
+
+
+def test_requests_of_another_kind_are_known_within_seconds() -> None:
+    """Pages, and then programs, each twenty times as dear; the slower member serves none of these yet."""
+    fast, slow = Work(), Work()
+    fast_total, slow_total = ({"requests_total": 0.0, "httpd_cpu_seconds": 0.0} for _ in range(2))
+    serve(fast, fast_total, 1000, 4000, 60)
+    serve(slow, slow_total, 300, 2000, 60)
+    before = capacities([fast, slow], [1.0, 1.0])
+    assert before == pytest.approx((4000, 2000), rel=0.1)
+    for _ in range(20):
+        serve(fast, fast_total, 100, 200, 1)
+        serve(slow, slow_total, 0, 100, 1)
+    after = capacities([fast, slow], [1.0, 1.0])
+    assert after[0] == pytest.approx(200, rel=0.3)
+    assert after[1] < before[1] / 5, "who serves none of them follows"
+
+
+def test_few_requests_of_another_kind_are_taken_for_chance() -> None:
+    member = work(1000, seconds=120, per_second=10)
+    total = {"requests_total": 1190.0, "httpd_cpu_seconds": 1.19}  # what it has told last
+    before = capacities([member], [1.0])[0]
+    serve(member, total, 4, 300, 1)
+    assert capacities([member], [1.0])[0] == pytest.approx(before, rel=0.1)
+
+
 def test_old_work_fades() -> None:
     member = work(100)
     before = member.requests

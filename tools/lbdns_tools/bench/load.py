@@ -2,7 +2,7 @@
 
 Apache (event) on one core, whoever loads it on the other. Three questions: how many requests/s of a 1 kB page one
 process sends, with keep-alive off and on; requests/s of a CGI page at the same concurrency, where the server is the
-limit; mean time of a connection at a fixed rate, of that page and of one that sleeps 0.2 s, as in the studies
+limit; mean time of a connection at a fixed rate, of that page and of one that sleeps 0.2 s, as in the studies'
 rate sweep. The last two mean the same whoever measures them; the CGI page depends much on what else the machine does.
 
 ``python -m lbdns_tools.bench.load [--seconds 5] [--concurrency 10] [--rate 100] [--json] [--fail]``

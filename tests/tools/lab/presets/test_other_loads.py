@@ -15,7 +15,7 @@ from lbdns.errors import LbdnsError
 from lbdns_tools.lab.farm import Farm
 from lbdns_tools.lab.presets import other_loads
 from lbdns_tools.lab.presets.loading import Loading, part
-from lbdns_tools.lab.presets.other_loads import PRESET, QUICK_SELECTIONS, SELECTIONS, USUAL, victim
+from lbdns_tools.lab.presets.other_loads import PRESET, QUICK_SELECTIONS, SELECTIONS, USUAL
 from lbdns_tools.lab.presets.other_loads_sections import death_sentence
 from lbdns_tools.lab.presets.points import UNEQUAL
 from lbdns_tools.lab.presets.preset import Settings
@@ -84,8 +84,10 @@ class _Lab(FakeLab):
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Lab:
     # A death takes a twentieth of a second here
-    monkeypatch.setattr(other_loads, "QUICK_DEATH_S", 0.15)
-    monkeypatch.setattr("lbdns_tools.lab.presets.loading.QUICK_WARM_UP_S", 0.01)
+    for name in ("DEATH_S", "QUICK_DEATH_S"):
+        monkeypatch.setattr(other_loads, name, 0.15)
+    for name in ("WARM_UP_S", "QUICK_WARM_UP_S"):
+        monkeypatch.setattr(f"lbdns_tools.lab.presets.loading.{name}", 0.01)
     monkeypatch.setattr("lbdns_tools.lab.presets.happenings.LOOK_S", 0.01)
     return _Lab(Farm(UNEQUAL), folder=tmp_path)
 
@@ -105,29 +107,29 @@ def server(lab: _Lab) -> Server:
 
 
 def test_each_part_by_each_selection(lab: _Lab, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    outcomes = do(PRESET.plan(QUICK, None), lab, server, monkeypatch)
+    outcomes = do(PRESET.plan(Settings(), None), lab, server, monkeypatch)
     for name in ("quiet", "burners", "writers", "web dies", "host dies", "crowd", "resolvers", "keeping"):
-        assert [outcome.case.selection for outcome in part(outcomes, name)] == list(QUICK_SELECTIONS), name
+        assert [outcome.case.selection for outcome in part(outcomes, name)] == list(SELECTIONS), name
     usual = [planned.run.phases[0].load for case, planned in server.calls if case.more.get("part") == "quiet"]
-    assert [load.rates for load in usual if isinstance(load, Open)] == [(USUAL * 300.0,)] * 2
+    assert [load.rates for load in usual if isinstance(load, Open)] == [(USUAL * 300.0,)] * 3
     crowds = [planned.run.phases[0].load for case, planned in server.calls if case.more.get("part") == "crowd"]
     for load in crowds:
         assert isinstance(load, Open)
         assert max(load.rates) == pytest.approx(10 * min(load.rates))
         assert 300 < max(load.rates) < 900
-    assert lab.heard.count("resolve by resolvers") == lab.heard.count("resolve by dns") == 4
+    assert lab.heard.count("resolve by resolvers") == lab.heard.count("resolve by dns") == 6
     assert list((lab.folder / "writers").iterdir()) == []
 
 
 def test_who_dies_comes_back(lab: _Lab, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     outcomes = do(PRESET.plan(QUICK, None), lab, server, monkeypatch)
     heard = [line for line in lab.heard if line.split()[0] in ("stop", "start")]
-    web = ["stop web bilbo", "start web bilbo"]
-    host = ["stop web bilbo", "stop agent bilbo", "start agent bilbo", "start web bilbo"]
+    web = ["stop web gandalf", "start web gandalf"]
+    host = ["stop web gandalf", "stop agent gandalf", "start agent gandalf", "start web gandalf"]
     assert heard == 2 * web + 2 * host
     assert not lab.gone
     for outcome in (*part(outcomes, "web dies"), *part(outcomes, "host dies")):
-        assert outcome.case.more["host"] == "bilbo"
+        assert outcome.case.more["host"] == "gandalf"
         assert float(outcome.case.more["died_s"]) < float(outcome.case.more["back_s"])
         assert outcome.case.more["handed_out_for_s"] == 0.0  # the made-up one knows at once
 
@@ -149,12 +151,7 @@ def test_who_died_is_brought_back_when_the_measurement_fails(lab: _Lab, monkeypa
     with pytest.raises(LbdnsError, match="load process"):
         do(PRESET.plan(QUICK, None), lab, server, monkeypatch)
     assert not lab.gone
-    assert lab.heard[-1] == "start web bilbo"
-
-
-def test_the_victim_is_in_the_middle() -> None:
-    assert victim(Farm(UNEQUAL)) == "bilbo"
-    assert victim(Farm(UNEQUAL[:1])) == UNEQUAL[0].name
+    assert lab.heard[-1] == "start web gandalf"
 
 
 def test_farms_with_resolvers() -> None:
@@ -164,8 +161,11 @@ def test_farms_with_resolvers() -> None:
     assert farms["resolvers"].clients == 2  # each of them asks one
 
 
-def test_the_literal_rule_is_left_out_only_if_it_has_to_be_quick() -> None:
-    assert {step.name.split(",")[0] for step in PRESET.plan(Settings(), None).steps} >= set(SELECTIONS)
+def test_what_is_left_out_if_it_has_to_be_quick() -> None:
+    full, quick = ({step.name for step in PRESET.plan(said, None).steps} for said in (Settings(), QUICK))
+    assert {f"{selection}, burners" for selection in SELECTIONS} <= full
+    assert {name for name in quick if name.endswith(", burners")} == {f"{name}, burners" for name in QUICK_SELECTIONS}
+    assert "best, resolvers" in full - quick
 
 
 @pytest.mark.parametrize(
@@ -182,13 +182,19 @@ def test_what_is_said_of_a_death(more: dict[str, Any], said: str) -> None:
 
 
 def test_the_report(lab: _Lab, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    study = PRESET.plan(QUICK, None)
+    study = PRESET.plan(Settings(selections=QUICK_SELECTIONS), None)
     sections = study.sections(do(study, lab, server, monkeypatch))
     words = words_of(sections)
     assert words.count("Met: best was nowhere worse") == 8
-    assert "3 busy loops on bilbo" in words
+    assert "3 busy loops on gandalf" in words
     assert "4 MB" in words
     assert len(draw(sections, tmp_path)) == 8
+
+
+def test_what_is_left_out_is_said(tmp_path: Path) -> None:
+    sections = PRESET.plan(QUICK, None).sections([course([(10, 0.1, 0)], cpu=HOSTS, part="quiet")])
+    assert words_of(sections).count("This was not measured: no result.") == 7
+    assert draw(sections, tmp_path) == ["other-quiet"]
 
 
 def test_how_long_a_crowd_is_felt(tmp_path: Path) -> None:

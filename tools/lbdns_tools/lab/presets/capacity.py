@@ -32,19 +32,20 @@ PROXY: Final = "haproxy"
 #: In turns, a proxy would carry as much as the slowest host lets it, and that is what round_robin is there for
 METHOD: Final = "leastconn"
 SELECTIONS: Final = (ALONE, "round_robin", "best", PROXY)
+QUICK_SELECTIONS: Final = SELECTIONS[1:]
 SEARCHED: Final = (ALONE, "round_robin", "best")
 RATES: Final = 6
 QUICK_RATES: Final = 3
-RATE_S: Final = 10.0
+RATE_S: Final = 8.0
 QUICK_RATE_S: Final = 3.0
 COUNTS: Final = (1000, 3000, 9000)
-QUICK_COUNTS: Final = (300, 900)
+QUICK_COUNTS: Final = (500, 1500)
 ACCURACY: Final = 0.1  # of the highest rate that is found
-QUICK_ACCURACY: Final = 0.3
+QUICK_ACCURACY: Final = 0.4
 #: Of what is carried by clients that wait for a response, where the search begins and where it ends at the latest
 LOW, HIGH = 0.25, 2.0
 #: How many trials a search most often is, and at which share of what is carried in the mean: for the time it takes
-TRIALS: Final = 9
+TRIALS, QUICK_TRIALS = 9, 7
 TRIAL_SHARE: Final = 0.7
 TYPICAL_RATE: Final = 1200.0  # requests/s, of a farm like this: for the time it takes
 FAILURES: Final = 2  # in a row, after which higher rates are left out
@@ -73,7 +74,8 @@ def plan(settings: Settings, farm: Farm | None) -> Study:
     """``clients`` of the settings are the numbers of connections of the frontier. Raises ConfigError."""
     farm = farm or Farm(UNEQUAL, proxies=(PROXY,))
     possible = [selection for selection in SELECTIONS if selection != PROXY or PROXY in farm.proxies]
-    selections = chosen(settings.selections, possible, possible)
+    usual = [selection for selection in possible if selection in QUICK_SELECTIONS or not settings.quick]
+    selections = chosen(settings.selections, possible, usual)
     wanted = _Wanted(settings, Loading(settings, STATIC, "1k"), Carried())
     return Study({FARM: farm}, tuple(_steps(wanted, selections)), partial(sections, farm=farm))
 
@@ -89,9 +91,10 @@ def _steps(wanted: _Wanted, selections: tuple[str, ...]) -> Iterator[Step]:
         for selection in selections:
             do = partial(_rates, wanted, selection, repetition)
             yield Step(f"{selection}, {wanted.rates} rates", FARM, rates_s, do)
+    trials = QUICK_TRIALS if wanted.settings.quick else TRIALS
     for selection in selections:
         for count in wanted.counts if selection in SEARCHED else ():
-            seconds = AROUND_S + TRIALS * (1.0 + count / TYPICAL_RATE / TRIAL_SHARE)
+            seconds = AROUND_S + trials * (1.0 + count / TYPICAL_RATE / TRIAL_SHARE)
             yield Step(f"{selection}, {count} connections", FARM, seconds, partial(_search, wanted, selection, count))
 
 

@@ -149,7 +149,8 @@ def _frontier(edges: Sequence[Outcome]) -> Section:
         "The highest rate means nothing without the number of connections it is held for: a queue that grows takes "
         "its time until somebody waits too long.",
         f"A rate fails with {CRITERIA}. One that fails is tried twice more and the majority counts; what is found has "
-        "to hold once more.",
+        "to hold once more. The time until the last response counts, so a short run of few connections is judged more "
+        "strictly: what is compared are selections at the same number.",
     ]
     columns = ("", "connections", "highest rate /s", "p99 ms there", "ended at", "what failed above")
     table = Table("The frontier; no rate is no result", columns, rows)

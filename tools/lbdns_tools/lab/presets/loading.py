@@ -26,9 +26,10 @@ STATIC: Final = "/1k.html"
 CGI: Final = "/cgi-bin/file?size=5000"
 #: Clients that keep a farm busy without a queue that only makes them wait
 CALIBRATION_CLIENTS: Final = 40
-#: s; a measurement begins slowly: Apache makes processes, and reports have to show the load
+#: s; a measurement begins slowly: Apache makes processes, and reports have to show the load. Whole seconds, as pictures
+#: over time count by them
 WARM_UP_S: Final = 3.0
-QUICK_WARM_UP_S: Final = 1.5
+QUICK_WARM_UP_S: Final = 2.0
 #: s; who waits longer has gone away
 PATIENCE_S: Final = 10.0
 #: The selection that is no selection: one host, the strongest

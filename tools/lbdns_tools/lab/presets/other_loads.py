@@ -1,7 +1,8 @@
 """Preset ``other_loads``: what else can happen to a farm. best beside round robin, and the literal rule of 1999.
 
 Other programs take the processor of a host, or its disk; a web server dies and comes back, a whole host too; a crowd
-comes; caching resolvers stand between the clients and lbdns.
+comes; caching resolvers stand between the clients and lbdns. Whatever happens to one host happens to the one with the
+most CPU: it has to be missed, and best sends most to it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from lbdns_tools.lab.farm import Farm
 from lbdns_tools.lab.measuring import answers
 from lbdns_tools.lab.presets.happenings import Event, Happenings, first_given, last_given
 from lbdns_tools.lab.presets.learning import learning
-from lbdns_tools.lab.presets.loading import AROUND_S, STATIC, Carried, Loading
+from lbdns_tools.lab.presets.loading import AROUND_S, STATIC, Carried, Loading, strongest
 from lbdns_tools.lab.presets.neighbours import burners, filesystem, writers
 from lbdns_tools.lab.presets.other_loads_sections import sections
 from lbdns_tools.lab.presets.points import UNEQUAL, chosen, dns_name
@@ -40,13 +41,14 @@ CROWD_USUAL: Final = 0.08
 CROWD: Final = Crowd(30, 10, 5)
 QUICK_CROWD: Final = Crowd(9, 3, 3)
 NEIGHBOURS_S: Final = 15.0
-QUICK_NEIGHBOURS_S: Final = 4.0
+QUICK_NEIGHBOURS_S: Final = 3.0
 DEATH_S: Final = 36.0  # a third with, a third without the host, a third with it again
-QUICK_DEATH_S: Final = 12.0
+QUICK_DEATH_S: Final = 9.0
 #: s that resolvers keep what they have been told, although the TTL is 0, and how long that is measured
 MIN_TTL, MIN_TTL_S = 30, 75.0
-QUICK_MIN_TTL, QUICK_MIN_TTL_S = 5, 14.0
+QUICK_MIN_TTL, QUICK_MIN_TTL_S = 4, 10.0
 RESOLVERS: Final = 2
+WRITTEN: Final = 2  # hosts with a disk writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,8 @@ def plan(settings: Settings, farm: Farm | None) -> Study:
     # A client host asks one resolver: as many of these as of those, so that all are asked
     honest = replace(plain, clients=max(RESOLVERS, plain.clients), resolvers=RESOLVERS, resolver_min_ttl=0)
     keeping = replace(honest, resolver_min_ttl=QUICK_MIN_TTL if settings.quick else MIN_TTL)
-    farms = {FARM: plain, HONEST: honest, KEEPING: keeping}
+    # Some are left out if it has to be quick, such as resolvers that honour the TTL, which are nearly nobody
+    farms = {FARM: plain, **({} if settings.quick else {HONEST: honest}), KEEPING: keeping}
     wanted = _Wanted(settings, Loading(settings, STATIC, "1k"), Carried(), selections)
     return Study(farms, tuple(_steps(wanted)), partial(sections, farm=plain, min_ttl=keeping.resolver_min_ttl))
 
@@ -89,24 +92,20 @@ def _steps(wanted: _Wanted) -> Iterator[Step]:
     for selection in ("round_robin", "best"):
         yield Step(f"what {selection} carries", FARM, calibration_s, partial(_carried, wanted, selection))
     neighbours_s = wanted.seconds(NEIGHBOURS_S, QUICK_NEIGHBOURS_S)
-    yield from wanted.step("nothing else", FARM, neighbours_s, _quiet)
     yield from wanted.step("burners", FARM, neighbours_s, _burners)
-    yield from wanted.step("disk writers", FARM, neighbours_s, _writers)
+    if not wanted.settings.quick:
+        yield from wanted.step("nothing else", FARM, neighbours_s, _quiet)
+        yield from wanted.step("disk writers", FARM, neighbours_s, _writers)
     death_s = wanted.seconds(DEATH_S, QUICK_DEATH_S)
     yield from wanted.step("a web server dies", FARM, death_s, partial(_dies, with_agent=False))
     yield from wanted.step("a host dies", FARM, death_s, partial(_dies, with_agent=True))
     yield from wanted.step("a flash crowd", FARM, float(_crowd_of(wanted).seconds), _crowd)
-    yield learning(HONEST, wanted.loading.workload, mix, wanted.settings)
-    yield from wanted.step("resolvers", HONEST, neighbours_s, _resolvers)
+    if not wanted.settings.quick:
+        yield learning(HONEST, wanted.loading.workload, mix, wanted.settings)
+        yield from wanted.step("resolvers", HONEST, neighbours_s, _resolvers)
     yield learning(KEEPING, wanted.loading.workload, mix, wanted.settings)
     keeping_s = wanted.seconds(MIN_TTL_S, QUICK_MIN_TTL_S)
     yield from wanted.step("resolvers that keep", KEEPING, keeping_s, _keeping)
-
-
-def victim(farm: Farm) -> str:
-    """The host that things happen to: in the middle by its CPU: it is missed, and the others can do without it."""
-    by_cpu = sorted(farm.hosts, key=lambda host: host.cpu)
-    return by_cpu[len(by_cpu) // 2].name
 
 
 def _crowd_of(wanted: _Wanted) -> Crowd:
@@ -125,7 +124,7 @@ def _quiet(wanted: _Wanted, lab: Lab, selection: str, repetition: int) -> Iterab
 
 
 def _burners(wanted: _Wanted, lab: Lab, selection: str, repetition: int) -> Iterable[Outcome]:
-    host = victim(lab.farm)
+    host = strongest(lab.farm)
     seconds = wanted.seconds(NEIGHBOURS_S, QUICK_NEIGHBOURS_S)
     lab.settle()
     with burners(lab, host, seconds + wanted.loading.warm_up_s):
@@ -134,7 +133,7 @@ def _burners(wanted: _Wanted, lab: Lab, selection: str, repetition: int) -> Iter
 
 
 def _writers(wanted: _Wanted, lab: Lab, selection: str, repetition: int) -> Iterable[Outcome]:
-    hosts = tuple(dict.fromkeys((victim(lab.farm), max(lab.farm.hosts, key=lambda host: host.cpu).name)))
+    hosts = tuple(host.name for host in sorted(lab.farm.hosts, key=lambda host: -host.cpu)[:WRITTEN])
     seconds = wanted.seconds(NEIGHBOURS_S, QUICK_NEIGHBOURS_S)
     lab.settle()
     with writers(lab, hosts, seconds + wanted.loading.warm_up_s):
@@ -144,7 +143,7 @@ def _writers(wanted: _Wanted, lab: Lab, selection: str, repetition: int) -> Iter
 
 def _dies(wanted: _Wanted, lab: Lab, selection: str, repetition: int, with_agent: bool) -> Iterable[Outcome]:
     """Gone after a third of the time, back after two."""
-    host, seconds = victim(lab.farm), wanted.seconds(DEATH_S, QUICK_DEATH_S)
+    host, seconds = strongest(lab.farm), wanted.seconds(DEATH_S, QUICK_DEATH_S)
     part = "host dies" if with_agent else "web dies"
     lab.settle()
     with _mortal(lab, host, with_agent) as (die, come_back):
@@ -220,7 +219,7 @@ def _keeping(wanted: _Wanted, lab: Lab, selection: str, repetition: int) -> Iter
 
 
 PRESET: Final = Preset(
-    "other_loads",
+    "other-loads",
     "Other loads: neighbours, deaths, crowds, resolvers",
     "CPU burners and disk writers, a server that dies, a flash crowd, caching resolvers; best beside round robin",
     plan,

@@ -50,6 +50,8 @@ def _section(
     marks: Mapping[str, float] | None = None,
 ) -> Section:
     of = part(outcomes, name)
+    if not of:
+        return Section(heading, ["This was not measured: no result."])
     hosts = [host.name for host in farm.hosts]
     pictures = course(f"other-{name.replace(' ', '-')}", heading, of, hosts, marks=marks)
     return Section(heading, [*words, *beside_round_robin(of), *saturated(of)], [table(of, hosts), *more], pictures)

@@ -103,10 +103,10 @@ lock: $(VENV)/.dev ## resolve the dependencies anew (LOCK_OPTIONS=--upgrade for 
 	  --output-file requirements-lab.lock pyproject.toml
 
 deps-debian: ## install the Debian packages that tests use (as root)
-	@$(MAKE) --no-print-directory WHAT=tests PACKAGES='$(DEBIAN_PACKAGES)' packages
+	@$(MAKE) --no-print-directory WHAT='the tests' AS=$@ PACKAGES='$(DEBIAN_PACKAGES)' packages
 
 deps-lab: $(VENV)/.lab ## install what lbdns-lab needs: Python's part into .venv, Debian packages (as root)
-	@$(MAKE) --no-print-directory WHAT='the lab' PACKAGES='$(LAB_PACKAGES)' packages
+	@$(MAKE) --no-print-directory WHAT='the lab' AS=$@ PACKAGES='$(LAB_PACKAGES)' packages
 
 packages:
 	@command -v apt-get > /dev/null || { echo "lbdns: there is no apt-get: this is no Debian" >&2; exit 2; }
@@ -119,7 +119,7 @@ packages:
 	done; \
 	if [ -z "$$lacking" ]; then echo "lbdns: all Debian packages for $(WHAT) are there"; exit 0; fi; \
 	if [ "$$(id -u)" != 0 ]; then \
-	  echo "lbdns: installing$$lacking needs root: run this make with sudo" >&2; exit 2; fi; \
+	  echo "lbdns: installing$$lacking needs root: sudo make $(AS)" >&2; exit 2; fi; \
 	apt-get update --quiet=2; \
 	DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet=2 --no-install-recommends $$lacking; \
 	: "Debian starts the servers it has just installed; ours start their own, and ports 80 and 53 are not ours"; \

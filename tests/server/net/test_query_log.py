@@ -351,7 +351,8 @@ async def test_a_disk_that_is_full_costs_lines_and_one_line_of_the_log(
     file = tmp_path / "queries.log"
     log = QueryLog()
     log.use(logging_to(hobbit(), file))
-    with longest_file(1000):
+    # A line has some 200 bytes, by the number of the process: never does a whole number of them end just there
+    with longest_file(999):
         taken(log, 100)
         await until(lambda: log.lost)
         await until(lambda: log._writer and log._writer.waiting.empty())
@@ -359,7 +360,7 @@ async def test_a_disk_that_is_full_costs_lines_and_one_line_of_the_log(
         f"query log: {file}: File too large; until that is mended queries are counted as lost"
     ]
     await until(lambda: log.lost + file.read_bytes().count(b"\n") == 100)
-    assert file.stat().st_size == 1000, "the last line is torn"
+    assert file.stat().st_size == 999, "the last line is torn"
     taken(log, 3)
     log.stop()
     lost = log.lost

@@ -14,6 +14,7 @@ RECENT: Final = 4.0  # s: the same for what requests cost just now
 CHANGED: Final = 2.0  # times as dear, or as cheap, as over the last minute: then they have become others ...
 UNLIKELY: Final = 4.0  # ... if that is so many standard deviations, ...
 SQUARES: Final = 5.0  # ... the mean square of what requests cost being so many times the square of the mean
+LITTLE: Final = 0.05  # CPU seconds, five ticks of a kernel's clock: what counters miss by must not look like a change
 PRIOR: Final = 0.5  # CPU seconds: how much observation outweighs the belief that all CPUs are alike
 ENOUGH: Final = 20.0  # requests of the whole pool before any of this counts
 _STEPS: Final = 20  # of the search for how much members really differ, each halving what is left
@@ -106,12 +107,12 @@ def _pace(works: Sequence[Work], speeds: Sequence[float]) -> float:
     twenty times what it carries, and all would be sent to its fastest member.
     """
     requests = sum(work.recent_requests for work in works)
-    usual = sum(work.recent_requests / speed for work, speed in zip(works, speeds, strict=True))
-    cpu_seconds = sum(work.recent_cpu_seconds for work in works)
-    if usual <= 0 or cpu_seconds <= 0:
+    if requests < 1:
         return 1.0
+    usual = sum(work.recent_requests / speed for work, speed in zip(works, speeds, strict=True))
+    pace = (usual + LITTLE) / (sum(work.recent_cpu_seconds for work in works) + LITTLE)
     surely = max(math.log(CHANGED), UNLIKELY * math.sqrt(SQUARES / requests))
-    return usual / cpu_seconds if abs(math.log(usual / cpu_seconds)) > surely else 1.0
+    return pace if abs(math.log(pace)) > surely else 1.0
 
 
 def _drawn_together(values: Sequence[float], doubts: Sequence[float]) -> list[float]:

@@ -89,6 +89,28 @@ def test_few_requests_of_another_kind_are_taken_for_chance() -> None:
     assert capacities([member], [1.0])[0] == pytest.approx(before, rel=0.1)
 
 
+@pytest.mark.parametrize("cores", [0.07, 64.0])
+@pytest.mark.parametrize("seconds", [60, 4000])
+def test_a_counter_of_cpu_seconds_that_stands_still_makes_nobody_infinitely_fast(cores: float, seconds: int) -> None:
+    member, total = Work(), {"requests_total": 0.0, "httpd_cpu_seconds": 0.0}
+    serve(member, total, 100, 500, 60)
+    serve(member, total, 100, math.inf, seconds)
+    alone = Work()
+    found = capacities([member, alone], [cores, cores])
+    common = member.requests / member.cpu_seconds
+    assert all(0 < capacity < 1000 * cores * common for capacity in found)
+
+
+def test_cpu_time_without_requests_says_nothing_of_their_cost() -> None:
+    """A server that computes on by itself for an hour after its last, very dear requests."""
+    member, total = Work(), {"requests_total": 0.0, "httpd_cpu_seconds": 0.0}
+    serve(member, total, 10, 0.25, 60)
+    for _ in range(3600):
+        total["httpd_cpu_seconds"] += 4
+        member.observe(dict(total), 1.0)
+        assert capacities([member], [4.0])[0] > 0
+
+
 def test_old_work_fades() -> None:
     member = work(100)
     before = member.requests

@@ -20,7 +20,7 @@ import dns.rdatatype
 
 from lbdns.keys import MasterKey, agent_line, new_master_key
 from lbdns.report import Kind, Report, encode
-from tests.end_to_end.ports import free_ports
+from lbdns_tools.ports import free_ports
 from tests.end_to_end.process import Program, python, running
 from tests.needs import program
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from lbdns_tools.ports import free_ports
 from tests.end_to_end.apache import WORKERS, Apache, apache, open_folder
 from tests.end_to_end.cgroups import Slice, slices
 from tests.end_to_end.harness import Site, dig, new_site, serving
-from tests.end_to_end.ports import free_ports
 from tests.end_to_end.process import Program, eventually, python, running
 from tests.needs import needs, program
 

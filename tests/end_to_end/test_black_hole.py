@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from lbdns_tools.ports import free_ports
 from tests.end_to_end.harness import Site, agents, best, new_site, serving
-from tests.end_to_end.ports import free_ports
 from tests.end_to_end.process import Program, eventually, python, running
 
 INTERVAL = 0.5  # seconds between reports

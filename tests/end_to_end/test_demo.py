@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from lbdns_tools.ports import free_ports
 from tests.end_to_end.harness import Site, ask, best, dig
-from tests.end_to_end.ports import free_ports
 from tests.end_to_end.process import Program, alive, descendants, eventually, python, running
 from tests.needs import needs
 

@@ -17,9 +17,9 @@ import dns.query
 import dns.rcode
 import pytest
 
+from lbdns_tools.ports import free_ports
 from tests.end_to_end.harness import Site, dig, new_site, serving
 from tests.end_to_end.namespaces import CLIENT4, CLIENT6, DNS4, DNS6, Namespace, server_and_client
-from tests.end_to_end.ports import free_ports
 from tests.end_to_end.process import Program, python, running
 from tests.needs import needs, program
 

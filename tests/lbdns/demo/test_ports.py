@@ -10,7 +10,7 @@ import pytest
 from lbdns.demo import ports
 from lbdns.demo.farm_files import Plan
 from lbdns.errors import ListenError
-from tests.end_to_end.ports import free_ports
+from lbdns_tools.ports import free_ports
 
 
 @pytest.fixture

@@ -32,9 +32,9 @@ from lbdns.server.net.durations import Durations
 from lbdns.server.net.listen import open_tcp, open_udp
 from lbdns.server.net.tcp import TcpServer
 from lbdns.server.net.udp import UdpServer
+from lbdns_tools.ports import free_ports
 from tests.answering.asking import make_query, read, short
 from tests.answering.farms import hobbit
-from tests.end_to_end.ports import free_ports
 from tests.needs import needs
 from tests.server.clients import ask_tcp, ask_udp, tcp_client, udp_socket, until, with_ids
 from tests.server.forwarding.upstream import ADDRESS, FakeUpstream, cut, failing, good, response, silent, upstream

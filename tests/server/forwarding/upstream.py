@@ -13,7 +13,7 @@ import dns.rcode
 import dns.rrset
 
 from lbdns.endpoint import Endpoint
-from tests.end_to_end.ports import free_ports
+from lbdns_tools.ports import free_ports
 
 ADDRESS: Final = "192.0.2.80"
 

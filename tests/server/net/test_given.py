@@ -19,9 +19,9 @@ from lbdns.errors import ConfigError
 from lbdns.listening import bound_endpoint
 from lbdns.server.net.given import activated, same_place
 from lbdns.server.net.listen import open_pair
+from lbdns_tools.ports import free_ports
 from tests.answering.asking import make_query, read
 from tests.answering.farms import hobbit
-from tests.end_to_end.ports import free_ports
 from tests.needs import needs, program
 from tests.server.clients import ask_tcp, ask_udp
 from tests.server.running import write_config

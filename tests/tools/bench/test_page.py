@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from lbdns.farm import load_farm
-from lbdns_tools.bench.measuring import free_port
 from lbdns_tools.bench.page import FIGURES, Counts, _farm, page_farm, per_second, summary
 from lbdns_tools.bench.page_load import Dummy, Hammer
+from lbdns_tools.ports import free_port
 
 
 def test_a_farm_with_pages(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from lbdns_tools.ports import free_ports
 from tests.end_to_end.harness import Site
-from tests.end_to_end.ports import free_ports
 from tests.end_to_end.process import alive, descendants, eventually, python, running
 
 #: Clients that each look the name up and fetch a page from whom they were told, again and again, for some seconds

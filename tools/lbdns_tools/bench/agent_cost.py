@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from lbdns_tools.bench.measuring import free_port
+from lbdns_tools.ports import free_port
 
 CPU_TARGET: Final = 0.5  # % of one core, at an interval of 1 s
 RSS_TARGET: Final = 30.0  # MB
@@ -86,7 +86,7 @@ def apache(
     for name in ("htdocs", "cgi"):
         (folder / name).mkdir()
     (folder / "htdocs" / "index.html").write_text("It works\n")
-    port = port or free_port(address=address)
+    port = port or free_port()
     cgi = "cgi" if mpm == "prefork" else "cgid"
     config = APACHE.format(
         folder=folder,

@@ -20,7 +20,8 @@ from pathlib import Path
 from lbdns.keys import MasterKey, new_master_key
 from lbdns.report import Report, encode
 from lbdns_tools.bench.dns.farm import plane_line
-from lbdns_tools.bench.measuring import free_port, percentile
+from lbdns_tools.bench.measuring import percentile
+from lbdns_tools.ports import free_port
 
 LIMIT = 2.0  # s: a report that shows nothing for so long is lost
 TARGET = 10.0  # ms, the 99th percentile at three agents
@@ -71,7 +72,7 @@ class Client:
 def measure(agents: int, reports: int, interval: float) -> list[float]:
     """Milliseconds, for each of ``reports`` reports; ``inf`` for one that never showed."""
     key = new_master_key()
-    ports = free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_DGRAM)
+    ports = free_port(), free_port()
     with tempfile.TemporaryDirectory() as name:
         config = write_farm(Path(name), agents, key, ports)
         command = [sys.executable, "-m", "lbdns", "serve", "-c", str(config), "--log-level", "error"]

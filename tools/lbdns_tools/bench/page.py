@@ -28,8 +28,9 @@ from lbdns_tools.bench.dns.farm import BEST, ROUND_ROBIN, Farm
 from lbdns_tools.bench.dns.prober import MAX_RATE, probe, query_wire
 from lbdns_tools.bench.dns.processes import BenchError, come_first, running
 from lbdns_tools.bench.dns.servers import Served, plane_of, serving_lbdns
-from lbdns_tools.bench.measuring import free_port, percentile
+from lbdns_tools.bench.measuring import percentile
 from lbdns_tools.bench.page_load import KEEPERS
+from lbdns_tools.ports import free_port
 
 TAKES: Final = "about 5 minutes (farms x (rounds x 2 x (2 s + seconds) + 20 s))"
 FIND: Final = 2.0  # seconds of load that find the maximum rate

@@ -26,7 +26,7 @@ from typing import Final
 
 from lbdns.control_client import order
 from lbdns.errors import LbdnsError
-from lbdns_tools.bench.measuring import free_port
+from lbdns_tools.ports import free_port
 
 PORTS: Final = 32  # of the client: the kernel divides them between the workers' sockets
 WINDOW: Final = 8  # queries under way from each port
@@ -128,10 +128,10 @@ class Servers:
     """``lbdns serve`` on one configuration, and those that take its place."""
 
     def __init__(self, folder: Path, workers: int) -> None:
-        self.port = free_port(socket.SOCK_DGRAM)
+        self.port = free_port()
         self.control = folder / "control.sock"
         self._config = folder / "lbdns.toml"
-        self._report_port = free_port(socket.SOCK_DGRAM)
+        self._report_port = free_port()
         (folder / "bench.zone").write_text(
             "$TTL 60\n@ SOA ns hostmaster 1 60 60 60 60\n@ NS ns\nns A 127.0.0.1\nweb1 A 127.0.0.2\nweb2 A 127.0.0.3\n"
         )

@@ -8,7 +8,7 @@ import pytest
 
 from lbdns_tools.bench.dns.dnsperf import Load, Run, latencies, load, parse, write_queries
 from lbdns_tools.bench.dns.processes import BenchError
-from lbdns_tools.bench.measuring import free_port
+from lbdns_tools.ports import free_port
 from tests.needs import needs
 
 PRINTED = """DNS Performance Testing Tool

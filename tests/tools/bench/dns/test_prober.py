@@ -13,7 +13,7 @@ import pytest
 from lbdns_tools.bench.dns.amplification import Flow, ask
 from lbdns_tools.bench.dns.prober import Probes, answered_names, await_answer, probe, query_wire
 from lbdns_tools.bench.dns.processes import BenchError
-from lbdns_tools.bench.measuring import free_port
+from lbdns_tools.ports import free_port
 
 
 @contextlib.contextmanager
@@ -57,7 +57,7 @@ def test_what_is_not_answered_is_lost() -> None:
 
 
 def test_nobody_there_loses_everything() -> None:
-    found = probe(free_port(socket.SOCK_DGRAM), query_wire("best.hobbit"), rate=100, seconds=0.05)
+    found = probe(free_port(), query_wire("best.hobbit"), rate=100, seconds=0.05)
     assert found.lost == found.sent == 5
 
 
@@ -70,7 +70,7 @@ def test_an_answer_is_awaited_with_a_limit() -> None:
     with echo() as port:
         assert await_answer(port, query, 5) == 2 * query
     with pytest.raises(BenchError, match=r"no answer from 127\.0\.0\.1:\d+ within 0\.1 s"):
-        await_answer(free_port(socket.SOCK_DGRAM), query, 0.1)
+        await_answer(free_port(), query, 0.1)
 
 
 @pytest.mark.parametrize("edns", [True, False])

@@ -14,7 +14,7 @@ from typing import Final
 
 from lbdns.keys import MasterKey, new_master_key
 from lbdns.report import Report, encode
-from lbdns_tools.bench.measuring import free_port
+from lbdns_tools.ports import free_port
 
 MEMBERS: Final[Mapping[str, str]] = {"bilbo": "127.0.0.16", "frodo": "127.0.0.17", "gandalf": "127.0.0.18"}
 BEST: Final = ("best.hobbit", "A")
@@ -69,7 +69,7 @@ class Farm:
         """``limit`` is in responses/s, None for the default; ``zone`` are more lines of the zone file, ``pool`` of the
         pool's configuration."""
         self.folder = folder
-        self.port, self.report_port = free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_DGRAM)
+        self.port, self.report_port = free_port(), free_port()
         self.key = new_master_key()
         (folder / "hobbit.zone").write_text(zone_text(fixed=False))
         (folder / "report.key").touch(mode=0o600)

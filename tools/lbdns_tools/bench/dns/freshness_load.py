@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import socket
 import sys
 from pathlib import Path
 from typing import Final
@@ -23,7 +22,8 @@ from lbdns_tools.bench.dns.prober import await_answer, query_wire
 from lbdns_tools.bench.dns.processes import BenchError, come_first, running
 from lbdns_tools.bench.dns.servers import START
 from lbdns_tools.bench.freshness import Client, send_and_watch, write_farm
-from lbdns_tools.bench.measuring import free_port, percentile
+from lbdns_tools.bench.measuring import percentile
+from lbdns_tools.ports import free_port
 
 TAKES: Final = "about 30 s (3 s + reports x interval / agents)"
 TARGET: Final = 20.0  # ms, the 99th percentile
@@ -37,7 +37,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Figures:
     if seconds > LONGEST:
         raise BenchError(f"{options.reports} reports take {seconds:.0f} s; at most {LONGEST:g} s: ask for fewer")
     key = new_master_key()
-    ports = free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_DGRAM)
+    ports = free_port(), free_port()
     config = write_farm(folder, options.agents, key, ports, options.plane)
     queries = write_queries(folder / "queries", [("best.bench", "A")])
     words = [sys.executable, "-m", "lbdns", "serve", "-c", str(config), "--log-level", "error"]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import socket
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Final
 from lbdns_tools.bench.dns.farm import BEST, Farm, Reports, zone_text
 from lbdns_tools.bench.dns.prober import await_answer, query_wire
 from lbdns_tools.bench.dns.processes import BenchError, Running, need, running
-from lbdns_tools.bench.measuring import free_port
+from lbdns_tools.ports import free_port
 
 START: Final = 20.0  # seconds a server may take to its first answer
 
@@ -110,7 +109,7 @@ def serving_peer(
 ) -> Iterator[Served]:
     """A peer with the zone, until its first answer and then for the length of a with statement."""
     folder.mkdir()
-    port = free_port(socket.SOCK_DGRAM)
+    port = free_port()
     path = folder / "hobbit.zone"
     path.write_text(zone_text(fixed=True, ttl=ttl) + zone)
     setup = peers(coredns)[name](folder, port, path)

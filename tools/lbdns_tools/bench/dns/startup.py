@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import socket
 import statistics
 import sys
 import time
@@ -23,7 +22,7 @@ from lbdns_tools.bench.dns.farm import Farm, zone_text
 from lbdns_tools.bench.dns.prober import await_answer, query_wire
 from lbdns_tools.bench.dns.processes import running
 from lbdns_tools.bench.dns.servers import peers
-from lbdns_tools.bench.measuring import free_port
+from lbdns_tools.ports import free_port
 
 TAKES: Final = "about 30 s"
 STEP: Final = 0.002  # seconds between two queries
@@ -52,7 +51,7 @@ class Starts:
         self._folder, self._options = folder, options
         lines = names(count)
         self._farm = Farm(folder, zone=lines, plane=options.plane)
-        self._port = free_port(socket.SOCK_DGRAM)
+        self._port = free_port()
         (folder / "nsd.zone").write_text(zone_text(fixed=True) + lines)
         self._nsd = peers()["nsd"](folder, self._port, folder / "nsd.zone")
         self._query = query_wire(f"h{count - 1:06d}.hobbit" if count else "best.hobbit")

@@ -19,7 +19,7 @@ _held: set[int] = set()
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports that no socket of this machine uses on IPv4, TCP or UDP, nor any other test will be given."""
+    """Different ports that no socket of this machine uses on IPv4, TCP or UDP; nobody else who asks is given them."""
     chance = random.Random(os.urandom(8))
     found: list[int] = []
     while len(found) < count:
@@ -30,14 +30,19 @@ def free_ports(count: int) -> list[int]:
     return found
 
 
+def free_port() -> int:
+    """One of ``free_ports``."""
+    return free_ports(1)[0]
+
+
 @cache
 def _register() -> IO[bytes]:
-    """One file for all tests of this user, in which each port has a byte to lock; open to the end of the process."""
-    return open(Path(tempfile.gettempdir(), f"lbdns-test-ports-{os.getuid()}"), "ab")
+    """One file for all processes of this user, in which each port has a byte to lock; open until this one ends."""
+    return open(Path(tempfile.gettempdir(), f"lbdns-ports-{os.getuid()}"), "ab")
 
 
 def _hold(port: int) -> bool:
-    """Lock the byte of a port to the end of this process; whether no other test process has."""
+    """Lock the byte of a port to the end of this process; whether no other process has."""
     try:
         fcntl.lockf(_register(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
     except (BlockingIOError, PermissionError):  # either may be raised, fcntl(2)

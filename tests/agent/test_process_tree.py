@@ -205,7 +205,7 @@ def test_a_kernel_without_children_files(server: ForkingServer, monkeypatch: pyt
 
 
 def test_a_tree_larger_than_the_ration_is_found_within_rounds() -> None:
-    count = SEARCHES + 20
+    count = SEARCHES + SEARCHES // 2
     with ForkingServer(children=count) as server:
         tree = ProcessTree([server.pid])
         seconds_of(tree)

@@ -21,7 +21,7 @@ from lbdns_agent.process import TICKS_PER_SECOND, Stat, StatFile, parse, read_st
 from lbdns_agent.webserver.inherited_clock import InheritedClock, ignores_children
 
 KEPT_OPEN: Final = 256  # processes; a soft limit of 1024 open files is usual
-SEARCHES: Final = 48  # children files read a round, 0.2 ms, but for new processes: more threads are searched in turns
+SEARCHES: Final = 16  # children files read a round, but for new processes: more threads are searched in turns
 SWEEP: Final = 16  # rounds after which children are searched whatever the line says: vfork() leaves no trace
 LOOKS: Final = 3  # searches of a process in which it is asked whether it ignores its children's end
 TRIES: Final = 3  # readings of a tree that changed under the eyes

@@ -38,9 +38,19 @@ def by_what(outcomes: list[Outcome]) -> dict[str, Demand]:
 
 def test_points_are_compared_where_both_were_measured() -> None:
     outcomes = [*pair(20, 250.0, 0.05, 0.02), made("best", clients=30), made("round_robin", clients=40)]
-    (compared,) = compare(Found(outcomes), "best", "round_robin")
+    (compared,) = compare(Found(outcomes), "best", "round_robin", HOSTS)
     assert compared.key == KEY
     assert (compared.throughput, compared.p95, compared.mean) == (2.5, about(0.5), about(0.4))
+    assert (compared.work, compared.pace) == (None, None), "no host's CPU was read"
+
+
+def test_throughput_is_work_and_pace() -> None:
+    outcomes = [
+        made("round_robin", throughput=100.0, cpu={"bilbo": 10.0, "frodo": 5.0, "gandalf": 15.0}),
+        made("best", throughput=180.0, cpu={"bilbo": 10.0, "frodo": 7.0, "gandalf": 28.0, "gandalf-agent": 0.5}),
+    ]
+    (compared,) = compare(Found(outcomes), "best", "round_robin", HOSTS)
+    assert (compared.work, compared.pace) == (about(1.5), about(1.2))
 
 
 def test_a_choice_per_connection_on_unequal_hosts() -> None:

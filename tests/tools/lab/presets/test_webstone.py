@@ -15,7 +15,7 @@ from lbdns_tools.lab.presets.webstone import CLIENTS, EQUAL, PRESET
 from tests.tools.lab.presets.made_up import FakeLab, FakeMeasure
 
 QUICK_S = 4 * 60.0 - 45.0  # what CI has, less building a lab, learning and the report
-FULL_S = 46 * 60.0
+FULL_S = 72 * 60.0
 
 
 @pytest.fixture
@@ -42,14 +42,14 @@ def test_a_full_study(measure: FakeMeasure) -> None:
     assert study.seconds < FULL_S
     _, equal = taken(study)
     got = Counter((c.farm, c.selection, c.resolve) for c, p, _ in measure.calls if p.point.clients and p.run.warm_up_s)
-    every, few = 3 * len(CLIENTS), 3 * 3
+    every = 3 * len(CLIENTS)
     assert got == {
         ("unequal", "round_robin", "connection"): every, ("unequal", "best", "connection"): every,
         ("unequal", "best_score", "connection"): every, ("unequal", "round_robin", "webstone"): every,
-        ("unequal", "best", "webstone"): every, ("unequal", "best_score", "webstone"): few,
-        ("unequal", "single", ""): every, ("unequal", "alone", ""): 2 * few,
-        ("equal", "round_robin", "connection"): few, ("equal", "best", "connection"): few,
-        ("equal", "round_robin", "webstone"): few, ("equal", "best", "webstone"): few,
+        ("unequal", "best", "webstone"): every, ("unequal", "best_score", "webstone"): every,
+        ("unequal", "single", ""): every, ("unequal", "alone", ""): 2 * every,
+        ("equal", "round_robin", "connection"): every, ("equal", "best", "connection"): every,
+        ("equal", "round_robin", "webstone"): every, ("equal", "best", "webstone"): every,
     }  # fmt: skip
     assert len({step.name for step in study.steps}) == len(study.steps)
     assert {host.cpu for host in equal.farm.hosts} == {0.19}

@@ -18,23 +18,36 @@ AGENT_CPU_PERCENT: Final = 1.0  # of a core, at most
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One selection against another at one point, as ratios. None where either has no result."""
+    """One selection against another at one point, as ratios. None where either has no result.
+
+    ``throughput`` is ``work`` times ``pace``. A choice can change the work, the CPU time that the hosts' programs used;
+    the pace, requests a CPU second, is the machine's, and tells how far throughputs scatter by themselves.
+    """
 
     key: Key  # of the one
     throughput: float | None
     p95: float | None
     mean: float | None
+    work: float | None
+    pace: float | None
 
 
-def compare(found: Found, selection: str, other: str) -> list[Compared]:
+def compare(found: Found, selection: str, other: str, hosts: Sequence[str]) -> list[Compared]:
     """At all points at which both were measured, in the order in which they were."""
     compared = []
     for key in found.keys:
         against = key._replace(selection=other)
         if key.selection == selection and found.at(against):
-            ratios = (found.ratio(key, against, figure) for figure in (THROUGHPUT, "p95_s", "mean_s"))
-            compared.append(Compared(key, *ratios))
+            throughput, p95, latency = (found.ratio(key, against, figure) for figure in (THROUGHPUT, "p95_s", "mean_s"))
+            work = quotient(work_percent(found, key, hosts), work_percent(found, against, hosts))
+            compared.append(Compared(key, throughput, p95, latency, work, quotient(throughput, work)))
     return compared
+
+
+def work_percent(found: Found, key: Key, hosts: Sequence[str]) -> float | None:
+    """CPU of all hosts together, % of one core; None if one's was never read."""
+    read = [cpu for host in hosts if (cpu := found.cpu_percent(key, host)) is not None]
+    return sum(read) if hosts and len(read) == len(hosts) else None
 
 
 def alone(outcomes: Iterable[Outcome], farm: str, workload: str) -> dict[str, dict[int, float]]:
@@ -91,7 +104,7 @@ class Demand:
 
 def demands(outcomes: Sequence[Outcome], hosts: Sequence[str]) -> list[Demand]:
     """All of them, also those that nothing was measured for. ``hosts`` are the names of the unequal farm's."""
-    compared = compare(Found(outcomes), "best", "round_robin")
+    compared = compare(Found(outcomes), "best", "round_robin", hosts)
 
     def at(farm: str, resolve: str) -> list[Compared]:
         return [each for each in compared if (each.key.farm, each.key.resolve) == (farm, resolve)]

@@ -32,8 +32,6 @@ POLICIES: Final = ("round_robin", "best", "best_score")
 SELECTIONS: Final = ("single", "alone", *POLICIES)
 QUICK_SELECTIONS: Final = ("single", "round_robin", "best")
 CLIENTS: Final = tuple(range(20, 101, 10))
-#: Where fewer points do: the hosts alone, whose throughput hardly depends on it, and farms that are there to compare
-FEW_CLIENTS: Final = (20, 60, 100)
 QUICK_CLIENTS: Final = (20, 60)
 #: As many cores as the unequal hosts have in all
 EQUAL: Final = tuple(WebHost(host.name, 0.19) for host in UNEQUAL)
@@ -66,10 +64,6 @@ class _Wanted:
             usual.seconds if said.seconds is None else said.seconds,
         )
 
-    def is_one_of_few(self, clients: int) -> bool:
-        """Whether it is measured where fewer numbers of clients do: all, if somebody said which."""
-        return bool(self.settings.clients) or clients in FEW_CLIENTS
-
 
 def plan(settings: Settings, farm: Farm | None) -> Study:
     """On a farm of one's own the comparison with an equal one is left out. Raises ConfigError."""
@@ -84,10 +78,9 @@ def plan(settings: Settings, farm: Farm | None) -> Study:
     if not settings.quick and farm is None:
         equal = Farm(EQUAL)
         compared = tuple(each for each in selections if each in ("round_robin", "best"))
-        few = settings.clients or FEW_CLIENTS
         if compared:
             farms["equal"] = equal
-            steps += _steps(_Wanted("equal", EQUAL, compared, few, ways, "", settings, addresses_of(equal)))
+            steps += _steps(_Wanted("equal", EQUAL, compared, clients, ways, "", settings, addresses_of(equal)))
     return Study(farms, tuple(steps), partial(sections, farms=farms))
 
 
@@ -126,9 +119,7 @@ def _steps(wanted: _Wanted) -> Iterator[Step]:
 
 def _chosen_by_dns(wanted: _Wanted, workload: str, way: ResolveMode, clients: int, repetition: int) -> Iterator[Step]:
     for policy in POLICIES:
-        # At WebStone's intervals the literal rule of 1999 is shown at some points: a full study takes 45 min
-        left_out = way == "webstone" and policy == "best_score" and not wanted.is_one_of_few(clients)
-        if policy in wanted.selections and not left_out:
+        if policy in wanted.selections:
             case = Case(policy, workload, way, dns_name(policy), wanted.farm)
             yield _step(wanted, case, clients, way, repetition)
 
@@ -136,7 +127,7 @@ def _chosen_by_dns(wanted: _Wanted, workload: str, way: ResolveMode, clients: in
 def _by_themselves(wanted: _Wanted, workload: str, clients: int, repetition: int) -> Iterator[Step]:
     for host in wanted.hosts:
         selection = "single" if host.name == wanted.single else "alone"
-        if selection in wanted.selections and (selection == "single" or wanted.is_one_of_few(clients)):
+        if selection in wanted.selections:
             case = Case(selection, workload, "", wanted.addresses[host.name], wanted.farm, {"host": host.name})
             yield _step(wanted, case, clients, None, repetition)
 

@@ -25,6 +25,11 @@ FIGURES: Final = {
 #: What 1999's figures were: throughput and latency
 PICTURES: Final = ("connections_per_s", "mean_latency_s")
 SELECTIONS: Final = ("round_robin", "best", "best_score")
+SCATTER: Final = (
+    "Throughput is CPU time that the hosts have used times requests a CPU second. A choice can change the first: it "
+    "leaves hosts idle or keeps all busy. The second is the same for both but for chance and whatever else the machine "
+    "does: so far does a throughput scatter."
+)
 
 
 def sections(outcomes: Sequence[Outcome], farms: Mapping[str, Farm]) -> list[Section]:
@@ -55,7 +60,7 @@ def _ratios(outcomes: Sequence[Outcome], farm: str, resolve: str, farms: Mapping
     found, hosts = Found(outcomes), [host.name for host in farms[farm].hosts]
     compared = [
         each
-        for each in demands.compare(found, "best", "round_robin")
+        for each in demands.compare(found, "best", "round_robin", hosts)
         if (each.key.farm, each.key.resolve) == (farm, resolve)
     ]
     heading = f"{farm.capitalize()} hosts, a choice {WORDS[resolve]}: best against round robin"
@@ -63,18 +68,21 @@ def _ratios(outcomes: Sequence[Outcome], farm: str, resolve: str, farms: Mapping
         return Section(heading)
     columns = (
         "workload", "clients", "round robin, requests/s", "best, requests/s", "ratio", "1999", "of the hosts alone",
-        "round robin, p95 s", "best, p95 s", "ratio of p95", "ratio of mean latency",
+        "round robin, p95 s", "best, p95 s", "ratio of p95", "ratio of mean latency", "ratio of the hosts' CPU time",
+        "ratio of requests a CPU second",
     )  # fmt: skip
     rows = [_ratio_row(found, each, demands.of_the_sum(outcomes, each.key, hosts)) for each in compared]
     summary = [
-        (name, *(_over(compared, figure, of) for figure in ("throughput", "p95", "mean")))
+        (name, *(_over(compared, figure, of) for figure in ("throughput", "p95", "mean", "work", "pace")))
         for name, of in (("mean", mean), ("least", _least), ("most", _most))
     ]
     ratios = Table("Each point", columns, rows)
     over_all = Table(
-        f"Over {len(compared)} points: best / round robin", ("", "throughput", "p95", "mean latency"), summary
+        f"Over {len(compared)} points: best / round robin",
+        ("", "throughput", "p95", "mean latency", "hosts' CPU time", "requests a CPU second"),
+        summary,
     )
-    return Section(heading, (), (over_all, ratios))
+    return Section(heading, (SCATTER,), (over_all, ratios))
 
 
 def _ratio_row(found: Found, each: Compared, of_the_sum: float | None) -> tuple[Cell, ...]:
@@ -83,6 +91,7 @@ def _ratio_row(found: Found, each: Compared, of_the_sum: float | None) -> tuple[
     return (
         key.workload, key.clients, found.figure(rotation, THROUGHPUT), found.figure(key, THROUGHPUT), each.throughput,
         then, of_the_sum, found.figure(rotation, "p95_s"), found.figure(key, "p95_s"), each.p95, each.mean,
+        each.work, each.pace,
     )  # fmt: skip
 
 

@@ -18,9 +18,11 @@ from lbdns_agent.cgroup.usage import find_own_group
 from lbdns_agent.host import Host
 from lbdns_agent.kernel_file import Proc
 from lbdns_agent.metrics import METRICS
+from lbdns_agent.process import TICKS_PER_SECOND, read_stat
 from lbdns_agent.sample import Sampler
 from lbdns_agent.webserver.server import WebServer
 from tests.agent.cgroups import cpu_mount, limited_group, move_in
+from tests.agent.waiting import until
 from tests.agent.web import ForkingServer
 from tests.needs import needs
 
@@ -130,3 +132,27 @@ def test_a_web_server_with_a_group_of_its_own_is_counted_by_it() -> None:
         root = Path(group.directory).parent / "cgroup.procs"
         root.write_text(str(server.children[0]))
         assert find_own_group([server.pid], pids) is None, "a part of the server is elsewhere"
+
+
+def test_what_strangers_burn_in_a_web_servers_group_is_not_the_servers() -> None:
+    """They come after the group was found to be the server's alone."""
+    with limited_group(1.0) as path, ForkingServer() as server:
+        for pid in (server.pid, *server.children):
+            move_in(path, pid)
+        web = WebServer(lambda: (bytes((127, 0, 0, 1)),), server.port)
+        first = web.cpu_seconds()
+        with burners(1) as (stranger,):
+            move_in(path, stranger)
+            until(lambda: used_by(stranger) > 0.5)
+            web.new_round()
+            assert web.cpu_seconds() - first == pytest.approx(0.0, abs=0.04)
+            server.do("import time; exec('end = time.process_time() + 0.2\\nwhile time.process_time() < end: pass')")
+            web.new_round()
+            assert web.cpu_seconds() - first == pytest.approx(0.2, abs=0.06), "and its own time goes on counting"
+
+
+def used_by(pid: int) -> float:
+    """CPU seconds."""
+    stat = read_stat("/proc", pid)
+    assert stat is not None
+    return stat.used / TICKS_PER_SECOND

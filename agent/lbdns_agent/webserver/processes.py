@@ -13,7 +13,9 @@ from lbdns_agent.webserver.owner import find_owners, sockets_of
 from lbdns_agent.webserver.process_tree import ProcessTree
 
 LOOK_AGAIN: Final = 30.0  # seconds until all processes are searched once more for one that could not be seen
-GROUP_AGAIN: Final = 60.0  # seconds until a cgroup is checked again for strangers
+GROUP_AGAIN: Final = 60.0  # seconds until a cgroup is checked again for strangers, or at once ...
+TOO_MUCH: Final = 1.25, 0.05  # ... if it has used that many times as much as the processes, and these CPU seconds ...
+BELIEVED: Final = 5.0  # ... unless it was found to be theirs all the same, so many seconds ago
 
 NOTHING: Final[frozenset[int]] = frozenset()
 
@@ -33,8 +35,9 @@ class Processes:
         self._look_again = 0.0
         self._group: OwnGroup | None = None
         self._group_again = 0.0
-        self._last: float | None = None  # what the source of CPU time read last, and
-        self._carried = 0.0  # what is added to it, so that the sum goes on when the source changes
+        self._believed = 0.0
+        self._sum = self._of_tree = 0.0  # CPU seconds that were told last, and those of the processes then, ...
+        self._of_group: float | None = None  # ... and of the group
 
     def find(self, wanted: frozenset[int], listening: frozenset[int]) -> frozenset[int]:
         """Find who holds the ``wanted`` sockets (inodes), unless that is known and nothing has changed; which of
@@ -70,23 +73,36 @@ class Processes:
         if self._tree is not None:
             self._tree.close()
         self._tree, self._own, self._look_again = None, NOTHING, 0.0
-        self._group, self._group_again, self._last, self._carried = None, 0.0, None, 0.0
+        self._group, self._group_again, self._believed = None, 0.0, 0.0
+        self._sum, self._of_tree, self._of_group = 0.0, 0.0, None
 
     def _from_best_source(self, tree: ProcessTree, of_tree: float) -> float:
-        """The time as the server's own cgroup counts it, if it has one: without ticks, and nothing is lost."""
-        source, seconds = self._group, of_tree
-        if (now := time.monotonic()) >= self._group_again:
-            source = find_own_group(tree.roots, tree.pids(), self._proc)
+        """The time as the server's own cgroup counts it, if it has one: without ticks, and nothing is lost. The sum
+        goes on when the source changes.
+        """
+        used = of_tree - self._of_tree
+        of_group = _seconds_of(self._group)
+        of_both = None if of_group is None or self._of_group is None else of_group - self._of_group
+        now = time.monotonic()
+        too_much = of_both is not None and of_both > TOO_MUCH[0] * used + TOO_MUCH[1] and now >= self._believed
+        if too_much or now >= self._group_again:
+            group = find_own_group(tree.roots, tree.pids(), self._proc)
             self._group_again = now + GROUP_AGAIN
-        if source is not None:
-            try:
-                seconds = source.seconds()
-            except (OSError, ValueError, KeyError):
-                source = None
-        if source != self._group and self._last is not None:
-            self._carried += self._last - seconds
-        self._group, self._last = source, seconds
-        return self._carried + seconds
+            if group != self._group:
+                self._group, of_both, of_group = group, None, _seconds_of(group)
+            elif too_much:
+                self._believed = now + BELIEVED
+        self._sum += used if of_both is None else of_both
+        self._of_tree, self._of_group = of_tree, of_group
+        return self._sum
+
+
+def _seconds_of(group: OwnGroup | None) -> float | None:
+    """None without a group, and if it has gone."""
+    try:
+        return None if group is None else group.seconds()
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 def _sockets_of(proc: str, pids: Iterable[int]) -> frozenset[int]:

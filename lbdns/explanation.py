@@ -141,6 +141,7 @@ def _members(
                 "load": round(seen.load, 3),
                 "charge": round(seen.charge + handed.counts[i] * view.multiple, 3),
                 "credit": round(credits[i], 3),
+                "left": round(seen.left, 4),
                 "ramp": round(seen.ramp, 4),
                 "weight": chooser.steering.factors.get(member.full_name, 1.0),
                 "probability": round(odds.get(i, 0.0), 6),

@@ -123,6 +123,7 @@ def _member(member: Mapping[str, Any], measured: bool) -> str:
         "score=none" if score is None else f"score={score}",
         f"({parts})" if parts else "",
         f"capacity={_figure(member['capacity'])}{'/s' if measured else ''}",
+        f"left={_figure(member['left'])}" if member["left"] < 1 else "",
         f"load={_figure(member['load'])} charge={_figure(member['charge'])} credit={_figure(member['credit'])}",
         f"state={member['state']}",
         f"({member['reason']})" if member["reason"] else "",

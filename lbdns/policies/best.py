@@ -51,7 +51,7 @@ def fill(view: PoolView) -> tuple[float, ...]:
     if not candidates:
         return tuple(shares)
     members = [view.members[i] for i in candidates]
-    vessels = capacities = [member.capacity * member.ramp for member in members]
+    vessels = capacities = [member.capacity * member.left * member.ramp for member in members]
     loads = [member.load for member in members]
     requests, answers = coming(view)
     horizon = HORIZON * view.interval

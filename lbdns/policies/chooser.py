@@ -13,6 +13,7 @@ from lbdns.overrides import NO_STEERING, Steering
 from lbdns.policies import POLICIES
 from lbdns.policies.averages import ExponentialMean, WindowRate
 from lbdns.policies.capacity import Work, believed, capacities, filled, load_of, loads, measured
+from lbdns.policies.contention import Contention
 from lbdns.policies.guard_rails.carrying import demand, spare
 from lbdns.policies.guard_rails.guards import Guard, Guards
 from lbdns.policies.guard_rails.ramp import RAMP_UP
@@ -37,6 +38,7 @@ class _Observed:
         self.reading: Reading | None = None
         self.metrics: Mapping[str, float] = NO_METRICS  # of this reading, as far as they can be
         self.work = Work()
+        self.contention = Contention()
         self.requests_per_s = ExponentialMean(AVERAGE)
         self.between_reports = ExponentialMean(AVERAGE)
         self.at_work = ExponentialMean(AVERAGE)
@@ -52,6 +54,7 @@ class _Observed:
         if before is None or reading.metrics is not before.metrics:
             self.metrics = metrics = self._with_busy_workers(believed(reading.metrics), reading.received)
             self.work.observe(metrics, seconds, own=max(1, round(seconds / reading.interval)))
+            self.contention.observe(metrics, seconds)
             if "requests_per_s" in metrics:
                 self.requests_per_s.add(metrics["requests_per_s"], seconds or reading.interval)
             if (load := load_of(metrics)) is not None:
@@ -268,6 +271,7 @@ class Chooser:
                     capacity=capacity[i],
                     cores=cores[i],
                     charge=self._charges[i],
+                    left=observed.contention.left,
                     ramp=ramps.get(i, 1.0),
                 )
                 for i, observed in enumerate(self._observed)

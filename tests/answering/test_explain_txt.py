@@ -51,7 +51,7 @@ def plane(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def member(name: str, **more: Any) -> dict[str, Any]:
     usual = {
-        "name": name, "probability": 0.0, "score": 66, "score_parts": {}, "capacity": 120.4, "load": 3.0,
+        "name": name, "probability": 0.0, "score": 66, "score_parts": {}, "capacity": 120.4, "left": 1.0, "load": 3.0,
         "charge": 0.0, "credit": -0.0, "state": "usable", "reason": "", "guard": "", "suspect": False, "age_s": 0.4,
     }  # fmt: skip
     return {**usual, **more}
@@ -381,7 +381,16 @@ def test_no_transfer_has_it() -> None:
 def test_the_texts() -> None:
     members = [
         member("bilbo", probability=0.25, score=None, age_s=None, state="silent", reason="no report for 12 s"),
-        member("frodo", probability=0.25, guard="ramp 10%", suspect=True, capacity=0.5, load=1234.5, charge=17.25),
+        member(
+            "frodo",
+            probability=0.25,
+            guard="ramp 10%",
+            suspect=True,
+            capacity=0.5,
+            left=0.35,
+            load=1234.5,
+            charge=17.25,
+        ),
         member(
             "gandalf", probability=0.5, score_parts={"cpu_idle": 19.58, "run_queue": 12.1, "idle": 0.0}, credit=0.2345
         ),
@@ -390,7 +399,7 @@ def test_the_texts() -> None:
         "next=gandalf (because) policy=best pool=web answers=0.2/s requests=12/s interval=1s fail_open=no members=3",
         "gandalf p=0.50 score=66 (cpu_idle 19.6 run_queue 12.1 idle 0) capacity=120/s load=3 charge=0 credit=0.234 "
         "state=usable age=0.4s",
-        "frodo p=0.25 score=66 capacity=0.5/s load=1234 charge=17.2 credit=0 state=usable guard=(ramp 10%) "
+        "frodo p=0.25 score=66 capacity=0.5/s left=0.35 load=1234 charge=17.2 credit=0 state=usable guard=(ramp 10%) "
         "suspect=yes age=0.4s",
         "bilbo p=0.25 score=none capacity=120/s load=3 charge=0 credit=0 state=silent (no report for 12 s)",
     ]

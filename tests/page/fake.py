@@ -166,7 +166,7 @@ class Farm:
                 **member, "candidate": member["state"] == "usable", "suspect": False,
                 "cores": self.cores(member["name"]),
                 "load": member["metrics"].get("busy_workers", 0.0), "charge": 0.4 * _phase(member["name"], "charge"),
-                "credit": round(2 * _phase(member["name"], "credit") - 1, 3), "ramp": 1.0, "weight": 1.0,
+                "credit": round(2 * _phase(member["name"], "credit") - 1, 3), "left": 1.0, "ramp": 1.0, "weight": 1.0,
                 "probability": member["share"] if member["state"] == "usable" else 0.0,
             }
             for member in pool["members"]

@@ -115,6 +115,20 @@ def test_who_stands_above_where_it_should_gets_less() -> None:
     assert shares[0] < shares[1] == shares[2]
 
 
+def test_who_shares_its_host_with_other_work_gets_less() -> None:
+    alone, beside = (
+        run(
+            best,
+            replace(view(member(capacity=1000.0), member(capacity=1000.0, left=left), rate=600.0), measured=True),
+            600,
+            3,
+        )
+        for left in (1.0, 0.25)
+    )
+    assert alone.count(1) == pytest.approx(900, rel=0.02)
+    assert 0 < beside.count(1) < 0.2 * 1800
+
+
 def test_where_answers_are_kept_small_differences_are_left_alone() -> None:
     def tilt(answers: float, apart: float) -> float:
         members = [member(capacity=100.0, load=n, cores=2.0) for n in (2.0 + apart, 2.0, 2.0)]

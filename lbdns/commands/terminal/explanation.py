@@ -75,7 +75,7 @@ def _member(member: Mapping[str, Any], now: float) -> Iterator[Text]:
     if not member["candidate"]:
         said.append("is not handed out")
     # The rest only where it isn't what everybody has
-    said += [f"{key} {float(member[key]):g}" for key in ("ramp", "weight") if float(member[key]) != 1.0]
+    said += [f"{key} {float(member[key]):g}" for key in ("left", "ramp", "weight") if float(member[key]) != 1.0]
     yield line.append("".join(f"; {text}" for text in said))
 
 

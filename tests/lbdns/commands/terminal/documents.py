@@ -49,7 +49,8 @@ def explained(name: str, **changes: Any) -> dict[str, Any]:
         "name": name, "addresses": ["192.0.2.1"], "state": "usable", "reason": "", "guard": "", "candidate": True,
         "suspect": False, "score": 66, "score_parts": {"cpu_idle": 8.32, "run_queue": 17.64}, "age_s": 0.4,
         "metrics": {"cpu_idle": 42.5}, "capacity": 120.0, "capacity_share": 0.5, "cores": 2.0, "load": 1.25,
-        "charge": 3.5, "credit": -0.25, "ramp": 1.0, "weight": 1.0, "probability": 0.625, "answers": 10, "share": 0.5,
+        "charge": 3.5, "credit": -0.25, "left": 1.0, "ramp": 1.0, "weight": 1.0, "probability": 0.625,
+        "answers": 10, "share": 0.5,
         "overrides": [], **changes,
     }  # fmt: skip
 

@@ -52,6 +52,7 @@ const COLUMNS = [
   value("Load", m => figure(m.load)),
   value("Charge", m => number(m.charge, 2, true)),
   value("Credit", m => number(m.credit, 2, true)),
+  value("Left by other work", m => percent(m.left)),
   value("Ramp", m => percent(m.ramp)),
   value("Weight", m => (typeof m.weight === "number" ? `× ${number(m.weight, 2)}` : NOTHING)),
   value("Report", m => span(m.age_s)),

@@ -1,0 +1,93 @@
+"""What other work on its host leaves a web server, from made-up reports."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lbdns.policies.contention import Contention
+
+
+def after(
+    seconds: int, used: float, idle: float, busy: float, cores: float = 1.0, of: Contention | None = None
+) -> float:
+    """What is left after seconds in which the web server used that part of the host's CPU, and left so much idle."""
+    contention = of or Contention()
+    for second in range(seconds + 1):
+        contention.observe(
+            {
+                "httpd_cpu_seconds": second * used * cores,
+                "cpu_idle": 100 * idle,
+                "busy_workers": busy,
+                "cpu_count": cores,
+            },
+            1.0 if second else 0.0,
+        )
+    return contention.left
+
+
+@pytest.mark.parametrize(
+    ("used", "idle", "busy", "cores", "left"),
+    [
+        (0.0, 1.0, 0.0, 1.0, 1.0),  # nothing to do
+        (0.5, 0.5, 1.0, 1.0, 1.0),  # half busy, by itself
+        (1.0, 0.0, 50.0, 1.0, 1.0),  # full, by itself
+        (0.1, 0.9, 30.0, 1.0, 1.0),  # requests that wait for something else than the processor
+        (0.25, 0.0, 20.0, 1.0, 0.25 * 21 / 20),  # others take three quarters
+        (0.25, 0.0, 20.0, 0.4, 0.25 * 21 / 20),  # under a quota
+        (0.25, 0.0, 40.0, 8.0, 0.25 * 48 / 40),  # on eight cores
+        (0.2, 0.3, 4.0, 1.0, 0.5 * 5 / 4.3),  # of what is idle it could have had more
+    ],
+)
+def test_what_is_left(used: float, idle: float, busy: float, cores: float, left: float) -> None:
+    assert after(60, used, idle, busy, cores) == pytest.approx(left, rel=0.05)
+
+
+def test_it_is_seen_within_seconds_and_forgotten_as_soon() -> None:
+    contention = Contention()
+    after(30, 0.3, 0.7, 1.0, of=contention)
+    assert contention.left == 1.0
+    assert after(4, 0.25, 0.0, 20.0, of=contention) < 0.35
+    assert after(10, 0.3, 0.7, 0.0, of=contention) == pytest.approx(1.0, abs=0.1), "although hardly anything comes"
+
+
+@pytest.mark.parametrize("missing", ["httpd_cpu_seconds", "cpu_idle", "busy_workers"])
+def test_without_one_of_the_metrics_nothing_is_said(missing: str) -> None:
+    contention = Contention()
+    for second in range(10):
+        metrics = {"httpd_cpu_seconds": second * 0.1, "cpu_idle": 0.0, "busy_workers": 9.0}
+        del metrics[missing]
+        contention.observe(metrics, 1.0)
+    assert contention.left == 1.0
+
+
+def test_a_web_server_that_has_begun_anew_is_not_taken_for_a_slow_one() -> None:
+    contention = Contention()
+    for used in (1000.0, 0.2):
+        contention.observe({"httpd_cpu_seconds": used, "cpu_idle": 0.0, "busy_workers": 9.0}, 1.0)
+    assert contention.left == 1.0
+
+
+number = st.floats(0, 1e15)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.fixed_dictionaries(
+                {"httpd_cpu_seconds": number, "cpu_idle": st.floats(-1e15, 1e15), "busy_workers": number},
+                optional={"cpu_count": st.floats(1e-3, 1e6), "listen_queue": st.floats(-1e15, 1e15)},
+            ),
+            st.floats(0, 1e6),
+        )
+    )
+)
+def test_it_is_always_a_part(reports: list[tuple[dict[str, float], float]]) -> None:
+    contention = Contention()
+    for metrics, seconds in reports:
+        contention.observe(metrics, seconds)
+        assert math.isfinite(contention.left)
+        assert 0 < contention.left <= 1

@@ -329,7 +329,8 @@ class Chooser:
         if self.measured:
             failing = [i for i in self._guards.caught if i in self.liveness.candidates]
             serving = [i for i in (*aside, *others) if i not in self._guards.caught]
-            expected = demand([o.requests_per_s.value for o in self._observed], capacity, serving, failing)
+            rates = [o.requests_per_s.value for o in self._observed]
+            expected = demand(rates, capacity, serving, failing, self._guards.mute)
         return spare(aside, others, floor, capacity, expected)
 
     def _allowed(self, answered: int, interval: float) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 MARGIN: Final = 1.05  # of the requests: beyond 95 % of what servers can carry, queues grow without an end
@@ -28,13 +28,23 @@ def spare(
 
 
 def demand(
-    rates: Sequence[float | None], capacity: Sequence[float], serving: Sequence[int], failing: Sequence[int]
+    rates: Sequence[float | None],
+    capacity: Sequence[float],
+    serving: Sequence[int],
+    failing: Sequence[int],
+    mute: Collection[int] = (),
 ) -> float:
     """The requests/s that come, as those ``serving`` count them; 0 if none of them does.
 
-    What ``failing`` members are sent nobody counts: they get it in proportion to their capacity.
+    What ``failing`` members are sent nobody counts. It is taken to be in proportion to their capacity, or, of those who
+    are ``mute``, as much as they counted before, if that is less: a rotation sends a strong member no more than others.
     """
-    counted = sum(rates[i] or 0.0 for i in serving)
     carried = sum(capacity[i] for i in serving)
-    lost = sum(capacity[i] for i in failing)
-    return counted * (carried + lost) / carried if carried > 0 else 0.0
+    if carried <= 0:
+        return 0.0
+    counted = sum(rates[i] or 0.0 for i in serving)
+    lost = 0.0
+    for i in failing:
+        by_capacity, before = counted * capacity[i] / carried, rates[i]
+        lost += by_capacity if i not in mute or before is None else min(by_capacity, before)
+    return counted + lost

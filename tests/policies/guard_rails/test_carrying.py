@@ -62,3 +62,19 @@ def test_demand_counts_what_failing_members_lose(
     serving: tuple[int, ...], failing: tuple[int, ...], expected: float
 ) -> None:
     assert demand([10.0, 20.0, 30.0, None], [5.0] * 4, serving, failing) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("strong", "before", "expected"),
+    [
+        (30.0, 15.0, 45.0),  # a rotation sent it a third
+        (30.0, 200.0, 120.0),  # that was in the morning; now it is three quarters of what comes, as of the capacity
+        (30.0, None, 120.0),
+        (30.0, 0.0, 30.0),  # nobody asked for it
+    ],
+)
+def test_who_is_mute_loses_no_more_than_it_was_sent_before(
+    strong: float, before: float | None, expected: float
+) -> None:
+    rates, capacity = [15.0, 15.0, before], [5.0, 5.0, strong]
+    assert demand(rates, capacity, (0, 1), (2,), mute=(2,)) == pytest.approx(expected)

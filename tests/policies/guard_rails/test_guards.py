@@ -34,6 +34,7 @@ class Pool:
         self.now = 0.0
         self.requests = dict.fromkeys(self.names, 100.0)
         self.busy = dict.fromkeys(self.names, 0.0)  # CPU seconds
+        self.cost = dict.fromkeys(self.names, 0.01)  # CPU seconds of a request
         self.errors = Counter[str]()
         self.gets: Counter[str] = Counter()
         self.dead: set[str] = set()
@@ -48,14 +49,14 @@ class Pool:
         return Chooser(self.names, 3.0, min_usable, Random(1), **options)  # type: ignore[arg-type]
 
     def metrics(self, name: str) -> dict[str, float]:
-        """Each member serves 100 requests/s of a CPU second."""
+        """Each member serves 100 requests/s of a CPU second, if ``cost`` says nothing else."""
         known = {"cpu_count": 1.0, "run_queue": 0.0, "errors_total": float(self.errors[name])}
         if name in self.dead:
             return known
         serving = [other for other in self.names if other not in self.quarantined]
         rate = 100.0 * self.load * len(self.names) / len(serving)
         self.requests[name] += 1 + rate
-        self.busy[name] += 0.01 * rate  # the agent's own question costs next to nothing
+        self.busy[name] += self.cost[name] * rate  # the agent's own question costs next to nothing
         known |= {"listen_queue": 0.0, "httpd_cpu_seconds": self.busy[name]}
         if name in self.mute:
             return known
@@ -276,6 +277,15 @@ def test_the_one_that_is_needed_is_still_not_the_best() -> None:
     pool.dead.update("ab")
     pool.run(20, each=1)
     assert set(pool.served(20, each=1)) == {"c"}
+
+
+def test_a_rotation_misses_a_strong_member_no_more_than_others() -> None:
+    pool = Pool(policies=("round_robin",))
+    pool.load, pool.cost["c"] = 0.4, 0.001
+    pool.run(60)
+    pool.dead.add("c")  # it could do ten times as much as a and b together, but was sent a third
+    pool.run(3)
+    assert pool.quarantined == ["c"]
 
 
 @pytest.mark.parametrize(("load", "quarantined"), [(0.3, ["d"]), (0.7, ["d"]), (0.75, []), (0.95, [])])

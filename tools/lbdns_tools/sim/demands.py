@@ -9,7 +9,7 @@ from typing import Final
 
 from lbdns_tools.sim.engine import ORACLE
 from lbdns_tools.sim.farms import FARMS
-from lbdns_tools.sim.scenario import Clients, Outage, Scenario, ServerSpec, Surge
+from lbdns_tools.sim.scenario import Clients, OtherWork, Outage, Scenario, ServerSpec, Surge
 from lbdns_tools.sim.workloads import WORKLOADS
 
 LOADS: Final = (0.5, 0.7, 0.85, 0.95)
@@ -82,7 +82,7 @@ def _quotient(value: float, other: float) -> float:
 
 def demands(quick: bool = False) -> list[Demand]:
     """The whole table; with ``quick`` the same rows on fewer cells and shorter runs."""
-    groups = (_few, _alike, _unlike, _caches, _closed, _disturbed, _death, _crowds, _first_seconds)
+    groups = (_few, _alike, _unlike, _caches, _closed, _disturbed, _death, _neighbours, _crowds, _first_seconds)
     return [demand for group in groups for demand in group(quick)]
 
 
@@ -174,6 +174,16 @@ def _death(quick: bool) -> Iterator[Demand]:
         yield none_of(row, case, "late_answers", "answers to it after stale_after")
         if farm == "U10":
             yield ratio(row, case, "failed", case.by(RR), 1.2)
+
+
+def _neighbours(quick: bool) -> Iterator[Demand]:
+    """A demand of our own: three busy loops beside the web server of the strongest host."""
+    row = "other work on a host"
+    for load in (0.3,) if quick else (0.2, 0.3, 0.5):
+        other = OtherWork("s3", 10.0, 70.0, 3.0)
+        case = Case(f"html {load:g}", Scenario(UNLIKE, "html", load, duration=60.0, other_work=(other,)))
+        yield ratio(row, case, "mean_ms", case.by(RR), 1.0)
+        yield ratio(row, case, "mean_ms", case.by(WEIGHTED), 1.1)
 
 
 def _crowds(quick: bool) -> Iterator[Demand]:

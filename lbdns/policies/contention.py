@@ -11,9 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 MEMORY: Final = 2.0  # s: time constant with which old observations fade
-PRIOR: Final = (
-    0.5  # requests at work for a second: how much observation outweighs the belief that there is no other work
-)
+PRIOR: Final = 0.5  # requests at work for a second: how much outweighs the belief that there is no other work
 
 
 class Contention:

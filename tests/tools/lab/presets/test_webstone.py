@@ -68,6 +68,18 @@ def test_what_is_compared_is_measured_one_after_the_other(measure: FakeMeasure) 
     assert pairs == Counter(selection for selection, *_ in measured)["round_robin"]
 
 
+def test_every_other_repetition_goes_the_other_way_round(measure: FakeMeasure) -> None:
+    taken(PRESET.plan(Settings(clients=(20,), repetitions=3, selections=("round_robin", "best")), None))
+    calls = [
+        (case.selection, repetition)
+        for case, _, repetition in measure.calls
+        if (case.farm, case.workload, case.resolve) == ("equal", "html", "webstone")
+    ]
+    assert calls == [
+        ("round_robin", 1), ("best", 1), ("best", 2), ("round_robin", 2), ("round_robin", 3), ("best", 3),
+    ]  # fmt: skip
+
+
 def test_hosts_alone_are_measured_beside_what_is_compared_with_their_sum(measure: FakeMeasure) -> None:
     taken(PRESET.plan(Settings(), None))
     calls = [(case, planned.point.clients) for case, planned, _ in measure.calls if case.farm == "unequal"]

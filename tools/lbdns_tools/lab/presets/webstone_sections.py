@@ -49,7 +49,7 @@ def _demands(outcomes: Sequence[Outcome], farms: Mapping[str, Farm]) -> Section:
     table = Table("What was demanded, and what came out", ("demand", "bound", "found", "points", ""), _judged(judged))
     counts = Counter(each.verdict for each in judged)
     words = "; ".join(f"{verdict}: {counts[verdict]}" for verdict in ("met", "not met", "not measured"))
-    return Section("Demands", (f"Of {len(judged)} demands {words}.",), (table,))
+    return Section("Demands", (f"Of {len(judged)} demands {words}.", SCATTER), (table,))
 
 
 def _judged(judged: Iterable[Demand]) -> list[tuple[Cell, ...]]:
@@ -82,7 +82,7 @@ def _ratios(outcomes: Sequence[Outcome], farm: str, resolve: str, farms: Mapping
         ("", "throughput", "p95", "mean latency", "hosts' CPU time", "requests a CPU second"),
         summary,
     )
-    return Section(heading, (SCATTER,), (over_all, ratios))
+    return Section(heading, (), (over_all, ratios))
 
 
 def _ratio_row(found: Found, each: Compared, of_the_sum: float | None) -> tuple[Cell, ...]:

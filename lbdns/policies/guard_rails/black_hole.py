@@ -37,7 +37,9 @@ class Finding:
     probed: bool = False  # by hand-outs
 
 
-DEAD: Final = Finding("nothing listens where its server-status was", reports=2, certain=True)
+# Two signs at once: who asks the page is refused, and no socket listens. Whoever is sent there is refused as well, and
+# a web server that is only started anew is back after two reports
+DEAD: Final = Finding("nothing listens where its server-status was", reports=1, certain=True)
 # The page of a busy server that takes 2 s for it is absent from two reports in a row, but not from three
 STUCK: Final = Finding("its server-status fails, and connections wait", reports=3)
 MUTE: Final = Finding("its server-status fails", reports=3)

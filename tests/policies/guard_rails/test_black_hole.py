@@ -76,7 +76,7 @@ def member() -> Member:
 @pytest.mark.parametrize(
     ("metrics", "reports", "finding"),
     [
-        ({"requests_total": None, "listen_queue": None}, 2, DEAD),
+        ({"requests_total": None, "listen_queue": None}, 1, DEAD),
         ({"requests_total": None, "listen_queue": 1.0}, 3, STUCK),
         ({"requests_total": None}, 3, MUTE),
     ],
@@ -134,7 +134,7 @@ def test_a_page_that_is_switched_off_is_not_held_against_it_for_ever(member: Mem
     for _ in range(100):
         member.report(requests_total=None)
         assert member.caught is None
-    member.dead(2)
+    member.dead(1)
     assert member.caught is DEAD, "but if nobody listens any more"
 
 

@@ -33,9 +33,9 @@ def test_everything_that_can_be_said(tmp_path: Path) -> None:
     farm.touch()
     values = said(
         "--quick", "--seconds", "1min", "--warm-up", "2", "--repeat", "3", "--seed", "9", "--clients", "20..40/10",
-        "--selections", "best, single:frodo,best", "--farm", str(farm), "--force",
+        "--selections", "best, single:frodo,best", "--farm", str(farm), "--force", "--only", "dies",
     )  # fmt: skip
-    assert settings_of(values) == Settings(True, 60.0, 2.0, 3, 9, (20, 30, 40), ("best", "single:frodo"))
+    assert settings_of(values) == Settings(True, 60.0, 2.0, 3, 9, (20, 30, 40), ("best", "single:frodo"), "dies")
     assert (values["farm"], values["force"]) == (farm, True)
 
 

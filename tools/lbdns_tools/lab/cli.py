@@ -141,7 +141,7 @@ def _study(preset: Preset) -> click.Command:
     def do(**said: Any) -> int:
         _need_root()
         settings = settings_of(said)
-        study = preset.plan(settings, _read(said["farm"]) if said["farm"] else None)
+        study = preset.plan(settings, _read(said["farm"]) if said["farm"] else None).only(settings.only)
         _need(study.farms.values())
         folder = _new_folder(said["out"], said["force"])
         console = Console(stderr=True)

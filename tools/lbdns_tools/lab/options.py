@@ -56,6 +56,7 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     ),
     click.option("--clients", type=Read(parse_counts, "N[..M/STEP],..."), help="Clients, or connections, at a time."),
     click.option("--selections", type=Read(parse_names, "NAME,..."), help="Who chooses the server; all if not said."),
+    click.option("--only", default="", metavar="PATTERN", help="Steps whose name has it, and what those need."),
 )
 
 
@@ -75,4 +76,5 @@ def settings_of(said: Mapping[str, Any]) -> Settings:
         seed=said["seed"],
         clients=said["clients"] or (),
         selections=said["selections"] or (),
+        only=said["only"],
     )

@@ -150,7 +150,7 @@ def _rate(wanted: _Wanted) -> Iterator[Step]:
     seconds, rates = loading.seconds(RATE_S, QUICK_RATE_S), QUICK_RATES if quick else RATES
     yield learning(FARM, "the page that sleeps", loading.mix(dns_name("best")), wanted.settings)
     length = loading.warm_up_s + seconds + OVERHEAD_S
-    yield Step("what the farm carries of it", FARM, length, partial(_carried, loading, carried, seconds))
+    yield Step("what the farm carries of it", FARM, length, partial(_carried, loading, carried, seconds), needed=True)
     for repetition in range(1, wanted.settings.repetitions + 1):
         for selection in rated:
             do = partial(_rates, loading, carried, selection, rates, seconds, repetition)

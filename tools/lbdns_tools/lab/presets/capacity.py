@@ -85,7 +85,7 @@ def _steps(wanted: _Wanted, selections: tuple[str, ...]) -> Iterator[Step]:
     around = wanted.loading.warm_up_s + AROUND_S
     for selection in selections:
         seconds = wanted.loading.seconds(8.0, 3.0) + around
-        yield Step(f"what {selection} carries", FARM, seconds, partial(_carried, wanted, selection))
+        yield Step(f"what {selection} carries", FARM, seconds, partial(_carried, wanted, selection), needed=True)
     rates_s = AROUND_S + wanted.rates * (wanted.rate_s + wanted.loading.warm_up_s + 1.5)
     for repetition in range(1, wanted.settings.repetitions + 1):
         for selection in selections:

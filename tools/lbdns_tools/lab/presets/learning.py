@@ -32,6 +32,7 @@ def learning(farm: str, what: str, mix: Mix, settings: Settings) -> Step:
         farm,
         FRESH_S + seconds + OVERHEAD_S,
         partial(_learn, mix=mix, seconds=seconds, farm=farm, seed=settings.seed),
+        needed=True,
     )
 
 

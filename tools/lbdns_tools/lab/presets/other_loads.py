@@ -90,7 +90,7 @@ def _steps(wanted: _Wanted) -> Iterator[Step]:
     yield learning(FARM, wanted.loading.workload, mix, wanted.settings)
     calibration_s = wanted.seconds(8.0, 3.0) + wanted.loading.warm_up_s + AROUND_S
     for selection in ("round_robin", "best"):
-        yield Step(f"what {selection} carries", FARM, calibration_s, partial(_carried, wanted, selection))
+        yield Step(f"what {selection} carries", FARM, calibration_s, partial(_carried, wanted, selection), needed=True)
     neighbours_s = wanted.seconds(NEIGHBOURS_S, QUICK_NEIGHBOURS_S)
     yield from wanted.step("burners", FARM, neighbours_s, _burners)
     if not wanted.settings.quick:

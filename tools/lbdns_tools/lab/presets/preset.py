@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
+from lbdns.errors import ConfigError
 from lbdns_tools.lab.case import Outcome
 from lbdns_tools.lab.farm import Farm
 
 if TYPE_CHECKING:
     from lbdns_tools.lab.lab import Lab
     from lbdns_tools.lab.report.section import Section
+
+
+EXAMPLES: Final = 10  # of names of steps, about, that are told to who asked for others
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,7 @@ class Settings:
     seed: int = 1
     clients: tuple[int, ...] = ()
     selections: tuple[str, ...] = ()
+    only: str = ""  # a pattern; steps in whose name it isn't found are left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,7 @@ class Step:
     farm: str
     seconds: float  # that it will take, about
     do: Callable[[Lab], Iterable[Outcome]]
+    needed: bool = False  # by steps that follow it on the same farm
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,26 @@ class Study:
     @property
     def seconds(self) -> float:
         return sum(step.seconds for step in self.steps)
+
+    def only(self, pattern: str) -> Study:
+        """The steps in whose name it is found, whatever the case, and what those need. Raises ConfigError."""
+        try:
+            wanted = re.compile(pattern, re.IGNORECASE)
+        except re.error as error:
+            raise ConfigError(f"--only: {pattern!r} is no regular expression: {error}") from None
+        kept: list[Step] = []
+        farms: set[str] = set()  # with steps that are wanted, seen from the end
+        for step in reversed(self.steps):
+            if wanted.search(step.name):
+                farms.add(step.farm)
+            elif not (step.needed and step.farm in farms):
+                continue
+            kept.append(step)
+        if not kept:
+            names = "; ".join(step.name for step in self.steps[:: max(1, len(self.steps) // EXAMPLES)])
+            raise ConfigError(f"--only: there is no {pattern!r} in the name of any step; such are: {names}")
+        mine = {name: farm for name, farm in self.farms.items() if name in farms}
+        return replace(self, farms=mine, steps=tuple(reversed(kept)))
 
 
 @dataclass(frozen=True, slots=True)

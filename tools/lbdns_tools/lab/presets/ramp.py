@@ -67,7 +67,7 @@ def _ramp_steps(settings: Settings, selections: tuple[str, ...]) -> Iterator[Ste
 
     seconds, around = loading.seconds(RAMP_S, QUICK_RAMP_S), loading.warm_up_s + AROUND_S
     yield learning(FARM, loading.workload, loading.mix(dns_name("best")), settings)
-    yield Step("what best carries", FARM, loading.seconds(8.0, 3.0) + around, calibrate)
+    yield Step("what best carries", FARM, loading.seconds(8.0, 3.0) + around, calibrate, needed=True)
     for repetition in range(1, settings.repetitions + 1):
         for selection in selections:
             # What is under way at the end is waited for
@@ -94,7 +94,7 @@ def _service_steps(settings: Settings) -> Iterator[Step]:
 
     one_s, load_s = loading.seconds(ONE_S, QUICK_ONE_S), loading.seconds(LOAD_S, QUICK_LOAD_S)
     around = loading.warm_up_s + AROUND_S
-    yield Step("one client, 70 ms of CPU", SERVER_FARM, one_s + around, one_client)
+    yield Step("one client, 70 ms of CPU", SERVER_FARM, one_s + around, one_client, needed=True)
     for repetition in range(1, settings.repetitions + 1):
         for load in QUICK_LOADS if settings.quick else LOADS:
             do = partial(at_load, load=load, repetition=repetition)

@@ -59,7 +59,7 @@ def plan(settings: Settings, farm: Farm | None) -> Study:
     around = loading.warm_up_s + AROUND_S
     steps = [
         learning(FARM, loading.workload, loading.mix(dns_name("best")), settings),
-        Step("what best carries", FARM, loading.seconds(8.0, 3.0) + around, calibrate),
+        Step("what best carries", FARM, loading.seconds(8.0, 3.0) + around, calibrate, needed=True),
     ]
     parts: tuple[tuple[str, float, Callable[..., Iterable[Outcome]]], ...] = (
         ("day", day_s, day), ("scaler", scaler_s, scaler),

@@ -1,0 +1,66 @@
+"""Which steps of a study are left when only some are wanted."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from lbdns.errors import ConfigError
+from lbdns_tools.lab.farm import Farm, WebHost
+from lbdns_tools.lab.presets.preset import Settings, Step, Study
+from lbdns_tools.lab.presets.table import PRESETS
+
+FARM = Farm((WebHost("bilbo", 0.1),))
+
+
+def study(*steps: tuple[str, str, bool]) -> Study:
+    """Name, farm, needed."""
+    made = tuple(Step(name, farm, 1.0, lambda lab: (), needed) for name, farm, needed in steps)
+    return Study({step.farm: FARM for step in made}, made, lambda outcomes: [])
+
+
+STUDY = study(
+    ("it learns html", "one", True), ("best, HTML", "one", False), ("it learns cgi", "one", True),
+    ("best, cgi", "one", False), ("best, the end", "one", False),
+    ("it learns more", "two", True), ("best, more (cgi)", "two", False),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("pattern", "kept"),
+    [
+        ("", [step.name for step in STUDY.steps]),
+        ("html", ["it learns html", "best, HTML"]),
+        ("end|^nothing", ["it learns html", "it learns cgi", "best, the end"]),
+        ("MORE", ["it learns more", "best, more (cgi)"]),
+        (r"\(", ["it learns more", "best, more (cgi)"]),
+        ("learns more", ["it learns more"]),
+    ],
+)
+def test_steps_that_are_wanted_and_what_they_need(pattern: str, kept: list[str]) -> None:
+    only = STUDY.only(pattern)
+    assert [step.name for step in only.steps] == kept
+    assert list(only.farms) == list(dict.fromkeys(step.farm for step in only.steps))
+
+
+def test_a_pattern_that_is_in_no_name() -> None:
+    with pytest.raises(ConfigError, match="there is no 'ftp' in the name of any step; such are: it learns html; best"):
+        STUDY.only("ftp")
+
+
+def test_no_pattern() -> None:
+    with pytest.raises(ConfigError, match=r"--only: '\(' is no regular expression: missing \)"):
+        STUDY.only("(")
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_last_step_of_each_study_has_what_it_needs(name: str) -> None:
+    """What it learns and how much is carried come first: whoever goes by it would fail without."""
+    whole = PRESETS[name].plan(Settings(), None)
+    last = whole.steps[-1]
+    before = [step for step in whole.steps[:-1] if step.farm == last.farm and step.needed]
+    assert before, "each farm begins with something that is needed"
+    assert before[0].name.endswith("learns it") or "one client" in before[0].name
+    only = whole.only(f"^{re.escape(last.name)}$")
+    assert list(only.steps) == [*before, last]

@@ -73,3 +73,40 @@ def test_a_dead_web_server_looks_idle_and_says_nothing() -> None:
     assert not {"requests_total", "requests_per_s", "busy_workers", "httpd_cpu_seconds", "listen_queue"} & set(found)
     server.recover(2.0)
     assert "requests_total" in agent.sample(3.0)
+
+
+def crowded(waiting: int) -> Server:
+    server = Server(ServerSpec("s1", workers=10))
+    for _ in range(10 + waiting):
+        server.arrive(0.0, 1.0, (0.0, -1))
+    return server
+
+
+def test_an_overload_is_told_at_once_and_until_a_report_says_otherwise() -> None:
+    server = crowded(0)
+    agent = Agent(server, ("listen_queue > 5",))
+    assert agent.glance() is None, "nothing was reported yet"
+    agent.sample(0.0)
+    assert agent.alarm == ""
+    assert agent.glance() is None
+    for _ in range(6):
+        server.arrive(0.5, 1.0, (0.5, -1))
+    metrics = agent.glance()
+    assert metrics is not None
+    assert metrics["listen_queue"] == 6.0
+    assert agent.alarm == "listen_queue 6 > 5"
+    assert agent.glance() is None, "it has been told"
+    agent.sample(1.0)
+    assert agent.alarm == "listen_queue 6 > 5"
+    while server.waiting:
+        server.depart(server.next_end)
+    assert agent.alarm == "listen_queue 6 > 5", "only a report ends it"
+    agent.sample(9.0)
+    assert agent.alarm == ""
+
+
+def test_without_conditions_there_is_no_alarm() -> None:
+    agent = Agent(crowded(500))
+    agent.sample(0.0)
+    assert agent.glance() is None
+    assert agent.alarm == ""

@@ -10,7 +10,7 @@ from lbdns.policies import POLICIES
 from lbdns_tools.sim.engine import ORACLE, run
 from lbdns_tools.sim.farms import FARMS
 from lbdns_tools.sim.results import Result
-from lbdns_tools.sim.scenario import Clients, OtherWork, Outage, Scenario, Surge
+from lbdns_tools.sim.scenario import Clients, OtherWork, Outage, Scenario, ServerSpec, Surge
 
 SHORT = Scenario(FARMS["T3"], "mix", 0.6, warm_up=10.0, duration=40.0)
 
@@ -81,6 +81,17 @@ def test_best_keeps_away_from_other_work() -> None:
     before, during = answers(beside, 10, 30), answers(beside, 33, 60)
     assert during[2] / sum(during) < 0.95 * before[2] / sum(before)
     assert beside.p95_ms > usual.p95_ms
+
+
+def test_an_alarm_keeps_clients_from_being_turned_away() -> None:
+    """Two servers with room for 60 each; a rotation sends the slow one more than it can hold."""
+    servers = (ServerSpec("slow", 0.2, workers=10, backlog=50), ServerSpec("fast", 4.0, workers=10, backlog=50))
+    scenario = Scenario(servers, "html", 0.5, warm_up=5.0, duration=20.0)
+    without = run(scenario, "round_robin", 1)
+    told = run(replace(scenario, alarms=("listen_queue > 20",)), "round_robin", 1)
+    assert without.failed > 0.3 * without.requests
+    assert told.failed < 0.1 * without.failed
+    assert told.shares["slow"] < 0.25
 
 
 def test_without_any_report_everybody_is_handed_out_alike() -> None:

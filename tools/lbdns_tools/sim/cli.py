@@ -187,6 +187,8 @@ def _wanted(said: Mapping[str, Any], recording: Recording | None) -> Wanted:
         fields["score"], fields["terms"] = read_score(said["score"])
     if said["kill"] or said["hang"]:
         fields["outages"] = (*said["kill"], *said["hang"])
+    if said["alarm"]:
+        fields["alarms"] = said["alarm"]
     if said["surge"]:
         fields["surges"] = said["surge"]
     if said["other_work"]:

@@ -15,6 +15,8 @@ from lbdns_tools.sim.workloads import WORKLOADS
 LOADS: Final = (0.5, 0.7, 0.85, 0.95)
 RR: Final = "round_robin"
 WEIGHTED: Final = "weighted"
+#: The alarm that an agent gives by default when more connections wait than any healthy server lets wait
+ALARMS: Final = ("listen_queue > 256",)
 #: Single cores as unlike as three hosts of a laboratory with quotas of 0.11, 0.07 and 0.40 cores
 UNLIKE: Final = tuple(ServerSpec(name, speed) for name, speed in (("s1", 1.1), ("s2", 0.7), ("s3", 4.0)))
 FIGURES: Final = {"mean_ms": "mean", "p95_ms": "p95", "throughput_per_s": "throughput", "failed": "failures"}
@@ -82,7 +84,19 @@ def _quotient(value: float, other: float) -> float:
 
 def demands(quick: bool = False) -> list[Demand]:
     """The whole table; with ``quick`` the same rows on fewer cells and shorter runs."""
-    groups = (_few, _alike, _unlike, _caches, _closed, _disturbed, _death, _neighbours, _crowds, _first_seconds)
+    groups = (
+        _few,
+        _alike,
+        _unlike,
+        _caches,
+        _closed,
+        _disturbed,
+        _death,
+        _neighbours,
+        _crowds,
+        _first_seconds,
+        _overload,
+    )
     return [demand for group in groups for demand in group(quick)]
 
 
@@ -209,3 +223,17 @@ def _first_seconds(quick: bool) -> Iterator[Demand]:
             yield ratio(row, case, "throughput_per_s", case.by(ORACLE), 0.9, at_least=True)
             yield ratio(row, case, "throughput_per_s", case.by(WEIGHTED), 1.0, at_least=True)
             yield ratio(row, case, "p95_ms", case.by(WEIGHTED), 1.0)
+
+
+def _overload(quick: bool) -> Iterator[Demand]:
+    """A demand of our own: so many clients at once that agents give alarms and web servers turn clients away."""
+    row = "more clients than web servers have room for: alarms"
+    servers = tuple(replace(server, workers=50) for server in UNLIKE)
+    for count in (700,) if quick else (700, 1400):
+        clients = Clients("closed", count, 0.0)
+        scenario = Scenario(servers, "html", clients=clients, warm_up=3.0, duration=20.0, alarms=ALARMS)
+        case = Case(f"html {count} clients, alarms", scenario)
+        yield ratio(row, case, "throughput_per_s", case.by(ORACLE), 0.95, at_least=True)
+        yield ratio(row, case, "throughput_per_s", case.by(RR), 0.98, at_least=True)
+        yield ratio(row, case, "p95_ms", case.by(RR), 1.0, within_noise=True)
+        yield ratio(row, case, "failed", case.by(RR), 1.0, within_noise=True)

@@ -26,6 +26,7 @@ from lbdns_tools.sim.workloads import WORKLOADS
 ORACLE: Final = "oracle"  # joins the shortest expected queue, knowing everything: no policy, but the bound for all
 
 EARLY: Final = 0.1  # of its interval: how soon after another an agent may report early
+WATCH: Final = 0.25  # s from one look of an agent for an overload to the next
 NOBODY: Final = -1  # the client of a request that nobody waits for before sending the next
 
 
@@ -50,7 +51,7 @@ class _Run:
         self.names = tuple(server.name for server in scenario.servers)
         self.index = {name: i for i, name in enumerate(self.names)}
         self.servers = [Server(spec) for spec in scenario.servers]
-        self.agents = [Agent(server) for server in self.servers]
+        self.agents = [Agent(server, scenario.alarms) for server in self.servers]
         self.score = Score(scenario.terms) if scenario.terms is not None else SCORES[scenario.score]
         self.scorer = scorer
         # A source of chance for each purpose, so that policies are compared on the same requests
@@ -254,6 +255,8 @@ class _Run:
             self.at(begin, partial(self._report_in_time, i))
             if scenario.early:
                 self.at(begin + EARLY * scenario.interval, partial(self._report_early, i))
+            if scenario.alarms:
+                self.at(begin + WATCH, partial(self._watch, i))
         for number in range(len(self.dns)):
             self.at(scenario.interval, partial(self._look, number))
         for surge in scenario.surges:
@@ -281,16 +284,24 @@ class _Run:
         if abs(self.servers[i].present - self.reported[i]) >= self.scenario.early:
             self._report(i, now)
 
+    def _watch(self, i: int, now: float) -> None:
+        self.at(now + WATCH, partial(self._watch, i))
+        if self.alive[i] and (metrics := self.agents[i].glance()) is not None:
+            self._tell(i, metrics, now)
+
     def _report(self, i: int, now: float) -> None:
+        if self.alive[i]:
+            self.reported[i] = self.servers[i].present
+            self._tell(i, self.agents[i].sample(now), now)
+
+    def _tell(self, i: int, metrics: Mapping[str, float], now: float) -> None:
         scenario = self.scenario
-        if not self.alive[i]:
-            return
         self.reports += 1
-        self.reported[i] = self.servers[i].present
-        metrics = self.agents[i].sample(now)
         if self.scorer is not None:
             self.scorer.observe(self.names[i], metrics, now)
-        reading = Reading(now, scenario.interval, (self.scorer or self.score).of(metrics), metrics)
+        reading = Reading(
+            now, scenario.interval, (self.scorer or self.score).of(metrics), metrics, alarm=self.agents[i].alarm
+        )
         for dns in self.dns:
             if not (scenario.loss and self.report_chance.random() < scenario.loss):
                 dns.hear(self.names[i], reading, now)

@@ -98,6 +98,7 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         metavar="REQUESTS",
         help="What if agents reported early when their load has changed so much? [default: never]",
     ),
+    _several("--alarm", spec.parse_alarm, "CONDITION", "An agent gives an alarm, such as listen_queue>256."),
     click.option(
         "--loss", type=click.FloatRange(0, 1), metavar="SHARE", help="Of the reports that get lost. [default: 0]"
     ),

@@ -88,6 +88,7 @@ class Scenario:
     clients: Clients = field(default_factory=Clients)
     interval: float = 1.0  # between an agent's reports
     early: int = 0  # an agent reports early, at a tenth of its interval, when its load has changed so much; 0: never
+    alarms: tuple[str, ...] = ()  # when an agent says that its host is overloaded, as its --alarm has it
     loss: float = 0.0  # share of the reports that no collector gets; each one's own luck
     dns_servers: int = 1
     warm_up: float = 20.0  # left out of every figure

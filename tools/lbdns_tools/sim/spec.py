@@ -10,6 +10,8 @@ from typing import Final, TypeVar
 
 from lbdns.policies import POLICIES
 from lbdns.toml_table import nearest
+from lbdns_agent.metrics import METRICS
+from lbdns_agent.overload import parse_condition
 from lbdns_tools.sim.engine import ORACLE
 from lbdns_tools.sim.farms import FARMS
 from lbdns_tools.sim.scenario import Clients, OtherWork, Outage, Scenario, ServerSpec, Surge
@@ -128,6 +130,11 @@ def parse_other_work(text: str) -> OtherWork:
     if not colon or not name:
         raise ValueError(f"{text!r} doesn't say how many tasks; write {form}")
     return OtherWork(name, start, end, _number(tasks, f"{text!r}: the number of tasks", MAX_TASKS))
+
+
+def parse_alarm(text: str) -> str:
+    """A condition of ``lbdns-agent --alarm``: ``METRIC[/cpu] > NUMBER``."""
+    return str(parse_condition(text, METRICS))
 
 
 def parse_loads(text: str) -> tuple[float, ...]:

@@ -193,6 +193,8 @@ def probabilities(policy: str, plan: Plan, given: int) -> Mapping[int, float]:
 
 def _why(policy: str, plan: Plan, given: int, liveness: Liveness, view: PoolView, guard: Guard) -> str:
     """Why the member that is due, which has this guard, is."""
+    if liveness.fail_open and plan.weights:
+        return f"the pool fails open ({liveness.fail_open}): {WHY[policy]}"
     if liveness.fail_open:
         all_drained = set(liveness.states) == {"drained"}
         who = "drained as they all are, they" if all_drained else "all that are not drained"

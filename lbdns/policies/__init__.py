@@ -23,6 +23,9 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "two_choices": two_choices,
 }
 
+#: Those that give each member a share by what reports say of its load or its work
+WEIGHING: Final = frozenset({"best", "weighted"})
+
 HIGHEST: Final = "the highest score"
 FEW: Final = f"queries are few: {HIGHEST}"
 #: Why each hands out whom it does, in words, when nothing stands in its way

@@ -70,10 +70,31 @@ def fill(view: PoolView) -> tuple[float, ...]:
             usual = with_backlog(point, loads, capacities, cores)
             loads = [load - where for load, where in zip(loads, usual, strict=True)]
     expected = max(1.0, horizon * min(requests, answers))
-    level = water_level(loads, vessels, expected)
-    for i, load, vessel in zip(candidates, loads, vessels, strict=True):
-        shares[i] = max(0.0, level * vessel - load) / expected
+    # Whose queue is near its end works off as much as it gets
+    most = [horizon * c if member.refusing else math.inf for member, c in zip(members, capacities, strict=True)]
+    for i, part in zip(candidates, pour(loads, vessels, most, expected), strict=True):
+        shares[i] = part / expected
     return tuple(shares)
+
+
+def pour(loads: Sequence[float], vessels: Sequence[float], most: Sequence[float], poured: float) -> list[float]:
+    """How much of ``poured`` each gets, so that all stand equally high, but none more than ``most``; unless that is all
+    that there is room for: then each as much more as the others, in proportion. ``most`` are above 0."""
+    parts = [0.0] * len(loads)
+    open_, left = list(range(len(loads))), poured
+    while open_ and left > 0:
+        level = water_level([loads[i] for i in open_], [vessels[i] for i in open_], left)
+        full = [i for i in open_ if level * vessels[i] - loads[i] >= most[i]]
+        if not full:
+            for i in open_:
+                parts[i] = max(0.0, level * vessels[i] - loads[i])
+            return parts
+        for i in full:
+            parts[i] = most[i]
+        left = poured - sum(parts)
+        open_ = [i for i in open_ if i not in full]
+    whole = sum(parts)
+    return [part * poured / whole for part in parts]
 
 
 def coming(view: PoolView) -> tuple[float, float]:

@@ -6,15 +6,17 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from lbdns.liveness import Liveness, assess, state_of
+from lbdns.liveness import Forced, Liveness, assess, state_of
 from lbdns.overrides import NO_STEERING, Steering
-from lbdns.policies import POLICIES
+from lbdns.policies import POLICIES, WEIGHING
 from lbdns.policies.averages import ExponentialMean, WindowRate
+from lbdns.policies.best import HORIZON
 from lbdns.policies.capacity import Work, believed, capacities, filled, load_of, loads, measured
 from lbdns.policies.contention import Contention
-from lbdns.policies.guard_rails.carrying import demand, spare
+from lbdns.policies.guard_rails.carrying import carried_ramps, demand, needed, spare
 from lbdns.policies.guard_rails.guards import Guard, Guards
 from lbdns.policies.guard_rails.ramp import RAMP_UP
 from lbdns.policies.plan import Handed, MemberView, Plan, PoolView, rotation
@@ -132,14 +134,14 @@ class Chooser:
         """When plans have to be made anew if no report comes, on the clock of ``now``; inf if never."""
         suspects = (
             observed.suspect_at
-            for observed, state in zip(self._observed, self.liveness.states, strict=True)
-            if state == "usable" and observed.suspect_at > self._now
+            for observed in (self._observed[i] for i in self.liveness.candidates)
+            if observed.suspect_at > self._now
         )
         return min(self.liveness.next_change, min(suspects, default=math.inf), self._guards.next_change(self._now))
 
     def guards(self, now: float) -> tuple[Guard, ...]:
         """What keeps each member from its whole share although it is usable."""
-        return self._guards.guards(now)
+        return self._guards.guards(now, self._ramps(now))
 
     def observe(self, snapshot: Snapshot, steering: Steering, now: float) -> bool:
         """Take in a snapshot, and what people have ordered. True if anything is new, so that plans are due."""
@@ -159,7 +161,8 @@ class Chooser:
         liveness = assess(self.readings, forced, now, self.stale_after, self.min_usable)
         blind, self._up = self._blind, frozenset(i for i, how in enumerate(forced) if how == "up")
         self._blind = frozenset(i for i in self._up if state_of(self.readings[i], now, self.stale_after) != "usable")
-        candidates = self._guards.candidates(liveness, self._can_spare, self._up)
+        can_spare = partial(self._can_spare, now=now)
+        candidates = self._guards.candidates(liveness, can_spare, self._up, self._needed(liveness, forced, now))
         if candidates != liveness.candidates:
             liveness = replace(liveness, candidates=candidates)
         if not liveness.fail_open:
@@ -196,14 +199,24 @@ class Chooser:
             if policy in self._probed and handed.last not in self.liveness.candidates:
                 handed = replace(handed, last=self._probed[policy])  # a rotation goes on as if nobody was probed
         self._probed.pop(policy, None)
-        if self.liveness.fail_open:
+        view = self._view(answers, now)
+        if self.liveness.fail_open and not self._weighs_all(policy, view):
             return rotation(self.liveness.candidates, handed)
-        plan = POLICIES[policy](self._view(answers, now), handed, self._chance)
+        plan = POLICIES[policy](view, handed, self._chance)
         if probes := self._guards.probes(now):
             self._probed[policy] = handed.last if handed else None
             order, repeat_from = (*probes, *plan.order), plan.repeat_from + len(probes)
             plan = replace(plan, order=order, repeat_from=repeat_from, probes=len(probes))
         return plan
+
+    def _weighs_all(self, policy: str, view: PoolView) -> bool:
+        """Whether nobody is usable because all are overloaded, and say how much: then there is something to go by."""
+        return (
+            policy in WEIGHING
+            and view.measured
+            and view.answers_allowed <= 0
+            and all(self.liveness.states[i] == "alarm" for i in self.liveness.candidates)
+        )
 
     def _charge(self, counts: Sequence[int], now: float) -> None:
         """Hand-outs before the present reports: only whom no new one came from has them before it."""
@@ -256,7 +269,7 @@ class Chooser:
         told = [NO_METRICS if i in unknown else m for i, m in enumerate(metrics)] if unknown else metrics
         load = loads(told, capacity)
         cores = filled([m.get("cpu_count") for m in metrics])
-        suspects, ramps = self._suspects(now), self._guards.shares(now)
+        suspects, ramps = self._suspects(now), self._ramps(now)
         heard = [o.interval for i, o in enumerate(self._observed) if i in candidates and o.reading]
         interval = sum(heard) / len(heard) if heard else 1.0
         at_work = [o.at_work.value for i, o in enumerate(self._observed) if i in candidates]
@@ -272,6 +285,7 @@ class Chooser:
                     cores=cores[i],
                     charge=self._charges[i],
                     left=observed.contention.left,
+                    refusing=self.liveness.states[i] == "alarm",
                     ramp=ramps.get(i, 1.0),
                 )
                 for i, observed in enumerate(self._observed)
@@ -318,20 +332,47 @@ class Chooser:
             return ()
         late.sort(key=lambda i: -observed[i].suspect_at)
         others = [i for i in self.liveness.candidates if i not in late]
-        return self._can_spare(late, others, self.min_usable * len(self.liveness.candidates))
+        return self._can_spare(late, others, self.min_usable * len(self.liveness.candidates), now)
 
-    def _can_spare(self, aside: Sequence[int], others: Sequence[int], floor: float) -> list[int]:
+    def _needed(self, liveness: Liveness, forced: Sequence[Forced], now: float) -> list[int]:
+        """Who gives an alarm, and the others can't do without."""
+        refusing = [i for i, state in enumerate(liveness.states) if state == "alarm" and not forced[i]]
+        if not refusing or not self.measured or liveness.fail_open:
+            return []
+        metrics, others = self._metrics(), liveness.candidates
+        capacity = self._seen_capacities(metrics)
+        horizon = HORIZON * max(self._observed[i].interval for i in refusing)
+        expected = self._demand((*refusing, *others), capacity, now)
+        return needed(refusing, others, loads(metrics, capacity), capacity, expected, horizon)
+
+    def _can_spare(self, aside: Sequence[int], others: Sequence[int], floor: float, now: float) -> list[int]:
         """Those of ``aside`` (least bad first) that the pool can do without, beside ``others``, and with at least so
         many members left."""
         # A weight says what somebody is to get; what the others can carry it doesn't change
         capacity = self._seen_capacities(self._metrics())
-        expected = 0.0
-        if self.measured:
-            failing = [i for i in self._guards.caught if i in self.liveness.candidates]
-            serving = [i for i in (*aside, *others) if i not in self._guards.caught]
-            rates = [o.requests_per_s.value for o in self._observed]
-            expected = demand(rates, capacity, serving, failing, self._guards.mute)
-        return spare(aside, others, floor, capacity, expected)
+        return spare(aside, others, floor, capacity, self._demand((*aside, *others), capacity, now))
+
+    def _ramps(self, now: float) -> Mapping[int, float]:
+        """What part of its share each member gets that is ramped up: as much as the others can't carry, at least."""
+        ramps = self._guards.shares(now)
+        if not ramps:
+            return ramps
+        capacity, candidates = self._seen_capacities(self._metrics()), self.liveness.candidates
+        return carried_ramps(ramps, candidates, capacity, self._demand(candidates, capacity, now))
+
+    def _demand(self, members: Sequence[int], capacity: Sequence[float], now: float) -> float:
+        """The requests/s that come to ``members``, those of a crowd that has just come too; 0 if not known."""
+        if not self.measured:
+            return 0.0
+        failing = [i for i in self._guards.caught if i in self.liveness.candidates]
+        serving = [i for i in members if i not in self._guards.caught]
+        rates = [o.requests_per_s.value for o in self._observed]
+        return max(demand(rates, capacity, serving, failing, self._guards.mute), self._crowd(now))
+
+    def _crowd(self, now: float) -> float:
+        """The answers/s of a crowd that has just come, each of which brings a request at least; else 0."""
+        every = [(answers.rate(now), answers.rate_now(now, JUST_NOW)) for answers in self._answers.values()]
+        return self.servers * sum(just_now for usual, just_now in every if just_now > usual)
 
     def _allowed(self, answered: int, interval: float) -> int:
         """How many more hand-outs of this server still count as few, if none but these come before the next plan.

@@ -28,6 +28,7 @@ class MemberView:
     cores: float = 1.0  # may be a fraction
     charge: float = 0.0  # requests that hand-outs since its report bring, those of other DNS servers reckoned in
     left: float = 1.0  # what part of its capacity other work on its host leaves it, above 0
+    refusing: bool = False  # it gives an alarm, but the others can't do without it
     ramp: float = 1.0  # what part of its share it gets, above 0: less than all for a while after it has come back
 
 

@@ -254,7 +254,7 @@ class Planner:
         if now.fail_open and not before.fail_open:
             self.fail_opens += 1
             self._open_since[pool.name] = at
-            what = f"pool {pool.name}: fails open: {now.fail_open}; all that are not drained take turns"
+            what = f"pool {pool.name}: fails open: {now.fail_open}; all that are not drained are handed out"
             self._say("fail_open", logging.WARNING, pool, what)
         elif before.fail_open and not now.fail_open:
             since = self._open_since.pop(pool.name, at)

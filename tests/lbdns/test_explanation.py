@@ -315,6 +315,37 @@ def test_orders() -> None:
     assert stage.members()["gandalf"]["probability"] == 1
 
 
+def overloaded(*alarmed: str) -> Stage:
+    """Twenty seconds of so many answers that it takes all three, and then these give an alarm."""
+    stage = Stage()
+    for second in range(21):
+        stage.now += 1.0
+        metrics = {
+            "requests_total": 95.0 * second, "httpd_cpu_seconds": 0.95 * second, "cpu_count": 1.0,
+            "requests_per_s": 95.0, "busy_workers": 5.0, "listen_queue": 0.0,
+        }  # fmt: skip
+        for name in MEMBERS:
+            alarm = "listen_queue 300 > 256" if name in alarmed and second == 20 else ""
+            stage.report(name, metrics=metrics, alarm=alarm)
+        stage.plan()
+        stage.ask(times=285)
+    return stage
+
+
+def test_who_gives_an_alarm_and_is_needed() -> None:
+    stage = overloaded("frodo")
+    told = stage.members()["frodo"]
+    assert (told["state"], told["reason"], told["candidate"]) == ("alarm", "alarm: listen_queue 300 > 256", True)
+    assert told["guard"] == "needed, but: it gives an alarm (listen_queue 300 > 256), since 0 s"
+    assert told["probability"] == pytest.approx(1 / 3, abs=0.1)
+
+
+def test_all_give_an_alarm_and_are_weighed() -> None:
+    stage = overloaded(*MEMBERS)
+    assert stage.explain()["why"] == f"the pool fails open (no member is usable): {WHY['best']}"
+    assert stage.explain("round-robin")["why"].endswith("all that are not drained take turns")
+
+
 def test_forced_up_before_any_report() -> None:
     stage = Stage()
     stage.order(Override("up", "frodo.hobbit", by="root"))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns.policies.best import HORIZON, best, coming, fill, water_level, with_backlog
+from lbdns.policies.best import HORIZON, best, coming, fill, pour, water_level, with_backlog
 from lbdns.policies.operating_point import OperatingPoint, operating_point
 from lbdns.policies.plan import MemberView, PoolView
 from tests.policies.views import hand_out, handed, member, run, view
@@ -237,3 +237,44 @@ def test_shares_are_shares_whatever_the_pool(
     shares = fill(replace(pool, answers_now=times * answers))
     assert sum(shares) == pytest.approx(1.0, rel=1e-6)
     assert all(share >= 0 for share in shares)
+
+
+JARS = st.lists(
+    st.tuples(st.floats(-100, 100), st.floats(0.01, 100), st.floats(0.01, 100) | st.just(math.inf)),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(JARS, st.floats(0.5, 1e4))
+def test_nobody_gets_more_than_there_is_room_for_while_others_have_some(
+    jars: list[tuple[float, float, float]], poured: float
+) -> None:
+    loads, vessels, most = zip(*jars, strict=True)
+    parts = pour(loads, vessels, most, poured)
+    assert sum(parts) == pytest.approx(poured)
+    assert min(parts) >= 0
+    if sum(most) >= poured:
+        assert all(part <= limit * (1 + 1e-9) for part, limit in zip(parts, most, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("most", "parts"),
+    [
+        ((math.inf, math.inf), (6.0, 6.0)),
+        ((math.inf, 4.0), (8.0, 4.0)),
+        ((2.0, 4.0), (4.0, 8.0)),  # more than there is room for: in proportion
+        ((2.0, math.inf), (2.0, 10.0)),
+    ],
+)
+def test_pouring_up_to_a_rim(most: tuple[float, float], parts: tuple[float, float]) -> None:
+    assert pour((0.0, 0.0), (1.0, 1.0), most, 12.0) == pytest.approx(parts)
+
+
+def test_who_gives_an_alarm_gets_no_more_than_it_works_off() -> None:
+    full = member(load=300.0, capacity=100.0)
+    others = member(load=900.0, capacity=100.0)
+    free = view(full, others, rate=200.0)
+    assert fill(free)[0] == pytest.approx(1.0), "it has less to do than the others"
+    refusing = view(replace(full, refusing=True), others, rate=200.0)
+    assert fill(refusing)[0] == pytest.approx(0.5)

@@ -154,6 +154,46 @@ def test_capacity_is_learned_from_reports() -> None:
     assert plan.weights[0] / plan.weights[2] == pytest.approx(4.0, rel=0.25)
 
 
+def all_overloaded(policy: str, answers: int) -> tuple[Chooser, Plan]:
+    """All give an alarm after twenty seconds of so many answers each; a is four times as strong as the others."""
+    pool = chooser()
+    plan: Plan | None = None
+    for second in range(20):
+        now = float(second)
+        readings = {
+            name: reading(
+                now,
+                alarm="listen_queue 300 > 256" if second == 19 else "",
+                metrics={
+                    "requests_total": strength * 100.0 * second, "httpd_cpu_seconds": 1.0 * second, "cpu_count": 1.0,
+                    "busy_workers": 50.0, "listen_queue": 300.0 * strength,
+                },
+            )
+            for name, strength in (("a", 4.0), ("b", 1.0), ("c", 1.0))
+        }  # fmt: skip
+        pool.observe(snapshot(now, **readings), NO_STEERING, now)
+        plan = pool.plan(policy, handed(plan, answers) if plan else None, now)
+    assert plan
+    return pool, plan
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_when_all_are_overloaded_those_weigh_who_can(policy: str) -> None:
+    """Alarms are no blindness: what everybody has to do is known."""
+    pool, plan = all_overloaded(policy, 600)
+    assert pool.liveness.fail_open == "no member is usable"
+    if policy in ("best", "weighted"):
+        assert plan.weights[0] == pytest.approx(4 / 6, abs=0.1)
+    else:
+        assert sorted(plan.order) == [0, 1, 2]
+        assert not plan.weights
+
+
+def test_when_all_are_overloaded_and_few_ask_all_take_turns() -> None:
+    _, plan = all_overloaded("best", 1)
+    assert sorted(plan.order) == [0, 1, 2]
+
+
 def loads_of(pool: Chooser, now: float) -> tuple[float, ...]:
     return tuple(member.load for member in pool.view("best", now).members)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from random import Random
+from typing import Any
 
 from lbdns.liveness import Forced
 from lbdns.overrides import Steering
@@ -17,7 +18,7 @@ def member(
     capacity: float = 1.0,
     usable: bool = True,
     suspect: bool = False,
-    **more: float,
+    **more: Any,
 ) -> MemberView:
     return MemberView(usable, suspect, score, load, capacity, **more)
 

@@ -165,7 +165,7 @@ def _row(member: Member, series: Series, size: Size, name: int, since: float) ->
     line = Text(_cells((printable(member["name"]),), widths[:1]) + " ")
     line.append(_cells((printable(state),), widths[1:2]) + " ", STATES.get(state, ""))
     line.append(_cells(values, widths[2:]) + " ")
-    said = printable(member.get("reason") or member.get("guard") or "")
+    said = printable(member.get("guard") or member.get("reason") or "")
     if said and state != "usable":
         return line.append(said, "dim")  # what is silent has no figures to show
     if member.get("guard") or member.get("overrides"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 MARGIN: Final = 1.05  # of the requests: beyond 95 % of what servers can carry, queues grow without an end
@@ -25,6 +25,37 @@ def spare(
         carried += capacity[kept.pop(0)]
         count += 1
     return kept
+
+
+def needed(
+    refusing: Sequence[int],
+    others: Sequence[int],
+    load: Sequence[float],
+    capacity: Sequence[float],
+    demand: float,
+    horizon: float,
+) -> list[int]:
+    """Those of ``refusing``, who give an alarm, that ``others`` can't do without: ``demand`` requests/s come.
+
+    The others can if within ``horizon`` seconds they are done with what waits and what comes. If they can't, who has
+    more to do than they will have, for its capacity, is spared all the same: it works its queue off meanwhile, and
+    nothing is lost. (``load`` is in requests.)
+    """
+    waiting = sum(load[i] for i in others)
+    level = (waiting + horizon * demand) / sum(capacity[i] for i in others)
+    missed = sorted((i for i in refusing if load[i] < level * capacity[i]), key=lambda i: load[i] / capacity[i])
+    spared = spare(missed, others, 1.0, capacity, demand + waiting / horizon)
+    return [i for i in missed if i not in spared]
+
+
+def carried_ramps(
+    ramps: Mapping[int, float], members: Sequence[int], capacity: Sequence[float], demand: float
+) -> dict[int, float]:
+    """``ramps``, what part of its share a member gets, raised alike until ``members`` together carry ``demand``."""
+    rest = sum(capacity[i] for i in members if i not in ramps)
+    ramped = sum(capacity[i] for i in members if i in ramps)
+    least = min(1.0, (MARGIN * demand - rest) / ramped) if ramped > 0 else 0.0
+    return {i: max(least, ramp) for i, ramp in ramps.items()}
 
 
 def demand(

@@ -49,6 +49,9 @@ class Guards:
     def __init__(self, members: int, min_usable: float, ramp_up: float, black_hole: bool) -> None:
         self.caught: tuple[int, ...] = ()  # what speaks against them is enough to set them aside
         self.aside: tuple[int, ...] = ()  # those of them that are
+        self.needed: tuple[int, ...] = ()  # who refuses by an alarm, and the pool can't do without
+        self._alarms: dict[int, tuple[str, float]] = {}  # by member: the alarm it gives, and since when
+        self._alarmed_for: dict[int, float] = {}  # by member: for how long, in seconds, until its newest report
         self._min_usable, self._black_hole = min_usable, black_hole
         self._watches = [Watch() for _ in range(members)]
         self._suspected: set[int] = set()  # against whom their watch holds something, whether they are live or not
@@ -65,9 +68,16 @@ class Guards:
             self._suspected = {i for i, watch in enumerate(self._watches) if watch.finding}
             self.caught = tuple(i for i, place in enumerate(places) if place in old.caught)
             self.aside = tuple(i for i, place in enumerate(places) if place in old.aside)
+        self._alarms = {i: old._alarms[place] for i, place in enumerate(places) if place in old._alarms}
 
     def observe(self, member: int, reading: Reading) -> None:
         """A new report of ``member``."""
+        if reading.alarm:
+            _, since = self._alarms.get(member, ("", reading.received))
+            self._alarms[member] = (reading.alarm, since)
+        elif member in self._alarms:
+            _, since = self._alarms.pop(member)
+            self._alarmed_for[member] = reading.received - since
         if not self._black_hole:
             return
         watch = self._watches[member]
@@ -98,19 +108,24 @@ class Guards:
         """Of whom is caught those who have stopped counting their requests: what they told last is of before."""
         return [i for i in self.caught if (found := self._watches[i].caught) is not None and not found.probed]
 
-    def candidates(self, liveness: Liveness, can_spare: Spare, up: Collection[int] = ()) -> tuple[int, ...]:
+    def candidates(
+        self, liveness: Liveness, can_spare: Spare, up: Collection[int] = (), needed: Sequence[int] = ()
+    ) -> tuple[int, ...]:
         """Who of the live is handed out. While the pool fails open that is everybody; ``up`` are members that a person
-        has forced up, whatever speaks against them."""
-        suspected = sorted(self._suspected.intersection(liveness.candidates).difference(up)) if self._suspected else ()
+        has forced up, whatever speaks against them, ``needed`` those that give an alarm and are handed out all the
+        same."""
+        self.needed = tuple(needed)
+        live = tuple(sorted((*liveness.candidates, *self.needed))) if self.needed else liveness.candidates
+        suspected = sorted(self._suspected.intersection(live).difference(up)) if self._suspected else ()
         self.caught = tuple(i for i in suspected if self._watches[i].caught)
         if not self.caught or liveness.fail_open:
             self.aside = ()
-            return liveness.candidates
-        others = [i for i in liveness.candidates if i not in self.caught]
+            return live
+        others = [i for i in live if i not in self.caught]
         not_drained = sum(state != "drained" for state in liveness.states)
         floor = self._min_usable * not_drained if self._is_doubtful() else 1.0
         self.aside = tuple(sorted(can_spare(sorted(self.caught, key=self._badness), others, floor)))
-        return tuple(i for i in liveness.candidates if i not in self.aside)
+        return tuple(i for i in live if i not in self.aside)
 
     def _is_doubtful(self) -> bool:
         """Whether it may be the looking that failed, for some at least."""
@@ -131,7 +146,8 @@ class Guards:
 
     def ramp(self, candidates: tuple[int, ...], now: float) -> None:
         """These are handed out from now on."""
-        self._ramps.observe(candidates, now)
+        self._ramps.observe(candidates, now, self._alarmed_for)
+        self._alarmed_for.clear()
 
     def shares(self, now: float) -> Mapping[int, float]:
         """What part of its share a member gets, above 0; the whole if it isn't named."""
@@ -149,15 +165,17 @@ class Guards:
         probes = (at for i in self.caught if (at := self._watches[i].probe_at) > now)
         return min(min(probes, default=math.inf), now + RAMP_STEP if self._ramps.running else math.inf)
 
-    def guards(self, now: float) -> tuple[Guard, ...]:
-        """Of each member."""
-        if not self.caught and not self._ramps.running:
+    def guards(self, now: float, ramps: Mapping[int, float]) -> tuple[Guard, ...]:
+        """Of each member; ``ramps``: what part of its share it gets, the whole if it isn't named."""
+        if not self.caught and not self.needed and not self._ramps.running:
             return self._nothing
-        ramps = self._ramps.shares(now)
         return tuple(self._guard(i, ramps.get(i, 1.0)) for i in range(len(self._watches)))
 
     def _guard(self, member: int, ramp: float) -> Guard:
         watch = self._watches[member]
+        if member in self.needed and member in self._alarms:
+            text, since = self._alarms[member]
+            return Guard(f"it gives an alarm ({text})", since, ramp=ramp)
         if member not in self.caught or watch.caught is None:
             return Guard(ramp=ramp) if ramp < 1 else NO_GUARD
         return Guard(watch.caught.text, watch.since, member in self.aside, ramp)

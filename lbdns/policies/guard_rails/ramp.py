@@ -7,7 +7,8 @@ yet to be started; and one that comes and goes would drag everybody along each t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 RAMP_UP: Final = 10.0  # s, unless configured: as long as the averages of requests and answers look back
@@ -16,6 +17,7 @@ AT_ONCE: Final = 5.0  # s: so far apart the first reports of a start still come,
 MEMORY: Final = 60.0  # s in which returns are counted
 OFTEN: Final = 3  # returns within MEMORY; with each further one the ramp is twice as long ...
 LONGEST: Final = 8.0  # ... but not more than so many times as long as configured
+NOBODY: Final[Mapping[int, float]] = MappingProxyType({})
 
 
 class Ramps:
@@ -49,8 +51,9 @@ class Ramps:
         self._ends.clear()
         self._at_once_until = now + max(AT_ONCE, 2 * interval)
 
-    def observe(self, candidates: tuple[int, ...], now: float) -> None:
-        """Who can be handed out from ``now`` on, by index."""
+    def observe(self, candidates: tuple[int, ...], now: float, alarmed_for: Mapping[int, float] = NOBODY) -> None:
+        """Who can be handed out from ``now`` on, by index; ``alarmed_for``: who was out because of an alarm that is
+        over, for how many seconds. It is warm, and is ramped up for no longer than that."""
         if candidates == self._there:
             return
         before, self._there = self._there, candidates
@@ -64,7 +67,7 @@ class Ramps:
             if i not in before and (i in seen or now >= self._at_once_until):
                 self._returns[i] = (*(at for at in self._returns[i] if now - at < MEMORY), now)
                 longer = min(LONGEST, 2.0 ** max(0, len(self._returns[i]) - OFTEN))
-                self._ends[i] = (now, now + longer * self._seconds)
+                self._ends[i] = (now, now + longer * min(self._seconds, alarmed_for.get(i, self._seconds)))
 
     def shares(self, now: float) -> dict[int, float]:
         """What part of its share each member gets that is ramped, from FLOOR to 1."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns.policies.guard_rails.carrying import MARGIN, demand, spare
+from lbdns.policies.guard_rails.carrying import MARGIN, carried_ramps, demand, needed, spare
 
 
 @pytest.mark.parametrize(
@@ -78,3 +78,62 @@ def test_who_is_mute_loses_no_more_than_it_was_sent_before(
 ) -> None:
     rates, capacity = [15.0, 15.0, before], [5.0, 5.0, strong]
     assert demand(rates, capacity, (0, 1), (2,), mute=(2,)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("refusing", "others", "load", "coming", "found"),
+    [
+        ([2], [0, 1], [0.0, 0.0, 9.0], 0.0, []),
+        ([2], [0, 1], [0.0, 0.0, 0.0], 19.0, []),  # 20 requests/s are 5 % more than what comes
+        ([2], [0, 1], [0.0, 0.0, 0.0], 19.1, [2]),
+        ([2], [0, 1], [15.0, 0.0, 0.0], 9.0, []),  # within 1.5 s the others do 30: those 15 and what comes
+        ([2], [0, 1], [15.0, 0.0, 0.0], 9.1, [2]),
+        ([2], [0, 1], [0.0, 0.0, 44.9], 60.0, [2]),  # then the others will have 4.5 s to do
+        ([2], [0, 1], [0.0, 0.0, 45.1], 60.0, []),  # it works off its own meanwhile: nothing is lost
+        ([3, 2], [0, 1], [0.0, 0.0, 2.0, 1.0], 25.0, [3]),  # who has less to do first
+        ([3, 2], [0, 1], [0.0, 0.0, 1.0, 2.0], 60.0, [2, 3]),
+    ],
+)
+def test_an_alarm_is_heard_while_the_others_can_do_without(
+    refusing: list[int], others: list[int], load: list[float], coming: float, found: list[int]
+) -> None:
+    assert needed(refusing, others, load, [10.0] * 4, coming, 1.5) == found
+
+
+LOADED = st.lists(st.tuples(st.floats(0.1, 1000), st.floats(0, 1000), st.booleans()), min_size=1, max_size=12)
+
+
+@given(LOADED, st.floats(0, 5000), st.floats(0.1, 10))
+def test_whom_the_others_miss_has_less_to_do_than_they(
+    pool: list[tuple[float, float, bool]], coming: float, horizon: float
+) -> None:
+    capacity, load = [c for c, _, _ in pool], [n for _, n, _ in pool]
+    refusing = [i for i, (_, _, refuses) in enumerate(pool) if refuses]
+    others = [i for i, (_, _, refuses) in enumerate(pool) if not refuses]
+    if not others:
+        return
+    found = needed(refusing, others, load, capacity, coming, horizon)
+    assert set(found) <= set(refusing)
+    could = sum(capacity[i] for i in others)
+    waiting = sum(load[i] for i in others)
+    if could >= MARGIN * (coming + waiting / horizon) * (1 + 1e-9):
+        assert found == []
+    assert all(load[i] / capacity[i] <= (waiting + horizon * coming) / could * (1 + 1e-9) for i in found)
+
+
+@pytest.mark.parametrize(
+    ("ramps", "coming", "raised"),
+    [
+        ({}, 100.0, {}),
+        ({2: 0.1}, 0.0, {2: 0.1}),
+        ({2: 0.1}, 19.0, {2: 0.1}),
+        ({2: 0.1}, 24.0, {2: 0.52}),  # 25.2 in all
+        ({2: 0.6}, 24.0, {2: 0.6}),
+        ({2: 0.1}, 100.0, {2: 1.0}),
+        ({1: 0.4, 2: 0.1}, 15.0, {1: 0.4, 2: 0.2875}),
+    ],
+)
+def test_a_ramp_is_no_lower_than_what_the_rest_can_carry(
+    ramps: dict[int, float], coming: float, raised: dict[int, float]
+) -> None:
+    assert carried_ramps(ramps, (0, 1, 2), [10.0] * 3, coming) == pytest.approx(raised)

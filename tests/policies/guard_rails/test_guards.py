@@ -173,6 +173,59 @@ def test_whoever_was_out_is_ramped(how: str) -> None:
     assert pool.guards == {"c": "ramp 10%"}
 
 
+def alarmed(load: float) -> Pool:
+    """c is overloaded, with as much to do as it always had; all serve so much of what they can."""
+    pool = Pool()
+    pool.load = load
+    pool.run(20, 300)
+    pool.alarms = {"c": "listen_queue 300 > 256"}
+    pool.run(1, 300)
+    return pool
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_an_alarm_is_heard_when_the_others_have_room(policy: str) -> None:
+    pool = Pool(policies=(policy,))
+    pool.load = 0.5
+    pool.run(20, 150)
+    pool.alarms = {"c": "mem_available 1 < 2"}
+    pool.run(1, 150)
+    assert pool.served(5, 150)["c"] == 0
+    assert pool.guards == {}
+
+
+def test_an_alarm_is_not_heard_when_the_others_can_not_carry_what_comes() -> None:
+    pool = alarmed(0.9)
+    assert pool.chooser.liveness.states == ("usable", "usable", "alarm"), "the state is what reports say"
+    assert pool.chooser.liveness.candidates == (0, 1, 2)
+    assert pool.guards == {"c": "needed, but: it gives an alarm (listen_queue 300 > 256), since 0 s"}
+    assert pool.served(5, 300)["c"] == pytest.approx(500, rel=0.1)
+    assert pool.guards["c"].endswith("since 5 s")
+    pool.alarms = {}
+    pool.run(1, 300)
+    assert pool.guards == {}, "it was never away"
+
+
+def test_whom_a_person_forces_down_is_not_needed_whatever_comes() -> None:
+    pool = alarmed(0.9)
+    pool.chooser.observe(Snapshot(1, pool.readings), steered(down={"c"}), pool.now)
+    assert pool.chooser.liveness.candidates == (0, 1)
+
+
+@pytest.mark.parametrize(("load", "ramp"), [(0.5, 10), (0.8, 55)])
+def test_a_ramp_gives_way_when_the_others_can_not_carry_what_comes(load: float, ramp: int) -> None:
+    pool = Pool()
+    pool.load = load
+    pool.run(40, int(300 * load))
+    pool.drained = {"c"}
+    pool.run(5, int(300 * load))
+    pool.drained = set()
+    pool.run(1, int(300 * load))
+    found = pool.guards["c"]
+    assert found.startswith("ramp ")
+    assert float(found[5:-1]) == pytest.approx(ramp, abs=3)
+
+
 def test_who_dies_during_an_alarm_is_quarantined_after_it() -> None:
     pool = Pool()
     pool.alarms = {"c": "load1 > 9"}

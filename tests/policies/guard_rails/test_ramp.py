@@ -132,3 +132,13 @@ def test_a_reload_goes_on_with_those_who_stay() -> None:
     assert new.shares(105.0) == {0: pytest.approx((1 + FLOOR) / 2)}
     new.observe((0, 1, 2), 105.0)
     assert new.shares(105.0)[2] == FLOOR, "who is new is ramped too"
+
+
+@pytest.mark.parametrize(("lasted", "ends"), [(0.5, 0.5), (3.0, 3.0), (10.0, 10.0), (600.0, 10.0)])
+def test_after_an_alarm_a_ramp_takes_no_longer_than_the_alarm_did(lasted: float, ends: float) -> None:
+    found = ramps()
+    found.observe(OTHERS, 100.0)
+    found.observe(ALL, 200.0, {2: lasted})
+    assert found.shares(200.0) == {2: FLOOR}
+    assert found.shares(200.0 + ends - 0.01)
+    assert not found.shares(200.0 + ends)

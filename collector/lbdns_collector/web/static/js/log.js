@@ -88,7 +88,7 @@ export class Log {
         const before = this.states.get(key);
         this.states.set(key, state);
         if (before === undefined || before === state) continue;
-        const why = member.reason || member.guard;
+        const why = member.guard || member.reason;
         this.take({
           own: true, id: 0, time: Date.now() / 1000, kind: "state", level: state === "usable" ? "info" : "warning",
           text: `${member.name} is ${state}${why ? `: ${why}` : ""}`, pool: pool.name, member: member.name,

@@ -40,7 +40,7 @@ export class StateCell {
 
   update(member) {
     const word = stateWord(member);
-    const reason = member.reason || member.guard || "";
+    const reason = member.guard || member.reason || "";
     className(this.cell, `${this.own} state ${word.replace(" ", "-")}`);
     text(this.sign, SIGNS[word] ?? "?");
     text(this.word, word);

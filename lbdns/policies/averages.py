@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from typing import Final
 
 BEGINNING: Final = 1.0  # s: no rate is told of less
@@ -92,3 +93,33 @@ class ExponentialMean:
             self.value = sample
         elif seconds > 0:
             self.value += (sample - self.value) * -math.expm1(-seconds / self.tau)
+
+
+class FadingCounts:
+    """Counts by index of which older ones fade with time constant ``tau`` seconds. Only their ratios mean anything: so
+    nothing has to be touched as time goes by, it is the newest that weigh more."""
+
+    FURTHEST: Final = 100.0  # time constants until all are scaled down: e ** 100 is far from overflowing
+
+    def __init__(self, members: int, tau: float) -> None:
+        self.tau = tau
+        self.values = [0.0] * members
+        self._since: float | None = None
+
+    def take_over(self, old: FadingCounts, places: Sequence[int | None]) -> None:
+        """Go on where ``old`` was; ``places`` are the indexes there, None for what it doesn't have."""
+        self._since = old._since
+        self.values = [0.0 if place is None else old.values[place] for place in places]
+
+    def add(self, counts: Sequence[int], now: float) -> None:
+        """So many more of each since the last time, until ``now`` (seconds, never going back)."""
+        if self._since is None:
+            self._since = now
+        age = (now - self._since) / self.tau
+        if age > self.FURTHEST:
+            self.values = [value * math.exp(-min(age, 700.0)) for value in self.values]
+            self._since, age = now, 0.0
+        weight = math.exp(age)
+        for i, count in enumerate(counts):
+            if count:
+                self.values[i] += count * weight

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from lbdns.liveness import Forced, Liveness, assess, state_of
 from lbdns.overrides import NO_STEERING, Steering
 from lbdns.policies import POLICIES, WEIGHING
-from lbdns.policies.averages import ExponentialMean, WindowRate
+from lbdns.policies.averages import ExponentialMean, FadingCounts, WindowRate
 from lbdns.policies.best import HORIZON
 from lbdns.policies.capacity import Work, believed, capacities, filled, load_of, loads, measured
 from lbdns.policies.contention import Contention
@@ -103,6 +103,7 @@ class Chooser:
         self._now = -math.inf
         self._own_answers = WindowRate(AVERAGE)  # of this process, all policies
         self._charges = [0.0] * len(self.members)  # hand-outs since each one's report, of all policies
+        self._handed = FadingCounts(len(self.members), AVERAGE)  # hand-outs of late, of all policies
         self._fresh: set[int] = set()  # whose report is as new as the present plans: nothing was handed out since
         self._guards = Guards(len(self.members), min_usable, ramp_up, black_hole)
         self._probed: dict[str, int | None] = {}  # by policy: its plan begins with probes, and who came before them
@@ -120,6 +121,7 @@ class Chooser:
             if member in known:
                 self._observed[i], states[i] = known[member]
                 self._charges[i] = old._charges[places[member]]
+        self._handed.take_over(old._handed, [places.get(member) for member in self.members])
         self._answers, self._own_answers = old._answers, old._own_answers
         self._guards.take_over(old._guards, [places.get(member) for member in self.members])
         self.liveness = replace(self.liveness, states=tuple(states), fail_open=old.liveness.fail_open)
@@ -187,6 +189,7 @@ class Chooser:
 
     def hear_members(self, counts: Sequence[int], now: float) -> None:
         """How often each member was handed out since the last time, by whomever; for who plans nothing himself."""
+        self._handed.add(counts, now)
         self._guards.hand_out(counts, now, self.servers)
 
     def plan(self, policy: str, handed: Handed | None, now: float) -> Plan:
@@ -221,6 +224,7 @@ class Chooser:
     def _charge(self, counts: Sequence[int], now: float) -> None:
         """Hand-outs before the present reports: only whom no new one came from has them before it."""
         self._own_answers.add(now, sum(counts))
+        self._handed.add(counts, now)
         multiple = self._multiple(now)
         for i, count in enumerate(counts):
             if count and i not in self._fresh:
@@ -367,7 +371,7 @@ class Chooser:
         failing = [i for i in self._guards.caught if i in self.liveness.candidates]
         serving = [i for i in members if i not in self._guards.caught]
         rates = [o.requests_per_s.value for o in self._observed]
-        return max(demand(rates, capacity, serving, failing, self._guards.mute), self._crowd(now))
+        return max(demand(rates, self._handed.values, capacity, serving, failing), self._crowd(now))
 
     def _crowd(self, now: float) -> float:
         """The answers/s of a crowd that has just come, each of which brings a request at least; else 0."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns.policies.averages import ExponentialMean, WindowRate
+from lbdns.policies.averages import ExponentialMean, FadingCounts, WindowRate
 
 
 @given(st.lists(st.tuples(st.floats(0, 3), st.integers(0, 50)), max_size=60))
@@ -120,3 +120,38 @@ def test_exponential_mean_weighs_by_time() -> None:
     for _ in range(100):
         finer.add(0.0, 0.1)
     assert finer.value == pytest.approx(100 / math.e)
+
+
+def test_counts_fade_and_keep_their_ratio() -> None:
+    counts = FadingCounts(3, 10.0)
+    counts.add((100, 50, 0), 1e6)
+    assert counts.values == [100.0, 50.0, 0.0]
+    counts.add((0, 0, 100), 1e6 + 10.0)
+    first, second, third = counts.values
+    assert (first / third, second / first) == pytest.approx((math.exp(-1), 0.5))
+
+
+@given(st.lists(st.tuples(st.floats(0, 5e3), st.integers(0, 1000), st.integers(0, 1000)), min_size=1, max_size=40))
+def test_counts_that_fade_never_overflow(steps: list[tuple[float, int, int]]) -> None:
+    counts, now, expected = FadingCounts(2, 10.0), 0.0, [0.0, 0.0]
+    for seconds, one, other in steps:
+        now += seconds
+        fade = math.exp(-seconds / 10.0)
+        expected = [value * fade + count for value, count in zip(expected, (one, other), strict=True)]
+        counts.add((one, other), now)
+    assert all(map(math.isfinite, counts.values))
+    whole, found = sum(expected), sum(counts.values)
+    if whole > 1e-6:
+        assert [v / found for v in counts.values] == pytest.approx([v / whole for v in expected], abs=1e-6)
+
+
+def test_counts_are_taken_over_with_their_age() -> None:
+    old = FadingCounts(2, 10.0)
+    old.add((10, 20), 100.0)
+    old.add((0, 0), 110.0)
+    new = FadingCounts(3, 10.0)
+    new.take_over(old, (1, None, 0))
+    new.add((0, 30, 0), 110.0)
+    assert [value / new.values[1] for value in new.values] == pytest.approx(
+        [20 * math.exp(-1) / 30, 1, 10 * math.exp(-1) / 30]
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 MARGIN: Final = 1.05  # of the requests: beyond 95 % of what servers can carry, queues grow without an end
@@ -60,22 +60,18 @@ def carried_ramps(
 
 def demand(
     rates: Sequence[float | None],
+    handed: Sequence[float],
     capacity: Sequence[float],
     serving: Sequence[int],
     failing: Sequence[int],
-    mute: Collection[int] = (),
 ) -> float:
     """The requests/s that come, as those ``serving`` count them; 0 if none of them does.
 
-    What ``failing`` members are sent nobody counts. It is taken to be in proportion to their capacity, or, of those who
-    are ``mute``, as much as they counted before, if that is less: a rotation sends a strong member no more than others.
+    What ``failing`` members are sent nobody counts. It is in proportion to how often each was ``handed`` out lately (in
+    any measure): a rotation sends a strong member no more than others. While nothing is handed out that tells, it is
+    taken to be in proportion to their capacity.
     """
-    carried = sum(capacity[i] for i in serving)
-    if carried <= 0:
-        return 0.0
+    measure = handed if sum(handed[i] for i in serving) > 0 else capacity
+    by = sum(measure[i] for i in serving)
     counted = sum(rates[i] or 0.0 for i in serving)
-    lost = 0.0
-    for i in failing:
-        by_capacity, before = counted * capacity[i] / carried, rates[i]
-        lost += by_capacity if i not in mute or before is None else min(by_capacity, before)
-    return counted + lost
+    return counted * (1 + sum(measure[i] for i in failing) / by) if by > 0 else 0.0

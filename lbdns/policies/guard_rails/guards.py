@@ -103,11 +103,6 @@ class Guards:
         watches = (self._watches[i] for i in self._suspected)
         return any(watch.finding is not None and watch.finding.probed for watch in watches)
 
-    @property
-    def mute(self) -> list[int]:
-        """Of whom is caught those who have stopped counting their requests: what they told last is of before."""
-        return [i for i in self.caught if (found := self._watches[i].caught) is not None and not found.probed]
-
     def candidates(
         self, liveness: Liveness, can_spare: Spare, up: Collection[int] = (), needed: Sequence[int] = ()
     ) -> tuple[int, ...]:

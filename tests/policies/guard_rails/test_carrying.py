@@ -61,23 +61,21 @@ def test_what_is_left_suffices_or_everybody_is_left(
 def test_demand_counts_what_failing_members_lose(
     serving: tuple[int, ...], failing: tuple[int, ...], expected: float
 ) -> None:
-    assert demand([10.0, 20.0, 30.0, None], [5.0] * 4, serving, failing) == pytest.approx(expected)
+    assert demand([10.0, 20.0, 30.0, None], [0.0] * 4, [5.0] * 4, serving, failing) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
-    ("strong", "before", "expected"),
+    ("handed", "expected"),
     [
-        (30.0, 15.0, 45.0),  # a rotation sent it a third
-        (30.0, 200.0, 120.0),  # that was in the morning; now it is three quarters of what comes, as of the capacity
-        (30.0, None, 120.0),
-        (30.0, 0.0, 30.0),  # nobody asked for it
+        ([1.0, 1.0, 1.0], 45.0),  # a rotation sent it a third, as the others
+        ([1.0, 1.0, 6.0], 120.0),
+        ([1.0, 1.0, 0.0], 30.0),  # it was given to nobody
+        ([0.0, 0.0, 0.0], 120.0),  # not known: three quarters, as of the capacity
+        ([0.0, 0.0, 1.0], 120.0),
     ],
 )
-def test_who_is_mute_loses_no_more_than_it_was_sent_before(
-    strong: float, before: float | None, expected: float
-) -> None:
-    rates, capacity = [15.0, 15.0, before], [5.0, 5.0, strong]
-    assert demand(rates, capacity, (0, 1), (2,), mute=(2,)) == pytest.approx(expected)
+def test_a_failing_member_is_missed_by_what_it_is_handed_out(handed: list[float], expected: float) -> None:
+    assert demand([15.0, 15.0, 999.0], handed, [5.0, 5.0, 30.0], (0, 1), (2,)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

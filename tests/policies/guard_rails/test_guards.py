@@ -35,6 +35,7 @@ class Pool:
         self.requests = dict.fromkeys(self.names, 100.0)
         self.busy = dict.fromkeys(self.names, 0.0)  # CPU seconds
         self.cost = dict.fromkeys(self.names, 0.01)  # CPU seconds of a request
+        self.more = dict.fromkeys(self.names, 0.0)  # requests/s beside what the load brings
         self.errors = Counter[str]()
         self.gets: Counter[str] = Counter()
         self.dead: set[str] = set()
@@ -54,7 +55,7 @@ class Pool:
         if name in self.dead:
             return known
         serving = [other for other in self.names if other not in self.quarantined]
-        rate = 100.0 * self.load * len(self.names) / len(serving)
+        rate = 100.0 * self.load * len(self.names) / len(serving) + self.more[name]
         self.requests[name] += 1 + rate
         self.busy[name] += self.cost[name] * rate  # the agent's own question costs next to nothing
         known |= {"listen_queue": 0.0, "httpd_cpu_seconds": self.busy[name]}
@@ -171,6 +172,20 @@ def test_whoever_was_out_is_ramped(how: str) -> None:
     pool.alarms, pool.drained = {}, set()
     pool.run(1)
     assert pool.guards == {"c": "ramp 10%"}
+
+
+def test_a_crowd_before_its_death_keeps_nobody_in_a_rotation() -> None:
+    """What it counted then says nothing of what it is sent now."""
+    pool = Pool(policies=("round_robin",))
+    pool.cost["c"] = 0.001  # a strong one
+    pool.load, pool.more["c"] = 0.4, 900.0
+    pool.run(10)
+    pool.more["c"] = 0.0
+    pool.run(10)
+    pool.dead.add("c")
+    pool.run(2)
+    assert pool.quarantined == ["c"]
+    assert pool.served(10)["c"] == 0
 
 
 def alarmed(load: float) -> Pool:

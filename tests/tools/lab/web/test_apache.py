@@ -124,7 +124,8 @@ def test_the_agent_finds_everything_in_the_hosts_group(lab: Machines) -> None:
     get(place, "/cgi-bin/work?ms=300")
     after = once()
     used = after["httpd_cpu_seconds"] - before["httpd_cpu_seconds"]
-    assert 0.3 <= used < 0.45
+    # The program looks at its own clock, in ticks; what the kernel counts for the group may be a little less
+    assert 0.28 <= used < 0.45
     # The agent's own processor time isn't the host's: it is in a group beside it
     assert beside.cpu_seconds() > 0.1
     assert place.group.cpu_seconds() == pytest.approx(after["httpd_cpu_seconds"], abs=0.1)

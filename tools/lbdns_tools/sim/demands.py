@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from lbdns_agent.overload import DEFAULT_CONDITIONS
 from lbdns_tools.sim.engine import ORACLE
 from lbdns_tools.sim.farms import FARMS
 from lbdns_tools.sim.scenario import Clients, OtherWork, Outage, Scenario, ServerSpec, Surge
@@ -15,8 +16,6 @@ from lbdns_tools.sim.workloads import WORKLOADS
 LOADS: Final = (0.5, 0.7, 0.85, 0.95)
 RR: Final = "round_robin"
 WEIGHTED: Final = "weighted"
-#: The alarm that an agent gives by default when more connections wait than any healthy server lets wait
-ALARMS: Final = ("listen_queue > 256",)
 #: Single cores as unlike as three hosts of a laboratory with quotas of 0.11, 0.07 and 0.40 cores
 UNLIKE: Final = tuple(ServerSpec(name, speed) for name, speed in (("s1", 1.1), ("s2", 0.7), ("s3", 4.0)))
 FIGURES: Final = {"mean_ms": "mean", "p95_ms": "p95", "throughput_per_s": "throughput", "failed": "failures"}
@@ -231,7 +230,7 @@ def _overload(quick: bool) -> Iterator[Demand]:
     servers = tuple(replace(server, workers=50) for server in UNLIKE)
     for count in (700,) if quick else (700, 1400):
         clients = Clients("closed", count, 0.0)
-        scenario = Scenario(servers, "html", clients=clients, warm_up=3.0, duration=20.0, alarms=ALARMS)
+        scenario = Scenario(servers, "html", clients=clients, warm_up=3.0, duration=20.0, alarms=DEFAULT_CONDITIONS)
         case = Case(f"html {count} clients, alarms", scenario)
         yield ratio(row, case, "throughput_per_s", case.by(ORACLE), 0.95, at_least=True)
         yield ratio(row, case, "throughput_per_s", case.by(RR), 0.98, at_least=True)

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 
 from lbdns.policies.chooser import AVERAGE, FEW
 from lbdns.snapshot import Reading
+from lbdns_agent.cadence import WATCH_EVERY
 from lbdns_collector.score import SCORES, Score
 from lbdns_tools.sim.agent import Agent
 from lbdns_tools.sim.dns import DnsServer
@@ -26,7 +27,6 @@ from lbdns_tools.sim.workloads import WORKLOADS
 ORACLE: Final = "oracle"  # joins the shortest expected queue, knowing everything: no policy, but the bound for all
 
 EARLY: Final = 0.1  # of its interval: how soon after another an agent may report early
-WATCH: Final = 0.25  # s from one look of an agent for an overload to the next
 NOBODY: Final = -1  # the client of a request that nobody waits for before sending the next
 
 
@@ -256,7 +256,7 @@ class _Run:
             if scenario.early:
                 self.at(begin + EARLY * scenario.interval, partial(self._report_early, i))
             if scenario.alarms:
-                self.at(begin + WATCH, partial(self._watch, i))
+                self.at(begin + WATCH_EVERY, partial(self._watch, i))
         for number in range(len(self.dns)):
             self.at(scenario.interval, partial(self._look, number))
         for surge in scenario.surges:
@@ -285,7 +285,7 @@ class _Run:
             self._report(i, now)
 
     def _watch(self, i: int, now: float) -> None:
-        self.at(now + WATCH, partial(self._watch, i))
+        self.at(now + WATCH_EVERY, partial(self._watch, i))
         if self.alive[i] and (metrics := self.agents[i].glance()) is not None:
             self._tell(i, metrics, now)
 

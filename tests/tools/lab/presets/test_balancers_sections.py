@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from lbdns_tools.lab.case import Outcome
@@ -65,6 +66,16 @@ def test_proxies_beside_best() -> None:
     assert (proxy["what chooses, % of a core"], proxy["its ms/request"]) == (20.0, about(2.0))
     assert (rows["best"]["what chooses, % of a core"], rows["direct"]["its ms/request"]) == (5.0, None)
     assert section.words[-1] == "pound is not installed on this machine, or not part of the farm: left out."
+
+
+def test_workloads_are_drawn_in_parts_of_their_most() -> None:
+    others = [made("best", "cgi", throughput=3.0, part="web"), made("direct", "cgi", throughput=None, part="web")]
+    (picture,) = by_heading([*study(), *others])["The same hosts behind DNS and behind proxies"].pictures
+    assert isinstance(picture.draw, partial)
+    assert picture.draw.keywords["groups"] == {
+        "html": {"direct": 0.5, "round_robin": 0.5, "best": 1.0, "haproxy": 0.5},
+        "cgi": {"direct": None, "round_robin": None, "best": 1.0, "haproxy": None},
+    }
 
 
 def test_the_sweep_has_a_table_for_each_figure() -> None:

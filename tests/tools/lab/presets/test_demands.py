@@ -24,11 +24,26 @@ HOSTS = ("bilbo", "frodo", "gandalf")
 KEY = Key("unequal", "best", "html", "connection", 20)
 
 
-def pair(clients: int, throughput: float, p95: float, mean: float = 0.05, **where: str) -> list[Outcome]:
+def pair(
+    clients: int, throughput: float, p95: float, mean: float = 0.05, *, repetition: int = 1, **where: str
+) -> list[Outcome]:
     """best with this, and round robin with 100 requests/s, p95 0.1 s, mean 0.05 s."""
     return [
-        made("round_robin", clients=clients, **where),  # type: ignore[arg-type]
-        made("best", clients=clients, throughput=throughput, p95=p95, mean=mean, **where),  # type: ignore[arg-type]
+        made("round_robin", clients=clients, repetition=repetition, **where),  # type: ignore[arg-type]
+        made(
+            "best", clients=clients, throughput=throughput, p95=p95, mean=mean, repetition=repetition,
+            **where,  # type: ignore[arg-type]
+        ),
+    ]  # fmt: skip
+
+
+def repeated(throughputs: list[list[float]]) -> list[Outcome]:
+    """Points of 20, 30, ... clients at WebStone's intervals, each as often as it has throughputs."""
+    return [
+        outcome
+        for place, each in enumerate(throughputs)
+        for number, throughput in enumerate(each, 1)
+        for outcome in pair(20 + 10 * place, throughput, 0.05, repetition=number, resolve="webstone")
     ]
 
 
@@ -67,6 +82,50 @@ def test_a_choice_per_connection_on_unequal_hosts() -> None:
     assert (mean.value, mean.bound, mean.points, mean.verdict) == (about(2.05), 2.0, 2, "met")
     assert (least.value, least.met) == (1.5, True)
     assert (p95.value, p95.met, p95.wanted) == (about(0.99), True, "below 1")
+
+
+LEAST = "unequal hosts, a choice at WebStone's intervals: throughput, best / round robin, the least"
+
+
+def test_ratios_of_each_repetition_are_kept() -> None:
+    outcomes = [*repeated([[90.0, 120.0]]), made("best", resolve="webstone", repetition=3)]
+    (compared,) = compare(Found(outcomes), "best", "round_robin", HOSTS)
+    assert compared.repeated == {"throughput": (0.9, 1.2), "p95": (0.5, 0.5), "mean": (1.0, 1.0)}
+
+
+def test_a_least_that_misses_by_chance_alone_is_said_to_be_so() -> None:
+    least = by_what(repeated([[94.0, 114.0], [112.0, 96.0], [106.0, 90.0], [115.0, 93.0]] * 3))[LEAST]
+    assert (least.value, least.mean, least.points) == (about(0.98), about(1.025), 12)
+    below = by_what(repeated([[92.0, 112.0], [112.0, 96.0], [106.0, 88.0], [115.0, 93.0]] * 3))[LEAST]
+    assert below.value == about(0.97)
+    assert below.by_chance is not None
+    assert below.by_chance.low < 0.97 < below.by_chance.high < 1.0
+    assert (least.verdict, below.met, below.verdict) == ("met", False, "within chance")
+
+
+@pytest.mark.parametrize(
+    "throughputs",
+    [
+        [*[[101.0, 105.0]] * 11, [96.0, 98.0]],  # one point is worse by more than the scatter
+        [[94.0, 100.0]] * 12,  # all are
+        [[90.0], *[[110.0]] * 11],  # how far they scatter is not known
+    ],
+)
+def test_a_least_that_misses_by_more_is_not_met(throughputs: list[list[float]]) -> None:
+    assert by_what(repeated(throughputs))[LEAST].verdict == "not met"
+
+
+def test_beside_the_hosts_alone_each_repetition_has_its_own_sum() -> None:
+    singles = [
+        made("alone", resolve="", clients=20, throughput=throughput, host=host, repetition=number)
+        for host in HOSTS
+        for number, throughput in ((1, 30.0), (2, 35.0))
+    ]
+    found = by_what([*repeated([[90.0, 84.0]] * 9), *singles])
+    of_alone = found["unequal hosts, a choice at WebStone's intervals: throughput, best / hosts alone, the least"]
+    assert of_alone.value == about(87 / 97.5)
+    assert of_alone.by_chance is not None, "1.0 and 0.8 at each point"
+    assert of_alone.verdict == "not met", "neither is the mean"
 
 
 def test_a_p95_that_is_the_same_is_not_lower() -> None:

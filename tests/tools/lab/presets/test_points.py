@@ -79,6 +79,20 @@ def test_figures_are_means_over_repetitions_that_have_one() -> None:
     assert found.ratio(KEY, rotation, "requests_per_s") == 3.0
 
 
+def test_ratios_are_of_the_same_repetition() -> None:
+    measured = ((1, 100.0, 90.0), (2, None, 80.0), (3, 0.0, 70.0), (4, 50.0, 75.0))
+    found = Found([
+        made(selection, throughput=throughput, repetition=number)
+        for number, rotation, best in reversed(measured)
+        for selection, throughput in (("best", best), ("round_robin", rotation))
+    ] + [made("best", repetition=5)])  # fmt: skip
+    rotation = KEY._replace(selection="round_robin")
+    assert found.ratios(KEY, rotation, "requests_per_s") == (1.5, 0.9), (
+        "2 and 3 have no result, 5 nobody to compare with"
+    )
+    assert found.ratios(KEY, KEY._replace(clients=30), "requests_per_s") == ()
+
+
 def test_what_was_not_measured_is_no_result() -> None:
     found = Found([made(throughput=0.0)])
     missing = KEY._replace(clients=30)

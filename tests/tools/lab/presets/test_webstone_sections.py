@@ -64,9 +64,9 @@ def test_demands_are_judged() -> None:
     assert section.words[0] == "Of 11 demands met: 9; not met: 0; not measured: 2."
     (table,) = section.tables
     rows = {str(row[0]): row[1:] for row in table.rows}
-    assert rows["CPU of an agent, % of a core, the most of any run"] == ("at most 1", 0.6, 16, "met")
+    assert rows["CPU of an agent, % of a core, the most of any run"] == ("at most 1", 0.6, 16, None, "met")
     of_alone = rows["unequal hosts, a choice at WebStone's intervals: throughput, best / hosts alone, the least"]
-    assert of_alone == ("at least 0.95", pytest.approx(104 / 92.5), 4, "met")
+    assert of_alone == ("at least 0.95", pytest.approx(104 / 92.5), 4, None, "met")
 
 
 def test_each_point_and_all_of_them() -> None:
@@ -79,6 +79,28 @@ def test_each_point_and_all_of_them() -> None:
     assert first["1999"] == pytest.approx(164.60 / 151.27)
     assert (first["workload"], first["clients"], first["ratio"]) == ("html", 20, 2.5)
     assert first["of the hosts alone"] == pytest.approx(250 / 92.5)
+    assert first["its error"] is None, "measured once"
+
+
+def test_repetitions_tell_the_error() -> None:
+    outcomes = [
+        made(selection, "html", "webstone", clients, repetition=number, throughput=throughput)
+        for clients in range(20, 101, 10)
+        for number, (rotation, best) in enumerate(((100.0, 90.0), (100.0, 108.0)), 1)
+        for selection, throughput in (("round_robin", rotation), ("best", best))
+    ]
+    found = by_heading(outcomes)
+    over_all, points = found["Unequal hosts, a choice at WebStone's intervals: best against round robin"].tables
+    scatter = 0.09 * 2**0.5 / 0.99  # of one ratio, as a part of it
+    assert dict(zip(points.columns, points.rows[0], strict=True))["its error"] == pytest.approx(0.99 * scatter / 2**0.5)
+    assert over_all.rows[-1][:2] == ("error of the mean", pytest.approx(0.99 * scatter / 18**0.5))
+    assert over_all.rows[-1][2:] == (0.0, 0.0, None, None)
+    words, rows = found["Demands"].words, {str(row[0]): row[1:] for row in found["Demands"].tables[0].rows}
+    least = rows["unequal hosts, a choice at WebStone's intervals: throughput, best / round robin, the least"]
+    assert least[1] == pytest.approx(0.99)
+    assert str(least[3]).startswith("0.8")
+    assert (least[2], least[4]) == (9, "met")
+    assert len(words) == 3
 
 
 def test_the_literal_rule_beside_best() -> None:

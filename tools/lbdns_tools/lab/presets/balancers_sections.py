@@ -107,18 +107,24 @@ def _web(outcomes: Sequence[Outcome], farm: Farm, fronts: Mapping[str, Front], w
         rows += [_web_row(workload, selection, _by(of, selection), best, fronts) for selection in selections(of)]
     hosts = ", ".join(f"{host.name} {host.cpu:g}" for host in farm.hosts)
     table = Table(f"WebStone's files; hosts with {hosts} cores", columns, rows)
-    throughput = {
-        workload: {s: mean(_by([o for o in outcomes if o.case.workload == workload], s), "requests_per_s")
-                   for s in selections(outcomes)}
-        for workload in dict.fromkeys(o.case.workload for o in outcomes)
-    }  # fmt: skip
     drawn = [
-        Picture("web-throughput", "Requests/s that went well",
-                partial(pictures.bars, groups=throughput, y="requests/s", log=True)),
+        Picture("web-throughput", "Requests/s that went well, each workload in parts of its most",
+                partial(pictures.bars, groups=_parts_of_most(outcomes), y="part of the most requests/s")),
     ]  # fmt: skip
     return Section(
         "The same hosts behind DNS and behind proxies", words, (table,) if rows else (), drawn if rows else ()
     )
+
+
+def _parts_of_most(outcomes: Sequence[Outcome]) -> dict[str, dict[str, float | None]]:
+    """Workload -> selection -> requests/s: workloads differ too much for one axis, and no bar is logarithmic."""
+    parts = {}
+    for workload in dict.fromkeys(o.case.workload for o in outcomes):
+        of = [o for o in outcomes if o.case.workload == workload]
+        rates = {selection: mean(_by(of, selection), "requests_per_s") for selection in selections(outcomes)}
+        most = max((rate for rate in rates.values() if rate is not None), default=None)
+        parts[workload] = {selection: quotient(rate, most) for selection, rate in rates.items()}
+    return parts
 
 
 def _web_row(

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Final
 
 from lbdns_tools.lab.case import Outcome
+from lbdns_tools.lab.presets import chance
 from lbdns_tools.lab.presets.points import Found, Key, mean, quotient
 
 #: Throughput is that of requests that went well: failing fast is none
 THROUGHPUT: Final = "requests_per_s"
+#: Ratios of a comparison by the figures that they are of
+_FIGURES: Final = {"throughput": THROUGHPUT, "p95": "p95_s", "mean": "mean_s"}
 AGENT_CPU_PERCENT: Final = 1.0  # of a core, at most
 
 
@@ -22,6 +25,7 @@ class Compared:
 
     ``throughput`` is ``work`` times ``pace``. A choice can change the work, the CPU time that the hosts' programs used;
     the pace, requests a CPU second, is the machine's, and tells how far throughputs scatter by themselves.
+    ``repeated`` has the ratios of throughput, p95 and mean of each repetition.
     """
 
     key: Key  # of the one
@@ -30,6 +34,7 @@ class Compared:
     mean: float | None
     work: float | None
     pace: float | None
+    repeated: Mapping[str, chance.Ratios] = field(default_factory=dict)
 
 
 def compare(found: Found, selection: str, other: str, hosts: Sequence[str]) -> list[Compared]:
@@ -38,9 +43,10 @@ def compare(found: Found, selection: str, other: str, hosts: Sequence[str]) -> l
     for key in found.keys:
         against = key._replace(selection=other)
         if key.selection == selection and found.at(against):
-            throughput, p95, latency = (found.ratio(key, against, figure) for figure in (THROUGHPUT, "p95_s", "mean_s"))
+            throughput, p95, latency = (found.ratio(key, against, figure) for figure in _FIGURES.values())
             work = quotient(work_percent(found, key, hosts), work_percent(found, against, hosts))
-            compared.append(Compared(key, throughput, p95, latency, work, quotient(throughput, work)))
+            repeated = {ratio: found.ratios(key, against, figure) for ratio, figure in _FIGURES.items()}
+            compared.append(Compared(key, throughput, p95, latency, work, quotient(throughput, work), repeated))
     return compared
 
 
@@ -73,9 +79,16 @@ def sum_alone(by_host: dict[str, dict[int, float]], hosts: Sequence[str], client
     return sum(by_host[host][count] for host, count in zip(hosts, nearest, strict=True))
 
 
+VERDICTS: Final = {True: "met", False: "not met", None: "not measured"}
+
+
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """``value`` is to be at least, or at most ``bound``; ``strictly``: below it. ``points`` of them have a result."""
+    """``value`` is to be at least, or at most ``bound``; ``strictly``: below it. ``points`` of them have a result.
+
+    Of an extreme ``mean`` is the points' mean, and ``by_chance`` where it would be if that were the true value of all;
+    None if that is not known.
+    """
 
     what: str
     value: float | None
@@ -83,15 +96,25 @@ class Demand:
     at_least: bool
     points: int
     strictly: bool = False
+    mean: float | None = None
+    by_chance: chance.Range | None = None
 
     @property
     def met(self) -> bool | None:
         """None if nothing was measured."""
-        if self.value is None:
-            return None
+        return None if self.value is None else self._meets(self.value)
+
+    def _meets(self, value: float) -> bool:
         if self.at_least:
-            return self.value >= self.bound
-        return self.value < self.bound if self.strictly else self.value <= self.bound
+            return value >= self.bound
+        return value < self.bound if self.strictly else value <= self.bound
+
+    @property
+    def within_chance(self) -> bool:
+        """An extreme that does not meet the bound, where the mean does, and all points may well be as the mean."""
+        if self.met is not False or self.value is None or self.mean is None or self.by_chance is None:
+            return False
+        return self._meets(self.mean) and self.by_chance.low <= self.value <= self.by_chance.high
 
     @property
     def wanted(self) -> str:
@@ -99,7 +122,7 @@ class Demand:
 
     @property
     def verdict(self) -> str:
-        return {None: "not measured", True: "met", False: "not met"}[self.met]
+        return "within chance" if self.within_chance else VERDICTS[self.met]
 
 
 def demands(outcomes: Sequence[Outcome], hosts: Sequence[str]) -> list[Demand]:
@@ -128,13 +151,12 @@ def _unequal(
 ) -> list[Demand]:
     first = f"unequal hosts, a choice {WORDS['connection']}"
     second = f"unequal hosts, a choice {WORDS['webstone']}"
-    sums = [value for each in webstone if (value := of_the_sum(outcomes, each.key, hosts)) is not None]
     return [
         _demand(f"{first}: throughput, best / round robin, mean", connection, "throughput", fmean, 2.0, True),
         _demand(f"{first}: throughput, best / round robin, the least", connection, "throughput", min, 1.5, True),
         _demand(f"{first}: p95, best / round robin, the most", connection, "p95", max, 1.0, False, strictly=True),
         _demand(f"{second}: throughput, best / round robin, the least", webstone, "throughput", min, 0.98, True),
-        Demand(f"{second}: throughput, best / hosts alone, the least", min(sums, default=None), 0.95, True, len(sums)),
+        _beside_alone(f"{second}: throughput, best / hosts alone, the least", webstone, outcomes, hosts),
         _demand(f"{second}: p95, best / round robin, mean", webstone, "p95", fmean, 0.8, False),
     ]
 
@@ -149,8 +171,38 @@ def _demand(
     *,
     strictly: bool = False,
 ) -> Demand:
-    found = [value for each in points if (value := getattr(each, figure)) is not None]
-    return Demand(what, of(found) if found else None, bound, at_least, len(found), strictly)
+    compared = [each for each in points if getattr(each, figure) is not None]
+    repeated = [each.repeated.get(figure, ()) for each in compared]
+    return _judge(what, [getattr(each, figure) for each in compared], repeated, of, bound, at_least, strictly=strictly)
+
+
+def _judge(
+    what: str,
+    values: list[float],
+    repeated: Sequence[chance.Ratios],
+    of: Callable[[list[float]], float],
+    bound: float,
+    at_least: bool,
+    *,
+    strictly: bool = False,
+) -> Demand:
+    if not values:
+        return Demand(what, None, bound, at_least, 0, strictly)
+    by_chance = chance.extreme(repeated, of) if of is not fmean else None
+    return Demand(what, of(values), bound, at_least, len(values), strictly, fmean(values), by_chance)
+
+
+def _beside_alone(what: str, points: Sequence[Compared], outcomes: Sequence[Outcome], hosts: Sequence[str]) -> Demand:
+    """The throughput of all together, in parts of what each of the hosts does by itself."""
+    by_repetition: dict[int, list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        by_repetition[outcome.row.repetition].append(outcome)
+    values = [value for each in points if (value := of_the_sum(outcomes, each.key, hosts)) is not None]
+    repeated = [
+        [value for of in by_repetition.values() if (value := of_the_sum(of, each.key, hosts)) is not None]
+        for each in points
+    ]
+    return _judge(what, values, repeated, min, 0.95, True)
 
 
 def of_the_sum(outcomes: Sequence[Outcome], key: Key, hosts: Sequence[str]) -> float | None:

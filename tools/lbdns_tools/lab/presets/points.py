@@ -109,6 +109,15 @@ class Found:
         """None where one has no result, or there is nothing to divide by."""
         return quotient(self.figure(key, name), self.figure(other, name))
 
+    def ratios(self, key: Key, other: Key, name: str) -> tuple[float, ...]:
+        """Of each repetition, to the same repetition of the other; of those where both have a result."""
+        mine, theirs = self._repeated(key, name), self._repeated(other, name)
+        found = (quotient(mine[number], theirs[number]) for number in mine if number in theirs)
+        return tuple(ratio for ratio in found if ratio is not None)
+
+    def _repeated(self, key: Key, name: str) -> dict[int, float | None]:
+        return {outcome.row.repetition: outcome.row.figures.number(name) for outcome in self.at(key)}
+
 
 def mean(values: Iterable[float | None]) -> float | None:
     """Of those that are a result; None if there are none."""

@@ -8,8 +8,8 @@ from typing import Final
 
 from lbdns_tools.lab.case import Outcome
 from lbdns_tools.lab.farm import Farm
-from lbdns_tools.lab.presets import demands
-from lbdns_tools.lab.presets.demands import THROUGHPUT, WORDS, Compared, Demand
+from lbdns_tools.lab.presets import chance, demands
+from lbdns_tools.lab.presets.demands import THROUGHPUT, VERDICTS, WORDS, Compared, Demand
 from lbdns_tools.lab.presets.points import Found, Key, mean
 from lbdns_tools.lab.report import golden, pictures
 from lbdns_tools.lab.report.section import Cell, Picture, Section, Table
@@ -30,6 +30,12 @@ SCATTER: Final = (
     "leaves hosts idle or keeps all busy. The second is the same for both but for chance and whatever else the machine "
     "does: so far does a throughput scatter."
 )
+WITHIN_CHANCE: Final = (
+    "The least and the most of many points are beyond every true value by chance alone. Repetitions tell how far a "
+    "ratio scatters, and so what the extreme comes to, in 95 of 100 studies, if all points are as their mean. One that "
+    "misses its bound is within chance where the mean meets it and the extreme is no further out than that: no single "
+    "point is shown to miss."
+)
 
 
 def sections(outcomes: Sequence[Outcome], farms: Mapping[str, Farm]) -> list[Section]:
@@ -46,14 +52,21 @@ def _demands(outcomes: Sequence[Outcome], farms: Mapping[str, Farm]) -> Section:
     hosts = [host.name for host in farms["unequal"].hosts] if "unequal" in farms else []
     # On a farm of one's own nothing was promised but the agents' cost
     judged = demands.demands(outcomes, hosts) if hosts else [demands.agents_demand(outcomes)]
-    table = Table("What was demanded, and what came out", ("demand", "bound", "found", "points", ""), _judged(judged))
+    columns = ("demand", "bound", "found", "points", "the extreme by chance", "")
+    table = Table("What was demanded, and what came out", columns, _judged(judged))
     counts = Counter(each.verdict for each in judged)
-    words = "; ".join(f"{verdict}: {counts[verdict]}" for verdict in ("met", "not met", "not measured"))
-    return Section("Demands", (f"Of {len(judged)} demands {words}.", SCATTER), (table,))
+    more = ("within chance",) if counts["within chance"] else ()
+    words = "; ".join(f"{verdict}: {counts[verdict]}" for verdict in (*VERDICTS.values(), *more))
+    repeated = any(each.by_chance for each in judged)
+    told = (f"Of {len(judged)} demands {words}.", SCATTER, *((WITHIN_CHANCE,) if repeated else ()))
+    return Section("Demands", told, (table,))
 
 
 def _judged(judged: Iterable[Demand]) -> list[tuple[Cell, ...]]:
-    return [(each.what, each.wanted, each.value, each.points, each.verdict) for each in judged]
+    return [
+        (each.what, each.wanted, each.value, each.points, str(each.by_chance) if each.by_chance else None, each.verdict)
+        for each in judged
+    ]
 
 
 def _ratios(outcomes: Sequence[Outcome], farm: str, resolve: str, farms: Mapping[str, Farm]) -> Section:
@@ -67,15 +80,21 @@ def _ratios(outcomes: Sequence[Outcome], farm: str, resolve: str, farms: Mapping
     if not compared:
         return Section(heading)
     columns = (
-        "workload", "clients", "round robin, requests/s", "best, requests/s", "ratio", "1999", "of the hosts alone",
-        "round robin, p95 s", "best, p95 s", "ratio of p95", "ratio of mean latency", "ratio of the hosts' CPU time",
-        "ratio of requests a CPU second",
+        "workload", "clients", "round robin, requests/s", "best, requests/s", "ratio", "its error", "1999",
+        "of the hosts alone", "round robin, p95 s", "best, p95 s", "ratio of p95", "ratio of mean latency",
+        "ratio of the hosts' CPU time", "ratio of requests a CPU second",
     )  # fmt: skip
-    rows = [_ratio_row(found, each, demands.of_the_sum(outcomes, each.key, hosts)) for each in compared]
+    one = chance.deviation(each.repeated["throughput"] for each in compared)
+    rows = [_ratio_row(found, each, demands.of_the_sum(outcomes, each.key, hosts), one) for each in compared]
     summary = [
         (name, *(_over(compared, figure, of) for figure in ("throughput", "p95", "mean", "work", "pace")))
         for name, of in (("mean", mean), ("least", _least), ("most", _most))
     ]
+    if one is not None:
+        errors = (
+            chance.error_of_mean(each.repeated[figure] for each in compared) for figure in ("throughput", "p95", "mean")
+        )
+        summary.append(("error of the mean", *errors, None, None))
     ratios = Table("Each point", columns, rows)
     over_all = Table(
         f"Over {len(compared)} points: best / round robin",
@@ -85,12 +104,15 @@ def _ratios(outcomes: Sequence[Outcome], farm: str, resolve: str, farms: Mapping
     return Section(heading, (), (over_all, ratios))
 
 
-def _ratio_row(found: Found, each: Compared, of_the_sum: float | None) -> tuple[Cell, ...]:
+def _ratio_row(found: Found, each: Compared, of_the_sum: float | None, one: float | None) -> tuple[Cell, ...]:
+    """``one`` is how far a single ratio scatters, as a part of it."""
+    times = len(each.repeated["throughput"])
+    error = one * each.throughput / times**0.5 if one is not None and each.throughput is not None and times else None
     key, rotation = each.key, each.key._replace(selection="round_robin")
     then = _ratio_1999("best", "round_robin", key) if key.farm == "unequal" else None
     return (
         key.workload, key.clients, found.figure(rotation, THROUGHPUT), found.figure(key, THROUGHPUT), each.throughput,
-        then, of_the_sum, found.figure(rotation, "p95_s"), found.figure(key, "p95_s"), each.p95, each.mean,
+        error, then, of_the_sum, found.figure(rotation, "p95_s"), found.figure(key, "p95_s"), each.p95, each.mean,
         each.work, each.pace,
     )  # fmt: skip
 

@@ -104,7 +104,7 @@ def over_time(path: Path, panels: Mapping[str, Series], *, marks: Mapping[str, f
     _finish(figure, path)
 
 
-def bars(path: Path, groups: Mapping[str, Mapping[str, float | None]], y: str, *, log: bool = False) -> None:
+def bars(path: Path, groups: Mapping[str, Mapping[str, float | None]], y: str) -> None:
     """A group of bars each, and in it a bar for each label, with its value above. Raises LbdnsError."""
     need_matplotlib()
     figure, ((axes,),) = new(1, 1, WIDTH, HEIGHT)
@@ -127,8 +127,6 @@ def bars(path: Path, groups: Mapping[str, Mapping[str, float | None]], y: str, *
             axes.bar_label(drawn, ["" if value is None else f"{value:.3g}" for value in values], fontsize=7, padding=1)
     axes.set_xticks(range(len(groups)), list(groups))
     axes.set_ylabel(y)
-    if log:
-        log_times(axes)
     if len(labels) > 1:
         _legend(figure, axes, len(labels))
     _finish(figure, path)

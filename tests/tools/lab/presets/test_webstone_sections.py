@@ -11,7 +11,9 @@ from lbdns_tools.lab.farm import Farm
 from lbdns_tools.lab.presets.points import UNEQUAL
 from lbdns_tools.lab.presets.webstone import EQUAL
 from lbdns_tools.lab.presets.webstone_sections import sections
+from lbdns_tools.lab.report import pictures
 from lbdns_tools.lab.report.page import write_report
+from lbdns_tools.lab.report.pictures import Series
 from lbdns_tools.lab.report.section import Section
 from tests.tools.lab.presets.made_up import made
 
@@ -80,6 +82,15 @@ def test_each_point_and_all_of_them() -> None:
     assert (first["workload"], first["clients"], first["ratio"]) == ("html", 20, 2.5)
     assert first["of the hosts alone"] == pytest.approx(250 / 92.5)
     assert first["its error"] is None, "measured once"
+
+
+def test_pictures_show_every_repetition(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    drawn: list[Series] = []
+    monkeypatch.setattr(pictures, "beside_1999", lambda path, now, *more: drawn.append(now))
+    measured = ((1, 90.0), (2, 108.0), (3, None))
+    outcomes = [made("best", throughput=throughput, repetition=number) for number, throughput in measured]
+    by_heading(outcomes)["Beside 1999"].pictures[0].draw(tmp_path / "any.svg")
+    assert drawn == [{"best": [(20.0, 90.0), (20.0, 108.0)]}]
 
 
 def test_repetitions_tell_the_error() -> None:

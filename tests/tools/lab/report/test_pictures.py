@@ -106,6 +106,13 @@ def test_beside_1999_has_axes_of_its_own(drawn: Callable[..., Figure]) -> None:
     assert ys(best)[0] == 77.82
 
 
+def test_there_is_room_above_what_is_nearly_level(drawn: Callable[..., Figure]) -> None:
+    level = {"best": [(20, 300.0), (20, 330.0), (40, 302.0)]}
+    axes = drawn(pictures.lines, level, "clients", "requests/s").axes[0]
+    assert axes.get_ylim() == pytest.approx((0.0, 1.05 * 330.0)), "the highest repetition is not at the edge"
+    assert drawn(pictures.lines, {"best": [(1, 0.0)]}, "x", "y").axes[0].get_ylim()[0] == 0.0
+
+
 def test_what_happened_is_marked_in_every_panel(drawn: Callable[..., Figure]) -> None:
     figure = drawn(pictures.over_time, {"requests/s": SERIES, "CPU": SERIES}, marks={"bilbo dies": 25.0})
     for axes in figure.axes:

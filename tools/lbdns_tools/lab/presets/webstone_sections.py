@@ -211,12 +211,14 @@ def _picture(figure: str, workload: str, resolve: str, now: pictures.Series) -> 
 
 
 def _series(found: Found, farm: str, resolve: str, workload: str, figure: str) -> pictures.Series:
+    """Every repetition by itself: pictures show how far they scatter."""
     lines: dict[str, list[tuple[float, float]]] = {}
     for key in sorted(found.keys, key=lambda key: key.clients):
         ours = key.resolve == resolve or key.selection == "single"
-        value = found.figure(key, figure)
-        if ours and (key.farm, key.workload) == (farm, workload) and key.selection != "alone" and value is not None:
-            lines.setdefault(key.selection, []).append((float(key.clients), value))
+        if ours and (key.farm, key.workload) == (farm, workload) and key.selection != "alone":
+            for outcome in found.at(key):
+                if (value := outcome.row.figures.number(figure)) is not None:
+                    lines.setdefault(key.selection, []).append((float(key.clients), value))
     order = ("single", *SELECTIONS)
     return {selection: lines[selection] for selection in order if selection in lines}
 

@@ -159,6 +159,8 @@ def _lines(
         log_times(axes)
     else:
         axes.set_ylim(bottom=0)
+        if axes.dataLim.ymax > 0:  # the room that is left is a part of what is drawn, which need not begin at 0
+            axes.set_ylim(top=1.05 * axes.dataLim.ymax)
 
 
 def _means(points: Points) -> tuple[list[float], list[float], list[tuple[float, float]]]:

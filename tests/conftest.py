@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 from typing import Any
 
@@ -10,7 +11,14 @@ import pytest
 from tests.needs import MARK, REASON_PREFIX, missing, nothing_may_be_skipped
 
 
+def hear_interrupts() -> None:
+    """What a shell starts with ``&`` ignores Ctrl-C, and so would every program that a test interrupts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    hear_interrupts()
     config.addinivalue_line("markers", f"{MARK}(*programs, root, namespaces, ipv6, ...): use tests.needs.needs")
 
 

@@ -6,7 +6,7 @@ from random import Random
 from statistics import fmean
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lbdns_tools.lab.presets import chance
@@ -75,6 +75,7 @@ def test_a_point_that_really_is_worse_is_beyond_it() -> None:
     assert min(fmean(ratios) for ratios in points) < found.low
 
 
+@settings(max_examples=25)  # each makes up three thousand studies
 @given(st.lists(st.lists(st.floats(0.01, 100.0), min_size=2, max_size=4), min_size=8, max_size=12))
 def test_any_ratios(points: list[list[float]]) -> None:
     chance_of = [extreme(points, of) for of in (min, max)]

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lbdns_tools.lab.presets import chance
 from lbdns_tools.lab.presets.chance import Range, deviation, error_of_mean, extreme
 
 EIGHT = [[1.1, 0.9]] * 8
@@ -78,10 +77,10 @@ def test_a_point_that_really_is_worse_is_beyond_it() -> None:
 @settings(max_examples=25)  # each makes up three thousand studies
 @given(st.lists(st.lists(st.floats(0.01, 100.0), min_size=2, max_size=4), min_size=8, max_size=12))
 def test_any_ratios(points: list[list[float]]) -> None:
-    chance_of = [extreme(points, of) for of in (min, max)]
-    assert None not in chance_of
-    (low, high), (other_low, other_high) = chance_of  # type: ignore[misc]
-    assert low <= high
-    assert other_low <= other_high
-    assert low <= fmean(fmean(ratios) for ratios in points) * 1.001
-    assert chance.extreme(points, min) == chance_of[0], "the same figures make the same report"
+    least, most = extreme(points, min), extreme(points, max)
+    assert least is not None
+    assert most is not None
+    assert least.low <= least.high
+    assert most.low <= most.high
+    assert least.low <= fmean(fmean(ratios) for ratios in points) * 1.001
+    assert extreme(points, min) == least, "the same figures make the same report"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from lbdns_tools.lab.case import Outcome
+from lbdns_tools.lab.presets.chance import Range
 from lbdns_tools.lab.presets.demands import (
     Demand,
     agents_demand,
@@ -25,16 +28,13 @@ KEY = Key("unequal", "best", "html", "connection", 20)
 
 
 def pair(
-    clients: int, throughput: float, p95: float, mean: float = 0.05, *, repetition: int = 1, **where: str
+    clients: int, throughput: float, p95: float, mean: float = 0.05, *, repetition: int = 1, **where: Any
 ) -> list[Outcome]:
     """best with this, and round robin with 100 requests/s, p95 0.1 s, mean 0.05 s."""
     return [
-        made("round_robin", clients=clients, repetition=repetition, **where),  # type: ignore[arg-type]
-        made(
-            "best", clients=clients, throughput=throughput, p95=p95, mean=mean, repetition=repetition,
-            **where,  # type: ignore[arg-type]
-        ),
-    ]  # fmt: skip
+        made("round_robin", clients=clients, repetition=repetition, **where),
+        made("best", clients=clients, throughput=throughput, p95=p95, mean=mean, repetition=repetition, **where),
+    ]
 
 
 def repeated(throughputs: list[list[float]]) -> list[Outcome]:
@@ -101,6 +101,23 @@ def test_a_least_that_misses_by_chance_alone_is_said_to_be_so() -> None:
     assert below.by_chance is not None
     assert below.by_chance.low < 0.97 < below.by_chance.high < 1.0
     assert (least.verdict, below.met, below.verdict) == ("met", False, "within chance")
+
+
+@pytest.mark.parametrize(
+    ("value", "at_least", "verdict"),
+    [
+        (0.92, True, "not met"),  # further out than chance
+        (0.94, True, "within chance"),
+        (0.975, True, "within chance"),  # nearer to the mean than chance would be
+        (0.98, True, "met"),
+        (1.08, False, "not met"),
+        (1.03, False, "within chance"),
+    ],
+)
+def test_further_out_than_by_chance_is_beyond_the_far_end(value: float, at_least: bool, verdict: str) -> None:
+    by_chance = Range(0.93, 0.97) if at_least else Range(1.04, 1.07)
+    bound, mean = (0.98, 0.99) if at_least else (1.02, 1.01)
+    assert Demand("", value, bound, at_least, 27, mean=mean, by_chance=by_chance).verdict == verdict
 
 
 @pytest.mark.parametrize(

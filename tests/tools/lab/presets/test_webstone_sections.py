@@ -63,7 +63,7 @@ def test_every_part_is_there() -> None:
 
 def test_demands_are_judged() -> None:
     section = by_heading(study())["Demands"]
-    assert section.words[0] == "Of 11 demands met: 9; not met: 0; not measured: 2."
+    assert section.words[0] == "Of 11 demands met: 9; within chance: 0; not met: 0; not measured: 2."
     (table,) = section.tables
     rows = {str(row[0]): row[1:] for row in table.rows}
     assert rows["CPU of an agent, % of a core, the most of any run"] == ("at most 1", 0.6, 16, None, "met")

@@ -7,6 +7,7 @@ mean of those measured: what was found there says nothing against any single poi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from statistics import fmean
@@ -41,14 +42,18 @@ def deviation(points: Iterable[Ratios]) -> float | None:
     return fmean(residual * residual for residual in residuals) ** 0.5 if residuals else None
 
 
+def error(ratios: Ratios, one: float) -> float:
+    """Standard error of the mean of one point's ratios, one at least. ``one`` is the ``deviation``."""
+    return one * fmean(ratios) / math.sqrt(len(ratios))
+
+
 def error_of_mean(points: Iterable[Ratios]) -> float | None:
     """Standard error of the mean over all points of their means, that comes of chance at each."""
     found = [ratios for ratios in points if ratios]
     one = deviation(found)
     if one is None:
         return None
-    means = [fmean(ratios) for ratios in found]
-    return float(sum((one * mean) ** 2 / len(of) for mean, of in zip(means, found, strict=True)) ** 0.5 / len(found))
+    return math.hypot(*(error(ratios, one) for ratios in found)) / len(found)
 
 
 def extreme(points: Iterable[Ratios], of: Callable[[list[float]], float]) -> Range | None:

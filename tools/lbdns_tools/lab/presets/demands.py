@@ -79,7 +79,8 @@ def sum_alone(by_host: dict[str, dict[int, float]], hosts: Sequence[str], client
     return sum(by_host[host][count] for host, count in zip(hosts, nearest, strict=True))
 
 
-VERDICTS: Final = {True: "met", False: "not met", None: "not measured"}
+#: In the order in which they are counted
+VERDICTS: Final = ("met", "within chance", "not met", "not measured")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +112,11 @@ class Demand:
 
     @property
     def within_chance(self) -> bool:
-        """An extreme that does not meet the bound, where the mean does, and all points may well be as the mean."""
+        """An extreme that does not meet the bound, where the mean does, and that is no further out than by chance."""
         if self.met is not False or self.value is None or self.mean is None or self.by_chance is None:
             return False
-        return self._meets(self.mean) and self.by_chance.low <= self.value <= self.by_chance.high
+        further = self.value < self.by_chance.low if self.at_least else self.value > self.by_chance.high
+        return self._meets(self.mean) and not further
 
     @property
     def wanted(self) -> str:
@@ -122,7 +124,10 @@ class Demand:
 
     @property
     def verdict(self) -> str:
-        return "within chance" if self.within_chance else VERDICTS[self.met]
+        met, within_chance, not_met, not_measured = VERDICTS
+        if self.met is None:
+            return not_measured
+        return met if self.met else within_chance if self.within_chance else not_met
 
 
 def demands(outcomes: Sequence[Outcome], hosts: Sequence[str]) -> list[Demand]:

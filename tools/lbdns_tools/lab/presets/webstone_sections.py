@@ -55,8 +55,7 @@ def _demands(outcomes: Sequence[Outcome], farms: Mapping[str, Farm]) -> Section:
     columns = ("demand", "bound", "found", "points", "the extreme by chance", "")
     table = Table("What was demanded, and what came out", columns, _judged(judged))
     counts = Counter(each.verdict for each in judged)
-    more = ("within chance",) if counts["within chance"] else ()
-    words = "; ".join(f"{verdict}: {counts[verdict]}" for verdict in (*VERDICTS.values(), *more))
+    words = "; ".join(f"{verdict}: {counts[verdict]}" for verdict in VERDICTS)
     repeated = any(each.by_chance for each in judged)
     told = (f"Of {len(judged)} demands {words}.", SCATTER, *((WITHIN_CHANCE,) if repeated else ()))
     return Section("Demands", told, (table,))
@@ -106,8 +105,8 @@ def _ratios(outcomes: Sequence[Outcome], farm: str, resolve: str, farms: Mapping
 
 def _ratio_row(found: Found, each: Compared, of_the_sum: float | None, one: float | None) -> tuple[Cell, ...]:
     """``one`` is how far a single ratio scatters, as a part of it."""
-    times = len(each.repeated["throughput"])
-    error = one * each.throughput / times**0.5 if one is not None and each.throughput is not None and times else None
+    ratios = each.repeated["throughput"]
+    error = chance.error(ratios, one) if ratios and one is not None else None
     key, rotation = each.key, each.key._replace(selection="round_robin")
     then = _ratio_1999("best", "round_robin", key) if key.farm == "unequal" else None
     return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -204,19 +204,80 @@ def test_a_kernel_without_children_files(server: ForkingServer, monkeypatch: pyt
     assert seconds_of(tree) - before == pytest.approx(0.2, abs=0.06)
 
 
-def test_a_tree_larger_than_the_ration_is_found_within_rounds() -> None:
-    count = SEARCHES + SEARCHES // 2
-    with ForkingServer(children=count) as server:
-        tree = ProcessTree([server.pid])
+class MadeProc:
+    """A /proc of files in which nothing happens by itself: how often a real process runs is the machine's affair."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._faults: dict[int, int] = {}
+        self.add(os.getpid(), 0)  # by its own children file the tree sees whether the kernel has any
+
+    def add(self, pid: int, parent: int) -> None:
+        task = self.root / str(pid) / "task" / str(pid)
+        task.mkdir(parents=True)
+        (task / "children").touch()
+        self._faults[pid] = 0
+        self.has_run(pid, parent)
+        if parent:
+            with (self.root / str(parent) / "task" / str(parent) / "children").open("a") as children:
+                children.write(f"{pid} ")
+            self.has_run(parent)
+
+    def has_run(self, pid: int, parent: int | None = None) -> None:
+        """Its line changes, as that of everybody who has forked (proc_pid_stat(5); here the minor faults)."""
+        stat = self.root / str(pid) / "stat"
+        self._faults[pid] += 1
+        above = stat.read_text().split()[3] if parent is None else parent
+        stat.write_text(f"{pid} (made) S {above} 1 1 0 -1 0 {self._faults[pid]} 0 0 0 5 5 0 0 20 0 1 0 100 0 0\n")
+
+
+def made_farm(root: Path, count: int) -> tuple[MadeProc, list[int]]:
+    """Process 1000 and ``count`` children, more than the ration, of which few are swept in the same round."""
+    made = MadeProc(root)
+    made.add(1000, 0)
+    children = list(range(1001, 1001 + count))
+    for child in children:
+        made.add(child, 1000)
+    return made, children
+
+
+def rounds_until_found(tree: ProcessTree, sought: set[int], between: Callable[[], None] = lambda: None) -> int:
+    """In how many readings, with ``between`` before each; 100 when it is not found."""
+    for rounds in range(1, 100):
+        between()
         seconds_of(tree)
-        assert tree.pids() == {server.pid, *server.children}, "what is new is searched at once"
-        for node in tree._nodes.values():
-            node.searched = False
-        for _ in range(2):
-            assert not all(node.searched for node in tree._nodes.values())
-            seconds_of(tree)
-        assert all(node.searched for node in tree._nodes.values())
-        tree.close()
+        if sought <= tree.pids():
+            return rounds
+    return 100
+
+
+def test_a_tree_larger_than_the_ration_is_found_within_rounds(tmp_path: Path) -> None:
+    made, children = made_farm(tmp_path, SEARCHES + SEARCHES // 2)
+    made.add(3000, children[-1])
+    tree = ProcessTree([1000], str(tmp_path))
+    assert seconds_of(tree) == pytest.approx(10 * (len(children) + 2) / os.sysconf("SC_CLK_TCK"))
+    assert tree.pids() == {1000, *children, 3000}, "what is new is searched at once"
+    for child in children:
+        made.add(child + 1000, child)
+    # A grandchild takes two searches: its parent's, and its own
+    at_best = 2 * len(children) / SEARCHES
+    assert at_best <= rounds_until_found(tree, {child + 1000 for child in children}) <= at_best + 1
+    tree.close()
+
+
+def test_in_a_tree_that_is_always_busy_the_ration_comes_to_everybody(tmp_path: Path) -> None:
+    made, children = made_farm(tmp_path, 4 * SEARCHES)
+    tree = ProcessTree([1000], str(tmp_path))
+    seconds_of(tree)
+    last = children[-1]
+    made.add(last + 1000, last)
+
+    def round_of_work() -> None:
+        for child in children:
+            made.has_run(child)
+
+    assert 1 < rounds_until_found(tree, {last + 1000}, round_of_work) <= len(children)
+    tree.close()
 
 
 def test_files_of_processes_that_are_gone_are_closed(server: ForkingServer) -> None:

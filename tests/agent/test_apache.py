@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ from lbdns_agent.options import Options
 from lbdns_agent.run import look_at
 from lbdns_agent.sample import Sample, Sampler
 from lbdns_agent.webserver.url import parse_url
-from lbdns_tools.bench.agent_cost import apache
+from lbdns_tools.apache import Running, apache
 from tests.agent.waiting import until
 from tests.needs import needs, program
 
@@ -34,19 +33,17 @@ SETTLED = 20  # samples after which a server that was just started is as it will
 class Beside:
     """A sampler beside an Apache of a kind."""
 
-    def __init__(self, url: str, pid: int, folder: Path) -> None:
-        self.pid = pid
-        self.site = url.removesuffix("server-status?auto")
-        self._sampler = Sampler(look_at(Options("gandalf", status=parse_url(url), gateway=None)), Asides())
-        script = folder / "cgi" / "burn"
-        script.write_text(BURN)
-        script.chmod(0o755)
+    def __init__(self, httpd: Running) -> None:
+        self.site = httpd.base
+        options = Options("gandalf", status=parse_url(httpd.status_url), gateway=None)
+        self._sampler = Sampler(look_at(options), Asides())
+        httpd.add_program("burn", BURN)
 
     def sample(self) -> Sample:
         return self._sampler.sample(5.0, 60.0)
 
     def ab(self, *arguments: str, path: str = "index.html") -> None:
-        command = [program("ab"), "-q", *arguments, f"{self.site}{path}"]
+        command = [program("ab"), "-q", *arguments, f"{self.site}/{path}"]
         run = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
         assert "Failed requests:        0" in run.stdout
         assert "Non-2xx" not in run.stdout, run.stdout
@@ -54,8 +51,8 @@ class Beside:
 
 @pytest.fixture(params=["prefork", "event"])
 def beside(request: pytest.FixtureRequest) -> Iterator[Beside]:
-    with apache(request.param) as (url, pid, folder):
-        yield Beside(url, pid, folder)
+    with apache(request.param) as httpd:
+        yield Beside(httpd)
 
 
 def test_requests_are_counted(beside: Beside) -> None:
@@ -97,7 +94,7 @@ def test_cpu_seconds_include_the_cgi_programs(beside: Beside) -> None:
         beside.sample()
         time.sleep(0.02)
     before = beside.sample().metrics["httpd_cpu_seconds"]
-    beside.ab("-n", "4", "-c", "2", path="cgi/burn")
+    beside.ab("-n", "4", "-c", "2", path="cgi-bin/burn")
     seen = [before]
 
     def counted() -> bool:
@@ -111,13 +108,11 @@ def test_cpu_seconds_include_the_cgi_programs(beside: Beside) -> None:
 
 
 def test_a_cgi_program_counts_while_it_runs() -> None:
-    with apache("prefork") as (url, pid, folder):
-        beside = Beside(url, pid, folder)
-        script = folder / "cgi" / "long"
-        script.write_text(BURN.replace("0.3", "3.0"))
-        script.chmod(0o755)
+    with apache("prefork") as httpd:
+        beside = Beside(httpd)
+        httpd.add_program("long", BURN.replace("0.3", "3.0"))
         before = beside.sample().metrics["httpd_cpu_seconds"]
-        command = [program("ab"), "-q", "-n", "1", f"{beside.site}cgi/long"]
+        command = [program("ab"), "-q", "-n", "1", f"{beside.site}/cgi-bin/long"]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as asking:
             start = time.monotonic()
             until(lambda: beside.sample().metrics["httpd_cpu_seconds"] - before > 0.5)
@@ -133,22 +128,21 @@ def test_the_accept_queue_is_known(beside: Beside) -> None:
 
 @pytest.mark.parametrize("mpm", ["prefork", "event"])
 def test_without_extended_status_the_workers_are_known_and_the_requests_are_not(mpm: str) -> None:
-    with apache(mpm, extended=False) as (url, pid, folder):
-        sample = Beside(url, pid, folder).sample()
+    with apache(mpm, extended_status=False) as httpd:
+        sample = Beside(httpd).sample()
     assert sample.metrics["idle_workers"] > 0
     assert "ExtendedStatus On" in sample.missing["requests_total"]
     assert "ExtendedStatus On" in sample.missing["requests_per_s"]
 
 
 def test_another_apache_in_the_same_place_begins_anew() -> None:
-    with apache("prefork") as (url, pid, folder):
-        beside = Beside(url, pid, folder)
+    with apache("prefork") as httpd:
+        beside = Beside(httpd)
         beside.ab("-n", "50", "-c", "2")
         until(lambda: beside.sample().metrics["requests_total"] >= 50)
-        port = parse_url(url).endpoint.port
     stopped = beside.sample()
     assert {"requests_total", "busy_workers", "listen_queue", "httpd_cpu_seconds"} <= set(stopped.missing)
-    with apache("event", port=port):
+    with apache("event", port=httpd.port):
         sample = beside.sample().metrics
         assert sample["requests_total"] < 50
         assert "requests_per_s" not in sample

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from lbdns_tools import installed
 from lbdns_tools.bench import agent_cost
 from lbdns_tools.bench.agent_cost import cpu_seconds, main, measure, memory_mb
 
@@ -27,10 +28,7 @@ def test_shares_are_of_one_core() -> None:
 
 
 def test_an_agent_is_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def no_apache(mpm: str) -> None:
-        raise FileNotFoundError("apache2")
-
-    monkeypatch.setattr(agent_cost, "apache", no_apache)
+    monkeypatch.setattr(installed, "is_there", lambda name: False)
     monkeypatch.setattr(agent_cost, "WARM_UP", 1.5)
     assert main(["--seconds", "1", "--interval", "0.2", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)

@@ -9,38 +9,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from lbdns_tools.apache import CGI_FOLDER, PAGES_FOLDER, Httpd
 from tests.end_to_end.process import Program, running
-from tests.needs import program
 
 WORKERS = 20  # the idle workers at which score "thesis" gives its full 19.68
 
-_CONFIG = """\
-ServerRoot /usr/lib/apache2
-LoadModule mpm_prefork_module modules/mod_mpm_prefork.so
-LoadModule authz_core_module modules/mod_authz_core.so
-LoadModule alias_module modules/mod_alias.so
-LoadModule cgi_module modules/mod_cgi.so
-LoadModule status_module modules/mod_status.so
-ServerName {name}.hobbit
-Listen {listen}
-User www-data
-Group www-data
-PidFile {folder}/httpd.pid
-DefaultRuntimeDir {folder}
-Mutex file:{folder} default
-ErrorLog {folder}/error.log
-StartServers {workers}
-ServerLimit {workers}
-MaxRequestWorkers {workers}
-MinSpareServers {workers}
-MaxSpareServers {workers}
-ExtendedStatus On
-DocumentRoot {folder}/pages
-ScriptAlias /cgi-bin/ {folder}/cgi-bin/
-<Location /server-status>
-  SetHandler server-status
-</Location>
-"""
 #: A page that is computed: about 0.1 s of CPU time in a process of its own
 _WORK = """\
 #!/bin/sh
@@ -87,16 +60,15 @@ def apache(
     ``enter`` makes another command of the one that starts it, to start it in a control group, say.
     """
     home = folder / name
-    for part in ("pages", "cgi-bin"):
+    for part in (PAGES_FOLDER, CGI_FOLDER):
         (home / part).mkdir(parents=True)
-    (home / "pages" / "index.html").write_text(f"{name}\n")
-    work = home / "cgi-bin" / "work"
+    (home / PAGES_FOLDER / "index.html").write_text(f"{name}\n")
+    work = home / CGI_FOLDER / "work"
     work.write_text(_WORK)
     work.chmod(0o755)
     listen = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-    config = home / "httpd.conf"
-    config.write_text(_CONFIG.format(name=name, listen=listen, folder=home, workers=WORKERS))
-    with running(*enter(program("apache2"), "-f", str(config), "-D", "FOREGROUND")) as process:
+    httpd = Httpd(home, home, listen, f"{name}.hobbit", workers=WORKERS)
+    with running(*enter(*httpd.command())) as process:
         found = Apache(name, address, port, process)
         process.until(lambda: _all_workers_wait(found), f"the workers of Apache {name} are up")
         yield found

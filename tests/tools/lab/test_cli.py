@@ -15,7 +15,8 @@ import pytest
 from lbdns import __version__
 from lbdns.cli import run
 from lbdns.errors import LbdnsError
-from lbdns_tools.lab import cli, installed, traces_left
+from lbdns_tools import installed
+from lbdns_tools.lab import cli, traces_left
 from lbdns_tools.lab.case import Outcome
 from lbdns_tools.lab.cli import command
 from lbdns_tools.lab.farm import Farm, WebHost

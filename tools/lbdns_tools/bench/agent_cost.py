@@ -10,13 +10,10 @@ from __future__ import annotations
 import argparse
 import http.server
 import json
-import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -25,39 +22,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from lbdns_tools.ports import free_port
+from lbdns_tools import installed
+from lbdns_tools.apache import apache
 
 CPU_TARGET: Final = 0.5  # % of one core, at an interval of 1 s
 RSS_TARGET: Final = 30.0  # MB
 WARM_UP: Final = 3.0  # seconds: the start of an interpreter is no part of the figure
-SYSTEM_FOLDERS: Final = "/usr/sbin:/sbin"
-MODULES: Final = Path("/usr/lib/apache2/modules")
-
-APACHE: Final = """
-ServerRoot "{folder}"
-ServerName localhost
-PidFile "{folder}/pid"
-Listen {address}:{port}
-LoadModule mpm_{mpm}_module {modules}/mod_mpm_{mpm}.so
-LoadModule authz_core_module {modules}/mod_authz_core.so
-LoadModule alias_module {modules}/mod_alias.so
-LoadModule status_module {modules}/mod_status.so
-LoadModule {cgi}_module {modules}/mod_{cgi}.so
-{user}
-{sockets}
-ErrorLog "{folder}/error.log"
-DocumentRoot "{folder}/htdocs"
-ExtendedStatus {extended}
-KeepAlive Off
-StartServers {start}
-<Location "/server-status">
-    SetHandler server-status
-</Location>
-ScriptAlias "/cgi/" "{folder}/cgi/"
-<Directory "{folder}">
-    Require all granted
-</Directory>
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,63 +37,6 @@ class Figures:
     cpu_percent: float
     rss_mb: float
     pss_mb: float
-
-
-@contextmanager
-def apache(
-    mpm: str = "prefork", address: str = "127.0.0.1", port: int = 0, extended: bool = True, start: int = 5
-) -> Iterator[tuple[str, int, Path]]:
-    """Debian's Apache in the foreground, at a free port unless one is given.
-
-    Its status URL, the pid of its first process, and its folder, where ``htdocs`` and ``cgi`` are to be filled.
-    Raises FileNotFoundError without Apache, RuntimeError if it won't start.
-    """
-    program = shutil.which("apache2", path=f"{os.environ.get('PATH', os.defpath)}:{SYSTEM_FOLDERS}")
-    if program is None:
-        raise FileNotFoundError("apache2: run `make deps-debian` as root")
-    folder = Path(tempfile.mkdtemp(prefix="lbdns-apache-"))
-    folder.chmod(0o755)  # for the user that Apache's children become
-    for name in ("htdocs", "cgi"):
-        (folder / name).mkdir()
-    (folder / "htdocs" / "index.html").write_text("It works\n")
-    port = port or free_port()
-    cgi = "cgi" if mpm == "prefork" else "cgid"
-    config = APACHE.format(
-        folder=folder,
-        address=address,
-        port=port,
-        mpm=mpm,
-        modules=MODULES,
-        cgi=cgi,
-        user="User www-data\nGroup www-data" if os.geteuid() == 0 else "",
-        sockets=f'ScriptSock "{folder}/cgid.sock"' if cgi == "cgid" else "",
-        extended="On" if extended else "Off",
-        start=start,
-    )
-    (folder / "apache.conf").write_text(config)
-    process = subprocess.Popen(
-        [program, "-DFOREGROUND", "-f", str(folder / "apache.conf")], stderr=subprocess.PIPE, start_new_session=True
-    )
-    try:
-        _await_listening(process, address, port)
-        yield f"http://{address}:{port}/server-status?auto", process.pid, folder
-    finally:
-        process.terminate()
-        process.communicate(timeout=20)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _await_listening(process: subprocess.Popen[bytes], address: str, port: int) -> None:
-    end = time.monotonic() + 15
-    while time.monotonic() < end:
-        if process.poll() is not None:
-            assert process.stderr is not None
-            raise RuntimeError(f"Apache ended: {process.stderr.read().decode(errors='replace')}")
-        with socket.socket() as probe:
-            if probe.connect_ex((address, port)) == 0:
-                return
-        time.sleep(0.02)
-    raise RuntimeError("Apache doesn't listen after 15 s")
 
 
 class _Status(http.server.BaseHTTPRequestHandler):
@@ -200,10 +113,10 @@ def measure(pids: Sequence[int], seconds: float) -> list[Figures]:
 def run(seconds: float, interval: float, mpm: str) -> dict[str, object]:
     """Measure an agent and a process that only sleeps; everything that is to be shown."""
     with ExitStack() as stack:
-        try:
-            url, _, _ = stack.enter_context(apache(mpm))
+        if installed.is_there("apache2"):
+            url = stack.enter_context(apache(mpm)).status_url
             server = f"Apache ({mpm})"
-        except FileNotFoundError:
+        else:
             url = stack.enter_context(status_server())
             server = "a small server; Apache is not installed"
         receiver = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))

@@ -11,22 +11,18 @@ rate sweep. The last two mean the same whoever measures them; the CGI page depen
 from __future__ import annotations
 
 import argparse
-import http.client
 import json
 import os
 import re
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final
 
-from lbdns_tools.bench.agent_cost import apache
+from lbdns_tools.apache import PAGES_FOLDER, apache
 from lbdns_tools.load import crew
 from lbdns_tools.load.figures import figures
 from lbdns_tools.load.mix import one_url
@@ -36,11 +32,9 @@ TARGET: Final = 3000.0  # requests/s per core from one process, 1 kB page
 AGREEMENT: Final = 0.10  # between figures that mean the same
 #: Question -> the figure that means the same whoever measures it
 COMPARED: Final = {"cgi": "requests_per_s", "rate": "mean_ms", "sleep": "mean_ms"}
-PATIENCE: Final = 15.0  # seconds until Apache has taken its configuration
 MIN_RATE_SECONDS: Final = 4.0  # a mean of fewer requests is a matter of chance
 _CGI: Final = "#!/bin/sh\nprintf 'Content-Type: text/plain\\n\\n'\nprintf '%1024s' x\n"
 _SLEEP: Final = "#!/bin/sh\nsleep 0.2\nprintf 'Content-Type: text/plain\\n\\nslept\\n'\n"
-_MORE: Final = "KeepAlive On\nMaxKeepAliveRequests 0\nKeepAliveTimeout 5\nMaxRequestWorkers 150\n"
 
 
 @contextmanager
@@ -49,45 +43,14 @@ def server(core: int, load_core: int) -> Iterator[str]:
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     try:
-        with apache("event", extended=False) as (url, pid, folder):
+        with apache("event", extended_status=False, keep_alive=True) as httpd:
             os.sched_setaffinity(0, {load_core})
-            _fill(folder)
-            base = url.partition("/server-status")[0]
-            os.kill(pid, signal.SIGHUP)
-            _await(lambda: _keeps(base), "keeps connections")
-            yield base
+            (httpd.content / PAGES_FOLDER / "1k.html").write_text("x" * 1024)
+            httpd.add_program("page", _CGI)
+            httpd.add_program("sleep", _SLEEP)
+            yield httpd.base
     finally:
         os.sched_setaffinity(0, before)
-
-
-def _fill(folder: Path) -> None:
-    (folder / "htdocs" / "1k.html").write_text("x" * 1024)
-    for name, text in (("page", _CGI), ("sleep", _SLEEP)):
-        program = folder / "cgi" / name
-        program.write_text(text)
-        program.chmod(0o755)
-    with (folder / "apache.conf").open("a") as config:
-        config.write(_MORE)
-
-
-def _keeps(base: str) -> bool:
-    connection = http.client.HTTPConnection(base.removeprefix("http://"), timeout=2)
-    try:
-        connection.request("GET", "/1k.html")
-        response = connection.getresponse()
-        return len(response.read()) == 1024 and not response.will_close
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
-
-
-def _await(condition: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > end:
-            raise RuntimeError(f"it is {PATIENCE:g} s, and not so that Apache {what}")
-        time.sleep(0.02)
 
 
 def ours(url: str, load: Closed | Open, keep_alive: bool) -> dict[str, Any]:
@@ -164,7 +127,7 @@ def run(
             raise FileNotFoundError(f"{name}: on Debian it is in apache2-utils, wrk, httperf")
     result: dict[str, Any] = {"seconds": seconds, "concurrency": concurrency, "requests_per_s": rate}
     with server(server_core, load_core) as base:
-        page, cgi, sleeping = f"{base}/1k.html", f"{base}/cgi/page", f"{base}/cgi/sleep"
+        page, cgi, sleeping = f"{base}/1k.html", f"{base}/cgi-bin/page", f"{base}/cgi-bin/sleep"
         closed = Closed(concurrency, seconds=seconds)
         for keep_alive in (False, True):
             result["keep-alive on" if keep_alive else "keep-alive off"] = {

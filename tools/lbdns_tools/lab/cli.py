@@ -18,7 +18,8 @@ from rich.console import Console
 from lbdns import __version__
 from lbdns.cli import run as run_command
 from lbdns.errors import ConfigError, LbdnsError
-from lbdns_tools.lab import installed, runner, traces_left
+from lbdns_tools import installed
+from lbdns_tools.lab import runner, traces_left
 from lbdns_tools.lab.ending import ends_once
 from lbdns_tools.lab.farm import NAMES, ZONE, Farm
 from lbdns_tools.lab.farm_file import beyond, read_farm

@@ -85,7 +85,7 @@ def test_pound(hosts: list[Machine], tmp_path: Path) -> None:
 
 
 def test_a_program_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("lbdns_tools.lab.installed._SYSTEM_FOLDERS", str(tmp_path))
+    monkeypatch.setattr("lbdns_tools.installed._SYSTEM_FOLDERS", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     assert not is_there("pound")
     (tmp_path / "pound").touch(mode=0o755)
@@ -139,7 +139,7 @@ def test_requests_are_spread(lab: Machines, name: str, method: str) -> None:
 
 @needs(programs=(*NEEDED, "apache2", "nginx"), root=True, namespaces=True, cpu_groups=True)
 def test_a_program_that_is_missing_is_an_error(lab: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lbdns_tools.lab.installed._found", lambda name: None)
+    monkeypatch.setattr("lbdns_tools.installed.find", lambda name: None)
     with pytest.raises(LbdnsError, match="nginx: not found"):
         start(lab.programs, "nginx", ROUND_ROBIN, lab.places["nginx"], lab.webs, lab.folder / "missing")
     assert (lab.folder / "missing" / "nginx.conf").exists()

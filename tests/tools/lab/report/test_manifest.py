@@ -31,7 +31,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **scripts: str) ->
         path = tmp_path / name
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
-    monkeypatch.setattr("lbdns_tools.lab.installed._SYSTEM_FOLDERS", "/nowhere")
+    monkeypatch.setattr("lbdns_tools.installed._SYSTEM_FOLDERS", "/nowhere")
     monkeypatch.setenv("PATH", f"{tmp_path}:/nowhere")
 
 

@@ -1,11 +1,10 @@
-"""Apache as a web host: its configuration, what it serves, what the host's agent finds."""
+"""Apache as a web host: what it serves, what the host's agent finds."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,7 @@ from lbdns_tools.lab.farm import Farm, WebHost
 from lbdns_tools.lab.front.lbdns import write_site
 from lbdns_tools.lab.groups import make_group
 from lbdns_tools.lab.web.agent import agent_command
-from lbdns_tools.lab.web.apache import apache, httpd_conf
+from lbdns_tools.lab.web.apache import apache
 from lbdns_tools.lab.web.content import write_content
 from lbdns_tools.load.mix import file_set
 from tests.end_to_end.process import eventually
@@ -34,18 +33,6 @@ def lab() -> Iterator[Machines]:
         write_content(found.folder / "content")
         apache(found.programs, found.places["frodo"], FARM.hosts[0], found.folder / "content", found.folder / "frodo")
         yield found
-
-
-def test_configuration() -> None:
-    text = httpd_conf(WebHost("frodo", 1.0, workers=77), Path("/lab/content"), Path("/lab/frodo"))
-    lines = text.splitlines()
-    for name in ("StartServers", "MinSpareServers", "MaxSpareServers", "ServerLimit", "MaxRequestWorkers"):
-        assert f"{name} 77" in lines
-    assert "KeepAlive Off" in lines
-    assert "ExtendedStatus On" in lines
-    assert 'DocumentRoot "/lab/content/pages"' in lines
-    kept = httpd_conf(WebHost("frodo", 1.0), Path("/c"), Path("/f"), keep_alive=True)
-    assert "KeepAlive On" in kept.splitlines()
 
 
 @needs_a_lab
@@ -122,10 +109,12 @@ def test_the_agent_finds_everything_in_the_hosts_group(lab: Machines) -> None:
     assert before["requests_total"] >= BEFORE
     assert 0 < before["gateway_ping"] < 100
     get(place, "/cgi-bin/work?ms=300")
+    host, agent = place.group.cpu_seconds(), beside.cpu_seconds()
     after = once()
+    host, agent = place.group.cpu_seconds() - host, beside.cpu_seconds() - agent
     used = after["httpd_cpu_seconds"] - before["httpd_cpu_seconds"]
     # The program looks at its own clock, in ticks; what the kernel counts for the group may be a little less
     assert 0.28 <= used < 0.45
-    # The agent's own processor time isn't the host's: it is in a group beside it
-    assert beside.cpu_seconds() > 0.1
-    assert place.group.cpu_seconds() == pytest.approx(after["httpd_cpu_seconds"], abs=0.1)
+    # The agent's own processor time isn't the host's, who only answered its question: it is in a group beside it
+    assert agent > 0.05
+    assert host < agent / 3

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Final
 import psutil
 
 from lbdns.errors import LbdnsError
+from lbdns_tools import installed
 
 PATIENCE: Final = 5.0  # seconds between asking a process to end and ending it
 SHOWN: Final = 1500  # characters of a failed program's log that are told
@@ -27,8 +27,7 @@ class BenchError(LbdnsError):
 
 def need(program: str, package: str) -> str:
     """The path of a program. Raises BenchError that names its Debian package."""
-    # Debian keeps servers where a user's PATH may not lead
-    found = shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    found = installed.find(program)
     if found is None:
         raise BenchError(f"there is no {program}; on Debian: apt-get install {package}")
     return found

@@ -15,7 +15,7 @@ from typing import Final
 
 from lbdns.errors import ConfigError
 from lbdns.toml_table import nearest
-from lbdns_tools.lab import installed
+from lbdns_tools import installed
 from lbdns_tools.lab.addresses import Machine
 from lbdns_tools.lab.asking import get
 from lbdns_tools.lab.farm import HTTP_PORT, PROXIES

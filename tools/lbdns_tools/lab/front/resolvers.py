@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Final
 
 from lbdns.endpoint import DNS_PORT
+from lbdns_tools.installed import path_of
 from lbdns_tools.lab.addresses import NETWORK4, NETWORK6, Machine
 from lbdns_tools.lab.asking import answers_dns
 from lbdns_tools.lab.farm import ZONE, Farm
-from lbdns_tools.lab.installed import path_of
 from lbdns_tools.lab.place import Place
 from lbdns_tools.lab.programs import Programs, Running
 

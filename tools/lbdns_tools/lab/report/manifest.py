@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lbdns import __version__
-from lbdns_tools.lab import installed
+from lbdns_tools import installed
 from lbdns_tools.lab.farm import Farm
 
 #: Program -> how it tells its version

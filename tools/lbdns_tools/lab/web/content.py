@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from lbdns_tools.apache import CGI_FOLDER, PAGES_FOLDER
 from lbdns_tools.load.mix import WEBSTONE
 
-#: Folders of the content, as Apache's configuration names them
-PAGES_FOLDER, CGI_FOLDER = "pages", "cgi-bin"
 #: Name -> bytes: the pages of ``mix.file_set``, and the 1 kB page that rates are compared with
 PAGES: Final[Mapping[str, int]] = {
     **{f"file{short}.html": size for short, size, _ in WEBSTONE}, "1k.html": 1024, "index.html": 500,

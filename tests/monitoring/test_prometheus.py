@@ -29,7 +29,7 @@ from tests.server.running import Serving, serving, write_config
 
 SOURCES = {"bilbo": "127.0.0.16", "frodo": "127.0.0.17", "gandalf": "127.0.0.18"}
 SHADOW = 'shadow = "weighted"'
-PATIENCE = 20.0  # s for Prometheus to have started and scraped
+PATIENCE = 30.0  # s for Prometheus to have started and scraped
 
 
 def get(where: Endpoint, path: str) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import time
 from pathlib import Path
@@ -65,6 +66,7 @@ async def test_event_streams_do_not_give_way(tmp_path: Path, monkeypatch: pytest
 
 
 async def test_who_says_too_little_too_slowly_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = server.REQUEST_WITHIN
     monkeypatch.setattr(server, "REQUEST_WITHIN", 0.3)
     async with served(tmp_path) as web:
         nothing, little = await connect(web), await connect(web)
@@ -76,8 +78,9 @@ async def test_who_says_too_little_too_slowly_is_cut_off(tmp_path: Path, monkeyp
                 break
         async with asyncio.timeout(10):
             assert await nothing[0].read() == b""
-            assert await little[0].read() == b""
-        assert time.monotonic() - began < 5
+            with contextlib.suppress(ConnectionResetError):  # a letter was on its way when it was cut off
+                assert await little[0].read() == b""
+        assert time.monotonic() - began < usual / 2
         for _, writer in (nothing, little):
             writer.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -144,7 +145,8 @@ class TestVersion1:
         eventually(lambda: len(lab.pids()) == 6, "two shells with two children each")
         assert len(below.pids()) == 3
         lab.kill()
-        assert [program.wait(10) for program in started] == [-9, -9]
+        # A shell whose last program was killed before itself may just have come to end with that one's status
+        assert {program.wait(10) for program in started} <= {-signal.SIGKILL, 128 + signal.SIGKILL}
         assert lab.pids() == set()
 
     def test_never_kills_this_process(self, group: Group) -> None:

@@ -11,7 +11,7 @@ from lbdns_tools.bench.dns import coherence
 from lbdns_tools.bench.dns.addresses import BURST, ask_from
 from lbdns_tools.bench.dns.processes import BenchError
 
-PATIENCE = 10.0  # seconds
+PATIENCE = 30.0  # seconds
 
 
 def test_each_address_asks_everything_with_an_id_of_its_own() -> None:

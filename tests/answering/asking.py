@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import struct
 from collections.abc import Sequence
 from typing import Final
 
@@ -19,10 +20,12 @@ from lbdns.answering.plane import PYTHON, Plane
 from lbdns.answering.respond import Client, Responder
 from lbdns.answering.table import Table
 from lbdns.farm import Farm
+from tests.answering.farms import hobbit
 
 __all__ = ["TCP", "UDP"]
 
 ID: Final = 0x1234
+FARM: Final = hobbit()  # read once: that takes longer than what is asked of it
 #: owner, type, TTL and rdata, as text
 Line = tuple[str, str, int, str]
 
@@ -55,6 +58,12 @@ def make_query(
     return query.to_wire()
 
 
+def with_additional(count: int, data: bytes, flags: int = 0x0100) -> bytes:
+    """A query with these bytes behind its question, as so many additional records."""
+    query = make_query("best.hobbit")
+    return query[:2] + struct.pack("!HHHHH", flags, 1, 0, 0, count) + query[12:] + data
+
+
 def read(wire: bytes | Errand | None) -> dns.message.Message:
     """Read a response, strictly: no trailing bytes, and marked as a response."""
     assert isinstance(wire, bytes)
@@ -76,6 +85,11 @@ def ask(responder: Responder, name: str | dns.name.Name, rtype: str = "A", trans
 
 def make_responder(farm: Farm, plane: Plane = PYTHON, secrets: Sequence[bytes] = ()) -> Responder:
     return Responder(Table(farm, plane), secrets)
+
+
+def fresh() -> Responder:
+    """One for the zone ``hobbit`` that nobody has asked yet."""
+    return make_responder(FARM)
 
 
 def lines(section: list[dns.rrset.RRset]) -> list[Line]:

@@ -1,17 +1,12 @@
-"""Types that belong together: one client, one member, one charge; on both planes, and against a simple model."""
+"""Types that belong together: one client, one member, one charge; on both planes."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
 
 import dns.flags
-import dns.rdatatype
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
 
 from lbdns.answering.coherence import CELLS, OPEN, SLOTS, TOGETHER, Coherence
 from lbdns.answering.handout import Handout
@@ -21,33 +16,9 @@ from lbdns.answering.table import Table
 from lbdns.config import RateLimitConfig
 from lbdns.policies.plan import Plan
 from tests.answering.asking import TCP, UDP, make_query, make_responder, read
+from tests.answering.asking_types import AAAA, HTTPS, ONE, OTHER, SPAN, A, ask, new_responder, on_both
 from tests.answering.configured import configured
 from tests.answering.farms import MEMBERS, hobbit, pool
-from tests.planes import PLANES
-
-SPAN: Final = 2.0  # seconds: the default
-A, AAAA, HTTPS = range(3)
-ONE, OTHER = "192.0.2.1", "2001:db8::1"
-
-on_both = pytest.mark.parametrize("plane", PLANES)
-_idents = itertools.count()
-
-
-def new_responder(plane: Plane, **of_pool: float) -> Responder:
-    responder = make_responder(hobbit(pool(**of_pool)), plane)  # type: ignore[arg-type]
-    responder.tick(1000.0, 0.0)
-    return responder
-
-
-def ask(
-    responder: Responder, host: str, rtype: str, name: str = "best.hobbit", transport: int = UDP, port: int = 0
-) -> str:
-    """The member that a new query leads to. Each is another one, from another port, unless that is given."""
-    ident = next(_idents) % 65_536
-    query = make_query(name, rtype, ident=ident)
-    message = read(responder.respond(query, (host, port or 1024 + ident % 60_000), transport))
-    aliases = [rrset for rrset in message.answer if rrset.rdtype == dns.rdatatype.CNAME]
-    return str(aliases[-1][0].target).partition(".")[0]
 
 
 def totals(responder: Responder, policy: str = "best") -> list[int]:
@@ -308,99 +279,3 @@ def test_however_many_its_size_is_the_same() -> None:
     for number in range(3 * SLOTS):
         coherence.give(handout, f"10.0.{number % 40_000}", number % 3, number / 1000)
     assert len(coherence._cells) == SLOTS * CELLS
-
-
-# A model: the oldest living hand-out that this type has not been asked for yet
-
-
-@dataclass
-class Item:
-    when: float
-    member: int
-    asked: set[int]
-
-
-@dataclass
-class Model:
-    """One hand-out: its order, what was handed out, and what is open by client."""
-
-    order: Sequence[int] = (0, 1, 2)
-    usable: Sequence[int] = (0, 1, 2)
-    at: int = 0
-    totals: list[int] = field(default_factory=lambda: [0, 0, 0])
-    open: dict[str, list[Item]] = field(default_factory=dict)
-    coherent: int = 0
-
-    def set_plan(self, order: Sequence[int], usable: Sequence[int]) -> None:
-        self.order, self.usable, self.at = order, usable, 0
-
-    def hand_out(self) -> int:
-        member = self.order[self.at % len(self.order)]
-        self.at += 1
-        self.totals[member] += 1
-        return member
-
-    def look_up(self, host: str, which: int | None, now: float) -> int:
-        if which is None:
-            return self.hand_out()
-        items = self.open.setdefault(host, [])
-        for item in items[-OPEN:]:
-            if which not in item.asked and now - item.when < SPAN:
-                item.asked.add(which)
-                if item.member in self.usable:
-                    self.coherent += 1
-                else:
-                    item.member = self.hand_out()
-                return item.member
-        items.append(Item(now, self.hand_out(), {which}))
-        return items[-1].member
-
-
-NAMES: Final = {"best.hobbit": "best", "weighted.hobbit": "weighted", "www.hobbit": "best", "BEST.hobbit": "best"}
-HOSTS: Final = (ONE, "192.0.2.2", OTHER)
-
-
-class Query(NamedTuple):
-    name: str
-    host: str
-    rtype: str
-    transport: int
-    pause: float  # seconds before it
-
-
-class NewPlan(NamedTuple):
-    policy: str
-    order: Sequence[int]
-    others: Sequence[int]  # that could be handed out too
-
-
-queries = st.builds(
-    Query, st.sampled_from(sorted(NAMES)), st.sampled_from(HOSTS), st.sampled_from(("A", "AAAA", "HTTPS", "TXT")),
-    st.sampled_from((UDP, UDP, TCP)), st.sampled_from((0.0, 0.0, 0.25, 0.5, 1.75)),
-)  # fmt: skip
-some = st.lists(st.integers(0, 2), min_size=1, max_size=4)
-plans = st.builds(NewPlan, st.sampled_from(("best", "weighted")), some, some)
-
-
-@on_both
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.one_of(queries, queries, queries, plans), min_size=1, max_size=40))
-def test_agrees_with_a_simple_model(plane: Plane, steps: list[Query | NewPlan]) -> None:
-    responder = new_responder(plane)
-    handouts = {policy: responder.table.handouts["web", policy] for policy in ("best", "weighted")}
-    marks = {responder.coherence.mark(host, one.number) % SLOTS for host in HOSTS for one in handouts.values()}
-    assume(len(marks) == len(HOSTS) * len(handouts))  # of different slots, as nearly always
-    models = {policy: Model() for policy in handouts}
-    for step in steps:
-        if isinstance(step, NewPlan):
-            usable = (*step.order, *step.others)
-            handouts[step.policy].set_plan(Plan(tuple(step.order)), usable)
-            models[step.policy].set_plan(step.order, usable)
-        else:
-            responder.tick(responder.now + step.pause, 0.0)
-            which = {"A": A, "AAAA": AAAA, "HTTPS": HTTPS}.get(step.rtype)
-            expected = models[NAMES[step.name]].look_up(step.host, which, responder.now)
-            assert ask(responder, step.host, step.rtype, step.name, step.transport) == MEMBERS[expected]
-    for policy, model in models.items():
-        assert handouts[policy].totals() == model.totals
-    assert responder.counters()["coherent"] == sum(model.coherent for model in models.values())

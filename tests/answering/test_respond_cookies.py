@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 
 import dns.edns
@@ -17,19 +16,13 @@ from lbdns.answering.respond import Client, Responder
 from lbdns.config import CookiesConfig
 from lbdns.policies.plan import Plan
 from tests.answering.asking import TCP, UDP, client, make_query, read
-from tests.answering.configured import NOW, SECRET, WALL, at_work, configured, using
+from tests.answering.configured import NOW, SECRET, WALL, at_work, configured
 from tests.answering.farms import MEMBERS, hobbit, pool
-from tests.planes import PLANES
+
+pytestmark = pytest.mark.usefixtures("both_planes")
 
 COOKIE = dns.edns.OptionType.COOKIE
 CLIENT = b"\x24\x64\xc4\xab\xcf\x10\xc9\x57"
-
-
-@pytest.fixture(params=PLANES, autouse=True)
-def plane(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test is made with both planes."""
-    with using(request.param):
-        yield
 
 
 def query(name: str = "best.hobbit", cookie: bytes | None = CLIENT, rtype: str = "A", payload: int = 1232) -> bytes:

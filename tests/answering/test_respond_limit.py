@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
@@ -17,19 +16,13 @@ from lbdns.answering.respond import Client, Responder
 from lbdns.config import RateLimitConfig
 from lbdns.policies.plan import Plan
 from tests.answering.asking import TCP, UDP, make_query, read
-from tests.answering.configured import NOW, WALL, at_work, configured, using
+from tests.answering.configured import NOW, WALL, at_work, configured
 from tests.answering.farms import hobbit
-from tests.planes import PLANES
+
+pytestmark = pytest.mark.usefixtures("both_planes")
 
 LIMIT = 5  # responses per second
 COOKIE = dns.edns.OptionType.COOKIE
-
-
-@pytest.fixture(params=PLANES, autouse=True)
-def plane(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test is made with both planes."""
-    with using(request.param):
-        yield
 
 
 def limited(slip: int = 2, per_second: int = LIMIT) -> Responder:

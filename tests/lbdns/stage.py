@@ -68,6 +68,15 @@ class Stage:
         return [self.pool.members[handout.next()].name for _ in range(times)]
 
 
+def ready(**options: float) -> Stage:
+    """All have reported, frodo with the highest score."""
+    stage = Stage(**options)  # type: ignore[arg-type]
+    stage.report()
+    stage.report("frodo", score=60)
+    stage.plan()
+    return stage
+
+
 def parts(metrics: Mapping[str, float]) -> dict[str, float]:
     """A score with one part: its sum is 50 for the usual report."""
     return {"busy_workers": 51.0 - metrics["busy_workers"]} if "busy_workers" in metrics else {}

@@ -1,103 +1,27 @@
-"""Following a collector over HTTP: what comes through, cuts and reconnecting, and servers that are none."""
+"""Following a collector over HTTP: what comes through, cuts and reconnecting, reloads, and tokens."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import time
-from collections.abc import AsyncIterator, Callable
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from lbdns.endpoint import Endpoint
 from lbdns.errors import ConfigError
-from lbdns.farm import Farm
 from lbdns.http_credentials import Credentials
-from lbdns.server import follow
-from lbdns.server.follow import DEAD_AFTER, Follower
-from lbdns.snapshot import Reading, Snapshot
+from lbdns.server.follow import Follower
+from lbdns.snapshot import Snapshot
 from lbdns_collector.readers import Readers
 from lbdns_collector.web.app import make_app
 from lbdns_collector.web.server import WebServer
 from tests.collector.making import KEY, FakeSource, datagram, make_farm, reading, until, write_config, write_key
 from tests.collector.running import running
+from tests.server.following import STREAM, Seen, follower_of, following, lines, site, strange
 
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(follow, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(follow, "LONGEST_PAUSE", 0.05)
-    caplog.set_level(logging.INFO, "lbdns.follow")
-
-
-class Site:
-    """A collector's HTTP side that a test stops and starts again at the same address."""
-
-    def __init__(self, folder: Path) -> None:
-        (folder / "collector").mkdir()
-        self.source = FakeSource(make_farm(folder / "collector"))
-        self.address = Endpoint("127.0.0.1", 0)
-        self._server: WebServer | None = None
-
-    async def start(self) -> None:
-        self._server = WebServer(make_app(self.source), self.address)
-        await self._server.start()
-        self.address = self._server.address
-
-    async def stop(self) -> None:
-        if self._server:
-            await self._server.stop()
-            self._server = None
-
-
-@contextlib.asynccontextmanager
-async def site(folder: Path) -> AsyncIterator[Site]:
-    found = Site(folder)
-    await found.start()
-    try:
-        yield found
-    finally:
-        await found.stop()
-
-
-def following(folder: Path, address: Endpoint, **changes: object) -> Farm:
-    return make_farm(folder, collector=f'connect = "http://{address}"', **changes)
-
-
-class Seen:
-    """The snapshots a follower delivered."""
-
-    def __init__(self) -> None:
-        self.snapshots: list[Snapshot] = []
-
-    def deliver(self, snapshot: Snapshot) -> None:
-        self.snapshots.append(snapshot)
-
-    def reading(self, name: str) -> Reading | None:
-        return self.snapshots[-1].readings.get(f"{name}.hobbit") if self.snapshots else None
-
-    def score(self, name: str) -> int | None:
-        found = self.reading(name)
-        return found.score if found else None
-
-
-@contextlib.asynccontextmanager
-async def follower_of(
-    farm: Farm, deliver: Callable[[Snapshot], None], dead_after: float = DEAD_AFTER
-) -> AsyncIterator[Follower]:
-    follower = Follower(farm, dead_after)
-    await follower.start(deliver)
-    try:
-        yield follower
-    finally:
-        await follower.stop()
-
-
-def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.name == "lbdns.follow"]
+pytestmark = pytest.mark.usefixtures("quick_follower")
 
 
 async def test_readings_come_through(tmp_path: Path) -> None:
@@ -226,22 +150,6 @@ async def test_reload_to_another_collector(tmp_path: Path, caplog: pytest.LogCap
             assert seen.score("gandalf") == 2
 
 
-async def test_each_collector_that_does_not_answer_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    mute = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
-    async with (
-        strange(mute) as (one, first_calls),
-        strange(mute) as (two, second_calls),
-        follower_of(following(tmp_path, one), lambda snapshot: None) as follower,
-    ):
-        await until(lambda: len(first_calls) >= 2)
-        await follower.reload(following(tmp_path, two), ())
-        await until(lambda: len(second_calls) >= 2)
-    assert [f"http://{address}" in line for address, line in zip((one, two), lines(caplog), strict=True)] == [
-        True,
-        True,
-    ]
-
-
 async def test_a_reload_over_there_is_no_news_for_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     seen = Seen()
     async with site(tmp_path) as collector, follower_of(following(tmp_path, collector.address), seen.deliver):
@@ -268,83 +176,6 @@ async def test_a_delivery_that_fails_does_not_end_it(tmp_path: Path, caplog: pyt
         collector.source.publish(gandalf=reading(score=9))
         await until(lambda: seen.score("gandalf") == 9)
     assert any("could not be used" in line for line in lines(caplog))
-
-
-@contextlib.asynccontextmanager
-async def strange(*answers: bytes) -> AsyncIterator[tuple[Endpoint, list[float]]]:
-    """A server that gives each connection the next of these answers (the last for ever) and then falls mute."""
-    calls: list[float] = []
-    writers: list[asyncio.StreamWriter] = []
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(answers[min(len(calls), len(answers) - 1)])
-        calls.append(time.monotonic())
-        writers.append(writer)
-
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    host, port = server.sockets[0].getsockname()[:2]
-    try:
-        yield Endpoint(host, port), calls
-    finally:
-        for writer in writers:
-            writer.close()
-        server.close()
-
-
-STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
-
-STRANGE = [
-    ("mute", b"", "nothing heard for 0.1 s"),
-    ("mute after the head", STREAM, "nothing heard for 0.1 s"),
-    ("another service", b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi", "200 text/html"),
-    ("not found", b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "answers 404"),
-    ("no HTTP", b"SSH-2.0-OpenSSH\r\n\r\n", "400"),
-    ("no JSON", STREAM + b"event: status\ndata: hello\n\n", "no status of lbdns"),
-    ("no status", STREAM + b"event: status\ndata: {}\n\n", "no status of lbdns: there is no list of pools"),
-    ("deeply nested", STREAM + b"event: status\ndata: " + b"[" * 100_000 + b"\n\n", "starting anew"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("answer", "what"), [row[1:] for row in STRANGE], ids=[row[0] for row in STRANGE])
-async def test_what_is_no_collector(tmp_path: Path, caplog: pytest.LogCaptureFixture, answer: bytes, what: str) -> None:
-    seen = Seen()
-    async with (
-        strange(answer) as (address, calls),
-        follower_of(following(tmp_path, address), seen.deliver, dead_after=0.1),
-    ):
-        await until(lambda: len(calls) >= 3)  # it is tried again
-    told = [line for line in lines(caplog) if "trying until it is back" in line]
-    assert len(told) == 1, told
-    assert what in told[0]
-    assert seen.snapshots == []
-
-
-async def test_unknown_events_are_skipped(tmp_path: Path) -> None:
-    seen = Seen()
-    status = (
-        b'event: status\ndata: {"pools":[{"zone":"hobbit","members":[{"name":"gandalf","age_s":0,"interval_s":1,'
-        b'"score":5,"metrics":{},"colour":"grey"}],"mood":1}],"weather":"fine"}\n\n'
-    )
-    async with (
-        strange(STREAM + b": hello\n\nevent: party\ndata: x\n\n" + status) as (address, calls),
-        follower_of(following(tmp_path, address), seen.deliver),
-    ):
-        await until(lambda: seen.score("gandalf") == 5)
-        assert len(calls) == 1
-
-
-async def test_pauses_grow_and_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follow, "FIRST_PAUSE", 0.02)
-    monkeypatch.setattr(follow, "LONGEST_PAUSE", 0.08)
-    async with (
-        strange(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n") as (address, calls),
-        follower_of(following(tmp_path, address), lambda snapshot: None),
-    ):
-        await until(lambda: len(calls) >= 6)
-    pauses = [after - before for before, after in pairwise(calls)]
-    assert all(pause >= least for pause, least in zip(pauses, (0.02, 0.04, 0.08, 0.08, 0.08), strict=False))
-    assert pauses[4] < 5
 
 
 async def test_a_token_is_sent_and_another_one_after_a_reload(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from lbdns.endpoint import Endpoint
 from lbdns_tools.ports import free_ports
 
 ADDRESS: Final = "192.0.2.80"
+LIE: Final = "203.0.113.66"
 
 #: What is sent back to a query, message by message; nothing if it stays silent.
 Behaviour = Callable[[dns.message.Message], Iterable[bytes]]
@@ -26,6 +27,10 @@ def response(query: dns.message.Message, address: str = ADDRESS) -> dns.message.
     made = dns.message.make_response(query, recursion_available=True)
     made.answer.append(dns.rrset.from_text(query.question[0].name, 60, "IN", "A", address))
     return made
+
+
+def lie(query: dns.message.Message) -> dns.message.Message:
+    return response(query, LIE)
 
 
 def good(query: dns.message.Message) -> Iterable[bytes]:

@@ -17,8 +17,10 @@ from lbdns.server.alone import Alone
 from lbdns.server.orders.control import Order
 from lbdns.server.orders.override_file import FILE_NAME
 from lbdns.server.orders.overriding import Overriding
-from tests.answering.farms import MEMBERS, hobbit
+from tests.answering.farms import MEMBERS, hobbit, pool
 from tests.server.readings import Readings
+
+TWO_POOLS = hobbit(pool(), pool("mail", members=("frodo", "gandalf"), names={"post": "round_robin"}))
 
 
 def kept_in(folder: Path, farm: Farm) -> Farm:

@@ -1,0 +1,17 @@
+"""Fixtures of the tests of answering."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.answering.configured import using
+from tests.planes import PLANES
+
+
+@pytest.fixture(params=PLANES)
+def both_planes(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The test is made with each plane."""
+    with using(request.param):
+        yield

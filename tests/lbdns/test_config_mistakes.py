@@ -1,0 +1,241 @@
+"""lbdns.toml: every mistake with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lbdns.errors import ConfigError
+from tests.lbdns.config_files import POOL, ZONE, Load
+
+#: What is wrong, the file, and its findings after the path; ZONE has 3 lines, POOL 4
+MISTAKES: list[tuple[str, str, list[str]]] = [
+    ("no zone", "", [": file: there is no [[zone]]; a zone needs a name and a file"]),
+    ("unknown table", ZONE + "[sever]\nlisten = 1\n", [":4: sever: unknown key. Perhaps you meant 'server'?"]),
+    (
+        "unknown key in server",
+        "[server]\n\nworker = 2\n" + ZONE,
+        [":3: [server] worker: unknown key. Perhaps you meant 'workers'?"],
+    ),
+    (
+        "unknown key in the second zone",
+        ZONE + ZONE.replace("hobbit", "orc") + 'fil = "x"\n',
+        [":7: [zone orc] fil: unknown key. Perhaps you meant 'file'?"],
+    ),
+    (
+        "unknown key in a pool",
+        ZONE + POOL + "tll = 5\n",
+        [":8: [pool web] tll: unknown key. Perhaps you meant 'ttl'?"],
+    ),
+    (
+        "unknown key in collector",
+        ZONE + '[collector]\nkeyfile = "x"\n',
+        [":5: [collector] keyfile: unknown key. Perhaps you meant 'key_file'?"],
+    ),
+    (
+        "unknown key in web",
+        ZONE + "[web]\nlitsen = 1\n",
+        [":5: [web] litsen: unknown key. Perhaps you meant 'listen'?"],
+    ),
+    ("a table that is none", "server = 5\n" + ZONE, [":1: server: is not a table"]),
+    ("one zone in a table", '[zone]\nname = "x"\n', [":1: zone: is not an array of tables; write [[zone]]"]),
+    ("a zone without all", "[[zone]]\n", [":1: [zone 1] name: is missing", ":1: [zone 1] file: is missing"]),
+    (
+        "a zone twice",
+        ZONE + ZONE.replace('"hobbit"', '"Hobbit."'),
+        [":5: [zone Hobbit.] name: 'hobbit' is there already: a zone is served from one file"],
+    ),
+    ("a zone's name that is none", ZONE.replace('"hobbit"', '"-x"'), [":2: [zone -x] name: '-x' is no domain name"]),
+    (
+        "a zone's name that is too long",
+        ZONE.replace('"hobbit"', f'"{".".join(["a" * 60] * 5)}"'),
+        [f":2: [zone {'.'.join(['a' * 60] * 5)}] name: '{'.'.join(['a' * 60] * 5)}' is no domain name"],
+    ),
+    ("listen that is no list", "[server]\nlisten = 53\n" + ZONE, [":2: [server] listen: 53 is not a list of strings"]),
+    ("nowhere to listen", "[server]\nlisten = []\n" + ZONE, [":2: [server] listen: names no address to answer on"]),
+    (
+        "listening on a name",
+        '[server]\nlisten = ["gandalf:53"]\n' + ZONE,
+        [":2: [server] listen: 'gandalf:53': listening needs an address, such as 127.0.0.1:53, not a name"],
+    ),
+    (
+        "workers out of range",
+        "[server]\nworkers = 0\n" + ZONE,
+        [":2: [server] workers: 0 is not a whole number from 1 to 256"],
+    ),
+    (
+        "two pools of one name",
+        ZONE + POOL + POOL,
+        [":9: [pool web] name: two pools are called 'web'; give one another name"],
+    ),
+    (
+        "a pool without all",
+        ZONE + "[[pool]]\n",
+        [
+            ":4: [pool 1] name: is missing",
+            ":4: [pool 1] zone: is missing",
+            ":4: [pool 1] members: is missing: the host names of the pool's web servers, relative to the zone",
+        ],
+    ),
+    (
+        "members that are none",
+        ZONE + POOL.replace('["gandalf"]', "5"),
+        [":7: [pool web] members: 5 is not a list of strings"],
+    ),
+    (
+        "a member that is no host name",
+        ZONE + POOL.replace('"gandalf"', '"gandalf.", "fro do"'),
+        [
+            ":7: [pool web] members: 'gandalf.' is no host name relative to the zone, such as 'gandalf'",
+            ":7: [pool web] members: 'fro do' is no host name relative to the zone, such as 'gandalf'",
+        ],
+    ),
+    (
+        "a member twice",
+        ZONE + POOL.replace('"gandalf"', '"frodo", "Frodo"'),
+        [":7: [pool web] members: 'frodo' is there twice"],
+    ),
+    (
+        "an unknown policy",
+        ZONE + POOL + 'names = { best = "bset" }\n',
+        [":8: [pool web] names: best = 'bset': no such policy. Perhaps you meant 'best'?"],
+    ),
+    (
+        "dots without quotes",
+        ZONE + POOL + 'names = { round.robin = "round_robin" }\n',
+        [":8: [pool web] names: round = {'robin': 'round_robin'}: no such policy; a name with dots stands in quotes"],
+    ),
+    (
+        "a name twice",
+        ZONE + POOL + 'names = { a = "best", A = "best" }\n',
+        [":8: [pool web] names: 'A' is there twice"],
+    ),
+    (
+        "a name that is none",
+        ZONE + POOL + 'names = { "a b" = "best" }\n',
+        [":8: [pool web] names: 'a b' is no name relative to the zone; its apex is '@'"],
+    ),
+    ("no names", ZONE + POOL + "names = {}\n", [":8: [pool web] names: is empty: nobody could ask for this pool"]),
+    ("names that are none", ZONE + POOL + "names = 5\n", [":8: [pool web] names: is not a table"]),
+    (
+        "a negative ttl",
+        ZONE + POOL + "ttl = -1\n",
+        [":8: [pool web] ttl: -1 is not a whole number from 0 to 2147483647"],
+    ),
+    (
+        "an unknown form of answer",
+        ZONE + POOL + 'answer = "adress"\n',
+        [":8: [pool web] answer: 'adress' is not known. Perhaps you meant 'address'?"],
+    ),
+    (
+        "min_usable over 1",
+        ZONE + POOL + "min_usable = 50\n",
+        [":8: [pool web] min_usable: 50 is not a number from 0 to 1"],
+    ),
+    (
+        "coherence over a minute",
+        ZONE + POOL + "coherence = 61\n",
+        [":8: [pool web] coherence: 61 is not a number from 0 to 60"],
+    ),
+    (
+        "a ramp of more than an hour",
+        ZONE + POOL + "ramp_up = 3601\n",
+        [":8: [pool web] ramp_up: 3601 is not a number from 0 to 3600"],
+    ),
+    (
+        "black_hole in a word",
+        ZONE + POOL + 'black_hole = "off"\n',
+        [":8: [pool web] black_hole: 'off' is not true or false"],
+    ),
+    (
+        "stale_after below an interval",
+        ZONE + "[collector]\nstale_after = 0.5\n",
+        [":5: [collector] stale_after: 0.5 is not a number from 1 to 1000"],
+    ),
+    (
+        "an unknown score",
+        ZONE + '[collector]\nscore = "thesiss"\n',
+        [":5: [collector] score: 'thesiss' is not known. Perhaps you meant 'thesis'?"],
+    ),
+    (
+        "a collector that is no URL",
+        ZONE + '[collector]\nconnect = "127.0.0.1:8053"\n',
+        [":5: [collector] connect: '127.0.0.1:8053' is no URL of a collector, such as http://127.0.0.1:8053"],
+    ),
+    (
+        "following and listening",
+        ZONE + '[collector]\nconnect = "http://x"\nlisten = ["::1"]\nkey_file = "x"\n',
+        [
+            ":6: [collector] listen: can't stand beside connect: the collector that is followed receives the reports",
+            ":7: [collector] key_file: can't stand beside connect: the collector that is followed receives the reports",
+        ],
+    ),
+    (
+        "a collector that hears nobody",
+        ZONE + "[collector]\nlisten = []\n",
+        [":5: [collector] listen: names no address to receive reports on"],
+    ),
+    (
+        "web on a name",
+        ZONE + '[web]\nlisten = "of"\n',
+        [":5: [web] listen: 'of': listening needs an address, such as 127.0.0.1:8053, not a name; or \"off\""],
+    ),
+    (
+        "the built-in score",
+        ZONE + "[score.thesis]\ncpu_idle = { weight = 1, limit = 1 }\n",
+        [":4: [score.thesis]: this score is built in; give yours another name"],
+    ),
+    (
+        "a score without weights",
+        ZONE + "[score.mine]\ncpu_idle = { weight = 0, limit = 1 }\n",
+        [":4: [score.mine]: no metric has a weight; every member would score 0"],
+    ),
+    (
+        "a metric misspelt",
+        ZONE + "[score.mine]\ncpu_ilde = { weight = 1, limit = 1 }\nrun_queue = { weight = 1, limit = 1 }\n",
+        [
+            ':5: [score.mine] cpu_ilde: say which way is better: better = "low" or "high". '
+            "Perhaps you meant 'cpu_idle'?"
+        ],
+    ),
+    (
+        "a metric that says nothing by itself",
+        ZONE + "[score.mine]\nnet_rx = { weight = 1, limit = 1 }\n",
+        [':5: [score.mine] net_rx: say which way is better: better = "low" or "high"'],
+    ),
+    (
+        "a term without its numbers",
+        ZONE + "[score.mine]\ncpu_idle = { weight = 1 }\n",
+        [":5: [score.mine] cpu_idle: limit is missing: cpu_idle = { weight = 20, limit = 100 }"],
+    ),
+    (
+        "a limit of nothing",
+        ZONE + "[score.mine]\ncpu_idle = { weight = 1, limit = 0 }\n",
+        [":5: [score.mine] cpu_idle.limit: 0 is not a number from 1e-09 to 1e+15"],
+    ),
+    ("a score that is no table", ZONE + "[score]\nmine = 5\n", [":5: [score] mine: is not a table"]),
+]
+
+
+class TestMistakes:
+    @pytest.mark.parametrize(("text", "findings"), [m[1:] for m in MISTAKES], ids=[m[0] for m in MISTAKES])
+    def test_each_is_said_with_its_line(self, load: Load, tmp_path: Path, text: str, findings: list[str]) -> None:
+        with pytest.raises(ConfigError) as caught:
+            load(text)
+        assert list(caught.value.findings) == [f"{tmp_path}/lbdns.toml{finding}" for finding in findings]
+        assert caught.value.exit_status == 2
+
+    def test_all_of_a_file_at_once(self, load: Load) -> None:
+        with pytest.raises(ConfigError) as caught:
+            load("[server]\nworkers = 0\nx = 1\n" + ZONE + POOL + "ttl = -1\n[web]\nlisten = 1\n")
+        assert [finding.split("lbdns.toml:")[1].split(":")[0] for finding in caught.value.findings] == [
+            "2",
+            "3",
+            "11",
+            "13",
+        ]
+
+    @pytest.mark.parametrize("workers", [2, 256])
+    def test_workers(self, load: Load, workers: int) -> None:
+        assert load(f"[server]\nworkers = {workers}\n" + ZONE).server.workers == workers

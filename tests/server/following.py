@@ -1,0 +1,110 @@
+"""Collectors to follow, real and strange ones, and who follows them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from lbdns.endpoint import Endpoint
+from lbdns.farm import Farm
+from lbdns.server.follow import DEAD_AFTER, Follower
+from lbdns.snapshot import Reading, Snapshot
+from lbdns_collector.web.app import make_app
+from lbdns_collector.web.server import WebServer
+from tests.collector.making import FakeSource, make_farm
+
+STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+
+
+class Site:
+    """A collector's HTTP side that a test stops and starts again at the same address."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "collector").mkdir()
+        self.source = FakeSource(make_farm(folder / "collector"))
+        self.address = Endpoint("127.0.0.1", 0)
+        self._server: WebServer | None = None
+
+    async def start(self) -> None:
+        self._server = WebServer(make_app(self.source), self.address)
+        await self._server.start()
+        self.address = self._server.address
+
+    async def stop(self) -> None:
+        if self._server:
+            await self._server.stop()
+            self._server = None
+
+
+@contextlib.asynccontextmanager
+async def site(folder: Path) -> AsyncIterator[Site]:
+    found = Site(folder)
+    await found.start()
+    try:
+        yield found
+    finally:
+        await found.stop()
+
+
+def following(folder: Path, address: Endpoint, **changes: object) -> Farm:
+    return make_farm(folder, collector=f'connect = "http://{address}"', **changes)
+
+
+class Seen:
+    """The snapshots a follower delivered."""
+
+    def __init__(self) -> None:
+        self.snapshots: list[Snapshot] = []
+
+    def deliver(self, snapshot: Snapshot) -> None:
+        self.snapshots.append(snapshot)
+
+    def reading(self, name: str) -> Reading | None:
+        return self.snapshots[-1].readings.get(f"{name}.hobbit") if self.snapshots else None
+
+    def score(self, name: str) -> int | None:
+        found = self.reading(name)
+        return found.score if found else None
+
+
+@contextlib.asynccontextmanager
+async def follower_of(
+    farm: Farm, deliver: Callable[[Snapshot], None], dead_after: float = DEAD_AFTER
+) -> AsyncIterator[Follower]:
+    follower = Follower(farm, dead_after)
+    await follower.start(deliver)
+    try:
+        yield follower
+    finally:
+        await follower.stop()
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == "lbdns.follow"]
+
+
+@contextlib.asynccontextmanager
+async def strange(*answers: bytes) -> AsyncIterator[tuple[Endpoint, list[float]]]:
+    """A server that gives each connection the next of these answers (the last for ever) and then falls mute."""
+    calls: list[float] = []
+    writers: list[asyncio.StreamWriter] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answers[min(len(calls), len(answers) - 1)])
+        calls.append(time.monotonic())
+        writers.append(writer)
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()[:2]
+    try:
+        yield Endpoint(host, port), calls
+    finally:
+        for writer in writers:
+            writer.close()
+        server.close()

@@ -161,6 +161,13 @@ def test_farms_with_resolvers() -> None:
     assert farms["resolvers"].clients == 2  # each of them asks one
 
 
+@pytest.mark.parametrize("settings", [Settings(), QUICK])
+def test_resolvers_alone_are_loaded_by_what_was_found_out_without_them(settings: Settings) -> None:
+    names = [step.name for step in PRESET.plan(settings, None).only("best, resolvers").steps]
+    assert names[1] == "what round_robin carries"
+    assert names[-1] == "best, resolvers that keep"
+
+
 def test_what_is_left_out_if_it_has_to_be_quick() -> None:
     full, quick = ({step.name for step in PRESET.plan(said, None).steps} for said in (Settings(), QUICK))
     assert {f"{selection}, burners" for selection in SELECTIONS} <= full

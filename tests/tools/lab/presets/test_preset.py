@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -44,6 +45,13 @@ def test_steps_that_are_wanted_and_what_they_need(pattern: str, kept: list[str])
     assert list(only.farms) == list(dict.fromkeys(step.farm for step in only.steps))
 
 
+def test_what_is_found_out_on_another_farm_is_needed_too() -> None:
+    relying = replace(STUDY.steps[-1], relies_on="one")
+    only = replace(STUDY, steps=(*STUDY.steps[:-1], relying)).only("more .cgi")
+    assert [step.name for step in only.steps] == ["it learns html", "it learns cgi", "it learns more", relying.name]
+    assert list(only.farms) == ["one", "two"]
+
+
 def test_a_pattern_that_is_in_no_name() -> None:
     with pytest.raises(ConfigError, match="there is no 'ftp' in the name of any step; such are: it learns html; best"):
         STUDY.only("ftp")
@@ -59,7 +67,7 @@ def test_the_last_step_of_each_study_has_what_it_needs(name: str) -> None:
     """What it learns and how much is carried come first: whoever goes by it would fail without."""
     whole = PRESETS[name].plan(Settings(), None)
     last = whole.steps[-1]
-    before = [step for step in whole.steps[:-1] if step.farm == last.farm and step.needed]
+    before = [step for step in whole.steps[:-1] if step.farm in (last.farm, last.relies_on) and step.needed]
     assert before, "each farm begins with something that is needed"
     assert before[0].name.endswith("learns it") or "one client" in before[0].name
     only = whole.only(f"^{re.escape(last.name)}$")

@@ -66,10 +66,12 @@ class _Wanted:
 
     def step(self, name: str, farm: str, seconds: float, do: Callable[..., Iterable[Outcome]]) -> Iterator[Step]:
         """One for each selection and repetition."""
+        seconds += self.loading.warm_up_s + AROUND_S
+        relies_on = "" if farm == FARM else FARM  # for what it carries, which all loads are shares of
         for repetition in range(1, self.settings.repetitions + 1):
             for selection in self.selections:
                 what = partial(do, self, selection=selection, repetition=repetition)
-                yield Step(f"{selection}, {name}", farm, seconds + self.loading.warm_up_s + AROUND_S, what)
+                yield Step(f"{selection}, {name}", farm, seconds, what, relies_on=relies_on)
 
 
 def plan(settings: Settings, farm: Farm | None) -> Study:

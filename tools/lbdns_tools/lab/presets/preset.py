@@ -45,7 +45,8 @@ class Step:
     farm: str
     seconds: float  # that it will take, about
     do: Callable[[Lab], Iterable[Outcome]]
-    needed: bool = False  # by steps that follow it on the same farm
+    needed: bool = False  # by steps that follow it on the same farm, ...
+    relies_on: str = ""  # ... and by this one: another farm, where they are done
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class Study:
         farms: set[str] = set()  # with steps that are wanted, seen from the end
         for step in reversed(self.steps):
             if wanted.search(step.name):
-                farms.add(step.farm)
+                farms |= {step.farm, step.relies_on}
             elif not (step.needed and step.farm in farms):
                 continue
             kept.append(step)

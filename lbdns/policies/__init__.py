@@ -30,7 +30,7 @@ HIGHEST: Final = "the highest score"
 FEW: Final = f"queries are few: {HIGHEST}"
 #: Why each hands out whom it does, in words, when nothing stands in its way
 WHY: Final[Mapping[str, str]] = {
-    "best": "queries are many: each member is filled to the level where all together take least time",
+    "best": "queries are many or bring a crowd: each member is filled to the level where all together take least time",
     "best_score": HIGHEST,
     "round_robin": "strict rotation",
     "weighted": "in proportion to capacity",

@@ -16,6 +16,7 @@ from lbdns.policies.averages import ExponentialMean, FadingCounts, WindowRate
 from lbdns.policies.best import HORIZON
 from lbdns.policies.capacity import Work, believed, capacities, filled, load_of, loads, measured
 from lbdns.policies.contention import Contention
+from lbdns.policies.few import allowed, carry_a_crowd
 from lbdns.policies.guard_rails.carrying import carried_ramps, demand, needed, spare
 from lbdns.policies.guard_rails.guards import Guard, Guards
 from lbdns.policies.guard_rails.ramp import RAMP_UP
@@ -25,7 +26,6 @@ from lbdns.snapshot import NO_METRICS, Reading, Snapshot
 if TYPE_CHECKING:
     from random import Random
 
-FEW: Final = 2.0  # hand-outs per report interval, 10 s average: up to here somebody looks, above a crowd comes
 AVERAGE: Final = 10.0  # s: the span of the averages
 JUST_NOW: Final = 1.0  # s: four times as long as it is from one count of other workers' answers to the next
 HELD: Final = 10.0  # s: a web server under load is late with its own status page, and as busy as it was
@@ -299,7 +299,7 @@ class Chooser:
             requests_per_s=sum(rates) if rates else math.inf,
             at_work=math.inf if None in at_work else sum(load or 0.0 for load in at_work),
             answers_per_s=answers.rate(now) * self.servers,
-            answers_allowed=self._allowed(answers.count(now), interval),
+            answers_allowed=self._allowed(answers, interval, capacity, now),
             fail_open=bool(self.liveness.fail_open),
             measured=self.measured,
             multiple=self._multiple(now),
@@ -378,13 +378,15 @@ class Chooser:
         every = [(answers.rate(now), answers.rate_now(now, JUST_NOW)) for answers in self._answers.values()]
         return self.servers * sum(just_now for usual, just_now in every if just_now > usual)
 
-    def _allowed(self, answered: int, interval: float) -> int:
-        """How many more hand-outs of this server still count as few, if none but these come before the next plan.
-
-        While the average keeps to the limit, an interval's worth of them always does: the oldest leave the average
-        as the newest enter it.
-        """
-        limit = FEW * AVERAGE / interval / self.servers
-        if answered > limit:
-            return 0
-        return int(limit) - answered + math.ceil(FEW / self.servers)
+    def _allowed(self, answers: WindowRate, interval: float, capacity: Sequence[float], now: float) -> int:
+        """How many more hand-outs count as few: none when few bring a crowd."""
+        few = allowed(answers.count(now), AVERAGE, interval, self.servers)
+        if not few or not self.measured:
+            return few
+        of = self.liveness.candidates
+        told = [(self._observed[i].requests_per_s.value or 0.0, self._observed[i].interval or 1.0) for i in of]
+        requests = [max(0.0, rate - 1 / own) for rate, own in told]  # an agent asks its own server once an interval
+        # Who keeps an answer for longer than the average reaches back asks less than once in it
+        asked = max(answers.rate(now) * self.servers, 1 / AVERAGE)
+        handed = [self._handed.values[i] for i in of]
+        return 0 if carry_a_crowd(requests, handed, [capacity[i] for i in of], asked, interval) else few

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -51,6 +53,66 @@ def test_few_ask_and_see_the_highest_score() -> None:
         plan = pool.plan("best", before, float(second))
         assert hand_out(plan, 2) == [2, 2]
         before = handed(plan, 2)
+
+
+class Serving:
+    """Three members of one core that do 300 requests a CPU second, of which each is sent so many a second."""
+
+    def __init__(self) -> None:
+        self.done = [0.0, 0.0, 0.0]
+
+    def reports(self, now: float, sent: Sequence[float], scores: tuple[int, int, int] = (50, 60, 70)) -> Snapshot:
+        self.done = [done + requests + 1 for done, requests in zip(self.done, sent, strict=True)]  # 1: the agent's
+        figures = zip("abc", scores, self.done, sent, strict=True)
+        return snapshot(now, **{
+            name: reading(now, score, metrics={
+                "cpu_count": 1.0, "busy_workers": 1.0, "requests_per_s": requests + 1,
+                "requests_total": done, "httpd_cpu_seconds": done / 300,
+            })
+            for name, score, done, requests in figures
+        })  # fmt: skip
+
+
+def asked_twice_a_second(sent_elsewhere: Sequence[float], an_answer_brings: float) -> list[list[int]]:
+    """Who was handed out in each of 60 seconds, each answer bringing so many requests in the second after."""
+    pool, serving, before = chooser(), Serving(), None
+    sent, told = list(sent_elsewhere), []
+    for second in range(60):
+        now = float(second)
+        pool.observe(serving.reports(now, sent), NO_STEERING, now)
+        plan = pool.plan("best", before, now)
+        told.append(hand_out(plan, 2))
+        before = handed(plan, 2)
+        sent = [usual + an_answer_brings * told[-1].count(i) for i, usual in enumerate(sent_elsewhere)]
+    return told
+
+
+def test_a_crowd_behind_few_answers_is_spread() -> None:
+    """Resolvers that keep an answer for a second: the highest score would get all that comes in it."""
+    late = [member for second in asked_twice_a_second((0, 0, 0), 100)[20:] for member in second]
+    counts = Counter(late)
+    assert all(counts[i] == pytest.approx(len(late) / 3, rel=0.1) for i in range(3))
+
+
+def test_a_crowd_behind_answers_that_are_kept_for_long_is_still_one() -> None:
+    """Each of two resolvers asks every 40 s: most of the time nobody has asked in the last ten."""
+    pool, serving, before = chooser(), Serving(), None
+    kept, told = [0, 1], []
+    for second in range(400):
+        now = float(second)
+        pool.observe(serving.reports(now, [100.0 * kept.count(i) for i in range(3)]), NO_STEERING, now)
+        plan = pool.plan("best", before, now)
+        asking = 1 if second % 20 == 0 else 0
+        if asking:
+            kept[second // 20 % 2] = hand_out(plan, 1)[0]
+            told.append(kept[second // 20 % 2])
+        before = handed(plan, asking)
+    assert all(one != next_ for one, next_ in pairwise(told[2:])), told
+
+
+@pytest.mark.parametrize("elsewhere", [(200, 0, 0), (0, 0, 0), (90, 90, 90)])
+def test_who_looks_while_load_comes_from_elsewhere_sees_the_highest_score(elsewhere: tuple[float, ...]) -> None:
+    assert asked_twice_a_second(elsewhere, 1) == [[2, 2]] * 60
 
 
 def test_many_ask_and_are_spread() -> None:

@@ -32,6 +32,7 @@ SERVERS = (ServerSpec("s1", 1.1, 1), ServerSpec("s2", 0.7, 1), ServerSpec("s3", 
         (spec.parse_clients, "closed:20:0.5", Clients("closed", 20, 0.5)),
         (spec.parse_clients, "closed:20:0", Clients("closed", 20, 0.0)),
         (spec.parse_clients, "caches:200", Clients("caches", 200)),
+        (spec.parse_clients, "caches:2:0.5", Clients("caches", 2, shortest=0.5, longest=0.5)),
         (spec.parse_clients_list, "closed:20,closed:40", (Clients("closed", 20), Clients("closed", 40))),
         (spec.parse_kill, "s1@60", Outage("s1", 60.0, math.inf)),
         (spec.parse_kill, "s1@60-90.5", Outage("s1", 60.0, 90.5)),
@@ -70,6 +71,8 @@ def test_what_is_read(parse: Callable[[str], Any], text: str, value: object) -> 
         (spec.parse_clients, "closed:0", "not a whole number from 1"),
         (spec.parse_clients, "closed:3:-1", "not 0 (before every request) or a number above it"),
         (spec.parse_clients, "caches:x", "the number of caches is 'x'"),
+        (spec.parse_clients, "caches:2:0", "seconds that an answer is kept is '0'"),
+        (spec.parse_clients, "caches:2:1:1", "write open, closed:20"),
         (spec.parse_kill, "s1", "is not of the form NAME@T"),
         (spec.parse_kill, "s1@9-3", "ends at 3 s, not after its beginning at 9 s"),
         (spec.parse_surge, "2@60", "is not of the form FACTOR@T-T2"),
@@ -115,6 +118,11 @@ def test_nothing_happens_to_servers_that_are_not_there(scenario: Scenario) -> No
             st.integers(1, 99999).map(lambda n: n / 100),
         ),
         st.builds(Clients, st.just("caches"), st.integers(1, spec.MAX_CLIENTS)),
+        st.builds(
+            lambda count, kept: Clients("caches", count, shortest=kept, longest=kept),
+            st.integers(1, spec.MAX_CLIENTS),
+            st.integers(1, 99999).map(lambda n: n / 100),
+        ),
     )
 )
 def test_clients_are_read_as_they_are_written(clients: Clients) -> None:

@@ -88,6 +88,7 @@ def demands(quick: bool = False) -> list[Demand]:
         _alike,
         _unlike,
         _caches,
+        _few_caches,
         _closed,
         _disturbed,
         _death,
@@ -157,6 +158,18 @@ def _caches(quick: bool) -> Iterator[Demand]:
             clients = Clients("caches", 200)
             case = Case(f"{case.name} caches", replace(case.scenario, clients=clients))
             yield ratio(row, case, "p95_ms", case.by(RR), bound)
+
+
+def _few_caches(quick: bool) -> Iterator[Demand]:
+    """A demand of our own: answers are few, and each decides where a large part of all requests go."""
+    row = "a crowd behind a few caching resolvers"
+    for farm in ("U10", "T3") if quick else FARMS:
+        for workload in ("mix",) if quick else ("html", "cgi", "mix"):
+            for count, seconds, load in ((2, 1.0, 0.2),) if quick else ((2, 1.0, 0.2), (2, 1.0, 0.5), (4, 5.0, 0.3)):
+                clients = Clients("caches", count, shortest=seconds, longest=seconds)
+                name = f"{farm} {workload} {load:g}, {count} of {seconds:g} s"
+                case = Case(name, Scenario(FARMS[farm], workload, load, clients=clients, duration=60.0))
+                yield ratio(row, case, "mean_ms", case.by(RR), 1.0, within_noise=True)
 
 
 def _closed(quick: bool) -> Iterator[Demand]:

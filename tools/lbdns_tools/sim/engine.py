@@ -13,7 +13,8 @@ from itertools import accumulate
 from random import Random
 from typing import Final, Protocol
 
-from lbdns.policies.chooser import AVERAGE, FEW
+from lbdns.policies.chooser import AVERAGE
+from lbdns.policies.few import FEW
 from lbdns.snapshot import Reading
 from lbdns_agent.cadence import WATCH_EVERY
 from lbdns_collector.score import SCORES, Score

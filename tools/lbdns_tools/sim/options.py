@@ -79,8 +79,9 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option("--rate", type=POSITIVE, metavar="PER_S", help="Requests/s instead of --load."),
     click.option(
         "--clients",
-        type=Spec(spec.parse_clients_list, "open|closed:N[:S]|caches:N"),
-        help="Poisson arrivals; N clients that look up every S s (0: before each request); N caches. [default: open]",
+        type=Spec(spec.parse_clients_list, "open|closed:N[:S]|caches:N[:S]"),
+        help="Poisson arrivals; N clients that look up every S s (0: before each request); N caches that keep an "
+        "answer for S s (else 5 to 30). [default: open]",
     ),
     _several("--surge", spec.parse_surge, "FACTOR@T-T2", "So many times as many requests for a while."),
     # Who chooses, from what

@@ -67,21 +67,25 @@ def _server(text: str, number: int) -> ServerSpec:
 
 
 def parse_clients(text: str) -> Clients:
-    """``open``, ``closed:N``, ``closed:N:RESOLVE_S`` or ``caches:N``."""
+    """``open``, ``closed:N``, ``closed:N:RESOLVE_S``, ``caches:N`` or ``caches:N:KEPT_S``."""
     kind, *numbers = text.strip().split(":")
     if kind not in ("open", "closed", "caches"):
         raise ValueError(f"{kind!r} are no clients{nearest(kind, ('open', 'closed', 'caches'))}")
-    most = {"open": 0, "closed": 2, "caches": 1}[kind]
+    most = {"open": 0, "closed": 2, "caches": 2}[kind]
     least = min(1, most)
     if not least <= len(numbers) <= most:
         raise ValueError(
-            f"{text!r} are no clients; write open, closed:20, closed:20:5 (s to the next look-up), caches:200"
+            f"{text!r} are no clients; write open, closed:20, closed:20:5 (s to the next look-up), caches:200, "
+            "caches:2:1 (s that each keeps an answer)"
         )
     if kind == "open":
         return Clients()
     count = _whole(numbers[0], f"{text!r}: the number of {'clients' if kind == 'closed' else 'caches'}", MAX_CLIENTS)
     if kind == "caches":
-        return Clients("caches", count)
+        if len(numbers) == 1:
+            return Clients("caches", count)
+        seconds = _number(numbers[1], f"{text!r}: seconds that an answer is kept")
+        return Clients("caches", count, shortest=seconds, longest=seconds)
     return Clients("closed", count, _look_up(numbers[1], text) if len(numbers) == 2 else Clients().resolve)
 
 
@@ -100,7 +104,9 @@ def clients_text(clients: Clients) -> str:
     """What ``parse_clients`` reads."""
     if clients.kind == "closed":
         return f"closed:{clients.count}:{clients.resolve:g}"
-    return f"caches:{clients.count}" if clients.kind == "caches" else "open"
+    if clients.kind == "caches":
+        return f"caches:{clients.count}" + (f":{clients.longest:g}" if clients.shortest == clients.longest else "")
+    return "open"
 
 
 def parse_kill(text: str) -> Outage:

@@ -384,9 +384,11 @@ class Chooser:
         if not few or not self.measured:
             return few
         of = self.liveness.candidates
-        told = [(self._observed[i].requests_per_s.value or 0.0, self._observed[i].interval or 1.0) for i in of]
-        requests = [max(0.0, rate - 1 / own) for rate, own in told]  # an agent asks its own server once an interval
+        seen = [self._observed[i] for i in of]
+        own = [1 / (o.interval or 1.0) for o in seen]  # an agent asks its own web server once an interval
+        usual = [max(0.0, (o.requests_per_s.value or 0.0) - one) for o, one in zip(seen, own, strict=True)]
+        newest = [max(0.0, o.metrics.get("requests_per_s", 0.0) - one) for o, one in zip(seen, own, strict=True)]
         # Who keeps an answer for longer than the average reaches back asks less than once in it
         asked = max(answers.rate(now) * self.servers, 1 / AVERAGE)
         handed = [self._handed.values[i] for i in of]
-        return 0 if carry_a_crowd(requests, handed, [capacity[i] for i in of], asked, interval) else few
+        return 0 if carry_a_crowd(usual, newest, handed, [capacity[i] for i in of], asked, interval) else few

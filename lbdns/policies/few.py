@@ -30,6 +30,7 @@ def allowed(answered: int, span: float, interval: float, servers: int) -> int:
 
 def carry_a_crowd(
     requests: Sequence[float],
+    newest: Sequence[float],
     handed: Sequence[float],
     capacity: Sequence[float],
     answers_per_s: float,
@@ -38,13 +39,14 @@ def carry_a_crowd(
     """Whether as many answers as are few bring a crowd: more than the weakest member should be sent at a time, and the
     requests are where the answers led to. Else these come from elsewhere, and the answers are for who looks.
 
-    Each by member: ``requests`` a second without the agents' own, what was ``handed`` out lately (in any measure),
-    ``capacity`` in requests a second. ``answers_per_s`` is above 0.
+    Each by member: ``requests`` a second, without the agents' own, on the average and by the ``newest`` reports (in the
+    average a crowd that has gone stays for long), what was ``handed`` out lately (in any measure), ``capacity`` in
+    requests a second. ``answers_per_s`` is above 0.
     """
     every, led = sum(requests), sum(handed)
     if not every or not led:
         return False
-    brought = every / answers_per_s
+    brought = min(every, sum(newest)) / answers_per_s
     if brought <= PAGES or FEW * brought <= HEAVY * min(capacity) * interval:
         return False
     followed = sum(min(r / every, h / led) for r, h in zip(requests, handed, strict=True))

@@ -110,6 +110,21 @@ def test_a_crowd_behind_answers_that_are_kept_for_long_is_still_one() -> None:
     assert all(one != next_ for one, next_ in pairwise(told[2:])), told
 
 
+def test_who_looks_when_a_crowd_has_gone_sees_the_highest_score() -> None:
+    """What is left of it in the averages is nobody's any more."""
+    pool, serving, before = chooser(), Serving(), None
+    sent = [0.0, 0.0, 0.0]
+    for second in range(120):
+        now, asking = float(second), 400 if second < 60 else second % 2
+        pool.observe(serving.reports(now, sent), NO_STEERING, now)
+        plan = pool.plan("best", before, now)
+        order = hand_out(plan, asking)
+        if second > 60 + 10:
+            assert set(order) <= {2}, f"{second - 60} s after"
+        before = handed(plan, asking)
+        sent = [float(order.count(i)) if asking > 1 else 0.0 for i in range(3)]
+
+
 @pytest.mark.parametrize("elsewhere", [(200, 0, 0), (0, 0, 0), (90, 90, 90)])
 def test_who_looks_while_load_comes_from_elsewhere_sees_the_highest_score(elsewhere: tuple[float, ...]) -> None:
     assert asked_twice_a_second(elsewhere, 1) == [[2, 2]] * 60

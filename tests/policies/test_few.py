@@ -44,25 +44,39 @@ CAPACITY = (100.0, 200.0, 300.0)
 def test_a_crowd_is_where_the_few_answers_led_to(
     requests: tuple[float, ...], handed: tuple[float, ...], is_crowd: bool
 ) -> None:
-    assert carry_a_crowd(requests, handed, CAPACITY, 2.0, 1.0) is is_crowd
+    assert carry_a_crowd(requests, requests, handed, CAPACITY, 2.0, 1.0) is is_crowd
+
+
+def crowd_at_the_last(requests: float, capacity: tuple[float, ...], answers: float, interval: float) -> bool:
+    sent = (0.0, 0.0, requests)
+    return carry_a_crowd(sent, sent, (0, 0, 9), capacity, answers, interval)
+
+
+def test_a_crowd_that_has_gone_is_none() -> None:
+    assert carry_a_crowd((0.0, 0.0, 200.0), (0.0, 100.0, 1.0), (0, 0, 9), CAPACITY, 2.0, 1.0)
+    assert not carry_a_crowd((0.0, 0.0, 200.0), (0.0, 0.0, 1.0), (0, 0, 9), CAPACITY, 2.0, 1.0)
 
 
 def test_pages_of_one_client_are_no_crowd_even_for_weak_members() -> None:
     weak = (1.0, 1.0, 1.0)
-    assert not carry_a_crowd((0.0, 0.0, 20.0), (0, 0, 9), weak, 2.0, 1.0)
-    assert carry_a_crowd((0.0, 0.0, 21.0), (0, 0, 9), weak, 2.0, 1.0)
+    assert not crowd_at_the_last(20.0, weak, 2.0, 1.0)
+    assert crowd_at_the_last(21.0, weak, 2.0, 1.0)
 
 
 def test_who_reports_seldom_is_sent_as_much_as_it_does_meanwhile() -> None:
-    assert carry_a_crowd((0.0, 0.0, 200.0), (0, 0, 9), CAPACITY, 2.0, 3.9)
-    assert not carry_a_crowd((0.0, 0.0, 200.0), (0, 0, 9), CAPACITY, 2.0, 4.0)
+    assert crowd_at_the_last(200.0, CAPACITY, 2.0, 3.9)
+    assert not crowd_at_the_last(200.0, CAPACITY, 2.0, 4.0)
 
 
 @given(
-    st.lists(st.tuples(st.floats(0, 1e4), st.floats(0, 1e300), st.floats(0.01, 1e4)), min_size=1, max_size=9),
+    st.lists(
+        st.tuples(st.floats(0, 1e4), st.floats(0, 1e4), st.floats(0, 1e300), st.floats(0.01, 1e4)),
+        min_size=1,
+        max_size=9,
+    ),
     st.floats(0.01, 1e3),
     st.floats(0.1, 60),
 )
-def test_any_figures(members: list[tuple[float, float, float]], answers: float, interval: float) -> None:
-    requests, handed, capacity = zip(*members, strict=True)
-    assert carry_a_crowd(requests, handed, capacity, answers, interval) in (True, False)
+def test_any_figures(members: list[tuple[float, float, float, float]], answers: float, interval: float) -> None:
+    requests, newest, handed, capacity = zip(*members, strict=True)
+    assert carry_a_crowd(requests, newest, handed, capacity, answers, interval) in (True, False)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import signal
 from collections import Counter
 from typing import Any
 
 import pytest
 
+from lbdns import log
 from tests.needs import MARK, REASON_PREFIX, missing, nothing_may_be_skipped
 
 
@@ -15,6 +18,17 @@ def hear_interrupts() -> None:
     """What a shell starts with ``&`` ignores Ctrl-C, and so would every program that a test interrupts."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def end_logs() -> None:
+    """What a command has set up in this process to write its log goes with its test, as that one's standard error."""
+    root = logging.getLogger()
+    for handler in root.handlers[:]:
+        if isinstance(handler, logging.StreamHandler) and type(handler).__module__ == log.__name__:
+            root.removeHandler(handler)
+            handler.stream = io.StringIO()  # what it has still to say: the standard error that it knew is closed
+            handler.close()
+            root.setLevel(logging.WARNING)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -31,6 +45,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if nothing_may_be_skipped() and not all(need.optional for need in lacking):
         pytest.fail(f"{reason} (nothing may be skipped with CI=true)", pytrace=False)
     pytest.skip(reason)
+
+
+@pytest.hookimpl(trylast=True)  # fixtures may log while they end
+def pytest_runtest_teardown() -> None:
+    end_logs()
 
 
 def skipped_capabilities(reports: list[Any]) -> Counter[str]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 from pathlib import Path
+
+from lbdns import log
+from tests.conftest import end_logs
 
 _BEGUN_WITH_AMPERSAND = """
 import signal, subprocess, sys
@@ -23,3 +27,13 @@ def test_programs_can_be_interrupted_although_the_tests_run_in_the_background() 
         timeout=60, check=False,
     )  # fmt: skip
     assert (done.stdout.split(), done.stderr) == (["False", "True"], "")
+
+
+def test_a_log_that_a_command_has_set_up_ends_with_its_test() -> None:
+    root = logging.getLogger()
+    before = root.handlers[:]
+    log.set_up(level="debug")
+    end_logs()
+    assert not [handler for handler in root.handlers if type(handler).__module__ == log.__name__]
+    assert root.level == logging.WARNING
+    root.handlers[:] = before

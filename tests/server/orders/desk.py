@@ -18,6 +18,7 @@ from lbdns.server.orders.control import Order
 from lbdns.server.orders.override_file import FILE_NAME
 from lbdns.server.orders.overriding import Overriding
 from tests.answering.farms import MEMBERS, hobbit, pool
+from tests.server.clients import until
 from tests.server.readings import Readings
 
 TWO_POOLS = hobbit(pool(), pool("mail", members=("frodo", "gandalf"), names={"post": "round_robin"}))
@@ -57,6 +58,10 @@ class Desk:
         members = next(p.members for p in self.farm.pools if p.name == pool)
         return [members[i].name for i in sorted(set(self.table.handouts[pool, policy].plan.order))]
 
+    def is_planned(self) -> bool:
+        """Whether all pools are planned by what was reported and ordered: on a slow machine that takes some turns."""
+        return not self.alone.planner._due
+
     def told(self) -> list[str]:
         """What the events of orders say."""
         return [event.text for event in self.events.newest() if event.kind == "override"]
@@ -79,6 +84,7 @@ async def desk(folder: Path, farm: Farm | None = None) -> AsyncIterator[Desk]:
         await taking.overriding.restore()
         taking.overriding.begin()
         taking.report()
+        await until(taking.is_planned)
         yield taking
     finally:
         await taking.close()

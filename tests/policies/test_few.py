@@ -70,13 +70,17 @@ def test_who_reports_seldom_is_sent_as_much_as_it_does_meanwhile() -> None:
 
 @given(
     st.lists(
-        st.tuples(st.floats(0, 1e4), st.floats(0, 1e4), st.floats(0, 1e300), st.floats(0.01, 1e4)),
+        st.tuples(st.floats(0, 1e4), st.floats(0, 1e4), st.integers(0, 10**40), st.floats(0.01, 1e4)),
         min_size=1,
         max_size=9,
     ),
     st.floats(0.01, 1e3),
     st.floats(0.1, 60),
 )
-def test_any_figures(members: list[tuple[float, float, float, float]], answers: float, interval: float) -> None:
+def test_any_figures(members: list[tuple[float, float, int, float]], answers: float, interval: float) -> None:
     requests, newest, handed, capacity = zip(*members, strict=True)
-    assert carry_a_crowd(requests, newest, handed, capacity, answers, interval) in (True, False)
+    is_crowd = carry_a_crowd(requests, newest, handed, capacity, answers, interval)
+    assert carry_a_crowd(requests, newest, [4 * count for count in handed], capacity, answers, interval) is is_crowd
+    assert not (is_crowd and min(sum(requests), sum(newest)) <= 10 * answers)
+    elsewhere = [0.0 if count else 1e4 for count in handed]
+    assert not carry_a_crowd(elsewhere, elsewhere, handed, capacity, answers, interval), "nothing followed"

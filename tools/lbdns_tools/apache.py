@@ -117,7 +117,6 @@ class Running:
     """An Apache on this machine's loopback."""
 
     port: int
-    pid: int  # of its first process
     content: Path  # to be filled
 
     @property
@@ -157,7 +156,7 @@ def apache(
         process = subprocess.Popen(httpd.command(), stderr=subprocess.PIPE, start_new_session=True)
         try:
             _await_listening(process, httpd)
-            yield Running(port, process.pid, folder)
+            yield Running(port, folder)
         finally:
             process.terminate()
             process.communicate(timeout=END_S)

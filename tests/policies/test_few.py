@@ -35,6 +35,7 @@ CAPACITY = (100.0, 200.0, 300.0)
         ((60.0, 60.0, 60.0), (5, 4, 5), True),
         ((0.0, 40.0, 160.0), (1, 2, 3), True),
         ((200.0, 0.0, 0.0), (0, 0, 9), False),  # the load of one, and somebody who is sent to another
+        ((200.0, 0.0, 0.0), (1, 0, 9), False),  # although that one was told too, once
         ((60.0, 60.0, 60.0), (0, 0, 9), False),  # from elsewhere, to all
         ((0.0, 0.0, 50.0), (0, 0, 9), False),  # 2 * 25 is no more than half of what the weakest does in a second
         ((0.0, 0.0, 0.0), (0, 0, 9), False),

@@ -5,7 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # setuptools comes from the lock, so building the project itself asks no index for anything
-INSTALL_SELF := $(PIP) install --quiet --no-build-isolation --no-deps --no-index --editable .
+INSTALL_SELF := $(PIP) install --quiet --no-build-isolation --no-deps --no-index --editable ./agent --editable . --editable ./tools
+# The distributions, lbdns-agent first since the others need it
+PROJECTS := agent/pyproject.toml pyproject.toml tools/pyproject.toml
 
 # What the lab runs besides Python, by Debian's package names (no Pound: Debian 12 has none)
 LAB_PACKAGES := apache2 haproxy iproute2 nginx-light perl-base unbound
@@ -49,13 +51,13 @@ format: $(VENV)/.dev ## format and mend what can be mended
 venv: $(VENV)/.runtime ## only build .venv, with what the programs need
 
 # The stamps: .runtime is the project with what it needs, .lab and .dev what the lab and the tests need on top of it.
-# They are made again when a lock or pyproject.toml has changed. ALONE: two makes side by side must not install into
+# They are made again when a lock or a pyproject.toml has changed. ALONE: two makes side by side must not install into
 # one .venv at a time; the second finds the stamp of the first.
 ALONE := $(if $(shell command -v flock),flock Makefile)
 
 native: $(VENV)/.native ## build the native part, which answers faster (needs cargo)
 
-$(VENV)/.runtime: requirements.lock pyproject.toml | check-python
+$(VENV)/.runtime: requirements.lock $(PROJECTS) | check-python
 	@$(ALONE) $(MAKE) --no-print-directory STAMP=$@ LOCK=requirements.lock THEN='$(INSTALL_SELF)' install
 
 $(VENV)/.dev: requirements-dev.lock $(VENV)/.runtime
@@ -72,7 +74,7 @@ $(VENV)/.native: $(wildcard native/*.toml native/Cargo.lock native/src/*.rs) $(V
 
 install:
 	@set -e; \
-	if [ $(STAMP) -nt $(LOCK) ] && [ $(STAMP) -nt pyproject.toml ]; then exit 0; fi; \
+	stale=; for file in $(LOCK) $(PROJECTS); do [ $(STAMP) -nt $$file ] || stale=1; done; [ "$$stale" ] || exit 0; \
 	[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV) || { \
 	  rm -rf $(VENV); \
 	  echo "lbdns: $(PYTHON) can't build a virtual environment; on Debian: apt-get install python3-venv" >&2; exit 2; }; \
@@ -96,11 +98,11 @@ PIP_COMPILE = CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile --quiet --ge
 LOCK_OPTIONS ?=
 
 lock: $(VENV)/.dev ## resolve the dependencies anew (LOCK_OPTIONS=--upgrade for newer ones)
-	$(PIP_COMPILE) --all-build-deps --output-file requirements.lock pyproject.toml
-	$(PIP_COMPILE) --all-build-deps --extra dev --constraint requirements.lock \
-	  --output-file requirements-dev.lock pyproject.toml
-	$(PIP_COMPILE) --all-build-deps --extra lab --constraint requirements-dev.lock \
-	  --output-file requirements-lab.lock pyproject.toml
+	@mkdir -p build
+	for kind in runtime dev lab; do $(BIN)/python tools/lock_inputs.py $$kind > build/$$kind.in; done
+	$(PIP_COMPILE) --output-file requirements.lock build/runtime.in
+	$(PIP_COMPILE) --constraint requirements.lock --output-file requirements-dev.lock build/dev.in
+	$(PIP_COMPILE) --constraint requirements-dev.lock --output-file requirements-lab.lock build/lab.in
 
 deps-debian: ## install the Debian packages that tests use (as root)
 	@$(MAKE) --no-print-directory WHAT='the tests' AS=$@ PACKAGES='$(DEBIAN_PACKAGES)' packages

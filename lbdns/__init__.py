@@ -1,3 +1,3 @@
-"""lbdns: the load-aware authoritative DNS server, and what all its programs share."""
+"""lbdns: the load-aware authoritative DNS server."""
 
 __version__ = "0.1.0"

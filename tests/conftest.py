@@ -8,9 +8,10 @@ import signal
 from collections import Counter
 from typing import Any
 
+import hypothesis
 import pytest
 
-from lbdns import log
+from lbdns_shared import log
 from tests.needs import MARK, REASON_PREFIX, missing, nothing_may_be_skipped
 
 
@@ -33,6 +34,9 @@ def end_logs() -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     hear_interrupts()
+    # A deadline for each example would time the machine, which may have other work
+    hypothesis.settings.register_profile("untimed", deadline=None)
+    hypothesis.settings.load_profile("untimed")
     config.addinivalue_line("markers", f"{MARK}(*programs, root, namespaces, ipv6, ...): use tests.needs.needs")
 
 

@@ -1,38 +1,31 @@
-"""Which module imports which, read from source without importing anything, and rules over that."""
+"""Read which module imports which, from source and without importing anything; find imports that break the layers."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Module:
-    """One module: its dotted name, the modules of ours it imports, and the full names of all it imports."""
+    """One module: its dotted name, the project's modules that it imports, and the full names of all imports."""
 
     name: str
     ours: frozenset[str]
     imports: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """What the modules below ``of`` may not import, themselves or through others of ours.
-
-    ``allowed`` (if not None) are the only modules outside ``of`` itself that they may import of the
-    package ``allowed_of``; the package itself, for its version, is always allowed.
-    """
+@dataclass(frozen=True)
+class Ban:
+    """Modules below ``of`` must not import anything in ``forbidden``, directly or through other modules of ours."""
 
     of: tuple[str, ...]
-    forbidden: tuple[str, ...] = ()
-    exempt: tuple[str, ...] = ()
-    allowed_of: str = ""
-    allowed: tuple[str, ...] | None = None
+    forbidden: tuple[str, ...]
 
     def binds(self, name: str) -> bool:
-        return _is_in(name, self.of) and not _is_in(name, self.exempt)
+        return _is_in(name, self.of)
 
 
 def _is_in(name: str, places: tuple[str, ...]) -> bool:
@@ -40,7 +33,7 @@ def _is_in(name: str, places: tuple[str, ...]) -> bool:
 
 
 def read_sources(roots: Mapping[str, Path]) -> dict[str, tuple[str, bool]]:
-    """Dotted name -> (source, whether it is a package) of every module of the packages in ``roots``."""
+    """Return dotted name -> (source, whether it is a package) for every module of the packages in ``roots``."""
     found = {}
     for package, folder in roots.items():
         for path in sorted(folder.rglob("*.py")):
@@ -50,29 +43,32 @@ def read_sources(roots: Mapping[str, Path]) -> dict[str, tuple[str, bool]]:
     return found
 
 
-def modules_of(sources: Mapping[str, tuple[str, bool]]) -> dict[str, Module]:
-    """Every module with what it imports, also inside functions; imports for type checkers alone don't count."""
+def modules_of(sources: Mapping[str, tuple[str, bool]], *, type_only: bool = True) -> dict[str, Module]:
+    """Return every module with its imports, including those inside functions.
+
+    ``type_only``: whether imports under ``if TYPE_CHECKING`` count too.
+    """
     found = {}
     for name, (source, is_package) in sources.items():
-        imports = frozenset(_imports(ast.parse(source), name, is_package))
+        imports = frozenset(_imports(ast.parse(source), name, is_package, type_only))
         ours = frozenset(module for full in imports if (module := _nearest(full, sources)) and module != name)
         found[name] = Module(name, ours, imports)
     return found
 
 
 def _nearest(full: str, known: Mapping[str, object]) -> str:
-    """The module that ``full`` is, or is an attribute of; "" if it is none of ours."""
+    """Return the module that ``full`` is, or is an attribute of; "" if it is not one of the project's modules."""
     if full in known:
         return full
     parent = full.rpartition(".")[0]
     return parent if parent in known else ""
 
 
-def _imports(node: ast.AST, module: str, is_package: bool) -> Iterator[str]:
+def _imports(node: ast.AST, module: str, is_package: bool, type_only: bool) -> Iterator[str]:
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+        if isinstance(child, ast.If) and not type_only and "TYPE_CHECKING" in ast.unparse(child.test):
             for other in child.orelse:
-                yield from _imports(ast.Module([other], []), module, is_package)
+                yield from _imports(ast.Module([other], []), module, is_package, type_only)
         elif isinstance(child, ast.Import):
             yield from (alias.name for alias in child.names)
         elif isinstance(child, ast.ImportFrom):
@@ -83,29 +79,40 @@ def _imports(node: ast.AST, module: str, is_package: bool) -> Iterator[str]:
                 base = ".".join([*above, base] if base else above)
             yield from (f"{base}.{alias.name}" for alias in child.names)
         else:
-            yield from _imports(child, module, is_package)
+            yield from _imports(child, module, is_package, type_only)
 
 
-def broken(rule: Rule, modules: Mapping[str, Module]) -> list[str]:
-    """Every way in which ``rule`` is broken, as the chain of imports that does it."""
+def layer_of(name: str, layers: Sequence[str]) -> int | None:
+    """Return the index of the layer that ``name`` belongs to: that of the longest package name which contains it."""
+    matches = [layer for layer in layers if _is_in(name, (layer,))]
+    return layers.index(max(matches, key=len)) if matches else None
+
+
+def upward_imports(layers: Sequence[str], modules: Mapping[str, Module]) -> list[str]:
+    """Return every import of a module by a module in a lower layer, and every module that no layer contains."""
+    found = [f"{name}: in no layer" for name in modules if layer_of(name, layers) is None]
+    for module in modules.values():
+        here = layer_of(module.name, layers)
+        for other in sorted(module.ours):
+            there = layer_of(other, layers)
+            if here is not None and there is not None and there > here:
+                found.append(f"{module.name} ({layers[here]}) -> {other} ({layers[there]})")
+    return found
+
+
+def broken(ban: Ban, modules: Mapping[str, Module]) -> list[str]:
+    """Return every way in which ``ban`` is broken, as the chain of imports that breaks it."""
     found = []
     for module in modules.values():
-        if not rule.binds(module.name):
-            continue
-        for chain, full in _reachable(module.name, modules):
-            if _is_in(full, rule.forbidden):
-                found.append(" -> ".join([*chain, full]))
-        if rule.allowed is not None:
-            found += [
-                f"{module.name} -> {other}"
-                for other in sorted(module.ours)
-                if _is_in(other, (rule.allowed_of,)) and other != rule.allowed_of and not _is_in(other, rule.allowed)
-            ]
+        if ban.binds(module.name):
+            for chain, full in _reachable(module.name, modules):
+                if _is_in(full, ban.forbidden):
+                    found.append(" -> ".join([*chain, full]))
     return found
 
 
 def _reachable(start: str, modules: Mapping[str, Module]) -> Iterator[tuple[list[str], str]]:
-    """Every full name imported by ``start`` or by the modules of ours it leads to, with the way there."""
+    """Yield every full name imported by ``start`` or by the modules it leads to, with the chain that leads there."""
     seen, waiting = {start}, [[start]]
     while waiting:
         chain = waiting.pop()
@@ -117,7 +124,7 @@ def _reachable(start: str, modules: Mapping[str, Module]) -> Iterator[tuple[list
 
 
 def cycles(modules: Mapping[str, Module]) -> list[str]:
-    """Rings of modules that import each other, each as the chain that closes it."""
+    """Return rings of modules that import each other, each as the chain that closes it."""
     found: list[str] = []
     done: set[str] = set()
 

@@ -26,7 +26,7 @@ REASON_PREFIX: Final = "needs "
 _SYSTEM_FOLDERS: Final = f"/usr/sbin:/sbin:{Path.home() / '.cargo' / 'bin'}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Need:
     """One thing a test can't do without, and the command that brings it."""
 

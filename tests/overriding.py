@@ -1,10 +1,10 @@
-"""Orders as people give them, for tests of what goes by them."""
+"""Overrides for tests."""
 
 from __future__ import annotations
 
-from lbdns.overrides import Override, Overrides
+from lbdns.model.overrides import Override, Overrides
 
 
 def drains(*members: str, pool: str = "") -> Overrides:
-    """These, by full name, are drained."""
+    """Return overrides that drain these members (full names)."""
     return Overrides(tuple(Override("drain", name, pool, by="root", reason="test") for name in members))

@@ -6,11 +6,11 @@ from typing import Final
 
 import pytest
 
-from lbdns.answering.plane import PYTHON
-from lbdns.server.native import NativePlane
+from lbdns.answering.native_plane import NativePlane
+from lbdns.answering.plane import PYTHON_PLANE
 from tests.needs import needs
 
 PLANES: Final = [
-    pytest.param(PYTHON, id="python"),
+    pytest.param(PYTHON_PLANE, id="python"),
     pytest.param(NativePlane(), id="native", marks=needs(native=True)),
 ]

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lbdns import log
+from lbdns_shared import log
 from tests.conftest import end_logs
 
 _BEGUN_WITH_AMPERSAND = """

@@ -1,4 +1,4 @@
-"""What the pages say about files, options and commands is so."""
+"""The documentation is complete and consistent: links and anchors, commands, configuration keys, make targets."""
 
 from __future__ import annotations
 
@@ -9,45 +9,70 @@ import pytest
 
 from lbdns.cli import COMMANDS
 from lbdns.policies import POLICIES
+from lbdns.scores import SCORES
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+DOCS = ROOT / "docs"
+INDEX = DOCS / "README.md"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+_CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
+_LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def links(page: Path) -> list[tuple[Path, str]]:
+    """Return the target file and the anchor (or "") of every link to a file of the project."""
+    found = _LINK.findall(_CODE.sub("", page.read_text()))
+    return [(page.parent / path if path else page, anchor) for path, anchor in found if "://" not in path]
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    text = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(), flags=re.DOTALL)
-    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
-        if "://" not in target:
-            assert (page.parent / target).exists(), target
+    for target, anchor in links(page):
+        assert target.exists(), target
+        assert not anchor or anchor in anchors(target), f"{target}#{anchor}"
 
 
-def test_every_page_is_in_the_table_of_the_readme() -> None:
-    readme = (ROOT / "README.md").read_text()
-    for page in PAGES:
-        assert page.name == "README.md" or f"](docs/{page.name})" in readme, page.name
+def test_every_page_is_in_the_index() -> None:
+    indexed = {target.resolve() for target, _ in links(INDEX)}
+    assert [page for page in DOCS.rglob("*.md") if page != INDEX and page.resolve() not in indexed] == []
+    assert INDEX.resolve() in {target.resolve() for target, _ in links(ROOT / "README.md")}
 
 
-def test_every_command_is_in_the_readme() -> None:
-    readme = (ROOT / "README.md").read_text()
+@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "reference" / "commands.md"], ids=lambda page: page.name)
+def test_every_command_is_listed(page: Path) -> None:
+    text = page.read_text()
     for command in COMMANDS:
-        assert f"`lbdns {command}`" in readme
+        assert re.search(rf"^\| `lbdns {command}\b", text, re.MULTILINE), command
 
 
 def test_every_key_and_policy_is_in_configuration() -> None:
-    text = (ROOT / "docs" / "configuration.md").read_text()
+    text = (DOCS / "reference" / "configuration.md").read_text()
     source = "".join(path.read_text() for path in sorted((ROOT / "lbdns" / "config").glob("*.py")))
     reading = r'(?:table|term)\.(?:string|integer|number|flag|one_of|each|strings|required|table)\(\s*"(\w+)"'
     keys = {*re.findall(reading, source), *re.findall(r'\w+\(table, "(\w+)"', source)}
     assert len(keys) > 15, "the pattern finds the keys of the configuration"
     for key in keys:
         assert f"`{key}`" in text, key
+    policies = (DOCS / "reference" / "policies.md").read_text()
     for policy in POLICIES:
         assert f"`{policy}`" in text, policy
+        assert f"| `{policy}` |" in policies, policy
+
+
+def test_every_score_is_described() -> None:
+    text = (DOCS / "reference" / "scores.md").read_text()
+    for score in SCORES:
+        assert f"\n## `{score}`\n" in text, score
 
 
 def test_every_make_target_that_pages_name_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for page in PAGES:
-        for target in re.findall(r"\bmake ([a-z-]+)\b(?! [a-z])", page.read_text()):
+        for target in re.findall(r"`make ([a-z-]+)", page.read_text()):
             assert target in targets, f"{page.name}: make {target}"

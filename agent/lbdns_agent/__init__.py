@@ -1,1 +1,1 @@
-"""lbdns-agent: measures one host and tells the collectors, at a fixed cadence and at next to no cost."""
+"""lbdns-agent: measures one host and reports to the collectors on a fixed schedule, at very little cost."""

@@ -1,4 +1,4 @@
-"""``python -m lbdns_agent``: the same as the ``lbdns-agent`` command."""
+"""``python -m lbdns_agent`` runs the ``lbdns-agent`` command."""
 
 import sys
 

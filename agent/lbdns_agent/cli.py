@@ -1,4 +1,4 @@
-"""The command line of lbdns-agent: arguments -> options -> run -> exit status, and nothing else."""
+"""The command line of lbdns-agent: parses the arguments, runs the agent, returns the exit status."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lbdns import __version__, log
-from lbdns.endpoint import REPORT_PORT, parse_endpoint
-from lbdns.errors import LbdnsError
-from lbdns_agent import once
-from lbdns_agent.metrics import METRICS
-from lbdns_agent.options import OFF, Options, default_name, parse_gateway, parse_interval, parse_name
-from lbdns_agent.overload import DEFAULT_CONDITIONS, parse_condition
-from lbdns_agent.run import run
-from lbdns_agent.webserver.url import DEFAULT_URL, parse_url
+from lbdns_agent.agent_loop import run
+from lbdns_agent.agent_options import OFF, AgentOptions, default_name, parse_gateway, parse_interval, parse_name
+from lbdns_agent.alarm_conditions import DEFAULT_CONDITIONS, parse_alarm_condition
+from lbdns_agent.single_sample import sample_as_json, sample_as_table, take_single_sample
+from lbdns_agent.webserver.status_url import DEFAULT_URL, parse_status_url
+from lbdns_shared import __version__, log
+from lbdns_shared.endpoint import REPORT_PORT, parse_endpoint
+from lbdns_shared.errors import LbdnsError
+from lbdns_shared.metric_catalogue import CATALOGUE
 
 EXAMPLES = """examples:
   lbdns-agent --collector ns1.example.net --collector ns2.example.net --key-file /etc/lbdns/agent.key
@@ -26,93 +26,107 @@ EXAMPLES = """examples:
 """
 
 
-def _reader(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """argparse shows the message of this exception only."""
+def _argument_type(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return ``parse`` with errors as ArgumentTypeError, the only exception whose message argparse shows."""
 
-    def read(text: str) -> Any:
+    def parse_argument(text: str) -> Any:
         try:
             return parse(text)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 
-    return read
+    return parse_argument
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Every option with its default and range."""
+    """Return the parser of all options, with their defaults and ranges."""
     parser = argparse.ArgumentParser(
         prog="lbdns-agent",
-        description="Measures this host and reports to the collectors of lbdns.",
+        description="Measures this host and reports to the lbdns collectors.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    _add_report_options(parser.add_argument)
+    _add_sensor_options(parser.add_argument)
     add = parser.add_argument
+    add("--once", action="store_true", help="print one sample and send nothing")
+    add("--json", action="store_true", help="with --once: print the sample as JSON")
+    add("--log-format", default="text", choices=log.FORMATS, help="format of log lines (text)")
+    add("--log-level", default="info", choices=log.LEVELS, help="lowest level of log lines (info)")
+    add("--version", action="version", version=f"lbdns-agent {__version__}")
+    return parser
+
+
+def _add_report_options(add: Callable[..., Any]) -> None:
     add(
         "--collector",
         action="append",
         default=[],
         metavar="HOST[:PORT]",
-        type=_reader(lambda text: parse_endpoint(text, REPORT_PORT)),
-        help=f"where reports go; may be given several times (port {REPORT_PORT})",
-    )
-    add("--interval", default=1.0, type=_reader(parse_interval), metavar="S", help="seconds, 0.1 to 3600 (1)")
-    add("--name", type=_reader(parse_name), metavar="HOST", help="the member's name (the short host name)")
-    add("--key-file", type=Path, metavar="FILE", help="the key to sign with; without one reports are unsigned")
-    add(
-        "--server-status",
-        default=parse_url(DEFAULT_URL),
-        type=_reader(lambda text: None if text == OFF else parse_url(text)),
-        metavar="URL|off",
-        help=f"the web server's status page ({DEFAULT_URL})",
+        type=_argument_type(lambda text: parse_endpoint(text, REPORT_PORT)),
+        help=f"send reports to this collector; may be repeated (port {REPORT_PORT})",
     )
     add(
-        "--gateway",
-        default="auto",
-        type=_reader(parse_gateway),
-        metavar="auto|ADDRESS|off",
-        help="whom to ping (auto: the default gateway)",
+        "--interval",
+        default=1.0,
+        type=_argument_type(parse_interval),
+        metavar="S",
+        help="seconds between reports, 0.1 to 3600 (1)",
     )
-    add(
-        "--cgroup",
-        default="auto",
-        metavar="auto|off|PATH",
-        help="whose limits the figures are measured against (auto: this process's, if it has a CPU quota)",
-    )
+    add("--name", type=_argument_type(parse_name), metavar="HOST", help="name of the member (the short host name)")
+    add("--key-file", type=Path, metavar="FILE", help="sign reports with the key in this file (unsigned)")
     add(
         "--alarm",
         action="append",
         default=[],
         metavar="CONDITION|off",
-        help="METRIC[/cpu] > NUMBER, also >=, <, <=; may be given several times "
+        help="send an alarm while METRIC[/cpu] > NUMBER, or >=, <, <=; may be repeated "
         f"({', '.join(condition.replace(' ', '') for condition in DEFAULT_CONDITIONS)})",
     )
-    add("--once", action="store_true", help="print one sample and send nothing")
-    add("--json", action="store_true", help="with --once: as JSON")
-    add("--log-format", default="text", choices=log.FORMATS, help="(text)")
-    add("--log-level", default="info", choices=log.LEVELS, help="(info)")
-    add("--version", action="version", version=f"lbdns-agent {__version__}")
-    return parser
 
 
-def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Options:
-    """What single arguments can't tell. Ends the program with exit status 2 for a wrong combination."""
+def _add_sensor_options(add: Callable[..., Any]) -> None:
+    add(
+        "--server-status",
+        default=parse_status_url(DEFAULT_URL),
+        type=_argument_type(lambda text: None if text == OFF else parse_status_url(text)),
+        metavar="URL|off",
+        help=f"status page of the web server ({DEFAULT_URL})",
+    )
+    add(
+        "--gateway",
+        default="auto",
+        type=_argument_type(parse_gateway),
+        metavar="auto|ADDRESS|off",
+        help="router to ping (auto: the default gateway)",
+    )
+    add(
+        "--cgroup",
+        default="auto",
+        metavar="auto|off|PATH",
+        help="control group to measure instead of the host (auto: the agent's own, if it has a CPU quota)",
+    )
+
+
+def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> AgentOptions:
+    """Return the options. Exits with status 2 if the arguments don't fit together."""
     if arguments.json and not arguments.once:
-        parser.error("--json goes with --once")
+        parser.error("--json needs --once")
     if not arguments.collector and not arguments.once:
-        parser.error("where to? Give at least one --collector HOST[:PORT], or --once to see a sample")
+        parser.error("no collector: use --collector HOST[:PORT] at least once, or --once to print a sample")
     alarms = arguments.alarm or list(DEFAULT_CONDITIONS)
     if OFF in alarms and len(alarms) > 1:
-        parser.error("--alarm off doesn't go with other conditions")
+        parser.error("--alarm off can't be combined with other conditions")
     try:
-        conditions = tuple(parse_condition(text, METRICS) for text in alarms if text != OFF)
+        conditions = tuple(parse_alarm_condition(text, CATALOGUE) for text in alarms if text != OFF)
     except ValueError as error:
         parser.error(f"argument --alarm: {error}")
     try:
         name = arguments.name or parse_name(default_name())
     except ValueError as error:
-        parser.error(f"this host's name is no good, give one with --name: {error}")
-    return Options(
+        parser.error(f"this host's own name can't be used; set one with --name: {error}")
+    return AgentOptions(
         name=name,
         collectors=tuple(dict.fromkeys(arguments.collector)),
         interval=arguments.interval,
@@ -124,25 +138,25 @@ def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace)
     )
 
 
-def show_once(options: Options, as_json: bool) -> int:
-    """Print one sample."""
-    sample, span = once.take_one(options)
-    print(once.as_json(options, sample, span, time.time()) if as_json else once.as_table(options, sample, span))
+def print_single_sample(options: AgentOptions, as_json: bool) -> int:
+    """Print one sample and return the exit status."""
+    sample, span = take_single_sample(options)
+    print(sample_as_json(options, sample, span, time.time()) if as_json else sample_as_table(options, sample, span))
     return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program; its exit status: 0 well, 1 a failure while running, 2 bad arguments or key file."""
+    """Run the program. Return 0 for success, 1 for a failure, 2 for bad arguments or a bad key file."""
     parser = build_parser()
     try:
         arguments = parser.parse_args(argv)
         options = read_options(parser, arguments)
-    except SystemExit as ended:  # argparse has said why
+    except SystemExit as ended:  # argparse has printed why
         return int(ended.code or 0)
     log.set_up(arguments.log_format, "error" if arguments.once else arguments.log_level)
     try:
-        return show_once(options, arguments.json) if arguments.once else run(options)
-    except KeyboardInterrupt:  # while a single sample is taken
+        return print_single_sample(options, arguments.json) if arguments.once else run(options)
+    except KeyboardInterrupt:  # during a single sample
         return 1
     except LbdnsError as error:
         print(f"lbdns-agent: {error}", file=sys.stderr)

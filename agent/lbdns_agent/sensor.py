@@ -1,49 +1,51 @@
-"""What a sensor is: how one source is read, and which metrics follow from two readings. Pure: only types."""
+"""What a sensor is: how to read one source, and how to compute its metrics from two readings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar, Union
 
-from lbdns_agent.asides import Steps
-from lbdns_agent.host import Host
+from lbdns_agent.measured_host import MeasuredHost
+from lbdns_agent.non_blocking_sensors import ReadingSteps
 
 T = TypeVar("T")
 
-#: A metric's number, or the reason why there is none, as an administrator should read it. A metric left out
-#: has no value this round and needs no explanation: the first sample has no differences.
-Values = Mapping[str, float | str]
+#: Metric -> its number, or the reason why it has none, as text for an administrator. A metric that is not in
+#: the map needs another reading: the first sample has no differences.
+MetricValues = Mapping[str, Union[float, str]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sensor(Generic[T]):
-    """One source of metrics.
+    """One source of metrics that is read without waiting.
 
-    ``read`` raises anything when the source can't be read. ``values`` is pure: the reading before (None in the
-    first round), this one, and the seconds between them. ``momentary`` sensors see what is now, so they are read
-    before the agent's own questions put processes to work.
+    ``read`` may raise any exception if the source can't be read. ``values`` is pure; its arguments are the
+    previous reading (None at first), this reading, and the seconds between them. ``momentary`` sensors measure
+    this very moment, so they are read before the agent's own requests put other processes to work.
     """
 
     source: str
-    read: Callable[[Host], T]
-    values: Callable[[T | None, T, float], Values]
+    read: Callable[[MeasuredHost], T]
+    values: Callable[[T | None, T, float], MetricValues]
     momentary: bool = False
-    #: For a metric so cheap that it may be watched between two samples, and the seconds that it needs to change.
-    glance: Callable[[Host], Values] | None = None
-    glance_every: float = 0.0
+    #: Reads a metric that is cheap enough for the checks between two samples, at this interval (seconds) at most
+    quick_read: Callable[[MeasuredHost], MetricValues] | None = None
+    quick_read_interval: float = 0.0
+    #: Takes the same reading from the psutil module, where there is no /proc
+    read_psutil: Callable[[Any], T] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AsideSensor(Generic[T]):
-    """A sensor that waits for others (a server, a network), for at most ``patience`` seconds."""
+@dataclass(frozen=True)
+class NonBlockingSensor(Generic[T]):
+    """One source of metrics that answers later, such as a server; a reading takes ``timeout`` seconds at most."""
 
     source: str
-    read: Callable[[Host], Steps[T]]
-    values: Callable[[T | None, T, float], Values]
-    patience: float
+    read: Callable[[MeasuredHost], ReadingSteps[T]]
+    values: Callable[[T | None, T, float], MetricValues]
+    timeout: float
 
 
 def rate(before: float, now: float, seconds: float) -> float:
-    """The increase of a counter in units/s; 0 when it fell back (a restart) or no time has passed."""
+    """Return a counter's increase in units/s; 0 if the counter went back (a restart) or no time has passed."""
     return max(0.0, now - before) / seconds if seconds > 0 else 0.0

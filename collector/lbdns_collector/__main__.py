@@ -1,4 +1,4 @@
-"""python -m lbdns_collector"""
+"""``python -m lbdns_collector`` runs the command ``lbdns-collector``."""
 
 from lbdns_collector.cli import main
 

@@ -1,4 +1,4 @@
-"""lbdns-collector: arguments -> configuration -> run -> exit status, nothing else."""
+"""The command ``lbdns-collector``: options, configuration file and exit status."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from pathlib import Path
 
 import click
 
-from lbdns import __version__, log
-from lbdns.cli import run
-from lbdns.commands.options import config_option, log_options
+from lbdns import __version__
+from lbdns.command_line.common_options import config_option, log_options
+from lbdns.command_line.run_command import run
+from lbdns_shared import log
 
 EPILOG = """\b
 Example:
   lbdns-collector -c /etc/lbdns/lbdns.toml
   curl http://127.0.0.1:8053/api/v1/status
 
-SIGHUP reads the configuration again, SIGTERM and SIGINT stop."""
+SIGHUP reloads the configuration; SIGTERM and SIGINT stop the collector."""
 
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
@@ -25,17 +26,17 @@ SIGHUP reads the configuration again, SIGTERM and SIGINT stop."""
 @log_options()
 @click.version_option(__version__, prog_name="lbdns-collector")
 def command(config: Path, log_format: str, log_level: str) -> None:
-    """Receive the reports of agents and serve the table of members over HTTP.
+    """Receive the reports of agents and serve the members' status over HTTP.
 
-    The configuration is the same file as the DNS server's: pools, zones, [collector] and [web]. A DNS server follows
-    this collector when its own configuration says [collector] connect = "http://...".
+    It reads the same configuration file as the DNS server: pools, zones, [collector] and [web]. A DNS server follows
+    this collector if its own configuration has [collector] connect = "http://...".
     """
     log.set_up(log_format, log_level)
-    from lbdns_collector import standalone  # here: --help needs none of it
+    from lbdns_collector import collector_program  # imported here because --help does not need it
 
-    asyncio.run(standalone.run(config))
+    asyncio.run(collector_program.run(config))
 
 
 def main() -> None:
-    """The entry point of the program ``lbdns-collector``."""
+    """Run the program ``lbdns-collector``."""
     sys.exit(run(command, "lbdns-collector"))

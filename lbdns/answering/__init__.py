@@ -1,4 +1,5 @@
-"""Answering: bytes in, bytes out. Pure: no asyncio, socket, clock, chance or files.
+"""Answering queries: bytes in, bytes out. No event loop, socket, clock, randomness or file.
 
-query bytes -> respond -> [table: compiled entry | query -> lookup -> message] -> response bytes
+query -> responder -> fast path: answer_table, member_selection
+                   -> slow path: query_reader, edns, answer_table, zone_lookup, message_writer, member_selection
 """

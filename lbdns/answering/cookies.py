@@ -1,47 +1,50 @@
-"""DNS cookies (RFC 7873) as all servers make them alike (RFC 9018): who has one really has its address. Pure.
+"""DNS cookies (RFC 7873) in the interoperable form of RFC 9018, and their hash, SipHash-2-4.
 
-A server cookie is version 1, three zero bytes, the time in seconds (4 bytes) and SipHash-2-4 of the client cookie,
-those 8 bytes and the client's address.
+A valid cookie proves that the client's address is not forged. A server cookie is version 1, three zero bytes, the time
+in seconds (4 bytes), and SipHash-2-4 of the client cookie, those 8 bytes and the client's address.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import struct
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from lbdns.answering.siphash import KEY_LENGTH, siphash24
-
 CLIENT: Final = 8  # bytes of a client cookie
-SERVER: Final = 16  # bytes of a server cookie of ours
-LENGTHS: Final = frozenset((CLIENT, *range(CLIENT + 8, CLIENT + 33)))  # of the option's data, RFC 7873 section 4
-SECRET: Final = KEY_LENGTH
+SERVER: Final = 16  # bytes of our server cookies
+LENGTHS: Final = frozenset((CLIENT, *range(CLIENT + 8, CLIENT + 33)))  # bytes of the option, RFC 7873 section 4
+SECRET: Final = 16  # bytes
 _VERSION: Final = b"\1\0\0\0"
-_OLDEST: Final = 3600  # s a cookie is good for (RFC 9018 section 4.3)
-_AHEAD: Final = 300  # s that another server's clock may be ahead of ours
-_RENEW: Final = 1800  # s after which a client is given a fresh one
-_REMEMBERED: Final = 10_000  # clients whose cookies are kept: hashing in pure Python takes 20 us
+_OLDEST: Final = 3600  # s that a cookie is valid (RFC 9018 section 4.3)
+_AHEAD: Final = 300  # s that the clock of another server with the same secret may be ahead of ours
+_RENEW: Final = 1800  # s after which a client gets a new cookie
+_REMEMBERED: Final = 10_000  # clients whose cookies are cached: hashing in Python takes 20 us
 _TIMES: Final = 2**32  # cookies carry the time modulo this, compared as serial numbers (RFC 1982)
+_MASK: Final = 0xFFFFFFFFFFFFFFFF
+_TWO: Final = struct.Struct("<QQ")
+_ONE: Final = struct.Struct("<Q")
 
 
 class CookieJar(Protocol):
-    """Whoever makes and checks server cookies: ``Cookies``, or the native part."""
+    """Makes and checks server cookies: ``ServerCookies``, or the native class."""
 
     def answer(self, cookie: bytes, host: str, wall: float) -> tuple[bytes, bool]:
-        """As ``Cookies.answer``."""
+        """As ``ServerCookies.answer``."""
 
 
-class Cookies:
-    """Makes and checks server cookies. The first secret makes, all are accepted: that is how they are rotated."""
+class ServerCookies:
+    """Makes and checks server cookies. The first secret makes them; all secrets are accepted, for rotation."""
 
     def __init__(self, secrets: Sequence[bytes]) -> None:
         self.secrets = tuple(secrets)
         self._known: dict[tuple[bytes, str], tuple[bytes, bool, float]] = {}
 
     def answer(self, cookie: bytes, host: str, wall: float) -> tuple[bytes, bool]:
-        """What to answer a COOKIE option with data ``cookie`` from address ``host`` with, and whether it was valid.
+        """Return the data of the response's COOKIE option, and whether the query's cookie was valid.
 
-        ``cookie`` has one of LENGTHS; ``wall`` is in Unix seconds.
+        ``cookie`` is the option's data; its length must be one of LENGTHS. ``host`` is the client's address, ``wall``
+        in Unix seconds.
         """
         known = self._known.get((cookie, host))
         if known is not None and wall < known[2]:
@@ -68,5 +71,39 @@ class Cookies:
 
 
 def _age(stamp: int, wall: int) -> int:
-    """Seconds from ``stamp`` to ``wall``, negative if it lies ahead."""
+    """Return the seconds from ``stamp`` to ``wall``, negative if the stamp is ahead."""
     return (wall - stamp + _TIMES // 2) % _TIMES - _TIMES // 2
+
+
+def siphash24(key: bytes, data: bytes) -> bytes:
+    """Return SipHash-2-4 (Aumasson and Bernstein, 2012) of ``data``: 8 bytes, least significant first.
+
+    ``key`` has 16 bytes.
+    """
+    k0, k1 = _TWO.unpack(key)
+    state = (k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573)
+    whole = len(data) & ~7
+    last = data[whole:].ljust(7, b"\0") + bytes((len(data) & 0xFF,))
+    for at in range(0, whole + 8, 8):
+        (word,) = _ONE.unpack_from(data, at) if at < whole else _ONE.unpack(last)
+        v0, v1, v2, v3 = state
+        v0, v1, v2, v3 = _rounds(v0, v1, v2, v3 ^ word, 2)
+        state = (v0 ^ word, v1, v2, v3)
+    v0, v1, v2, v3 = state
+    v0, v1, v2, v3 = _rounds(v0, v1, v2 ^ 0xFF, v3, 4)
+    return _ONE.pack(v0 ^ v1 ^ v2 ^ v3)
+
+
+def _rounds(v0: int, v1: int, v2: int, v3: int, count: int) -> tuple[int, int, int, int]:
+    for _ in range(count):
+        v0 = (v0 + v1) & _MASK
+        v1 = ((v1 << 13 | v1 >> 51) & _MASK) ^ v0
+        v0 = (v0 << 32 | v0 >> 32) & _MASK
+        v2 = (v2 + v3) & _MASK
+        v3 = ((v3 << 16 | v3 >> 48) & _MASK) ^ v2
+        v0 = (v0 + v3) & _MASK
+        v3 = ((v3 << 21 | v3 >> 43) & _MASK) ^ v0
+        v2 = (v2 + v1) & _MASK
+        v1 = ((v1 << 17 | v1 >> 47) & _MASK) ^ v2
+        v2 = (v2 << 32 | v2 >> 32) & _MASK
+    return v0, v1, v2, v3

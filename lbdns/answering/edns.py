@@ -1,38 +1,71 @@
-"""EDNS(0) (RFC 6891): reading the OPT record of a query and writing the one of the response. Pure."""
+"""EDNS(0) (RFC 6891): the OPT record of a query, the options it asks for, and the OPT record of the response.
+
+Options that get an answer: NSID (RFC 5001), COOKIE (RFC 7873), edns-tcp-keepalive (RFC 7828), and client subnet with
+scope 0, because no answer depends on it (RFC 7871). Padding makes sense under encryption only (RFC 7830 section 6).
+Every other option is ignored and not echoed (RFC 6891 section 6.1.2).
+"""
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Final
 
-from lbdns.answering.constants import Type
+from lbdns.answering import cookies
+from lbdns.answering.cookies import CookieJar
+from lbdns.answering.dns_constants import Type
 
 DO: Final = 0x8000  # DNSSEC OK, RFC 3225
-LEAST_PAYLOAD: Final = 512  # bytes: what every client takes (RFC 1035 section 4.2.1)
+LEAST_PAYLOAD: Final = 512  # bytes that every client accepts (RFC 1035 section 4.2.1)
 OUR_PAYLOAD: Final = 1232  # bytes: passes every path without fragments (DNS flag day 2020)
-MAX_OPTIONS: Final = 64  # of one query: a dozen are in use; thousands in a TCP message cost milliseconds
+MAX_OPTIONS: Final = 64  # in one query: a dozen are in use; thousands in a TCP message cost milliseconds
+KEEPALIVE: Final = 100  # tenths of a second that an idle connection stays open (transport.tcp.IDLE)
 _FIXED: Final = struct.Struct("!HHBBHH")  # type, payload size, extended RCODE, version, flags, length
+_OPTION: Final = struct.Struct("!HH")  # code, length
+#: Address length at most, in bytes, by IANA address family number; 0 stands for no address at all.
+_FAMILIES: Final = {0: 0, 1: 4, 2: 16}
+
+
+class OptionCode(IntEnum):
+    NSID = 3
+    SUBNET = 8
+    COOKIE = 10
+    KEEPALIVE = 11
 
 
 @dataclass(frozen=True, slots=True)
 class Edns:
-    """What a query says by its OPT record. ``options`` are (code, data) in order; the unknown are ignored."""
+    """The OPT record of a query. ``options`` are pairs of code and data, in order, including unknown ones."""
 
-    payload: int  # bytes the client takes over UDP
+    payload: int  # bytes that the client accepts over UDP
     version: int
     dnssec_ok: bool
     options: tuple[tuple[int, bytes], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class EdnsOptions:
+    """What the options of a query mean for its response."""
+
+    written: bytes = b""  # the options of the response's OPT record, in wire form
+    sound: bool = True  # false: the response is FORMERR
+    asks_cookie: bool = False  # the query has a client cookie
+    has_server_cookie: bool = False
+    valid_cookie: bool = False  # proves that the client's address is not forged
+
+
+NO_OPTIONS: Final = EdnsOptions()
+
+
 def read_options(rdata: bytes) -> tuple[tuple[int, bytes], ...] | None:
-    """The options of an OPT record, or None if they don't fill it exactly or are more than anybody means."""
+    """Read the options of an OPT record; None if they don't fill it exactly, or are more than MAX_OPTIONS."""
     options: list[tuple[int, bytes]] = []
     at = 0
     while at < len(rdata):
         if at + 4 > len(rdata) or len(options) == MAX_OPTIONS:
             return None
-        code, length = struct.unpack_from("!HH", rdata, at)
+        code, length = _OPTION.unpack_from(rdata, at)
         at += 4
         if at + length > len(rdata):
             return None
@@ -41,10 +74,62 @@ def read_options(rdata: bytes) -> tuple[tuple[int, bytes], ...] | None:
     return tuple(options)
 
 
-def write_opt(edns: Edns, rcode: int, payload: int = OUR_PAYLOAD, options: bytes = b"") -> bytes:
-    """The OPT record of the response to a query with ``edns``: DO as asked (RFC 3225 section 3), other flags clear.
+def answer_options(
+    edns: Edns, host: str, over_tcp: bool, identity: bytes, jar: CookieJar | None, wall: float
+) -> EdnsOptions:
+    """Work out the options of the response to a client at address ``host``.
 
-    ``rcode`` is the whole one; its upper eight bits stand here. ``options`` are in wire form.
+    ``identity`` answers NSID; empty: no answer. Without a ``jar`` the COOKIE option counts as unknown. ``wall`` is in
+    Unix seconds.
+    """
+    if not edns.options:
+        return NO_OPTIONS
+    first: dict[int, bytes] = {}
+    for code, data in edns.options:
+        first.setdefault(code, data)  # the first of several cookies counts (RFC 7873 section 5.2); likewise for others
+    written = b""
+    if OptionCode.NSID in first and identity:
+        written += write_option(OptionCode.NSID, identity)
+    if OptionCode.SUBNET in first:
+        if not _is_subnet(first[OptionCode.SUBNET]):
+            return EdnsOptions(sound=False)
+        subnet = first[OptionCode.SUBNET]
+        written += write_option(OptionCode.SUBNET, subnet[:3] + b"\0" + subnet[4:])
+    if OptionCode.KEEPALIVE in first and over_tcp:
+        written += write_option(OptionCode.KEEPALIVE, KEEPALIVE.to_bytes(2, "big"))
+    cookie = first.get(OptionCode.COOKIE)
+    if cookie is None or jar is None:
+        return EdnsOptions(written)
+    if len(cookie) not in cookies.LENGTHS:
+        return EdnsOptions(sound=False)
+    answer, valid = jar.answer(cookie, host, wall)
+    # Last: a precompiled response ends where the cookie begins
+    written += write_option(OptionCode.COOKIE, answer)
+    return EdnsOptions(written, True, True, len(cookie) > cookies.CLIENT, valid)
+
+
+def write_option(code: int, data: bytes) -> bytes:
+    """Return one option in wire form."""
+    return _OPTION.pack(code, len(data)) + data
+
+
+def write_opt(edns: Edns, rcode: int, payload: int = OUR_PAYLOAD, options: bytes = b"") -> bytes:
+    """Return the OPT record of the response to a query with ``edns``: DO as in the query (RFC 3225 section 3).
+
+    ``rcode`` has 12 bits, of which the upper eight go into this record. ``payload`` is in bytes; ``options`` are in
+    wire form.
     """
     flags = DO if edns.dnssec_ok else 0
     return b"\0" + _FIXED.pack(Type.OPT, payload, rcode >> 4, 0, flags, len(options)) + options
+
+
+def _is_subnet(data: bytes) -> bool:
+    """Return whether a client subnet option is well-formed in a query: scope 0, no stray bits (RFC 7871 section 6)."""
+    if len(data) < 4:
+        return False
+    family, source, scope = struct.unpack_from("!HBB", data)
+    size = _FAMILIES.get(family)
+    address = data[4:]
+    if size is None or scope or source > 8 * size or len(address) != -(-source // 8):
+        return False
+    return not (source % 8 and address[-1] & (0xFF >> source % 8))

@@ -1,7 +1,7 @@
-"""``explain.NAME TXT``: why a name of a pool is answered as it is, told over DNS to who may know. Pure.
+"""``explain.NAME TXT``: explains over DNS why a pool's name has its present answer. Sans-I/O.
 
-The name exists for clients in ``[explain] allow`` alone, and only while the zone file has nothing of that name; it
-stands in no transfer. Asking for it hands nobody out.
+The name exists only for clients in ``[explain] allow``, and only while the zone file has no such name. No transfer
+contains it, and a query for it selects no member.
 """
 
 from __future__ import annotations
@@ -9,27 +9,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from lbdns.answering.constants import Rcode, Type
-from lbdns.answering.entry import Entry
-from lbdns.answering.lookup import ZoneIndex
-from lbdns.answering.message import Answer, Body, Record, write
-from lbdns.answering.query import Query
-from lbdns.answering.relay import Allowed
-from lbdns.farm import Farm, Pool
+from lbdns.answering.answer_table import AnswerEntry
+from lbdns.answering.dns_constants import Rcode, Type
+from lbdns.answering.message_writer import AnswerSections, Record, ResponseBody, write_body
+from lbdns.answering.query_reader import Query
+from lbdns.answering.relayed_query import AllowedNetworks
+from lbdns.answering.zone_lookup import ZoneIndex
+from lbdns.model.farm import Farm, Pool
 
 LABEL: Final = b"\7explain"
-TOLD: Final = 20  # members at most, the most probable ones: who wants to see 200 is better served by a page
+MAX_MEMBERS: Final = 20  # the most probable ones: the web page is a better place to see 200
 MAX_STRING: Final = 255  # octets of a character-string, RFC 1035 section 3.3
-MAX_TEXT: Final = 1000  # octets of one record: all of them together are far below the 64 KB of a message
+MAX_TEXT: Final = 1000  # octets of one record: all records together stay far below the 64 KiB of a message
 _CUT: Final = "..."
 
-#: Explains what is handed out for an owner name of a pool (docs/explain.md); None where that can't be told just now
+#: Explains a pool's next answer for an owner name (docs/reference/explain.md); returns None if it can't at present
 Explainer = Callable[[Pool, str], Mapping[str, Any] | None]
 
 
-class Explanation(Entry):
-    """An answer that is made for one query and not kept. Its RCODE is known before it is made, so that a query over the
-    rate limit doesn't have it made."""
+class ExplanationEntry(AnswerEntry):
+    """An entry for one query, which is not kept.
+
+    Its RCODE is known before its body is written, so that a query over the rate limit costs no explanation.
+    """
 
     __slots__ = ()
 
@@ -38,52 +40,58 @@ class Explanation(Entry):
         return Rcode.NOERROR
 
 
-class Explanations:
-    """The names of one farm that explain others, and who may ask for them."""
+class ExplanationNames:
+    """The names of one farm that explain others, and the networks that may ask for them."""
 
     __slots__ = ("_allowed", "_owners")
 
     def __init__(self, farm: Farm) -> None:
-        self._allowed = Allowed(farm.config.explain.allow)
-        #: By the name that explains it: the pool and its owner name as the configuration writes it
+        self._allowed = AllowedNetworks(farm.config.explain.allow)
+        #: By explaining name: the pool, and the explained owner name as in the configuration
         self._owners: dict[bytes, tuple[Pool, str]] = {
             LABEL + owner: (pool, text)
             for pool in (farm.pools if self._allowed else ())
             for owner, text in zip(pool.owners, pool.config.names, strict=True)
         }
 
-    def entry(self, index: ZoneIndex, query: Query, host: str, explainer: Explainer | None) -> Entry | None:
-        """The answer to a query from ``host`` in the zone of ``index``; None if there is no such name for it."""
+    def entry(self, index: ZoneIndex, query: Query, host: str, explainer: Explainer | None) -> AnswerEntry | None:
+        """Return the answer to a query from ``host`` in the zone of ``index``; None if it may not see the name."""
         qname, qtype = query.qname, query.qtype
         found = self._owners.get(qname)
         if found is None or explainer is None or qname in index.names or not self._allowed.has(host):
             return None
-        if qname[len(LABEL) :] not in index.dynamic:
-            return None  # another zone has taken the pool's name
+        if qname[len(LABEL) :] not in index.pool_owners:
+            return None  # the pool's name belongs to another zone now
         pool, owner = found
 
-        def make(_: int) -> Body:
+        def make(_: int) -> ResponseBody:
             if qtype not in (Type.TXT, Type.ANY):
-                return write(Answer(authority=index.negative), qname)
+                return write_body(AnswerSections(authority=index.negative), qname)
             told = texts(explainer(pool, owner))
-            return write(Answer(answer=tuple(Record(qname, Type.TXT, 0, strings(text)) for text in told)), qname)
+            return write_body(
+                AnswerSections(answer=tuple(Record(qname, Type.TXT, 0, strings(text)) for text in told)), qname
+            )
 
-        return Explanation(b"", index.zone.name, qtype, make, 1, None)
+        return ExplanationEntry(b"", index.zone.name, qtype, make)
 
 
 def texts(explanation: Mapping[str, Any] | None) -> Sequence[str]:
-    """What is told of an explanation, each text a record of its own: a summary, then the members, the most probable
-    first, of those alike the one with the highest score."""
+    """Return the texts of an explanation, one for each record: a summary, then the members.
+
+    The most probable member comes first; of two equally probable ones, that with the higher score.
+    """
     if explanation is None:
         return ("no explanation just now: a reload is under way; ask again",)
-    members = sorted(explanation["members"], key=_rank)[:TOLD]
+    members = sorted(explanation["members"], key=_rank)[:MAX_MEMBERS]
     measured = bool(explanation["measured"])
     return (_summary(explanation, len(members)), *(_member(member, measured) for member in members))
 
 
 def strings(text: str) -> bytes:
-    """The rdata of a TXT record: character-strings of printable ASCII that make ``text`` when joined, parted behind
-    spaces where there are any. What is not printable is escaped, and what is too long cut."""
+    """Return the rdata of a TXT record: character-strings that make ``text`` when joined, split after spaces.
+
+    Characters other than printable ASCII are escaped; a text over MAX_TEXT is cut.
+    """
     plain = "".join(c if " " <= c <= "~" else c.encode("unicode_escape").decode("ascii") for c in text)
     if len(plain) > MAX_TEXT:
         plain = plain[: MAX_TEXT - len(_CUT)] + _CUT
@@ -100,9 +108,9 @@ def _summary(told: Mapping[str, Any], shown: int) -> str:
     fields = (
         f"next={told['next']} ({told['why']})",
         f"policy={told['policy']} pool={told['pool']}",
-        f"answers={_figure(told['answers_per_s'])}/s",
-        f"requests={_figure(requests)}/s" if requests is not None else "requests=unknown",
-        f"interval={_figure(told['interval_s'])}s",
+        f"answers={_number(told['answers_per_s'])}/s",
+        f"requests={_number(requests)}/s" if requests is not None else "requests=unknown",
+        f"interval={_number(told['interval_s'])}s",
         f"fail_open=yes ({told['fail_open_reason']})" if told["fail_open"] else "fail_open=no",
         f"worker={told['worker']}" if told["workers"] > 1 else "",
         f"members={members}" + (f" ({members - shown} less probable ones are left out)" if shown < members else ""),
@@ -116,24 +124,24 @@ def _rank(member: Mapping[str, Any]) -> tuple[float, bool, int]:
 
 
 def _member(member: Mapping[str, Any], measured: bool) -> str:
-    parts = " ".join(f"{metric} {_figure(part)}" for metric, part in member["score_parts"].items())
+    parts = " ".join(f"{metric} {_number(part)}" for metric, part in member["score_parts"].items())
     score, age = member["score"], member["age_s"]
     fields = (
         f"{member['name']} p={member['probability']:.2f}",
         "score=none" if score is None else f"score={score}",
         f"({parts})" if parts else "",
-        f"capacity={_figure(member['capacity'])}{'/s' if measured else ''}",
-        f"left={_figure(member['left'])}" if member["left"] < 1 else "",
-        f"load={_figure(member['load'])} charge={_figure(member['charge'])} credit={_figure(member['credit'])}",
+        f"capacity={_number(member['capacity'])}{'/s' if measured else ''}",
+        f"left={_number(member['left'])}" if member["left"] < 1 else "",
+        f"load={_number(member['load'])} charge={_number(member['charge'])} credit={_number(member['credit'])}",
         f"state={member['state']}",
         f"({member['reason']})" if member["reason"] else "",
         f"guard=({member['guard']})" if member["guard"] else "",
         "suspect=yes" if member["suspect"] else "",
-        f"age={_figure(age)}s" if age is not None else "",
+        f"age={_number(age)}s" if age is not None else "",
     )
     return " ".join(filter(None, fields))
 
 
-def _figure(value: float) -> str:
-    """Three digits, but whole numbers whole."""
+def _number(value: float) -> str:
+    """Return ``value`` with three digits, or all digits before the point."""
     return f"{value:.0f}" if abs(value) >= 100 else f"{value + 0.0:.3g}"

@@ -1,53 +1,36 @@
-"""The plane: who answers the usual queries over UDP, Python alone or the native part, which does the same faster. Pure.
+"""The plane: which implementation answers usual UDP queries, Python or the native module, which is faster.
 
-What decides about a query is made by the plane, so that both ways of a query share one limit, one memory of repeated
-queries, one of those that belong together, and one place in each plan.
+The plane creates everything that the fast path and the slow path share, so that both use one rate limit, one
+retransmission cache, one family affinity and one place in each plan. Sans-I/O.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
-from lbdns.answering.coherence import Coherence
-from lbdns.answering.cookies import CookieJar, Cookies
-from lbdns.answering.entry import Variant
-from lbdns.answering.handout import Handout
-from lbdns.answering.limit import Limiter
-from lbdns.answering.recent import Recent
-from lbdns.config.rate_limit import RateLimitConfig
+from lbdns.answering.cookies import CookieJar, ServerCookies
+from lbdns.answering.member_selection import CursorStore, FamilyAffinity, MemberSelector, RetransmissionCache
+from lbdns.answering.message_writer import Variant
+from lbdns.answering.rate_limiter import RateLimiter
+from lbdns.config.rate_limit_section import RateLimitConfig
 
 
-class CompiledTable(Protocol):
-    """What the native part finds: finished responses, and plans with the place in each."""
+class NativeTable(CursorStore, Protocol):
+    """The native module's copy of the precompiled responses and plans of an answer table."""
 
-    def add_cursor(self, coherence: float) -> int:
-        """A place for one more plan, whose hand-outs other types can join for so long (s). Numbered from 0."""
-
-    def set_plan(self, cursor: int, order: Sequence[int], repeat_from: int, usable: Sequence[int]) -> None:
-        """From now on hand out this plan; ``usable`` may still be given to who was given them before."""
-
-    def handed(self, cursor: int) -> tuple[int, int]:
-        """The place in the plan's order, and how often it came to its end."""
-
-    def next(self, cursor: int) -> int:
-        """Hand out: the member that is due."""
-
-    def keep(
-        self, key: bytes, cursor: int | None, together: int | None, kind: int, variants: Sequence[Variant]
-    ) -> None:
-        """The responses to a question when it is asked in this kind of way: one for each member, or one in all.
-        ``together`` as an entry has it."""
+    def keep(self, key: bytes, cursor: int | None, family: int | None, kind: int, variants: Sequence[Variant]) -> None:
+        """Add the responses of one kind to a question: one for each member of the cursor's plan, or one in all."""
 
     def forget(self) -> None:
         """Drop every response; plans stay."""
 
-    def take_asked(self) -> list[tuple[bytes, int]]:
-        """Queries answered since the last call, by question."""
+    def take_counts(self) -> list[tuple[bytes, int]]:
+        """Return the queries answered since the last call, by question."""
 
 
-class Limits(Protocol):
-    """As ``limit.Limiter``."""
+class AnyRateLimiter(Protocol):
+    """``RateLimiter``, or the native one."""
 
     @property
     def dropped(self) -> int: ...
@@ -60,59 +43,86 @@ class Limits(Protocol):
     def drops(self, over: int, host: str) -> bool: ...
 
 
-class Repeats(Protocol):
-    """As ``recent.Recent``."""
-
-    repeated: int
-
-    def mark(self, host: str, port: int, query: bytes) -> int: ...
-    def member(self, mark: int, now: float) -> int | None: ...
-    def note(self, mark: int, member: int, now: float) -> None: ...
+#: A query that the batch did not answer: its bytes, the client's address, and where ``reply`` sends the response.
+UnansweredQuery = tuple[bytes, tuple[Any, ...], Any]
+#: A query taken for the query log: its bytes, the client's address, the response or None, seconds.
+BatchSample = tuple[bytes, tuple[Any, ...], bytes | None, float]
 
 
-class Joins(Protocol):
-    """As ``coherence.Coherence``."""
+class DatagramBatch(Protocol):
+    """Receives, answers and sends the datagrams of one UDP socket, many with each system call."""
 
-    coherent: int
+    def drain(
+        self,
+        fd: int,
+        table: Any,
+        limiter: Any,
+        retransmissions: Any,
+        affinity: Any,
+        cookies: Any,
+        now: float,
+        wall: float,
+        overloaded: bool,
+    ) -> tuple[int, int, int, list[UnansweredQuery]]:
+        """Answer the usual queries among up to ``Plane.batch_size`` waiting datagrams.
 
-    def mark(self, host: str, handout: int) -> int: ...
-    def member(self, mark: int, which: int, since: float) -> int | None: ...
-    def give(self, handout: Handout, host: str, which: int, now: float) -> int: ...
+        Returns the queries read, the responses that the kernel refused, the queries shed because of ``overloaded``, and
+        the queries for the slow path. ``now`` is in monotonic seconds, ``wall`` in Unix seconds. Raises OSError if
+        receiving fails.
+        """
+
+    def reply(self, fd: int, peer: Any, response: bytes) -> bool:
+        """Send the response to a query of an earlier batch. Returns whether the kernel accepted it."""
+
+    def sample(self, part: float, seed: int) -> None:
+        """Take this part of all queries (0 to 1) for the query log."""
+
+    def take_samples(self) -> tuple[list[BatchSample], list[int]]:
+        """Return the finished samples of the last batch, and the indexes of its unanswered queries that are taken."""
 
 
 class Plane(Protocol):
-    """Makes what the two ways of a query share."""
+    """Creates what the fast path and the slow path share."""
 
     name: str
+    batch_size: int  # datagrams that one ``DatagramBatch.drain`` reads at most
 
-    def table(self, payload: int) -> CompiledTable | None:
-        """For one table of answers; None where Python answers alone. ``payload`` is what we receive over UDP, bytes."""
+    def native_table(self, payload: int) -> NativeTable | None:
+        """Return the native part of a new answer table; None on the Python plane.
 
-    def limits(self, rules: RateLimitConfig, share: int) -> Limits: ...
-    def repeats(self) -> Repeats: ...
-    def joins(self) -> Joins: ...
-    def cookies(self, secrets: Sequence[bytes]) -> CookieJar: ...
+        ``payload`` is the longest query that we accept over UDP, in bytes.
+        """
+
+    def datagram_batch(self) -> DatagramBatch | None:
+        """Return the buffers of one UDP socket; None if Python reads each datagram itself."""
+
+    def rate_limiter(self, rules: RateLimitConfig, share: int) -> AnyRateLimiter:
+        """Return a limiter for one of ``share`` processes over which the kernel spreads the queries."""
+
+    def member_selector(self) -> MemberSelector: ...
+    def cookie_jar(self, secrets: Sequence[bytes]) -> CookieJar: ...
 
 
 class PythonPlane:
-    """Python alone: whole, and slower."""
+    """Python alone: complete, but slower."""
 
     name = "python"
+    batch_size = 0
 
-    def table(self, payload: int) -> CompiledTable | None:
+    def native_table(self, payload: int) -> NativeTable | None:
         return None
 
-    def limits(self, rules: RateLimitConfig, share: int) -> Limits:
-        return Limiter(rules, share)
+    def datagram_batch(self) -> DatagramBatch | None:
+        return None
 
-    def repeats(self) -> Repeats:
-        return Recent()
+    def rate_limiter(self, rules: RateLimitConfig, share: int) -> AnyRateLimiter:
+        return RateLimiter(rules, share)
 
-    def joins(self) -> Joins:
-        return Coherence()
+    def member_selector(self) -> MemberSelector:
+        return MemberSelector(RetransmissionCache(), FamilyAffinity())
 
-    def cookies(self, secrets: Sequence[bytes]) -> CookieJar:
-        return Cookies(secrets)
+    def cookie_jar(self, secrets: Sequence[bytes]) -> CookieJar:
+        return ServerCookies(secrets)
 
 
-PYTHON: Plane = PythonPlane()
+PYTHON_PLANE: Plane = PythonPlane()

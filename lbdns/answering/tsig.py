@@ -1,6 +1,6 @@
-"""TSIG (RFC 8945): checking the signature of a query, and signing what is said to it. Pure: time is an argument.
+"""TSIG (RFC 8945): checks the signature of a query and signs its response. Pure: time is an argument.
 
-A query costs one HMAC over its own length, whatever it holds, and no exception.
+Any query costs at most one HMAC over its own length, and raises no exception.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
-from lbdns import names
-from lbdns.answering.constants import HEADER_LENGTH, Rcode, Type
+from lbdns.answering.dns_constants import HEADER_LENGTH, Rcode, Type
 from lbdns.config import KeyConfig
+from lbdns.zones import names
 
-FUDGE: Final = 300  # s that clocks may differ, as RFC 8945 section 10 recommends
+FUDGE: Final = 300  # s that two clocks may differ, as RFC 8945 section 10 recommends
 _CLASS_ANY: Final = 255
-_MAX_ECHOED: Final = 160  # bytes of names that we don't know: so the response fits whatever client asks
+_MAX_ECHOED: Final = 160  # bytes of unknown names in a response, so that it fits any client
 _LEAST_MAC: Final = 10  # bytes (RFC 8945 section 5.2.2.1)
 _RR_FIXED: Final = struct.Struct("!HHIH")
 _MAC_FIXED: Final = struct.Struct("!HIHH")  # time (upper 16 and lower 32 bits), fudge, length of the MAC
@@ -29,7 +29,7 @@ _LENGTH: Final = struct.Struct("!H")
 
 
 class TsigError(IntEnum):
-    """What a TSIG record says is wrong (RFC 8945 section 3)."""
+    """The error field of a TSIG record (RFC 8945 section 3)."""
 
     NOERROR = 0
     BADSIG = 16
@@ -38,8 +38,8 @@ class TsigError(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """A shared secret; ``name`` and ``algorithm`` in lower-case wire form."""
+class TsigKey:
+    """A shared secret. ``name`` and ``algorithm`` are in lower-case wire form."""
 
     name: bytes
     algorithm: bytes
@@ -47,25 +47,27 @@ class Key:
     secret: bytes = field(repr=False)
 
     def mac(self, *parts: bytes) -> bytes:
+        """Return the HMAC of the joined ``parts``."""
         return hmac.digest(self.secret, b"".join(parts), self.digest)
 
 
-Keyring = Mapping[bytes, Key]
+Keyring = Mapping[bytes, TsigKey]
 
 
-def make_key(config: KeyConfig) -> Key:
+def make_tsig_key(config: KeyConfig) -> TsigKey:
+    """Return the key that the configuration describes."""
     digest = config.algorithm.removeprefix("hmac-")
-    return Key(names.from_text(config.name), names.from_text(config.algorithm), digest, config.secret)
+    return TsigKey(names.from_text(config.name), names.from_text(config.algorithm), digest, config.secret)
 
 
 def keyring(configured: Iterable[KeyConfig]) -> Keyring:
-    """The configured keys, by their names in wire form."""
-    return {key.name: key for key in map(make_key, configured)}
+    """Return the configured keys by name in wire form."""
+    return {key.name: key for key in map(make_tsig_key, configured)}
 
 
 @dataclass(frozen=True, slots=True)
-class _Record:
-    """A TSIG record as it stands in a message; names in lower case."""
+class _TsigRecord:
+    """A TSIG record of a message; names in lower case."""
 
     owner: bytes
     algorithm: bytes
@@ -78,15 +80,15 @@ class _Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Signed:
-    """The signature of a query, checked: how what is said to it is to be signed.
+class QuerySignature:
+    """The checked signature of a query, which signs its response.
 
-    With an ``error`` the response is NOTAUTH. Without a ``key`` it can't be signed, but says the error (section 5.3.2).
+    With an ``error`` the response is NOTAUTH. Without a ``key`` its TSIG record has no MAC (section 5.3.2).
     """
 
     owner: bytes
     algorithm: bytes
-    key: Key | None
+    key: TsigKey | None
     mac: bytes
     time: int
     fudge: int
@@ -94,44 +96,47 @@ class Signed:
 
     @property
     def key_name(self) -> str:
-        """What the configuration calls the key that the query is truly signed with; empty if it isn't."""
+        """The configured name of the key, in text form; empty if the signature is not valid."""
         return names.to_text(self.owner) if self.key and not self.error else ""
 
     def sign(self, message: bytes, now: float) -> bytes:
-        """``message``, a response, with its TSIG; ``now`` in Unix seconds."""
+        """Return the response ``message`` with its TSIG record appended. ``now`` is in Unix seconds."""
         return _append(message, self._response_record(message, now))
 
     def sign_all(self, messages: Iterable[bytes], clock: Callable[[], float]) -> Iterator[bytes]:
-        """Several messages as one response, each signed and bound to the one before (section 5.3.1)."""
+        """Yield the messages of one response, each signed together with the MAC before it (section 5.3.1).
+
+        ``clock`` returns Unix seconds. The signature must be valid.
+        """
         key = self.key
-        assert key is not None, "a stream is sent to those alone whose signature is good"
+        assert key is not None, "transfers are sent only for valid signatures"
         before = b""
         for message in messages:
             if before:
                 now = int(clock())
                 mac = key.mac(_LENGTH.pack(len(before)), before, message, _timers(now, FUDGE))
-                record = _Record(key.name, key.algorithm, now, FUDGE, mac, message[:2], 0, b"")
+                record = _TsigRecord(key.name, key.algorithm, now, FUDGE, mac, message[:2], 0, b"")
             else:
                 record = self._response_record(message, clock())
             before = record.mac
             yield _append(message, record)
 
-    def _response_record(self, message: bytes, now: float) -> _Record:
-        # A client whose clock is wrong finds its own time signed and ours beside it (section 5.2.3)
-        lost = self.error is TsigError.BADTIME
+    def _response_record(self, message: bytes, now: float) -> _TsigRecord:
+        # A client with a wrong clock gets its own time, signed, and ours in the other data (section 5.2.3)
+        bad_time = self.error is TsigError.BADTIME
         time, fudge = (self.time, self.fudge) if self.error else (int(now), FUDGE)
-        other = int(now).to_bytes(6, "big") if lost else b""
-        unsigned = _Record(self.owner, self.algorithm, time, fudge, b"", message[:2], self.error, other)
+        other = int(now).to_bytes(6, "big") if bad_time else b""
+        unsigned = _TsigRecord(self.owner, self.algorithm, time, fudge, b"", message[:2], self.error, other)
         if self.key is None:
             return unsigned
         mac = self.key.mac(_LENGTH.pack(len(self.mac)), self.mac, message, _variables(unsigned))
-        return _Record(self.owner, self.algorithm, time, fudge, mac, message[:2], self.error, other)
+        return _TsigRecord(self.owner, self.algorithm, time, fudge, mac, message[:2], self.error, other)
 
 
-def check(message: bytes, at: int, keys: Keyring, now: float) -> Signed | None:
-    """Check the TSIG at ``at``, the last record of the query ``message``; None if it is malformed (FORMERR).
+def check_signature(message: bytes, at: int, keys: Keyring, now: float) -> QuerySignature | None:
+    """Check the TSIG record at offset ``at``, the last of the query ``message``; None if it is malformed (FORMERR).
 
-    In the order of RFC 8945 section 5.2: key, MAC, time.
+    The order of checks is that of RFC 8945 section 5.2: key, MAC, time. ``now`` is in Unix seconds.
     """
     record = _read(message, at)
     if record is None:
@@ -146,22 +151,22 @@ def check(message: bytes, at: int, keys: Keyring, now: float) -> Signed | None:
     if not hmac.compare_digest(whole[: len(record.mac)], record.mac):
         return _unsigned(record, TsigError.BADSIG)
     error = TsigError.BADTIME if abs(now - record.time) > record.fudge else TsigError.NOERROR
-    return Signed(record.owner, record.algorithm, key, record.mac, record.time, record.fudge, error)
+    return QuerySignature(record.owner, record.algorithm, key, record.mac, record.time, record.fudge, error)
 
 
-def _unsigned(record: _Record, error: TsigError) -> Signed:
-    return Signed(record.owner, record.algorithm, None, b"", record.time, record.fudge, error)
+def _unsigned(record: _TsigRecord, error: TsigError) -> QuerySignature:
+    return QuerySignature(record.owner, record.algorithm, None, b"", record.time, record.fudge, error)
 
 
-def rcode_of(signed: Signed | None) -> Rcode:
-    """What a query is refused with because of its TSIG; NOERROR if it isn't."""
+def rcode_of(signed: QuerySignature | None) -> Rcode:
+    """Return the RCODE that a checked TSIG record demands; NOERROR if it is valid."""
     if signed is None:
         return Rcode.FORMERR
     return Rcode.NOTAUTH if signed.error else Rcode.NOERROR
 
 
 def _stripped(message: bytes, at: int, original_id: bytes) -> bytes:
-    """The message as it was before it was signed."""
+    """Return the message as it was before it was signed."""
     additionals = int.from_bytes(message[10:12], "big") - 1
     return b"".join((original_id, message[2:10], _LENGTH.pack(additionals), message[HEADER_LENGTH:at]))
 
@@ -170,16 +175,16 @@ def _timers(time: int, fudge: int) -> bytes:
     return _TIMERS.pack(time >> 32 & 0xFFFF, time & 0xFFFFFFFF, fudge)
 
 
-def _variables(record: _Record) -> bytes:
-    """What is signed of the record itself (section 4.3.3)."""
+def _variables(record: _TsigRecord) -> bytes:
+    """Return the fields of the record that its MAC covers (section 4.3.3)."""
     return b"".join((
         record.owner, _CLASS_ANY.to_bytes(2, "big"), b"\0\0\0\0", record.algorithm, _timers(record.time, record.fudge),
         _ERROR.pack(record.error, len(record.other)), record.other,
     ))  # fmt: skip
 
 
-def _append(message: bytes, record: _Record) -> bytes:
-    """The message with the record behind it, counted. Its names aren't compressed: others may not follow them."""
+def _append(message: bytes, record: _TsigRecord) -> bytes:
+    """Return the message with the record appended and counted. Its names are uncompressed, as some readers require."""
     rdata = b"".join((
         record.algorithm,
         _timers(record.time, record.fudge), _LENGTH.pack(len(record.mac)), record.mac,
@@ -190,8 +195,8 @@ def _append(message: bytes, record: _Record) -> bytes:
     return b"".join((message[:10], _LENGTH.pack(additionals), message[12:], record.owner, fixed, rdata))
 
 
-def _read(message: bytes, at: int) -> _Record | None:
-    """The TSIG record at ``at`` if it is well-formed and ends the message."""
+def _read(message: bytes, at: int) -> _TsigRecord | None:
+    """Return the TSIG record at ``at``; None unless it is well-formed and ends the message."""
     owner, at = _name(message, at, pointers=True)
     if not owner or at + _RR_FIXED.size > len(message):
         return None
@@ -212,13 +217,13 @@ def _read(message: bytes, at: int) -> _Record | None:
     other = message[at + _AFTER_MAC.size :]
     if len(other) != other_length:
         return None
-    return _Record(owner, algorithm, upper << 32 | lower, fudge, mac, original_id, error, other)
+    return _TsigRecord(owner, algorithm, upper << 32 | lower, fudge, mac, original_id, error, other)
 
 
 def _name(message: bytes, at: int, pointers: bool) -> tuple[bytes, int]:
-    """The name at ``at`` in lower case and where it ends; empty if it is none.
+    """Return the name at ``at`` in lower case, and its end; an empty name if it is malformed.
 
-    Each pointer has to lead to before everything read so far, so that none is followed twice.
+    Each pointer must lead to a place before all labels read so far, so that none is followed twice.
     """
     labels: list[bytes] = []
     length, end, start = 1, 0, at

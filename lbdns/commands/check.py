@@ -1,4 +1,4 @@
-"""``lbdns check``: read a configuration with all it names, and say what is in it or everything that is wrong."""
+"""``lbdns check``: read a configuration and every file it names; print a summary, or every error."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import TypeVar
 
 import click
 
-from lbdns import names
-from lbdns.commands.options import config_option
+from lbdns.answering import native_plane
+from lbdns.command_line.common_options import config_option
 from lbdns.config import Config, load_config
-from lbdns.errors import ConfigError
-from lbdns.farm import Farm, Pool, load_farm
-from lbdns.http_credentials import read_credentials, read_tokens
-from lbdns.keys import KeyFile, read_key_file
-from lbdns.server import native
-from lbdns.server.forwarding.forward import check_upstreams
-from lbdns.server.secrets import read_secrets
-from lbdns.shadows import shadows_of
-from lbdns.zonefile import Zone
+from lbdns.model.farm import Farm, Pool, load_farm
+from lbdns.planning.shadow import shadows_of
+from lbdns.secrets.cookie_secrets import read_cookie_secrets
+from lbdns.secrets.http_credentials import read_credentials, read_tokens
+from lbdns.server.forwarding.forwarder import check_upstreams
+from lbdns.zones import names
+from lbdns.zones.master_file import Zone
+from lbdns_shared.errors import ConfigError
+from lbdns_shared.keys import KeyFile, read_key_file
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """A configuration that can be served, with its key file if it names one."""
+class CheckResult:
+    """A valid configuration, with its key file if it names one."""
 
     farm: Farm
     keys: KeyFile | None
@@ -36,13 +36,13 @@ class Checked:
 
 
 @click.command(
-    epilog="Exit status: 0 when it can be served, 2 when not, with every error as FILE:LINE: where: what.",
+    epilog="Exit status: 0 if the configuration is valid, 2 if not, with every error as FILE:LINE: where: what."
 )
 @config_option
 def check(config: Path) -> None:
-    """Read the configuration and say what is in it, or everything that is wrong with it.
+    """Check the configuration and print a summary, or every error.
 
-    Reads the zone files and the key file too; opens no port and asks no other machine.
+    The command also reads the zone files and the key files. It opens no port and contacts no other machine.
 
     \b
     Examples:
@@ -53,8 +53,8 @@ def check(config: Path) -> None:
         click.echo(line)
 
 
-def read_all(path: Path) -> Checked:
-    """Read a configuration and all it names: zones, keys, secrets. Raises ConfigError with every error found."""
+def read_all(path: Path) -> CheckResult:
+    """Read a configuration and the files it names: zones, keys, secrets. Raises ConfigError with every error found."""
     config = load_config(path)
     findings: list[str] = []
     warnings: list[str] = []
@@ -72,13 +72,13 @@ def read_all(path: Path) -> Checked:
     key_file, secret_file = config.collector.key_file, config.cookies.secret_file
     keys = attempt(lambda: _report_keys(key_file)) if key_file else None
     if secret_file:
-        attempt(lambda: read_secrets(secret_file))
+        attempt(lambda: read_cookie_secrets(secret_file))
     attempt(lambda: read_credentials(config.web))
     if (token_file := config.collector.connect_token_file) is not None:
         attempt(lambda: read_tokens(token_file, "[collector] connect_token_file"))
     if findings or farm is None:
         raise ConfigError(*findings)
-    return Checked(farm, keys, (*warnings, *_about_this_machine(config)))
+    return CheckResult(farm, keys, (*warnings, *_about_this_machine(config)))
 
 
 def _farm(path: Path) -> tuple[Farm, Iterable[str]]:
@@ -89,28 +89,28 @@ def _farm(path: Path) -> tuple[Farm, Iterable[str]]:
 def _report_keys(path: Path) -> tuple[KeyFile, Iterable[str]]:
     keys, warnings = read_key_file(path)
     if not keys.masters:
-        what = "holds no master key, so no report could be checked. 'lbdns keygen' prints one"
+        what = "must contain a master key to verify reports; 'lbdns keygen' prints one"
         raise ConfigError(f"{path}: key file: {what}")
     return keys, warnings
 
 
 def _about_this_machine(config: Config) -> Iterator[str]:
-    """What is no error of the file, but would be one of ``lbdns serve`` here."""
+    """Yield problems that are not errors of the file, but would keep ``lbdns serve`` from starting on this machine."""
     if config.server.user:
         try:
             pwd.getpwnam(config.server.user)
         except KeyError:
-            yield f"{config.path}: [server] user: no user {config.server.user!r} here, so it won't start here"
-    if config.server.plane == "native" and not native.AVAILABLE:
-        yield f"{config.path}: [server] plane: the native part is not installed, so it won't start here"
+            yield f"{config.path}: [server] user: no user {config.server.user!r} here, so the server will not start"
+    if config.server.plane == "native" and not native_plane.AVAILABLE:
+        yield f"{config.path}: [server] plane: the native part is not installed, so the server will not start"
     try:
         check_upstreams(config)
     except ConfigError as error:
-        yield from (f"{finding}, so it won't start here" for finding in error.findings)
+        yield from (f"{finding}, so the server will not start" for finding in error.findings)
 
 
-def summary(checked: Checked) -> Iterator[str]:
-    """What a configuration serves, line by line."""
+def summary(checked: CheckResult) -> Iterator[str]:
+    """Yield the lines of the summary: zones, pools, addresses, reports, warnings."""
     config = checked.farm.config
     yield f"{config.path}: good"
     for zone in checked.farm.zones.values():
@@ -150,12 +150,12 @@ def _about_pool(pool: Pool) -> Iterator[str]:
         yield f"  member  {member.full_name:<{width}}  {' '.join(member.addresses)}"
 
 
-def _about_reports(checked: Checked) -> str:
+def _about_reports(checked: CheckResult) -> str:
     collector = checked.farm.config.collector
     if collector.connect:
-        return f"reports: followed from {collector.connect}"
+        return f"reports: from the collector at {collector.connect}"
     where = f"reports on {', '.join(map(str, collector.listen))}, score {collector.score}"
     if checked.keys is None:
-        return f"{where}; no key file: a report is believed if it comes from the member's own address"
+        return f"{where}; no key file: reports are accepted from the member's own address"
     count = len(checked.keys.masters)
     return f"{where}; signed, {count} master {'key' if count == 1 else 'keys'} in {collector.key_file}"

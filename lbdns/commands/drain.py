@@ -1,4 +1,4 @@
-"""``lbdns drain``: hand a member out no more, until somebody says otherwise."""
+"""``lbdns drain``: stop sending clients to a member until it is undrained."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from lbdns.commands.steering import EXITS, common_options, force_option, give, lasting_option, member_argument
+from lbdns.commands.steering import EXITS, common_options, force_option, lasting_option, member_argument, send_override
 
 
 @click.command(epilog=EXITS)
@@ -24,10 +24,10 @@ def drain(
     config: Path,
     control: Path | None,
 ) -> None:
-    """Hand MEMBER out no more, from the next query on.
+    """Stop sending clients to MEMBER, from the next query on.
 
-    MEMBER is a host name as the configuration has it, or in full with its zone. The order outlives restarts. Clients
-    that know the member's address already stay as long as they like: watch its requests fall in 'lbdns status'.
+    MEMBER is a host name from the configuration, with or without its zone. The drain survives restarts. Clients that
+    already know the member's address may stay: watch its requests fall in 'lbdns status'.
 
     \b
     Examples:
@@ -35,4 +35,4 @@ def drain(
       lbdns drain gandalf.hobbit --pool web
       lbdns drain --list
     """
-    give("drain", config, control, list_all, member, pool=pool, reason=reason, for_s=for_s, force=regardless)
+    send_override("drain", config, control, list_all, member, pool=pool, reason=reason, for_s=for_s, force=regardless)

@@ -1,4 +1,4 @@
-"""``lbdns explain``: why the next answer for a name would be what it is."""
+"""``lbdns explain``: print which member the next answer for a name selects, and why."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from urllib.parse import urlencode
 import click
 from rich.console import Console
 
-from lbdns.commands.options import config_option, control_option
-from lbdns.commands.status import is_off, place_of
+from lbdns.client.control_client import send_command
+from lbdns.client.http_client import fetch
+from lbdns.client.server_location import http_location, serves_no_http
+from lbdns.command_line.common_options import config_option, control_option
 from lbdns.commands.terminal.explanation import explanation_lines
 from lbdns.config import load_config
-from lbdns.control_client import order
-from lbdns.errors import LbdnsError
-from lbdns.http_client import fetch
+from lbdns_shared.errors import LbdnsError
 
 EXPLAIN: Final = "/api/v1/explain"
 
 
 @click.command(
-    epilog="Exit status: 0 when the server explained, 1 for a name that no pool is asked by or no server, 2 for bad "
-    "arguments or a bad configuration."
+    epilog="Exit status: 0 success, 1 if no pool serves the name or the server does not respond, 2 for bad "
+    "arguments or a configuration that is not valid."
 )
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="Print what the server answers as it is.")
-@click.option("--url", help="Where its HTTP is, such as http://127.0.0.1:8053; asks there instead of reading FILE.")
+@click.option("--json", "as_json", is_flag=True, help="Print the server's full explanation as JSON.")
+@click.option("--url", help="The server's URL, such as http://127.0.0.1:8053, instead of the one in FILE.")
 @control_option
 @config_option
 def explain(name: str, as_json: bool, url: str | None, control: Path | None, config: Path) -> None:
-    """Tell why the next answer for NAME would be what it is: who is next, and of each member what decides that.
+    """Explain which member the next answer for NAME selects, and what decides that for each member.
 
-    NAME is one that a pool is asked by, in full (best.hobbit) or without its zone (best). Looking moves nothing: who
-    is next is next afterwards, too. Asks over HTTP as 'lbdns status' does, or through the control socket: with
-    --control, and where [web] is off.
+    NAME is a name of a pool, with its zone (best.hobbit) or without (best). The command does not advance the rotation.
+    It reads the explanation over HTTP like 'lbdns status', or through the control socket if --control is given or [web]
+    is off.
 
     \b
     Examples:
@@ -48,7 +48,7 @@ def explain(name: str, as_json: bool, url: str | None, control: Path | None, con
     try:
         lines = list(explanation_lines(document))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise LbdnsError(f"{where}: what answers there is not lbdns: no explanation: {error!r}") from None
+        raise LbdnsError(f"{where}: the response is not from lbdns: no explanation: {error!r}") from None
     if as_json:
         click.echo(json.dumps(document, indent=2))
         return
@@ -57,14 +57,14 @@ def explain(name: str, as_json: bool, url: str | None, control: Path | None, con
 
 
 def _ask(name: str, url: str | None, control: Path | None, config: Path) -> tuple[Any, str]:
-    """The explanation, and where it is from. Raises LbdnsError."""
-    if control is None and url is None and is_off(config):
+    """Return the explanation and its source. Raises LbdnsError."""
+    if control is None and url is None and serves_no_http(config):
         control = load_config(config).server.control
     if control is not None:
-        return order(control, "explain", name=name).get("explanation"), str(control)
-    base, credentials = place_of(url, config)
+        return send_command(control, "explain", name=name).get("explanation"), str(control)
+    base, credentials = http_location(url, config)
     body = fetch(base, f"{EXPLAIN}?{urlencode({'name': name})}", credentials)
     try:
         return json.loads(body), base
     except ValueError as error:
-        raise LbdnsError(f"{base}: what answers there is not lbdns: no explanation in its {EXPLAIN}: {error}") from None
+        raise LbdnsError(f"{base}: the response is not from lbdns: no explanation in its {EXPLAIN}: {error}") from None

@@ -1,4 +1,4 @@
-"""``lbdns force``: have a member be up or down, whatever its reports say."""
+"""``lbdns force``: treat a member as up or down, whatever its reports say."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from lbdns.commands.steering import EXITS, common_options, force_option, give, lasting_option, member_argument
+from lbdns.commands.steering import EXITS, common_options, force_option, lasting_option, member_argument, send_override
 
 
 @click.command(epilog=EXITS)
@@ -26,11 +26,11 @@ def force(
     config: Path,
     control: Path | None,
 ) -> None:
-    """Go by this instead of MEMBER's reports: up, down, or auto for what it reports again.
+    """Treat MEMBER as up or down whatever it reports; auto trusts its reports again.
 
-    Up hands out a member that is silent, refused by an alarm or set aside; nobody notices then when it dies. Down is an
-    alarm that you raise: when no member is usable, those that are down are handed out as well, those that are drained
-    are not. A drain counts before both.
+    Up selects a member although it is silent, has raised an alarm or is quarantined; if it dies, lbdns does not notice.
+    Down is an alarm that you raise: if no member is usable, members that are down are selected too, but drained ones
+    are not. A drain overrides both.
 
     \b
     Examples:
@@ -41,5 +41,7 @@ def force(
     if not list_all and member and to is None:
         raise click.UsageError("Missing argument 'up|down|auto'.")
     if to == "auto" and for_s is not None:
-        raise click.UsageError("--for: auto ends an order; there is nothing that could last.")
-    give("force", config, control, list_all, member, to=to, pool=pool, reason=reason, for_s=for_s, force=regardless)
+        raise click.UsageError("--for: auto ends the override, so it takes no duration.")
+    send_override(
+        "force", config, control, list_all, member, to=to, pool=pool, reason=reason, for_s=for_s, force=regardless
+    )

@@ -1,4 +1,4 @@
-"""``lbdns history``: what was recorded, as a table, CSV or JSON. Reads the file; no server is needed."""
+"""``lbdns history``: print recorded metrics or events from the history file; needs no running server."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from typing import Any, Final
 
 import click
 
+from lbdns.command_line.common_options import config_option
 from lbdns.commands.history_table import show_events, show_series
-from lbdns.commands.options import config_option
 from lbdns.config import load_config
-from lbdns.config.history import FILE_NAME
-from lbdns.duration import parse_duration
-from lbdns.errors import ConfigError
-from lbdns.events import Event
-from lbdns.history.columns import OF_SERVER, SERVER
-from lbdns.history.reader import Reader
-from lbdns.history.series import Series
-from lbdns.history.times import parse_time
+from lbdns.config.history_section import FILE_NAME
+from lbdns.events.event_log import LoggedEvent
+from lbdns.history.history_reader import HistoryReader
+from lbdns.history.history_series import HistorySeries
+from lbdns.history.sample_columns import OF_SERVER, SERVER
+from lbdns.text.duration import parse_duration
+from lbdns.text.moments import parse_time
+from lbdns_shared.errors import ConfigError
 
 POINTS: Final = 600
 MAX_POINTS: Final = 100_000
 EVENTS: Final = 1000
 
 
-class _Read(click.ParamType[Any]):
-    """An option's value as ``read`` reads it; its ValueError is the error."""
+class _Parsed(click.ParamType[Any]):
+    """An option type that converts text by ``read`` and reports its ValueError."""
 
     def __init__(self, name: str, read: Callable[[str], float]) -> None:
         self.name, self._read = name, read
@@ -43,39 +43,44 @@ class _Read(click.ParamType[Any]):
             self.fail(str(error), param, ctx)
 
 
-_TIME: Final = _Read("T", lambda text: parse_time(text, time.time()))
-_SPAN: Final = _Read("SPAN", parse_duration)
+_TIME: Final = _Parsed("T", lambda text: parse_time(text, time.time()))
+_SPAN: Final = _Parsed("DURATION", parse_duration)
 
 
-@click.command(
-    epilog="Exit status: 0 well, 1 when there is no history or it can't be read, 2 for bad arguments.",
-)
+@click.command(epilog="Exit status: 0 success, 1 if the history is missing or cannot be read, 2 for bad arguments.")
 @config_option
-@click.option("--file", type=click.Path(path_type=Path), metavar="DB", help="The history itself, instead of FILE's.")
-@click.option("--pool", help="Which pool, where several are recorded.")
+@click.option(
+    "--file",
+    type=click.Path(path_type=Path),
+    metavar="DB",
+    help="The history file, instead of the one that FILE names.",
+)
+@click.option("--pool", help="The pool; required if several pools are recorded.")
 @click.option(
     "--metric",
     default="answers",
     show_default=True,
-    help="A metric of the reports, or score, answers, usable, age_s, reports; of the server: queries, types, rcodes.",
+    help="A reported metric; score, answers, usable, age_s, reports; for the server: queries, types, rcodes.",
 )
+@click.option("--member", "members", multiple=True, metavar="X", help="Only this member. Can be repeated.")
+@click.option("--from", "start", type=_TIME, help="Start time: Unix seconds, ISO 8601, or -2h for two hours ago.")
+@click.option("--to", "end", type=_TIME, help="End time.  [default: now]")
+@click.option("--last", type=_SPAN, help="Start this long before --to, such as 30min or 7d.  [default: 1h]")
 @click.option(
-    "--member", "members", multiple=True, metavar="X", help="Of this member alone. May be said several times."
+    "--points",
+    type=click.IntRange(1, MAX_POINTS),
+    default=POINTS,
+    show_default=True,
+    help="Approximate number of points.",
 )
-@click.option("--from", "start", type=_TIME, help="From this time on: Unix seconds, ISO 8601 or -2h.")
-@click.option("--to", "end", type=_TIME, help="Until then.  [default: now]")
-@click.option("--last", type=_SPAN, help="From so long before --to, such as 30min or 7d.  [default: 1h]")
-@click.option(
-    "--points", type=click.IntRange(1, MAX_POINTS), default=POINTS, show_default=True, help="About so many times."
-)
-@click.option("--events", "events", is_flag=True, help="What happened, instead of a metric.")
-@click.option("--csv", "as_csv", is_flag=True, help="A line for each time, a column for each member.")
-@click.option("--json", "as_json", is_flag=True, help="As /api/v1/history and /api/v1/log say it.")
-def history(config: Path, file: Path | None, events: bool, **said: Any) -> None:
-    """Show what was recorded: one metric of a pool's members over time, or the events.
+@click.option("--events", "events", is_flag=True, help="Print events instead of a metric.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a line per time, a column per member.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, as /api/v1/history and /api/v1/log return it.")
+def history(config: Path, file: Path | None, events: bool, **options: Any) -> None:
+    """Print what was recorded: one metric of a pool's members over time, or the events.
 
-    Reads the file that a server with this configuration keeps, whether it runs or not. The further back, the coarser:
-    every second for an hour, means of 10 s for a day, means of a minute for 30 days, unless [history] says otherwise.
+    The command reads the history file of a server with this configuration, running or not. By default the file keeps
+    every second for an hour, means of 10 s for a day, and means of a minute for 30 days; [history] changes that.
 
     \b
     Examples:
@@ -84,36 +89,38 @@ def history(config: Path, file: Path | None, events: bool, **said: Any) -> None:
       lbdns history --metric rcodes --from 2026-03-01T14:00 --to 2026-03-01T15:00 --csv
       lbdns history --events --last 7d
     """
-    if said["as_csv"] and said["as_json"]:
-        raise click.UsageError("--csv and --json can't stand together")
-    if said["start"] is not None and said["last"] is not None:
-        raise click.UsageError("--from and --last can't stand together")
-    end = time.time() if said["end"] is None else said["end"]
-    start = end - (said["last"] or 3600.0) if said["start"] is None else said["start"]
+    if options["as_csv"] and options["as_json"]:
+        raise click.UsageError("--csv and --json cannot be used together")
+    if options["start"] is not None and options["last"] is not None:
+        raise click.UsageError("--from and --last cannot be used together")
+    end = time.time() if options["end"] is None else options["end"]
+    start = end - (options["last"] or 3600.0) if options["start"] is None else options["start"]
     if start >= end:
-        raise click.UsageError("--from is not before --to")
-    reader = Reader(file if file is not None else load_config(config).server.state_dir / FILE_NAME)
+        raise click.UsageError("--from must be before --to")
+    reader = HistoryReader(file if file is not None else load_config(config).server.state_dir / FILE_NAME)
     if events:
         found = reader.events(start, EVENTS, until=end)
-        _print_events([event for event in found if said["pool"] in (None, event.pool)], said)
+        _print_events([event for event in found if options["pool"] in (None, event.pool)], options)
         return
-    pool = _pool(reader, said["pool"], said["metric"])
-    _print_series(reader.series(pool, said["metric"], said["members"], start, end, said["points"]), said)
+    pool = _pool(reader, options["pool"], options["metric"])
+    _print_series(reader.series(pool, options["metric"], options["members"], start, end, options["points"]), options)
 
 
-def _pool(reader: Reader, pool: str | None, metric: str) -> str:
+def _pool(reader: HistoryReader, pool: str | None, metric: str) -> str:
     if metric in OF_SERVER:
         return SERVER
     known = [info.name for info in reader.pools()]
     if pool is None and len(known) != 1:
-        raise ConfigError(f"--pool: say which: {', '.join(known)}" if known else f"{reader.path}: no pool is recorded")
+        raise ConfigError(
+            f"--pool: choose one of: {', '.join(known)}" if known else f"{reader.path}: the history has no pools"
+        )
     return pool if pool is not None else known[0]
 
 
-def _print_series(series: Series, said: Any) -> None:
-    if said["as_json"]:
+def _print_series(series: HistorySeries, options: Any) -> None:
+    if options["as_json"]:
         click.echo(json.dumps(series.document()))
-    elif said["as_csv"]:
+    elif options["as_csv"]:
         rows = zip(series.times, *series.series.values(), strict=True)
         _write_csv(["time", *series.series], [[f"{row[0]:.3f}", *map(_cell, row[1:])] for row in rows])
     else:
@@ -124,10 +131,10 @@ def _cell(value: float | None) -> str:
     return "" if value is None or not math.isfinite(value) else f"{value:.10g}"
 
 
-def _print_events(events: Sequence[Event], said: Any) -> None:
-    if said["as_json"]:
+def _print_events(events: Sequence[LoggedEvent], options: Any) -> None:
+    if options["as_json"]:
         click.echo(json.dumps({"events": [event.document() for event in events]}))
-    elif said["as_csv"]:
+    elif options["as_csv"]:
         names = ["time", "kind", "level", "pool", "member", "text"]
         _write_csv(names, [[str(event.document()[name]) for name in names] for event in events])
     else:

@@ -1,4 +1,4 @@
-"""How ``lbdns history`` shows a metric over time: a line a member, in any terminal."""
+"""Print the output of ``lbdns history``: a line per member, or a line per event."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lbdns.events import Event
-from lbdns.history.columns import OF_SERVER, OWN
-from lbdns.history.series import Series
-from lbdns.history.times import format_time
-from lbdns.metrics import CATALOGUE
+from lbdns.events.event_log import LoggedEvent
+from lbdns.history.history_series import HistorySeries
+from lbdns.history.sample_columns import OF_SERVER, OWN
+from lbdns.text.moments import format_time
+from lbdns_shared.metric_catalogue import CATALOGUE
 
 BARS: Final = "▁▂▃▄▅▆▇█"
-WIDTH: Final = 32  # of a line of bars, in characters
+WIDTH: Final = 32  # characters of a line of bars
 STYLES: Final[Mapping[str, str]] = {"warning": "yellow", "error": "bold red"}
 
 
-def show_series(series: Series, console: Console | None = None) -> None:
+def show_series(series: HistorySeries, console: Console | None = None) -> None:
     console = console or Console(highlight=False)
     where = f"pool {series.pool}" if series.pool else "the server"
     console.print(Text(f"{series.metric} of {where}, {_unit(series.metric)}"))
     values = [value for column in series.series.values() for value in column if value is not None]
     if not values:
-        console.print(Text("no data in that time"))
+        console.print(Text("no data in this time range"))
         return
     kind = "every second" if series.tier == "raw" else f"means of {'10 s' if series.tier == '10s' else 'a minute'}"
     console.print(
@@ -63,7 +63,7 @@ def _number(value: float) -> str:
 
 
 def _bars(values: Sequence[float | None], low: float, high: float) -> str:
-    """The means of as many pieces as there are characters; a blank where there is nothing."""
+    """Return one mean per character; a blank where there is no value."""
     count = min(WIDTH, len(values))
     found = []
     for at in range(count):
@@ -77,12 +77,12 @@ def _bars(values: Sequence[float | None], low: float, high: float) -> str:
     return "".join(found)
 
 
-def show_events(events: Sequence[Event], console: Console | None = None) -> None:
+def show_events(events: Sequence[LoggedEvent], console: Console | None = None) -> None:
     console = console or Console(highlight=False)
     if not events:
-        console.print(Text("no events in that time"))
+        console.print(Text("no events in this time range"))
     for event in events:
         line = Text(f"{format_time(event.time)} {event.level:<7} {event.kind:<9} ", STYLES.get(event.level, ""))
-        # What somebody else's program said must not steer the terminal
+        # Text from other programs must not contain terminal control characters
         line.append("".join(c if c.isprintable() else "?" for c in event.text))
         console.print(line, soft_wrap=True)

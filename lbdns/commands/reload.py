@@ -1,4 +1,4 @@
-"""``lbdns reload``: have a running server read its configuration again, and say what came of it."""
+"""``lbdns reload``: make a running server reread its configuration, and print the result."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from pathlib import Path
 
 import click
 
-from lbdns.commands.options import config_option, control_option, control_path
-from lbdns.control_client import order
+from lbdns.client.control_client import send_command
+from lbdns.command_line.common_options import config_option, control_option, control_path
 
 
 @click.command(
-    epilog="Exit status: 0 when the new configuration is in force, 1 when the old one stays, 2 for a FILE that is bad."
+    epilog="Exit status: 0 if the new configuration is in force, 1 if the old one stays, 2 if FILE is not valid."
 )
 @config_option
 @control_option
 def reload(config: Path, control: Path | None) -> None:
-    """Have a running server read its configuration and its zones again.
+    """Make a running server reread its configuration and its zones.
 
-    Waits until every process answers from the new configuration. What is wrong with it is printed, and then the
-    server goes on as before.
+    The command returns when every process answers from the new configuration. If the new configuration has errors,
+    the command prints them and the server keeps the old one.
 
     \b
     Examples:
       lbdns reload
       lbdns reload --control /run/lbdns/control.sock
     """
-    answer = order(control_path(config, control), "reload")
+    answer = send_command(control_path(config, control), "reload")
     click.echo(answer.get("message", "done"))

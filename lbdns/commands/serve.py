@@ -1,4 +1,4 @@
-"""``lbdns serve``: the DNS server."""
+"""``lbdns serve``: run the DNS server."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from pathlib import Path
 
 import click
 
-from lbdns import log
-from lbdns.commands.options import config_option, log_options
-from lbdns.endpoint import DNS_PORT, Endpoint, parse_listen
+from lbdns.command_line.common_options import config_option, log_options
+from lbdns_shared import log
+from lbdns_shared.endpoint import DNS_PORT, Endpoint, parse_listen
 
 EPILOG = """\b
 Example:
   lbdns serve -c /etc/lbdns/lbdns.toml --listen 127.0.0.1:5300
   dig @127.0.0.1 -p 5300 best.hobbit
 
-SIGHUP and 'lbdns reload' read the configuration again, SIGTERM and SIGINT stop."""
+SIGHUP and 'lbdns reload' reread the configuration; SIGTERM and SIGINT stop the server."""
 
 
 def _endpoints(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[Endpoint, ...]:
@@ -32,13 +32,13 @@ def _endpoints(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -
     multiple=True,
     metavar="HOST:PORT",
     callback=_endpoints,
-    help="Answer DNS here instead of at [server] listen. Can be given several times.",
+    help="Answer DNS queries at this address instead of [server] listen. Can be repeated.",
 )
-@click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Processes that answer.")
+@click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Number of answering processes.")
 @click.option(
     "--take-over",
     is_flag=True,
-    help="Take the place of the server that runs: its sockets and all it knows, without losing a query.",
+    help="Replace the running server without losing a query: take over its sockets and its state.",
 )
 @log_options()
 def serve(
@@ -46,8 +46,8 @@ def serve(
 ) -> None:
     """Answer DNS queries from master files and the live table of reports, with an embedded collector."""
     log.set_up(log_format, log_level)
-    # Here: 'lbdns serve --help' needs none of it
-    from lbdns.server.loading import Options
-    from lbdns.server.start import run
+    # Imported late: 'lbdns serve --help' needs none of it
+    from lbdns.server.configuration_reader import ServeOptions
+    from lbdns.server.startup import run
 
-    run(config, Options(listen, workers, take_over))
+    run(config, ServeOptions(listen, workers, take_over))

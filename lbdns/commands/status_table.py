@@ -1,4 +1,4 @@
-"""The table of ``lbdns status``: every pool with its members, in 80 columns."""
+"""Print the tables of ``lbdns status``: every pool with its members, in 80 columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from lbdns.commands.terminal.printable import STATES, number, override_text, percent, printable
 
-#: Column heading, metric, decimals. Idle is of the processors, queue the runnable tasks.
+#: Column heading, metric, decimals. "idle" is CPU idle time, "queue" the number of runnable tasks.
 METRICS: Final = (
     ("idle %", "cpu_idle", 1),
     ("queue", "run_queue", 0),
@@ -20,11 +20,11 @@ METRICS: Final = (
     ("busy", "busy_workers", 0),
     ("ping ms", "gateway_ping", 2),
 )
-MOST_LINES: Final = 10  # of one sort below a table: when a whole farm is silent, the table says so
+MOST_LINES: Final = 10  # of one kind below a table; the table itself shows that a whole farm is silent
 
 
 def show(status: Mapping[str, Any], console: Console | None = None) -> None:
-    """Print the answer of /api/v1/status. Raises KeyError, TypeError or ValueError if it isn't one."""
+    """Print the answer of /api/v1/status. Raises KeyError, TypeError or ValueError if it is not a status document."""
     console = console or Console(highlight=False)
     server = status["server"]
     now = float(server.get("started", 0.0)) + float(server["uptime_s"])
@@ -46,21 +46,21 @@ def show(status: Mapping[str, Any], console: Console | None = None) -> None:
 
 
 def _history(history: Mapping[str, Any]) -> Iterator[Text]:
-    """What is wrong with what is recorded; nothing if nothing is."""
+    """Yield problems of the history."""
     if not history.get("on"):
         return
     if not history["ok"]:
-        yield Text(f"history: can't be recorded: {printable(history['error'])}", "bold red")
+        yield Text(f"history: cannot be written: {printable(history['error'])}", "bold red")
     if history["dropped"]:
-        yield Text(f"history: {int(history['dropped'])} records are lost since the start", "red")
+        yield Text(f"history: {int(history['dropped'])} records lost since the start", "red")
 
 
 def _table(pool: Mapping[str, Any]) -> Table:
     asked = ", ".join(map(printable, pool["policies"]))
-    title = Text(f"pool {printable(pool['name'])} in zone {printable(pool['zone'] or '.')}, asked as {asked}")
+    title = Text(f"pool {printable(pool['name'])} in zone {printable(pool['zone'] or '.')}, names {asked}")
     if pool["fail_open"]:
         why = printable(pool.get("fail_open_reason") or "no member is usable")
-        title.append(f"\nfail open ({why}): everybody who is not drained is handed out", "bold red")
+        title.append(f"\nfail open ({why}): every member that is not drained is selected", "bold red")
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 0))
     table.title, table.title_justify, table.title_style = title, "left", ""
     table.add_column("member", overflow="fold", min_width=12)
@@ -75,15 +75,14 @@ def _table(pool: Mapping[str, Any]) -> Table:
             number(member["score"]),
             number(member["age_s"], 1),
             percent(member["share"]),
-            percent(member.get("capacity_share")),  # an older server has none
+            percent(member.get("capacity_share")),  # absent in older servers
             *(number(metrics.get(metric), decimals) for _, metric, decimals in METRICS),
         )
     return table
 
 
 def _said(pool: Mapping[str, Any], now: float) -> Iterator[Text]:
-    """What there is to say of members beyond figures: who ordered what, why they are in their state, what keeps them
-    from their share. ``now`` is in Unix seconds. An older server tells less."""
+    """Yield lines about single members: overrides, reasons of their states, guard rails. ``now`` is in Unix seconds."""
     members: Sequence[Mapping[str, Any]] = pool["members"]
     yield from _some(
         Text(f"{printable(member['name'])}: {override_text(override, now)}", "yellow")
@@ -105,17 +104,17 @@ def _some(lines: Iterable[Text]) -> Iterator[Text]:
     found = list(lines)
     yield from found[:MOST_LINES]
     if len(found) > MOST_LINES:
-        yield Text(f"... and {len(found) - MOST_LINES} more; --json has them all", "dim")
+        yield Text(f"... and {len(found) - MOST_LINES} more; --json shows all", "dim")
 
 
 def _shadows(pool: Mapping[str, Any]) -> list[Text]:
-    """A line for each policy beside which another is tried."""
+    """Yield a line for each shadow policy."""
     lines = []
-    for tried in pool.get("shadow", ()):  # an older server has none
+    for tried in pool.get("shadow", ()):  # absent in older servers
         score = f" by score {printable(tried['score'])}" if tried["score"] else ""
         count, total = int(tried["diverted"]), sum(map(int, tried["answers"].values()))
         policy, shadow = printable(tried["policy"]), printable(tried["shadow"])
-        what = f"in the shadow of {policy}, {shadow}{score}: would have sent elsewhere"
+        what = f"shadow of {policy}, {shadow}{score}: would have selected another member for"
         lines.append(Text(f"{what} {count} of {total} ({float(tried['diverted_share']):.0%})"))
     return lines
 

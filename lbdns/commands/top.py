@@ -1,4 +1,4 @@
-"""``lbdns top``: the members of a running server, live, with how their figures went."""
+"""``lbdns top``: show the members of a running server live, with sparklines of their recent values."""
 
 from __future__ import annotations
 
@@ -10,34 +10,32 @@ from typing import Any, Final
 import click
 from rich.console import Console
 
-from lbdns.commands.options import config_option
-from lbdns.commands.status import place_of
+from lbdns.client.http_client import EVENTS_PATH, STATUS_PATH, fetch
+from lbdns.client.server_location import http_location
+from lbdns.command_line.common_options import config_option
 from lbdns.commands.terminal.board import Board
 from lbdns.commands.terminal.feed import Feed
 from lbdns.commands.terminal.frame import Size, frame
 from lbdns.commands.terminal.screen import Screen, demand_terminal
 from lbdns.commands.terminal.sparkline import BLOCKS, LETTERS
 from lbdns.commands.terminal.view import View
-from lbdns.errors import LbdnsError
-from lbdns.http_client import EVENTS, STATUS, fetch
-from lbdns.http_credentials import Credentials
+from lbdns.secrets.http_credentials import HttpCredentials
+from lbdns_shared.errors import LbdnsError
 
 LOG: Final = "/api/v1/log?limit=50"
-SHORTEST: Final = 0.1  # s between frames: faster than anybody reads
+SHORTEST: Final = 0.1  # s between frames: faster than people can read
 
 
-@click.command(
-    epilog="Exit status: 0 when it was ended by q or Ctrl-C, 1 without a server or a terminal, 2 for bad arguments."
-)
+@click.command(epilog="Exit status: 0 after q or Ctrl-C, 1 without a server or a terminal, 2 for bad arguments.")
 @click.option("--interval", type=click.FloatRange(SHORTEST, 60.0), default=1.0, show_default=True, metavar="SECONDS",
-              help="From one frame, and one sample of the figures, to the next.")  # fmt: skip
-@click.option("--once", is_flag=True, help="Print one frame, after one interval, and end; needs no terminal.")
-@click.option("--url", help="Where its HTTP is, such as http://127.0.0.1:8053; asks there instead of reading FILE.")
+              help="Time between frames, and between samples.")  # fmt: skip
+@click.option("--once", is_flag=True, help="Print one frame after one interval and exit; needs no terminal.")
+@click.option("--url", help="The server's URL, such as http://127.0.0.1:8053, instead of the one in FILE.")
 @config_option
 def top(interval: float, once: bool, url: str | None, config: Path) -> None:
     """Watch the members of a running server: state, score, share, answers, CPU, and the newest events.
 
-    Follows the server, and finds it again when it was away. The keys: q quits, ? tells the others.
+    The command reconnects when the server restarts. Press q to quit, ? for the other keys.
 
     \b
     Examples:
@@ -47,27 +45,27 @@ def top(interval: float, once: bool, url: str | None, config: Path) -> None:
     console = Console(highlight=False)
     if not once:
         demand_terminal(console)
-    base, credentials = place_of(url, config)
+    base, credentials = http_location(url, config)
     board = Board()
     try:
         _begin(board, base, credentials)
         if once:
             time.sleep(interval)
-            _take_status(board, fetch(base, STATUS, credentials))
+            _take_status(board, fetch(base, STATUS_PATH, credentials))
             board.sample(time.monotonic())
             for line in frame(board, View(), _size(console), time.monotonic()):
                 console.print(line, soft_wrap=True)
         else:
-            _follow(board, console, Feed(base, EVENTS, credentials), interval)
+            _follow(board, console, Feed(base, EVENTS_PATH, credentials), interval)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise LbdnsError(f"{base}: what answers there is not lbdns: no status in its {STATUS}: {error!r}") from None
+        raise LbdnsError(f"{base}: the response is not from lbdns: no status in its {STATUS_PATH}: {error!r}") from None
     except (KeyboardInterrupt, EOFError):
-        pass  # the usual ways to end it
+        pass  # the usual ways to quit
 
 
-def _begin(board: Board, base: str, credentials: Credentials) -> None:
-    """What there is at the beginning: a server that isn't there is an error, and not something to wait for."""
-    _take_status(board, fetch(base, STATUS, credentials))
+def _begin(board: Board, base: str, credentials: HttpCredentials) -> None:
+    """Read the first status and the log; a missing server is an error here, while later the feed reconnects."""
+    _take_status(board, fetch(base, STATUS_PATH, credentials))
     board.sample(time.monotonic())
     for event in json.loads(fetch(base, LOG, credentials))["events"]:
         board.take_event(event)
@@ -90,7 +88,7 @@ def _follow(board: Board, console: Console, feed: Feed, interval: float) -> None
             size = _size(console)
             screen.draw(frame(board, view, size, now))
             while not (keys := screen.keys(next_sample - time.monotonic())):
-                # News wait for the next sample: a large farm has some ten times a second
+                # Updates wait for the next sample: a large farm sends about ten per second
                 if time.monotonic() >= next_sample or _size(console) != size:
                     break
                 feed.quiet()

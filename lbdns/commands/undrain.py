@@ -1,4 +1,4 @@
-"""``lbdns undrain``: hand a drained member out again."""
+"""``lbdns undrain``: return a member to rotation."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from pathlib import Path
 
 import click
 
-from lbdns.commands.steering import EXITS, common_options, give, member_argument
+from lbdns.commands.steering import EXITS, common_options, member_argument, send_override
 
 
 @click.command(epilog=EXITS)
 @member_argument
 @common_options
 def undrain(member: str | None, pool: str, reason: str, list_all: bool, config: Path, control: Path | None) -> None:
-    """Hand MEMBER out again, if its reports are well; its share grows to the whole within ramp_up.
+    """Return MEMBER to rotation if its reports allow it; its share grows during ramp_up.
 
-    A MEMBER that the configuration doesn't have any more is named in full.
+    Give the full name of a MEMBER that is no longer in the configuration.
 
     \b
     Examples:
@@ -23,4 +23,4 @@ def undrain(member: str | None, pool: str, reason: str, list_all: bool, config: 
       lbdns undrain gandalf --pool web
       lbdns undrain --list
     """
-    give("undrain", config, control, list_all, member, pool=pool, reason=reason)
+    send_override("undrain", config, control, list_all, member, pool=pool, reason=reason)

@@ -1,4 +1,4 @@
-"""``lbdns weight``: take a member for larger or smaller than it looks."""
+"""``lbdns weight``: give a member more or less than its measured share."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from lbdns.commands.steering import EXITS, common_options, give, lasting_option, member_argument
-from lbdns.overrides import GREATEST_FACTOR, LEAST_FACTOR
+from lbdns.commands.steering import EXITS, common_options, lasting_option, member_argument, send_override
+from lbdns.model.overrides import GREATEST_FACTOR, LEAST_FACTOR
 
 
 @click.command(epilog=EXITS)
@@ -26,9 +26,9 @@ def weight(
     config: Path,
     control: Path | None,
 ) -> None:
-    """Take MEMBER for FACTOR times as large as it looks: its capacity, and its score where scores are compared.
+    """Multiply MEMBER's measured capacity by FACTOR, and its score in policies that compare scores.
 
-    FACTOR is a number from 0.01 to 100; 1 ends the order. Every policy goes by it but round_robin.
+    FACTOR is a number from 0.01 to 100; 1 ends the override. It affects every policy but round_robin.
 
     \b
     Examples:
@@ -38,8 +38,8 @@ def weight(
     """
     if not list_all and member and factor is None:
         raise click.UsageError("Missing argument 'FACTOR'.")
-    if factor is not None and math.isnan(factor):  # which is in every range
-        raise click.UsageError("FACTOR: nan is no number.")
+    if factor is not None and math.isnan(factor):  # nan passes every range check
+        raise click.UsageError("FACTOR: nan is not a valid number.")
     if factor == 1 and for_s is not None:
-        raise click.UsageError("--for: 1 ends an order; there is nothing that could last.")
-    give("weight", config, control, list_all, member, factor=factor, pool=pool, reason=reason, for_s=for_s)
+        raise click.UsageError("--for: 1 ends the override, so it takes no duration.")
+    send_override("weight", config, control, list_all, member, factor=factor, pool=pool, reason=reason, for_s=for_s)

@@ -1,4 +1,4 @@
-"""lbdns.toml -> frozen dataclasses, one module a section. Every default and range stands there; errors come at once."""
+"""Read lbdns.toml into frozen dataclasses. Each section has a module with its keys, defaults and ranges."""
 
 from __future__ import annotations
 
@@ -7,25 +7,43 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from lbdns.config.collector import CollectorConfig, read_collector
-from lbdns.config.cookies import CookiesConfig, read_cookies
-from lbdns.config.explain import ExplainConfig, read_explain
-from lbdns.config.forward import ForwardConfig, read_forward
-from lbdns.config.history import HistoryConfig, read_history
-from lbdns.config.keys import KeyConfig, read_keys
-from lbdns.config.pools import DEFAULT_NAMES, AnswerForm, PoolConfig, read_pools
-from lbdns.config.query_log import QueryLogConfig, read_query_log
-from lbdns.config.rate_limit import RateLimitConfig, read_rate_limit
-from lbdns.config.scores import Term, read_scores
-from lbdns.config.server import ServerConfig, read_server
-from lbdns.config.web import WebConfig, read_web
-from lbdns.config.zones import Permit, Target, ZoneConfig, read_zones
-from lbdns.toml_table import Place, Table, read_toml
+from lbdns.config.collector_section import CollectorConfig, read_collector
+from lbdns.config.cookies_section import CookiesConfig, read_cookies
+from lbdns.config.explain_section import ExplainConfig, read_explain
+from lbdns.config.forward_section import ForwardConfig, read_forward
+from lbdns.config.history_section import HistoryConfig, read_history
+from lbdns.config.key_section import KeyConfig, read_keys
+from lbdns.config.pool_section import DEFAULT_NAMES, AnswerForm, PoolConfig, read_pools
+from lbdns.config.query_log_section import QueryLogConfig, read_query_log
+from lbdns.config.rate_limit_section import RateLimitConfig, read_rate_limit
+from lbdns.config.score_section import read_scores
+from lbdns.config.server_section import ServerConfig, read_server
+from lbdns.config.toml_reader import TomlPlace, TomlTable, read_toml
+from lbdns.config.web_section import WebConfig, read_web
+from lbdns.config.zone_section import NotifyTarget, TransferPermit, ZoneConfig, read_zones
+from lbdns.scores.score import Term
 
 __all__ = [
-    "DEFAULT_FILE", "DEFAULT_NAMES", "AnswerForm", "CollectorConfig", "Config", "CookiesConfig", "ExplainConfig",
-    "ForwardConfig", "HistoryConfig", "KeyConfig", "Permit", "PoolConfig", "QueryLogConfig", "RateLimitConfig",
-    "ServerConfig", "Target", "Term", "WebConfig", "ZoneConfig", "load_config",
+    "DEFAULT_FILE",
+    "DEFAULT_NAMES",
+    "AnswerForm",
+    "CollectorConfig",
+    "Config",
+    "CookiesConfig",
+    "ExplainConfig",
+    "ForwardConfig",
+    "HistoryConfig",
+    "KeyConfig",
+    "NotifyTarget",
+    "PoolConfig",
+    "QueryLogConfig",
+    "RateLimitConfig",
+    "ServerConfig",
+    "Term",
+    "TransferPermit",
+    "WebConfig",
+    "ZoneConfig",
+    "load_config",
 ]  # fmt: skip
 
 DEFAULT_FILE: Final = "/etc/lbdns/lbdns.toml"
@@ -33,6 +51,8 @@ DEFAULT_FILE: Final = "/etc/lbdns/lbdns.toml"
 
 @dataclass(frozen=True, slots=True)
 class Config:
+    """A whole configuration file, checked."""
+
     path: Path
     server: ServerConfig
     zones: tuple[ZoneConfig, ...]
@@ -50,9 +70,9 @@ class Config:
 
 
 def load_config(path: Path) -> Config:
-    """Read a configuration. Raises ConfigError with every error found in the file."""
+    """Read the configuration at ``path``. Raises ConfigError with every error found in the file."""
     values, findings = read_toml(path)
-    root = Table(values, Place(), findings)
+    root = TomlTable(values, TomlPlace(), findings)
     base = path.resolve().parent
     scores = read_scores(root)
     server = read_server(root, base)

@@ -1,1 +1,1 @@
-"""``lbdns demo``: the whole of lbdns on the loopback of one machine, to try."""
+"""``lbdns demo``: a complete farm on the loopback interface of one machine."""

@@ -1,4 +1,4 @@
-"""Child processes that never outlive their parent: started, watched, stopped in order."""
+"""Start, watch and stop child processes that never outlive their parent."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Final
 
 _PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
-_PATIENCE: Final = 5.0  # seconds between asking a child to end and ending it
+_PATIENCE: Final = 5.0  # seconds from SIGTERM to SIGKILL
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """One child process. ``what`` names it to a person: "the DNS server"."""
+    """One child process. ``what`` names it in messages, such as "the DNS server"."""
 
     what: str
     process: subprocess.Popen[bytes]
@@ -28,15 +28,15 @@ class Child:
         return self.process.poll() is not None
 
     def ending(self) -> str:
-        """How it ended, for a person."""
+        """Return a phrase that says how the process ended."""
         status = self.process.returncode
         if status is not None and status < 0:
-            return f"{self.what} was ended by {signal.Signals(-status).name}"
-        return f"{self.what} ended by itself, with exit status {status}"
+            return f"{self.what} was killed by {signal.Signals(-status).name}"
+        return f"{self.what} exited with status {status}"
 
 
 class Children:
-    """A group of child processes that is stopped together."""
+    """A group of child processes that are stopped together."""
 
     def __init__(self) -> None:
         self._children: list[Child] = []
@@ -53,11 +53,11 @@ class Children:
         self._children.append(Child(what, process))
 
     def first_ended(self) -> Child | None:
-        """A child that has ended, if there is one."""
+        """Return a child that has ended, if any."""
         return next((child for child in self._children if child.ended), None)
 
     def stop(self) -> None:
-        """Ask all to end, side by side; returns when none of them, nor of what they started, is left."""
+        """Stop all children at once; return when they and their own children are gone."""
         for child in self._children:
             if not child.ended:
                 child.process.terminate()
@@ -72,7 +72,7 @@ class Children:
 
 
 def _end(child: Child) -> None:
-    """Wait for a child that was asked to end; then kill it and whatever is left of its session."""
+    """Wait for a child that got SIGTERM; then kill it and the rest of its session."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.process.wait(_PATIENCE)
     with contextlib.suppress(ProcessLookupError):
@@ -81,7 +81,7 @@ def _end(child: Child) -> None:
 
 
 def _tie_to_parent() -> Callable[[], None] | None:
-    """What a child runs before its program: ask the kernel for SIGTERM when its parent is gone (Linux only)."""
+    """Run in the child before its program: request SIGTERM from the kernel when the parent dies (Linux only)."""
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
@@ -89,7 +89,7 @@ def _tie_to_parent() -> Callable[[], None] | None:
 
     def tie() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        if os.getppid() != parent:  # it was gone before we asked
+        if os.getppid() != parent:  # the parent died before the request
             os.kill(os.getpid(), signal.SIGTERM)
 
     return tie

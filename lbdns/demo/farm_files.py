@@ -1,4 +1,4 @@
-"""The demo's farm as files: configuration, zones, keys, in a folder of its own."""
+"""Write the files of the demo: configuration, zones and keys, in a folder of its own."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from lbdns.endpoint import Endpoint
-from lbdns.keys import agent_line, new_master_key
+from lbdns_shared.endpoint import Endpoint
+from lbdns_shared.keys import agent_line, new_master_key
 
 LOOPBACK: Final = "127.0.0.1"
 LOOPBACK6: Final = "::1"
@@ -20,20 +20,20 @@ class Host:
 
     name: str
     address: str
-    also: str = ""  # its IPv6 address, if it has one
+    also: str = ""  # its IPv6 address, if any
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """Where everything of one demo is. Ports are numbers on the loopback."""
+class DemoPlan:
+    """The ports, hosts and settings of one demo. All ports are on the loopback."""
 
     dns_port: int = 5300
     report_port: int = 7777
     http_port: int = 8053
     web_port: int = 8080
-    ipv6: bool = True  # whether the machine has ::1; it has no second IPv6 loopback address, so one host gets it
+    ipv6: bool = True  # whether the machine has ::1, which one host then gets: there is no second IPv6 loopback address
     interval: float = 1.0  # seconds between reports
-    log_level: str = "error"  # the terminal is for what to try; that a member falls silent is seen in the status
+    log_level: str = "error"  # keeps the terminal free for the text that says what to try
 
     @property
     def hosts(self) -> tuple[Host, ...]:
@@ -49,7 +49,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Where the files of one demo are."""
+    """The paths of the files of one demo."""
 
     folder: Path
 
@@ -61,8 +61,8 @@ class Files:
         return self.folder / f"{host.name}.key"
 
 
-def write(plan: Plan, folder: Path) -> Files:
-    """Write everything into ``folder``, which is nobody else's. Keys are fresh and readable by their owner alone."""
+def write(plan: DemoPlan, folder: Path) -> Files:
+    """Write all files into ``folder``, which must be private. Keys are new, and readable by their owner only."""
     files = Files(folder)
     master = new_master_key()
     _write_private(folder / "report.key", master.line())
@@ -86,7 +86,7 @@ $TTL 1h
 """
 
 
-def _zone(plan: Plan) -> str:
+def _zone(plan: DemoPlan) -> str:
     lines = [f"ns A {LOOPBACK}"]
     for host in plan.hosts:
         lines.append(f"{host.name} A {host.address}")
@@ -95,12 +95,12 @@ def _zone(plan: Plan) -> str:
     return _SOA + "\n".join(lines) + "\n"
 
 
-def _reverse_zone(plan: Plan) -> str:
+def _reverse_zone(plan: DemoPlan) -> str:
     lines = [f"{host.address.rpartition('.')[2]} PTR {host.name}.hobbit." for host in plan.hosts]
     return _SOA + "\n".join(["1 PTR ns.hobbit.", *lines]) + "\n"
 
 
-def _config(plan: Plan) -> str:
+def _config(plan: DemoPlan) -> str:
     members = ", ".join(f'"{host.name}"' for host in plan.hosts)
     return f"""\
 [server]

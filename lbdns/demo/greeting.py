@@ -1,4 +1,4 @@
-"""What the demo prints when it is ready: where everything is, and what to try."""
+"""The text that the demo prints when it is ready: addresses, and commands to try."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import contextlib
 import sys
 from pathlib import Path
 
-from lbdns.demo.farm_files import LOOPBACK, Plan
+from lbdns.demo.farm_files import LOOPBACK, DemoPlan
 
 
-def what_to_try(plan: Plan, config: Path, seconds: float) -> str:
-    """The text for a demo that was ready after ``seconds``."""
+def what_to_try(plan: DemoPlan, config: Path, seconds: float) -> str:
+    """Return the text for a demo that was ready after ``seconds``."""
     dig = f"dig @{LOOPBACK} -p {plan.dns_port}"
+    server = f"@{LOOPBACK}:{plan.dns_port}"
     program, where = _program(), f"-c {config}"
     first = plan.web_endpoints(plan.hosts[0])[0]
     webs = "\n".join(
@@ -28,21 +29,22 @@ lbdns demo: ready after {seconds:.1f} s; Ctrl-C ends it
 {webs}
 
 Try, in another terminal:
-  {dig} best.hobbit                   the best server now
-  {dig} round.robin.hobbit +short     each in turn
+  {program} ask best.hobbit {server}      the best server now
+  {dig} best.hobbit                   the same, with dig
+  {dig} round.robin.hobbit +short     each member in turn
   {dig} -x {plan.hosts[0].address} +short          the reverse zone
   {dig} explain.best.hobbit TXT       why
   {program} status {where}
   {program} top {where}
   {program} drain {plan.hosts[0].name} --for 1min --reason 'just trying' {where}
   {program} watch {where}
-Give one of them something to do, and ask again:
+Put one of them under load, and ask again:
   for i in 1 2 3 4 5; do curl -s 'http://{first}/work?ms=3000' & done; wait
 """
 
 
 def _program() -> str:
-    """How this program is called from here: the shell may not find it in a virtual environment."""
+    """Return the command that runs this program here: the shell may not find it in a virtual environment."""
     path = Path(sys.argv[0])
     if path.name != "lbdns":
         return "lbdns"

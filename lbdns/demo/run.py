@@ -1,36 +1,32 @@
-"""The demo: a DNS server with its collector, three web servers, an agent for each, until somebody ends it."""
+"""Run the demo: a DNS server with its collector, three web servers and their agents, until a signal or a time limit."""
 
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 import socket
-import struct
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from lbdns import names
+from lbdns.client.dns_client import ask, make_query
 from lbdns.demo import farm_files, ports
 from lbdns.demo.children import Child, Children
-from lbdns.demo.farm_files import LOOPBACK, Files, Plan
+from lbdns.demo.farm_files import LOOPBACK, DemoPlan, Files
 from lbdns.demo.greeting import what_to_try
-from lbdns.errors import LbdnsError
+from lbdns.process.stop_signals import StopSignals, stop_signals
+from lbdns_shared.endpoint import Endpoint
+from lbdns_shared.errors import LbdnsError
 
 START_TIMEOUT: Final = 30.0  # seconds: many times what the server takes on a slow machine
-_POLL: Final = 0.05  # seconds between looks at the children
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_POLL: Final = 0.05  # seconds between checks of the children
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """All processes of one demo. The agents go first, while somebody is there to hear their goodbye."""
+    """All processes of one demo. Agents stop first, so that the collector still receives their last reports."""
 
     servers: Children
     agents: Children
@@ -39,14 +35,14 @@ class Family:
         return self.servers.first_ended() or self.agents.first_ended()
 
 
-def run(plan: Plan, seconds: float | None) -> None:
+def run(plan: DemoPlan, seconds: float | None) -> None:
     """Run the demo until SIGINT, SIGTERM, SIGHUP or, if given, ``seconds`` after it was ready.
 
     Raises ListenError for taken ports, before anything is started, and LbdnsError when a part of it dies.
     """
     ports.check(plan)
     with (
-        _stop_on_signals() as stop,
+        stop_signals() as stop,
         tempfile.TemporaryDirectory(prefix="lbdns-demo-") as folder,
         Children() as servers,
         Children() as agents,
@@ -64,7 +60,7 @@ def run(plan: Plan, seconds: float | None) -> None:
         print("lbdns demo: stopping", flush=True)
 
 
-def _start(plan: Plan, files: Files, family: Family) -> None:
+def _start(plan: DemoPlan, files: Files, family: Family) -> None:
     python = sys.executable
     family.servers.start(
         "the DNS server", [python, "-m", "lbdns", "serve", "-c", str(files.config), "--log-level", plan.log_level]
@@ -88,7 +84,7 @@ def _start(plan: Plan, files: Files, family: Family) -> None:
 
 
 def _may_ping() -> bool:
-    """Whether this user may send an ICMP echo; if not, the agents shouldn't complain about it in a demo."""
+    """Return whether this user may send ICMP echo requests; if not, the agents run without ping."""
     for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
         with contextlib.suppress(OSError), socket.socket(socket.AF_INET, kind, socket.getprotobyname("icmp")):
             return True
@@ -97,47 +93,31 @@ def _may_ping() -> bool:
 
 def _all_alive(family: Family) -> None:
     if child := family.first_ended():
-        raise LbdnsError(f"lbdns demo: {child.ending()}; so the demo ends")
+        raise LbdnsError(f"lbdns demo: {child.ending()}; so the demo stops")
 
 
-def _until_it_answers(plan: Plan, family: Family, stop: threading.Event) -> bool:
-    """Wait until DNS and HTTP answer; False when somebody ended the demo before."""
+def _until_it_answers(plan: DemoPlan, family: Family, stop: StopSignals) -> bool:
+    """Wait until DNS and HTTP answer; return False if a signal stopped the demo before."""
     end = time.monotonic() + START_TIMEOUT
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
-        asker.connect((LOOPBACK, plan.dns_port))
-        asker.settimeout(_POLL)
-        while not stop.is_set():
-            _all_alive(family)
-            if _dns_answers(asker) and _http_answers(plan):
-                return True
-            if time.monotonic() > end:
-                raise LbdnsError(f"lbdns demo: the DNS server doesn't answer after {START_TIMEOUT:.0f} s")
-            stop.wait(_POLL / 2)
+    while not stop.is_set():
+        _all_alive(family)
+        if _dns_answers(plan) and _http_answers(plan):
+            return True
+        if time.monotonic() > end:
+            raise LbdnsError(f"lbdns demo: the DNS server did not answer within {START_TIMEOUT:.0f} s")
+        stop.wait(_POLL / 2)
     return False
 
 
-def _dns_answers(asker: socket.socket) -> bool:
-    soa = names.from_text("hobbit") + struct.pack("!2H", 6, 1)
-    query = struct.pack("!6H", os.getpid() & 0xFFFF, 0, 1, 0, 0, 0) + soa
-    with contextlib.suppress(OSError):  # refused while nobody listens yet, or not answered yet
-        asker.send(query)
-        return asker.recv(512)[:2] == query[:2]
-    return False
-
-
-def _http_answers(plan: Plan) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, plan.http_port), timeout=1):
+def _dns_answers(plan: DemoPlan) -> bool:
+    """Whether the DNS server answers for the zone: until it listens, the port refuses the query."""
+    with contextlib.suppress(LbdnsError):
+        ask(make_query("hobbit", "SOA"), Endpoint(LOOPBACK, plan.dns_port), timeout=_POLL, tries=1)
         return True
     return False
 
 
-@contextlib.contextmanager
-def _stop_on_signals() -> Iterator[threading.Event]:
-    """An event that the signals which end a program set, instead of ending it in the middle of something."""
-    stop = threading.Event()
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in _SIGNALS}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _http_answers(plan: DemoPlan) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, plan.http_port), timeout=1):
+        return True
+    return False

@@ -16,8 +16,8 @@ WRITING: Final = "W"
 
 
 @dataclass(frozen=True, slots=True)
-class CpuTimes:
-    """CPU seconds of the process and of its children that ended, and the load averages of the machine."""
+class ProcessCpuTimes:
+    """CPU seconds of the process and of its ended children, and the load averages of the machine."""
 
     user: float
     system: float
@@ -32,7 +32,7 @@ class CpuTimes:
 
 @dataclass(slots=True)
 class Scoreboard:
-    """What the workers are doing and what they have done. Methods may be called from any thread."""
+    """States and counters of the workers. Methods may be called from any thread."""
 
     workers: int
     accesses: int = 0
@@ -45,17 +45,17 @@ class Scoreboard:
         self._states = [WAITING] * self.workers
 
     def set_state(self, worker: int, state: str) -> None:
-        self._states[worker] = state  # one writer a slot, so no lock
+        self._states[worker] = state  # each slot has one writer, so no lock is needed
 
     def count(self, bytes_sent: int, duration: float) -> None:
-        """One more request, with the bytes of its answer's body and the seconds it took."""
+        """Count a request with the bytes of its response body and its duration in seconds."""
         with self._lock:
             self.accesses += 1
             self.bytes_sent += bytes_sent
             self.duration += duration
 
-    def page(self, uptime: float, cpu: CpuTimes) -> str:
-        """The page ``server-status?auto`` after ``uptime`` seconds."""
+    def page(self, uptime: float, cpu: ProcessCpuTimes) -> str:
+        """Return the page ``server-status?auto`` after ``uptime`` seconds."""
         with self._lock:
             accesses, sent, duration = self.accesses, self.bytes_sent, self.duration
         states = "".join(self._states)
@@ -87,6 +87,6 @@ class Scoreboard:
 
 
 def _short(value: float) -> str:
-    """C's %g, without the zero before the point, as mod_status prints fractions."""
+    """Format a fraction as mod_status does: C's %g without the zero before the point."""
     text = f"{value:.6g}"
     return text[1:] if text.startswith("0.") else text

@@ -12,7 +12,6 @@ import html
 import os
 import re
 import select
-import signal
 import socket
 import sys
 import threading
@@ -22,18 +21,19 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, Final
 from urllib.parse import parse_qs
 
-from lbdns.demo.scoreboard import READING, WAITING, WRITING, CpuTimes, Scoreboard
-from lbdns.endpoint import Endpoint, parse_listen
+from lbdns.demo.scoreboard import READING, WAITING, WRITING, ProcessCpuTimes, Scoreboard
+from lbdns.process.stop_signals import stop_signals
+from lbdns_shared.endpoint import Endpoint, parse_listen
 
 HTTP_PORT: Final = 8080
 WORKERS: Final = 20  # the idle workers at which score "thesis" gives its full 19.68
 BACKLOG: Final = 511  # connections; Apache's ListenBacklog
-READ_TIMEOUT: Final = 5.0  # seconds: a client that says nothing must not keep a worker
-_SWITCH_INTERVAL: Final = 5e-4  # seconds: ten workers that burn must not make the counters' page wait for 5 ms each
+READ_TIMEOUT: Final = 5.0  # seconds: a silent client must not occupy a worker
+_SWITCH_INTERVAL: Final = 5e-4  # seconds: with ten busy workers the status page would wait 5 ms for each
 MAX_WORK: Final = 10_000  # ms of CPU one request may ask for
 
 
-class WebServer:
+class DemoWebServer:
     """One web server on one or more listening sockets."""
 
     def __init__(self, name: str, listeners: Sequence[socket.socket], workers: int = WORKERS) -> None:
@@ -45,48 +45,48 @@ class WebServer:
         self._stopped = False
 
     def start(self) -> None:
-        """Start the workers. They are daemons: the process ends without waiting for a slow client."""
+        """Start the worker threads, as daemons: the process ends without waiting for a slow client."""
         for worker in range(self.scoreboard.workers):
             threading.Thread(target=self._work, args=(worker,), daemon=True).start()
 
     def stop(self) -> None:
-        """Accept nothing more; the workers end with what they are doing."""
+        """Stop accepting connections; workers finish their current requests."""
         self._stopped = True
         for listener in self._listeners:
             with contextlib.suppress(OSError):
-                listener.shutdown(socket.SHUT_RDWR)  # wakes the worker whose turn it is
+                listener.shutdown(socket.SHUT_RDWR)  # wakes the worker that waits for a connection
             listener.close()
 
     def _work(self, worker: int) -> None:
         while accepted := self._accept():
             connection, peer = accepted
             self.scoreboard.set_state(worker, READING)
-            # A client that goes away in the middle has every right to
+            # A client may disconnect at any time
             with contextlib.suppress(OSError), connection:
-                _Handler(connection, peer, self, worker)
+                _RequestHandler(connection, peer, self, worker)
             self.scoreboard.set_state(worker, WAITING)
 
     def _accept(self) -> tuple[socket.socket, Any] | None:
-        """The next connection, or None when the server has stopped."""
+        """Return the next connection, or None if the server has stopped."""
         with self._turn:
             while not self._stopped:
-                # Gone again before its turn came, or the listeners were closed
+                # The client disconnected, or the listeners were closed
                 with contextlib.suppress(OSError, ValueError):
                     ready, _, _ = select.select(self._listeners, (), ())
                     return ready[0].accept()
         return None
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _RequestHandler(BaseHTTPRequestHandler):
     """One connection, one request."""
 
     timeout = READ_TIMEOUT
     server_version = "lbdns-demo"
     sys_version = ""
 
-    def __init__(self, connection: socket.socket, peer: Any, web: WebServer, worker: int) -> None:
+    def __init__(self, connection: socket.socket, peer: Any, web: DemoWebServer, worker: int) -> None:
         self._web, self._worker = web, worker
-        super().__init__(connection, peer, web)  # type: ignore[arg-type]  # it only stores the server
+        super().__init__(connection, peer, web)  # type: ignore[arg-type]  # the base class only stores the server
 
     def do_GET(self) -> None:
         started = time.monotonic()
@@ -103,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
                 plain = "auto" in query
                 sent = self._send(200, page if plain else f"<pre>{page}</pre>", "text/plain" if plain else "text/html")
             case _:
-                sent = self._send(404, "<p>There is /, /work?ms=N and /server-status?auto.\n")
+                sent = self._send(404, "<p>Available pages: /, /work?ms=N and /server-status?auto.\n")
         self._web.scoreboard.count(sent, time.monotonic() - started)
 
     def do_HEAD(self) -> None:
@@ -111,12 +111,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _work(self, milliseconds: str) -> int:
         if not (re.fullmatch(r"[0-9]{1,5}", milliseconds) and int(milliseconds) <= MAX_WORK):
-            return self._send(400, f"<p>ms is the CPU time to burn, from 0 to {MAX_WORK}.\n")
+            return self._send(400, f"<p>ms must be a CPU time from 0 to {MAX_WORK}.\n")
         burn(int(milliseconds) / 1000)
         return self._send(200, f"<p>{html.escape(self._web.name)} worked {milliseconds} ms.\n")
 
     def _page(self) -> str:
-        name, host = html.escape(self._web.name), html.escape(self.headers.get("Host", "nobody in particular"))
+        name, host = html.escape(self._web.name), html.escape(self.headers.get("Host", "no host"))
         return (
             f"<!doctype html>\n<title>{name}</title>\n<h1>{name}</h1>\n"
             f"<p>You asked for {host}; {name} answers, at {html.escape(str(self.connection.getsockname()[0]))}.\n"
@@ -125,7 +125,7 @@ class _Handler(BaseHTTPRequestHandler):
         )
 
     def _send(self, status: int, text: str, kind: str = "text/html") -> int:
-        """Answer, and say how many bytes of body that were."""
+        """Send a response and return the length of its body in bytes."""
         body = text.encode()
         self.send_response(status)
         self.send_header("Content-Type", f"{kind}; charset=utf-8")
@@ -138,48 +138,48 @@ class _Handler(BaseHTTPRequestHandler):
         return len(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: the terminal belongs to the demo."""
+        """No-op: the terminal belongs to the demo."""
 
 
 def burn(seconds: float) -> None:
-    """Use CPU time of this thread, as a page that is computed does."""
+    """Use CPU time in this thread, like a dynamic page."""
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         sum(range(1000))
 
 
-def cpu_times() -> CpuTimes:
+def cpu_times() -> ProcessCpuTimes:
     times = os.times()
-    return CpuTimes(times.user, times.system, times.children_user, times.children_system, os.getloadavg())
+    return ProcessCpuTimes(times.user, times.system, times.children_user, times.children_system, os.getloadavg())
 
 
 def listen(endpoint: Endpoint) -> socket.socket:
-    """A listening TCP socket. Raises OSError."""
+    """Return a listening TCP socket. Raises OSError."""
     family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
     listener = socket.create_server((endpoint.host, endpoint.port), family=family, backlog=BACKLOG)
-    listener.setblocking(False)  # a connection that has gone again must not hold up the other listeners
+    listener.setblocking(False)  # a connection that is gone must not block the other listeners
     return listener
 
 
 def main() -> None:
     """``python -m lbdns.demo.webserver --name bilbo --listen 127.0.0.16:8080``"""
     parser = argparse.ArgumentParser(prog="python -m lbdns.demo.webserver", description=__doc__)
-    parser.add_argument("--name", required=True, help="what it calls itself")
-    parser.add_argument("--listen", action="append", required=True, metavar="ADDRESS:PORT", help="may be repeated")
-    parser.add_argument("--workers", type=int, default=WORKERS, help="requests served side by side (%(default)s)")
+    parser.add_argument("--name", required=True, help="name shown on its pages")
+    parser.add_argument(
+        "--listen", action="append", required=True, metavar="ADDRESS:PORT", help="address to listen on; can be repeated"
+    )
+    parser.add_argument("--workers", type=int, default=WORKERS, help="requests served at the same time (%(default)s)")
     options = parser.parse_args()
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    try:
-        listeners = [listen(parse_listen(text, HTTP_PORT)) for text in options.listen]
-    except (OSError, ValueError) as error:
-        sys.exit(f"web server {options.name}: {error}")
-    sys.setswitchinterval(_SWITCH_INTERVAL)
-    web = WebServer(options.name, listeners, options.workers)
-    web.start()
-    stop.wait()
-    web.stop()
+    with stop_signals() as stop:
+        try:
+            listeners = [listen(parse_listen(text, HTTP_PORT)) for text in options.listen]
+        except (OSError, ValueError) as error:
+            sys.exit(f"web server {options.name}: {error}")
+        sys.setswitchinterval(_SWITCH_INTERVAL)
+        web = DemoWebServer(options.name, listeners, options.workers)
+        web.start()
+        stop.wait()
+        web.stop()
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""What was: reports, answers and events in a SQLite file, written by a thread of its own and read by whoever asks."""
+"""The history: reports, answers and events in a SQLite file, written by a thread of its own."""

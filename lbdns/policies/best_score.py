@@ -1,15 +1,21 @@
-"""``best_score``: the rule of 1999, literally: the highest score; ties take turns. Herds when queries are many."""
+"""``best_score``: always the member with the highest score, the literal rule of the 1999 thesis; ties take turns.
+
+It herds under heavy traffic: every client is sent to one member until the next report.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from lbdns.policies.plan import Handed, Plan, PoolView, highest_score
+from lbdns.policies.plan import HIGHEST_SCORE, Plan, PolicySpec, PoolView, Selections, highest_score
 
 if TYPE_CHECKING:
     from random import Random
 
 
-def best_score(view: PoolView, handed: Handed | None, chance: Random) -> Plan:
-    """The plan of policy ``best_score``."""
-    return highest_score(view, handed)
+def best_score(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
+    """Return a plan of policy ``best_score``."""
+    return highest_score(view, previous)
+
+
+BEST_SCORE: Final = PolicySpec("best_score", best_score, why=HIGHEST_SCORE, uses_score=True)

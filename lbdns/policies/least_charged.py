@@ -1,25 +1,25 @@
-"""``least_charged``: each answer to whom it fills least, counting what was handed out since the member's report.
+"""``least_charged``: each answer names the least full member, counting selections since that member's last report.
 
-Joins the shortest queue as far as stale reports show queues. Best at low rates and behind caches.
+It approximates join-shortest-queue with delayed reports. It works best at low rates and behind caches.
 """
 
 from __future__ import annotations
 
 from heapq import heapify, heapreplace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from lbdns.policies.charging import Charges
-from lbdns.policies.plan import Handed, Plan, PoolView, rotation
-from lbdns.policies.spread import plan_length
+from lbdns.policies.greedy_charging import ChargedLoads
+from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections, rotation
+from lbdns.policies.smooth_weights import plan_length
 
 if TYPE_CHECKING:
     from random import Random
 
 
-def least_charged(view: PoolView, handed: Handed | None, chance: Random) -> Plan:
-    """The plan of policy ``least_charged``; members that are equally full take turns."""
-    charges = Charges(view)
-    turns = rotation(charges.members, handed).order
+def least_charged(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
+    """Return a plan of policy ``least_charged``; members that are equally full take turns."""
+    charges = ChargedLoads(view)
+    turns = rotation(charges.members, previous).order
     heap = [(charges.fullness(member), turn, member) for turn, member in enumerate(turns)]
     heapify(heap)
     order = []
@@ -29,3 +29,8 @@ def least_charged(view: PoolView, handed: Handed | None, chance: Random) -> Plan
         charges.charge(member)
         heapreplace(heap, (charges.fullness(member), turn, member))
     return Plan(tuple(order))
+
+
+LEAST_CHARGED: Final = PolicySpec(
+    "least_charged", least_charged, why="least full for its capacity, counting selections since its last report"
+)

@@ -1,12 +1,12 @@
-"""Where a pool should stand: how many requests/s each member should serve so that they take least time in all. Pure.
+"""The operating point: the requests/s that each member should serve for the lowest total response time.
 
-A member with ``m`` cores, each of which can serve ``a`` requests/s, takes about ``1 / (a * (1 - p ** m))`` seconds for
-one at utilisation ``p``: exact for one core and for two, within a few percent for more (M/M/m; the cores share the
-work, so what sizes requests have hardly matters). The total is least where one more request/s costs the same
-everywhere; that marginal cost has a closed form, so one unknown is left.
+A member with ``m`` cores that serve ``a`` requests/s each takes about ``1 / (a * (1 - p ** m))`` seconds per request at
+utilisation ``p``. The formula is exact for one and two cores and within a few percent for more (M/M/m; the cores share
+the work, so the distribution of request sizes hardly matters). The total is lowest where one more request/s costs the
+same at every member. That marginal cost has a closed form, which leaves one unknown to search for.
 
-So slow cores stay empty while fast ones have room, and large members run fuller than small ones: shares in proportion
-to capacity, which come out when load is high, waste time when it is low.
+As a result slow cores stay empty while fast ones have room, and large members run fuller than small ones. Shares in
+proportion to capacity are right under high load only; under low load they waste time.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-FULL: Final = 0.98  # of all capacity: beyond, shares hardly change any more but the search takes longer
-_ACCURACY: Final = 1e-3  # of the goal
-_STEPS: Final = 60
+MAX_UTILISATION: Final = 0.98  # above it the shares hardly change, but the search takes longer
+_ACCURACY: Final = 1e-3  # relative to the wanted rate or load
+_STEPS: Final = 60  # of the bisection, at most
 
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
-    """By member: the requests/s it should serve, and how many it has at work then.
+    """By member: the requests/s it should serve (``rates``), and its requests in progress at that rate (``loads``).
 
-    ``cost`` is how many seconds one more request takes, its own and what others wait longer for it, wherever the rate
-    is above 0.
+    ``cost`` is the marginal cost of one more request, in seconds: its own response time and the time by which it delays
+    others. It is the same at every member whose rate is above 0.
     """
 
     rates: tuple[float, ...]
@@ -35,37 +35,37 @@ class OperatingPoint:
 
 
 def operating_point(
-    capacities: Sequence[float], cores: Sequence[float], rate: float, present: float = math.inf
+    capacities: Sequence[float], cores: Sequence[float], rate: float, in_progress: float = math.inf
 ) -> OperatingPoint:
-    """The best split of ``rate`` requests/s over members that can serve ``capacities`` (requests/s, above 0).
+    """Return the best split of ``rate`` requests/s over members that can serve ``capacities`` (requests/s, above 0).
 
-    ``cores`` may be fractions, as quotas are: below one whole core they count as one. A rate that is too much for all
-    is split as the highest that isn't. The point has no more than ``present`` requests at work in the whole pool:
-    clients that wait for a response before they send the next request are never more than they are.
+    ``cores`` may be fractions, as quotas are; less than one core counts as one. A rate above the total capacity is
+    split like the highest rate that the pool can serve. The result has at most ``in_progress`` requests in progress in
+    the whole pool, because clients that wait for a response before they send the next request limit that number.
     """
-    lines = [(capacity, lanes(m)) for capacity, m in zip(capacities, cores, strict=True)]
-    wanted, present = min(rate, FULL * sum(capacities)), max(1.0, present)
+    servers = [(capacity, parallel_requests(m)) for capacity, m in zip(capacities, cores, strict=True)]
+    wanted, in_progress = min(rate, MAX_UTILISATION * sum(capacities)), max(1.0, in_progress)
     if wanted <= 0:
-        return OperatingPoint((0.0,) * len(lines), (0.0,) * len(lines))
-    # s: the marginal cost of the first request, and a hair less: of many slow cores a rounding error more is much
-    low = min(m / capacity for capacity, m in lines) * (1 - 1e-9)
+        return OperatingPoint((0.0,) * len(servers), (0.0,) * len(servers))
+    # s: slightly below the marginal cost of the first request, since with many slow cores a rounding error matters
+    low = min(m / capacity for capacity, m in servers) * (1 - 1e-9)
     high = 4 * low
-    below, above = _split(lines, low), _split(lines, high)
-    while _missing(above, wanted, present) > 0:
+    below, above = _split(servers, low), _split(servers, high)
+    while _missing(above, wanted, in_progress) > 0:
         low, high = high, 4 * high
-        below, above = above, _split(lines, high)
+        below, above = above, _split(servers, high)
     for _ in range(_STEPS):
         middle = math.sqrt(low * high)
-        tried = _split(lines, middle)
-        missing = _missing(tried, wanted, present)
+        tried = _split(servers, middle)
+        missing = _missing(tried, wanted, in_progress)
         if missing > 0:
             low, below = middle, tried
         else:
             high, above = middle, tried
         if abs(missing) <= _ACCURACY:
             break
-    # A member with many slow cores goes from nothing to much within one rounding error: what is wanted lies between
-    lacks, exceeds = _missing(below, wanted, present), -_missing(above, wanted, present)
+    # A member with many slow cores goes from idle to busy within one rounding error: interpolate between the bounds
+    lacks, exceeds = _missing(below, wanted, in_progress), -_missing(above, wanted, in_progress)
     part = lacks / (lacks + exceeds) if lacks > 0 else 0.0
     rates = [one + part * (other - one) for one, other in zip(below.rates, above.rates, strict=True)]
     loads = [one + part * (other - one) for one, other in zip(below.loads, above.loads, strict=True)]
@@ -73,23 +73,24 @@ def operating_point(
     return OperatingPoint(tuple(rate * scale for rate in rates), tuple(loads), high)
 
 
-def lanes(cores: float) -> float:
-    """How many requests a member serves side by side without one slowing another down."""
+def parallel_requests(cores: float) -> float:
+    """Return how many requests a member can serve at the same time without one slowing another down."""
     return max(1.0, round(cores))
 
 
-def _missing(point: OperatingPoint, wanted: float, present: float) -> float:
-    """What part of the goal, rate or load, is not reached; below 0 if it is passed."""
-    return min(1 - sum(point.rates) / wanted, 1 - sum(point.loads) / present)
+def _missing(point: OperatingPoint, wanted: float, in_progress: float) -> float:
+    """Return the missing part of the wanted rate or load, relative to it; below 0 if it is exceeded."""
+    return min(1 - sum(point.rates) / wanted, 1 - sum(point.loads) / in_progress)
 
 
-def _split(lines: Sequence[tuple[float, float]], cost: float) -> OperatingPoint:
-    """What each member serves when one more request/s costs ``cost`` seconds everywhere.
+def _split(servers: Sequence[tuple[float, float]], cost: float) -> OperatingPoint:
+    """Return what each member serves when one more request/s costs ``cost`` seconds everywhere.
 
-    With x = p ** m: cost * speed = (1 + (m - 1) * x) / (1 - x) ** 2, a square equation.
+    ``servers`` are pairs of capacity and parallel requests m. With x = p ** m the quadratic equation
+    cost * capacity / m = (1 + (m - 1) * x) / (1 - x) ** 2 is solved for x.
     """
     rates, loads = [], []
-    for capacity, m in lines:
+    for capacity, m in servers:
         times = cost * capacity / m
         if times <= 1.0:
             rates.append(0.0)

@@ -1,8 +1,8 @@
-"""What a policy sees and what it makes: the view of a pool, and a plan of hand-outs. Pure data.
+"""The data types of selection: the view of a pool that a policy reads, and the plan that it returns.
 
-A policy is a function ``(view, handed, chance) -> Plan``. The view is the pool as the newest reports show it,
-``handed`` what was given out of the previous plan, ``chance`` the only source of randomness. The server hands out
-the plan's members one after another, so that a query costs one counter whatever the policy.
+A policy is a pure function ``(view, previous, rng) -> Plan``. ``view`` is the pool as the newest reports show it,
+``previous`` what was selected from the policy's previous plan (None if there was none), ``rng`` the only source of
+randomness. Answers then take the plan's members one after another, so a query costs one counter whatever the policy.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from random import Random
@@ -20,57 +20,56 @@ if TYPE_CHECKING:
 class MemberView:
     """One member as a policy sees it."""
 
-    usable: bool  # may be handed out; with fail open everybody who is not drained
-    suspect: bool  # usable, but its report is overdue
+    usable: bool  # may be selected; while the pool fails open, every member that is not drained
+    overdue: bool  # usable, but its report is overdue
     score: int
-    load: float  # requests at work or waiting now
-    capacity: float  # requests/s, or any measure in proportion to it
+    load: float  # requests that it serves or queues now
+    capacity: float  # requests/s, or any unit proportional to it
     cores: float = 1.0  # may be a fraction
-    charge: float = 0.0  # requests that hand-outs since its report bring, those of other DNS servers reckoned in
-    left: float = 1.0  # what part of its capacity other work on its host leaves it, above 0
-    refusing: bool = False  # it gives an alarm, but the others can't do without it
-    ramp: float = 1.0  # what part of its share it gets, above 0: less than all for a while after it has come back
+    charge: float = 0.0  # requests expected from the selections since its report, those of other DNS servers included
+    available_share: float = 1.0  # share of its capacity that other programs on its host leave to it, above 0
+    alarmed: bool = False  # it gives an alarm, but the other members cannot carry the load without it
+    ramp: float = 1.0  # share of its weight during slow start, above 0; 1 when it has none
 
 
 @dataclass(frozen=True, slots=True)
 class PoolView:
-    """A pool as a policy sees it. Rates are 10 s averages but for ``answers_now``."""
+    """A pool as a policy sees it. Rates are 10 s averages, except ``recent_answers_per_s``."""
 
     members: tuple[MemberView, ...]
-    interval: float  # s: the mean report interval, observed
-    requests_per_s: float  # the members' requests, from whatever source
-    answers_per_s: float  # hand-outs of this policy, all DNS servers together
-    answers_allowed: int  # hand-outs from now on while queries still count as few; 0 if they are many
+    interval: float  # s: the mean observed time between reports
+    requests_per_s: float  # of all members, whatever made clients send them
+    answers_per_s: float  # by this policy, all DNS servers together
+    answers_allowed: int  # answers from now on that still count as light traffic; 0 if traffic is not light
     fail_open: bool = False
-    measured: bool = False  # whether capacities are requests/s, as seen, and not only in proportion
-    multiple: float = 1.0  # answers of all processes and DNS servers for one that this plan gives
-    at_work: float = math.inf  # requests at work in the whole pool; inf if a member doesn't tell
-    answers_now: float = 0.0  # answers_per_s, but that of the last second when a crowd has just come
+    measured: bool = False  # whether capacities are observed requests/s; else only their ratios mean anything
+    multiplier: float = 1.0  # answers of all processes and DNS servers per answer from this plan
+    in_progress: float = math.inf  # requests in progress in the whole pool; inf if a member does not report them
+    recent_answers_per_s: float = 0.0  # answers_per_s, or the last second's rate when a crowd has just arrived
 
     @property
     def candidates(self) -> list[int]:
-        """The indexes that may be handed out."""
+        """Return the indexes of the members that may be selected."""
         return [i for i, member in enumerate(self.members) if member.usable]
 
     @property
-    def crowd_comes(self) -> bool:
-        """Whether just now far more is asked for than on the average."""
-        return self.answers_now > self.answers_per_s
+    def crowd_arriving(self) -> bool:
+        """Return whether the last second had far more answers than the average."""
+        return self.recent_answers_per_s > self.answers_per_s
 
     @property
     def requests_per_answer(self) -> float:
-        """How many requests an answer brings."""
+        """Return how many requests follow an answer on average; 1 if there were no answers."""
         return self.requests_per_s / self.answers_per_s if self.answers_per_s > 0 else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The order in which members (by index) are handed out until the next plan.
+    """The order in which members (by index) are selected until the next plan.
 
-    Never empty: a pool has members, and somebody can always be handed out. At its end the order goes on from
-    ``repeat_from``. ``weights`` are each member's share and ``credits`` what it
-    was owed at the beginning, in hand-outs; both are empty for policies without shares. The first ``probes`` hand-outs
-    are no policy's: they show whether what speaks against a member is still so.
+    ``order`` is never empty. At its end it continues at ``repeat_from``. ``weights`` are the members' shares and
+    ``credits`` what they were owed at the beginning, in selections; both are empty for policies without shares. The
+    first ``probes`` selections do not come from the policy: each shows whether a quarantined member works again.
     """
 
     order: Sequence[int]
@@ -81,27 +80,43 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
-    """What was given out of ``plan``: how often each member, and the last one (of any plan), if any."""
+class Selections:
+    """What was selected from ``plan``: how often each member, and the last member selected from any plan, if any."""
 
     plan: Plan
     counts: tuple[int, ...]
     last: int | None
 
 
-Policy = Callable[[PoolView, Handed | None, "Random"], Plan]
+#: The words in a reason that mean that equal members take turns
+HIGHEST_SCORE: Final = "highest score"
+
+PolicyFunction = Callable[[PoolView, Selections | None, "Random"], Plan]
 
 
-def rotation(indexes: Sequence[int], handed: Handed | None) -> Plan:
-    """Strict rotation over ``indexes`` (ascending), going on behind the member handed out last."""
-    last = handed.last if handed else None
+@dataclass(frozen=True, slots=True)
+class PolicySpec:
+    """Everything the server knows about a policy. The table ``lbdns.policies.POLICIES`` holds one for each."""
+
+    name: str  # in configurations, metrics and JSON
+    function: PolicyFunction
+    why: str  # why it selects a member, shown to users; ends with HIGHEST_SCORE if members with equal scores take turns
+    why_first: str = ""  # the reason while a plan is in its part before ``repeat_from``, if that part differs
+    weighs_load: bool = False  # its shares follow load or capacity: it still applies when every member gives an alarm
+    uses_score: bool = False  # whether a member's score changes its plans
+    strict_rotation: bool = False  # it promises an order of single queries: clients get no address family affinity
+
+
+def rotation(indexes: Sequence[int], previous: Selections | None) -> Plan:
+    """Return a strict rotation over ``indexes`` (ascending) that starts after the member selected last."""
+    last = previous.last if previous else None
     if last is None:
         return Plan(tuple(indexes))
     return Plan((*(i for i in indexes if i > last), *(i for i in indexes if i <= last)))
 
 
-def highest_score(view: PoolView, handed: Handed | None) -> Plan:
-    """argmax(score); members with the same score take turns."""
+def highest_score(view: PoolView, previous: Selections | None) -> Plan:
+    """Return a rotation over the candidates with the highest score."""
     candidates = view.candidates
     best = max((view.members[i].score for i in candidates), default=0)
-    return rotation([i for i in candidates if view.members[i].score == best], handed)
+    return rotation([i for i in candidates if view.members[i].score == best], previous)

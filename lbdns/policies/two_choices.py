@@ -1,28 +1,32 @@
-"""``two_choices``: each answer to the less filled one of two members drawn by chance (power of two choices).
+"""``two_choices``: each answer names the less full of two members drawn at random (power of two choices).
 
-Can't herd badly, however many DNS servers there are; the draw costs evenness that deterministic policies keep.
+It cannot herd badly however many DNS servers there are, but the draw is less even than the deterministic policies.
+Source: M. Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing" (1996).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from lbdns.policies.charging import Charges
-from lbdns.policies.plan import Handed, Plan, PoolView
-from lbdns.policies.spread import plan_length
+from lbdns.policies.greedy_charging import ChargedLoads
+from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections
+from lbdns.policies.smooth_weights import plan_length
 
 if TYPE_CHECKING:
     from random import Random
 
 
-def two_choices(view: PoolView, handed: Handed | None, chance: Random) -> Plan:
-    """The plan of policy ``two_choices``, drawn ahead."""
-    charges = Charges(view)
+def two_choices(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
+    """Return a plan of policy ``two_choices``, drawn in advance."""
+    charges = ChargedLoads(view)
     if len(charges.members) == 1:
         return Plan((charges.members[0],))
     order = []
     for _ in range(plan_length(view)):
-        member = min(chance.sample(charges.members, 2), key=charges.fullness)
+        member = min(rng.sample(charges.members, 2), key=charges.fullness)
         order.append(member)
         charges.charge(member)
     return Plan(tuple(order))
+
+
+TWO_CHOICES: Final = PolicySpec("two_choices", two_choices, why="the less full of two members drawn at random")

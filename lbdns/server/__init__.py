@@ -1,1 +1,1 @@
-"""The DNS server's only asyncio: sockets, timers, signals, and who calls whom. Decisions are made elsewhere."""
+"""The DNS server around the answering code: sockets, timers, signals, processes, control commands."""

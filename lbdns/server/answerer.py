@@ -1,4 +1,4 @@
-"""What answers queries, seen from the main process: itself, or a crew of worker processes. One interface, two ways."""
+"""The interface of what answers queries: this process itself (local answerer) or several processes (worker pool)."""
 
 from __future__ import annotations
 
@@ -7,73 +7,86 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from lbdns.answering.table import Table
-from lbdns.farm import Farm, Pool
-from lbdns.overrides import Overrides
-from lbdns.server.figures import Figures
-from lbdns.server.net.sockets import Numbered
-from lbdns.server.plans import Planner
-from lbdns.snapshot import Snapshot
+from lbdns.answering.answer_table import AnswerTable
+from lbdns.counting.answer_counters import AnswerCounters
+from lbdns.model.farm import Farm, Pool
+from lbdns.model.overrides import Overrides
+from lbdns.model.snapshot import Snapshot
+from lbdns.planning.planner import Planner
+from lbdns.process.apply_configuration import PreparedChange
+from lbdns.sockets.socket_groups import NumberedSockets
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """A configuration to answer from, and the sockets to answer on, for each process."""
+class AnsweringConfiguration:
+    """The farm to answer for, and the sockets that each process answers on."""
 
     farm: Farm
-    table: Table  # of the farm, for whom answers in this process
-    secrets: tuple[bytes, ...]  # of cookies, the same for all processes; the first makes them
-    sockets: Sequence[Numbered]
+    table: AnswerTable  # for this process; workers build their own from the farm
+    secrets: tuple[bytes, ...]  # for DNS cookies, the same in all processes; the first makes new cookies
+    sockets: Sequence[NumberedSockets]  # one mapping for each process
 
 
 class Answerer(Protocol):
-    """``planner`` follows the states of members and tells who listens to that; it plans too if answers are given in
-    this process."""
+    """Answers queries from a configuration, a snapshot and overrides, and counts what it has answered."""
 
+    #: Follows the states of members. It plans answers only if this process gives them.
     planner: Planner
 
     @property
     def workers(self) -> int:
-        """Processes that answer."""
+        """The number of processes that answer."""
 
     @property
     def restarts(self) -> int:
-        """How often one had to be replaced."""
+        """The number of processes that had to be replaced so far."""
 
-    async def use(self, work: Work) -> None:
-        """Answer from this and on these sockets from now on, all processes; what has been read is still answered.
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot that was delivered last."""
 
-        Everything that can fail for a user's mistake was done before. The sockets remain the caller's.
+    @property
+    def overrides(self) -> Overrides:
+        """The overrides in force."""
+
+    async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
+        """Build all that ``new`` needs in every process, and return the change; nothing is answered from it yet.
+
+        The change loses no query: each process answers all it has read from sockets that ``new`` lacks. The sockets
+        still belong to the caller, who must keep them open until the change has finished or rolled back. Raises
+        LbdnsError if a process cannot prepare.
         """
 
     def deliver(self, snapshot: Snapshot) -> None:
-        """Make new plans from a new snapshot."""
+        """Plan from a new snapshot."""
 
     def override(self, overrides: Overrides) -> None:
-        """Go by these orders from now on, and by no others."""
+        """Replace all overrides in force."""
 
     async def explain(self, pool: Pool, owner: str) -> Mapping[str, Any]:
-        """Why ``owner`` of ``pool`` is answered as it is, of one of the processes. Raises LbdnsError when it can't be
-        told just now."""
+        """Return why ``owner`` in ``pool`` is answered as it is, according to one of the processes.
+
+        Raises LbdnsError if no process replies in time or a reload is under way.
+        """
 
     @property
     def queries(self) -> int:
-        """Queries read so far; cheaper than ``figures``."""
+        """Queries read so far; cheaper than ``counters``."""
 
     def asked(self) -> Mapping[tuple[str, int, str, int], int]:
-        """Queries so far by zone, type, transport and rcode, as far as that is known just now."""
+        """Return the queries so far by zone, type, transport and rcode."""
 
     def answers(self, pool: str) -> Counter[str]:
-        """How often the members of a pool were handed out so far, by full name; cheaper than ``figures``."""
+        """Return how often each member of a pool was selected so far, by full name; cheaper than ``counters``."""
 
-    def shadow_figures(self) -> Figures:
-        """What was counted of what is tried beside the policies; cheaper than ``figures``."""
+    def shadow_counters(self) -> AnswerCounters:
+        """Return the counters of shadow policies; cheaper than ``counters``."""
 
-    def figures(self) -> Figures:
-        """What was counted, as far as it is known just now. No count ever falls."""
+    def counters(self) -> AnswerCounters:
+        """Return all counters; other processes report theirs a few times a second. No counter ever falls."""
 
     async def refresh(self) -> None:
-        """Make known what was counted until now."""
+        """Fetch the current counters of other processes, so that the methods above return them."""
 
     async def stop(self) -> None:
-        """Answer what has been read and no more; all figures are known then. Can be called twice."""
+        """Answer what has been read, then stop; all counters are final then. May be called twice."""

@@ -1,7 +1,7 @@
-//! What Python sees: conversions only.
+//! The Python classes of the module `lbdns_native`: type conversions only.
 //!
-//! The interpreter's lock is kept while a batch is answered: nothing in it waits, and giving the lock away means waiting
-//! for it up to 5 ms while another thread reads a large zone.
+//! The GIL is held while a batch is answered: no call in a batch blocks, and reacquiring the GIL can take 5 ms while
+//! another thread reads a large zone.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,69 +10,76 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-use crate::answer::Context;
-use crate::{batch, coherence, cookies, limit, recent, sample, siphash, table};
+use crate::fast_path::Context;
+use crate::{
+    answer_table, cookies, datagram_batch, family_affinity, query_sampler, rate_limiter, retransmission_cache, siphash,
+};
 
 type Parts = (Vec<u8>, Vec<u8>);
 
-fn variant(parts: Parts) -> PyResult<table::Variant> {
-    let head = <[u8; 10]>::try_from(parts.0).map_err(|_| PyValueError::new_err("a head has 10 bytes"))?;
-    Ok(table::Variant { head, tail: parts.1.into() })
+fn variant(parts: Parts) -> PyResult<answer_table::Variant> {
+    let head = <[u8; 10]>::try_from(parts.0).map_err(|_| PyValueError::new_err("a head must have 10 bytes"))?;
+    Ok(answer_table::Variant { head, tail: parts.1.into() })
 }
 
-/// An address as Python's sockets write it, without the zone of a link-local one.
+/// Parse an address as Python's sockets write it; the scope of a link-local address (`%eth0`) is ignored.
 fn address(host: &str) -> PyResult<IpAddr> {
     let plain = host.split('%').next().unwrap_or(host);
-    plain.parse().map_err(|_| PyValueError::new_err(format!("{host:?} is no address")))
+    plain.parse().map_err(|_| PyValueError::new_err(format!("{host:?} is not an IP address")))
 }
 
 #[pyclass]
-struct Table(table::Table);
+struct AnswerTable(answer_table::AnswerTable);
 
 #[pymethods]
-impl Table {
+impl AnswerTable {
     #[new]
-    fn new(ways: HashMap<Vec<u8>, usize>, cookie_ways: HashMap<Vec<u8>, usize>, cuts: Vec<Parts>) -> PyResult<Table> {
-        let boxed = |ways: HashMap<Vec<u8>, usize>| ways.into_iter().map(|(way, kind)| (way.into(), kind)).collect();
-        let cuts = cuts.into_iter().map(variant).collect::<PyResult<_>>()?;
-        Ok(Table(table::Table::new(boxed(ways), boxed(cookie_ways), cuts)))
+    fn new(
+        shapes: HashMap<Vec<u8>, usize>,
+        cookie_shapes: HashMap<Vec<u8>, usize>,
+        truncated: Vec<Parts>,
+    ) -> PyResult<AnswerTable> {
+        let boxed =
+            |shapes: HashMap<Vec<u8>, usize>| shapes.into_iter().map(|(shape, kind)| (shape.into(), kind)).collect();
+        let truncated = truncated.into_iter().map(variant).collect::<PyResult<_>>()?;
+        Ok(AnswerTable(answer_table::AnswerTable::new(boxed(shapes), boxed(cookie_shapes), truncated)))
     }
 
-    /// A place for one more plan, whose hand-outs other types can join for so long (s).
-    fn add_cursor(&mut self, coherence: f64) -> usize {
-        self.0.cursors.push(table::Cursor::new(coherence));
+    /// Add a plan cursor and return its number. Look-ups of other types may join a selection for `affinity_window` seconds.
+    fn add_cursor(&mut self, affinity_window: f64) -> usize {
+        self.0.cursors.push(answer_table::Cursor::new(affinity_window));
         self.0.cursors.len() - 1
     }
 
     fn set_plan(&mut self, cursor: usize, order: Vec<u32>, repeat_from: usize, usable: Vec<u32>) -> PyResult<()> {
         if repeat_from >= order.len() {
-            return Err(PyValueError::new_err("a plan has an order, and repeats from inside it"));
+            return Err(PyValueError::new_err("a plan needs an order, and repeat_from must be an index into it"));
         }
         self.0.cursors[cursor].set_plan(order, repeat_from, &usable);
         Ok(())
     }
 
-    /// How far a plan has been given out: the place in its order, and how often it came to its end.
-    fn handed(&self, cursor: usize) -> (usize, u64) {
+    /// Return a cursor's position: the index in the plan's order, and the number of completed passes.
+    fn position(&self, cursor: usize) -> (usize, u64) {
         let cursor = &self.0.cursors[cursor];
         (cursor.at, cursor.passes)
     }
 
     fn next(&mut self, cursor: usize) -> PyResult<u32> {
-        Ok(self.cursor(cursor)?.hand_out())
+        Ok(self.cursor(cursor)?.take_next())
     }
 
     fn keep(
         &mut self,
         key: &[u8],
         cursor: Option<usize>,
-        together: Option<usize>,
+        family: Option<usize>,
         kind: usize,
         variants: Vec<Parts>,
     ) -> PyResult<()> {
-        together.map_or(Ok(()), demand_type)?;
+        family.map_or(Ok(()), demand_type)?;
         let variants = variants.into_iter().map(variant).collect::<PyResult<_>>()?;
-        self.0.keep(key, cursor, together, kind, variants);
+        self.0.keep(key, cursor, family, kind, variants);
         Ok(())
     }
 
@@ -80,14 +87,14 @@ impl Table {
         self.0.forget();
     }
 
-    fn take_asked<'py>(&mut self, py: Python<'py>) -> Vec<(Bound<'py, PyBytes>, u64)> {
-        self.0.take_asked().into_iter().map(|(key, asked)| (PyBytes::new(py, key), asked)).collect()
+    fn take_counts<'py>(&mut self, py: Python<'py>) -> Vec<(Bound<'py, PyBytes>, u64)> {
+        self.0.take_counts().into_iter().map(|(key, queries)| (PyBytes::new(py, key), queries)).collect()
     }
 }
 
-impl Table {
-    /// A cursor that can hand out.
-    fn cursor(&mut self, number: usize) -> PyResult<&mut table::Cursor> {
+impl AnswerTable {
+    /// Return a cursor with a plan; raises ValueError if no plan has been set.
+    fn cursor(&mut self, number: usize) -> PyResult<&mut answer_table::Cursor> {
         let cursor = &mut self.0.cursors[number];
         if cursor.order.is_empty() {
             return Err(PyValueError::new_err("no plan is set"));
@@ -97,17 +104,29 @@ impl Table {
 }
 
 #[pyclass]
-struct Limiter(limit::Limiter);
+struct RateLimiter(rate_limiter::RateLimiter);
 
 #[pymethods]
-impl Limiter {
+impl RateLimiter {
     #[new]
-    fn new(limit: u32, slip: u32, ipv4_prefix: u8, ipv6_prefix: u8, exempt: Vec<(String, u8)>) -> PyResult<Limiter> {
+    fn new(
+        limit: u32,
+        slip: u32,
+        ipv4_prefix: u8,
+        ipv6_prefix: u8,
+        exempt: Vec<(String, u8)>,
+    ) -> PyResult<RateLimiter> {
         let exempt = exempt
             .into_iter()
-            .map(|(host, prefix)| Ok(limit::Network { address: address(&host)?, prefix }))
+            .map(|(host, prefix)| Ok(rate_limiter::Network { address: address(&host)?, prefix }))
             .collect::<PyResult<_>>()?;
-        Ok(Limiter(limit::Limiter::new(limit::Rules { limit, slip, ipv4_prefix, ipv6_prefix, exempt })))
+        Ok(RateLimiter(rate_limiter::RateLimiter::new(rate_limiter::Rules {
+            limit,
+            slip,
+            ipv4_prefix,
+            ipv6_prefix,
+            exempt,
+        })))
     }
 
     fn tick(&mut self, now: f64) {
@@ -139,13 +158,13 @@ impl Limiter {
 }
 
 #[pyclass]
-struct Recent(recent::Recent);
+struct RetransmissionCache(retransmission_cache::RetransmissionCache);
 
 #[pymethods]
-impl Recent {
+impl RetransmissionCache {
     #[new]
-    fn new() -> Recent {
-        Recent(recent::Recent::new())
+    fn new() -> RetransmissionCache {
+        RetransmissionCache(retransmission_cache::RetransmissionCache::new())
     }
 
     fn mark(&self, host: &str, port: u16, query: &[u8]) -> PyResult<u64> {
@@ -172,31 +191,31 @@ impl Recent {
 }
 
 #[pyclass]
-struct Coherence(coherence::Coherence);
+struct FamilyAffinity(family_affinity::FamilyAffinity);
 
 #[pymethods]
-impl Coherence {
+impl FamilyAffinity {
     #[new]
-    fn new() -> Coherence {
-        Coherence(coherence::Coherence::new())
+    fn new() -> FamilyAffinity {
+        FamilyAffinity(family_affinity::FamilyAffinity::new())
     }
 
-    fn mark(&self, host: &str, handout: usize) -> PyResult<u64> {
-        Ok(self.0.mark(address(host)?, handout))
+    fn mark(&self, host: &str, number: usize) -> PyResult<u64> {
+        Ok(self.0.mark(address(host)?, number))
     }
 
-    fn member(&self, mark: u64, which: usize, since: f64) -> PyResult<Option<u32>> {
-        demand_type(which)?;
-        Ok(self.0.member(mark, which, since))
+    fn member(&self, mark: u64, family: usize, since: f64) -> PyResult<Option<u32>> {
+        demand_type(family)?;
+        Ok(self.0.member(mark, family, since))
     }
 
-    /// `handout` is one whose cursor is in a table of ours.
-    fn give(&mut self, handout: &Bound<'_, PyAny>, host: &str, which: usize, now: f64) -> PyResult<u32> {
-        demand_type(which)?;
-        let number = handout.getattr("number")?.extract()?;
-        let mut table = handout.getattr("compiled")?.extract::<PyRefMut<'_, Table>>()?;
+    /// `cursor` must be a plan cursor that is backed by a native `AnswerTable`.
+    fn give(&mut self, cursor: &Bound<'_, PyAny>, host: &str, family: usize, now: f64) -> PyResult<u32> {
+        demand_type(family)?;
+        let number = cursor.getattr("number")?.extract()?;
+        let mut table = cursor.getattr("store")?.extract::<PyRefMut<'_, AnswerTable>>()?;
         let cursor = table.cursor(number)?;
-        Ok(self.0.give(address(host)?, number, cursor, which, now))
+        Ok(self.0.give(address(host)?, number, cursor, family, now))
     }
 
     #[getter]
@@ -210,28 +229,28 @@ impl Coherence {
     }
 }
 
-fn demand_type(which: usize) -> PyResult<()> {
-    if which < coherence::TYPES {
+fn demand_type(family: usize) -> PyResult<()> {
+    if family < family_affinity::TYPES {
         return Ok(());
     }
-    Err(PyValueError::new_err("there are not so many types that belong together"))
+    Err(PyValueError::new_err("the type must be a number below 3: A, AAAA or HTTPS"))
 }
 
 #[pyclass]
-struct Cookies(cookies::Cookies);
+struct ServerCookies(cookies::ServerCookies);
 
 #[pymethods]
-impl Cookies {
+impl ServerCookies {
     #[new]
-    fn new(secrets: Vec<Vec<u8>>) -> PyResult<Cookies> {
+    fn new(secrets: Vec<Vec<u8>>) -> PyResult<ServerCookies> {
         let secrets: Vec<[u8; siphash::KEY]> = secrets
             .into_iter()
-            .map(|secret| secret.try_into().map_err(|_| PyValueError::new_err("a secret has 16 bytes")))
+            .map(|secret| secret.try_into().map_err(|_| PyValueError::new_err("a cookie secret must have 16 bytes")))
             .collect::<PyResult<_>>()?;
         if secrets.is_empty() {
-            return Err(PyValueError::new_err("cookies need a secret"));
+            return Err(PyValueError::new_err("cookies need at least one secret"));
         }
-        Ok(Cookies(cookies::Cookies::new(secrets)))
+        Ok(ServerCookies(cookies::ServerCookies::new(secrets)))
     }
 
     fn answer<'py>(
@@ -242,26 +261,26 @@ impl Cookies {
         wall: f64,
     ) -> PyResult<(Bound<'py, PyBytes>, bool)> {
         if cookie.len() < cookies::CLIENT {
-            return Err(PyValueError::new_err("a cookie has 8 bytes or more"));
+            return Err(PyValueError::new_err("a cookie must have at least 8 bytes"));
         }
         let (answer, valid) = self.0.answer(cookie, address(host)?, wall as u64);
         Ok((PyBytes::new(py, &answer), valid))
     }
 }
 
-/// Where to send the response to a query that was left aside.
+/// The destination of the response to a query left for the slow path.
 #[pyclass(frozen)]
-struct Peer(batch::Peer);
+struct Peer(datagram_batch::Peer);
 
-/// The buffers of one UDP socket, which Python holds open.
+/// The buffers for one UDP socket. Python owns the socket and must keep it open.
 #[pyclass]
-struct Batch(batch::Batch);
+struct DatagramBatch(datagram_batch::DatagramBatch);
 
-type Asides<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyTuple>, Peer)>;
+type Unanswered<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyTuple>, Peer)>;
 type Samples<'py> = Vec<(Bound<'py, PyBytes>, Bound<'py, PyTuple>, Option<Bound<'py, PyBytes>>, f64)>;
 
-/// The address of a client as Python's sockets have it: host, port and for IPv6 flow and scope.
-fn client<'py>(py: Python<'py>, peer: &batch::Peer) -> PyResult<Option<Bound<'py, PyTuple>>> {
+/// Return a client's address as a Python socket does: (host, port), for IPv6 (host, port, flow information, scope id).
+fn client<'py>(py: Python<'py>, peer: &datagram_batch::Peer) -> PyResult<Option<Bound<'py, PyTuple>>> {
     let Some((address, port, flow, scope)) = peer.address() else { return Ok(None) };
     let host = if scope == 0 { address.to_string() } else { format!("{address}%{scope}") };
     Ok(Some(match address {
@@ -271,57 +290,59 @@ fn client<'py>(py: Python<'py>, peer: &batch::Peer) -> PyResult<Option<Bound<'py
 }
 
 #[pymethods]
-impl Batch {
+impl DatagramBatch {
     #[new]
-    fn new() -> Batch {
-        Batch(batch::Batch::new())
+    fn new() -> DatagramBatch {
+        DatagramBatch(datagram_batch::DatagramBatch::new())
     }
 
-    /// Read and answer at most a batch: queries read, responses the kernel would not take, queries shed because we are
-    /// `overloaded`, and what is left aside as (query, client address, peer). Raises OSError if reading failed.
+    /// Read at most one batch and send the answers that the fast path has.
+    ///
+    /// Returns the number of queries read, the number of responses the kernel refused, the number of queries shed during
+    /// overload, and the queries left for the slow path, as (query, client address, peer). Raises OSError if reading fails.
     #[allow(clippy::too_many_arguments)]
     fn drain<'py>(
         &mut self,
         py: Python<'py>,
         fd: i32,
-        table: &mut Table,
-        limiter: &mut Limiter,
-        recent: &mut Recent,
-        coherence: &mut Coherence,
-        cookies: Option<&Cookies>,
+        table: &mut AnswerTable,
+        limiter: &mut RateLimiter,
+        retransmissions: &mut RetransmissionCache,
+        affinity: &mut FamilyAffinity,
+        cookies: Option<&ServerCookies>,
         now: f64,
         wall: f64,
         overloaded: bool,
-    ) -> PyResult<(usize, usize, usize, Asides<'py>)> {
+    ) -> PyResult<(usize, usize, usize, Unanswered<'py>)> {
         let mut context = Context {
             table: &mut table.0,
             limiter: &mut limiter.0,
-            recent: &mut recent.0,
-            coherence: &mut coherence.0,
+            retransmissions: &mut retransmissions.0,
+            affinity: &mut affinity.0,
             cookies: cookies.map(|cookies| &cookies.0),
             now,
             wall: wall as u64,
         };
         let done = self.0.drain(fd, &mut context, overloaded).map_err(PyOSError::new_err)?;
-        let mut asides = Vec::with_capacity(done.asides.len());
-        for aside in done.asides {
-            let Some(client) = client(py, &aside.peer)? else { continue };
-            asides.push((PyBytes::new(py, &aside.query), client, Peer(aside.peer)));
+        let mut unanswered = Vec::with_capacity(done.unanswered.len());
+        for query in done.unanswered {
+            let Some(client) = client(py, &query.peer)? else { continue };
+            unanswered.push((PyBytes::new(py, &query.query), client, Peer(query.peer)));
         }
-        Ok((done.queries, done.unsent, done.shed, asides))
+        Ok((done.queries, done.unsent, done.shed, unanswered))
     }
 
-    /// Take this part of all queries for the query log from now on, by chance; 0: none.
+    /// Sample this fraction of all queries for the query log from now on; 0 stops sampling.
     fn sample(&mut self, part: f64, seed: u64) -> PyResult<()> {
         if !(0.0..=1.0).contains(&part) {
-            return Err(PyValueError::new_err("a part is from 0 to 1"));
+            return Err(PyValueError::new_err("the fraction must be between 0 and 1"));
         }
-        self.0.sampler = (part > 0.0).then(|| sample::Sampler::new(part, seed));
+        self.0.sampler = (part > 0.0).then(|| query_sampler::QuerySampler::new(part, seed));
         Ok(())
     }
 
-    /// Of the last batch: what was taken and is done with, as (query, client address, response or None, seconds), and
-    /// which of those that were left aside are taken.
+    /// Return the last batch's samples: finished ones as (query, client address, response or None, seconds), and the
+    /// indices of the sampled queries left for the slow path.
     fn take_samples<'py>(&mut self, py: Python<'py>) -> PyResult<(Samples<'py>, Vec<usize>)> {
         let mut samples = Vec::with_capacity(self.0.samples.len());
         for sample in self.0.samples.drain(..) {
@@ -329,24 +350,24 @@ impl Batch {
             let response = sample.response.map(|response| PyBytes::new(py, &response));
             samples.push((PyBytes::new(py, &sample.query), client, response, sample.took.as_secs_f64()));
         }
-        Ok((samples, std::mem::take(&mut self.0.sampled_asides)))
+        Ok((samples, std::mem::take(&mut self.0.sampled_unanswered)))
     }
 
-    /// Send a response to the peer of a query that was left aside. Whether the kernel took it.
+    /// Send the response to a query left for the slow path, and return whether the kernel accepted it.
     #[staticmethod]
     fn reply(fd: i32, peer: &Peer, response: &[u8]) -> bool {
-        batch::reply(fd, &peer.0, response)
+        datagram_batch::reply(fd, &peer.0, response)
     }
 }
 
 #[pymodule]
 fn lbdns_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("BATCH", batch::BATCH)?;
-    module.add_class::<Table>()?;
-    module.add_class::<Limiter>()?;
-    module.add_class::<Recent>()?;
-    module.add_class::<Coherence>()?;
-    module.add_class::<Cookies>()?;
+    module.add("BATCH", datagram_batch::BATCH)?;
+    module.add_class::<AnswerTable>()?;
+    module.add_class::<RateLimiter>()?;
+    module.add_class::<RetransmissionCache>()?;
+    module.add_class::<FamilyAffinity>()?;
+    module.add_class::<ServerCookies>()?;
     module.add_class::<Peer>()?;
-    module.add_class::<Batch>()
+    module.add_class::<DatagramBatch>()
 }

@@ -1,30 +1,30 @@
-//! DNS cookies (RFC 7873, RFC 9018), as `lbdns.answering.cookies` makes them.
+//! DNS server cookies (RFC 7873, RFC 9018): validates and issues them, with the same bytes as the Python version.
 
 use std::net::IpAddr;
 
 use crate::siphash::{siphash24, KEY};
 
 pub const CLIENT: usize = 8; // bytes of a client cookie
-pub const SERVER: usize = 16; // bytes of a server cookie of ours
+pub const SERVER: usize = 16; // bytes of a server cookie as lbdns makes it (RFC 9018 section 4)
 pub const BOTH: usize = CLIENT + SERVER;
-const OLDEST: i64 = 3600; // s a cookie is good for (RFC 9018 section 4.3)
-const AHEAD: i64 = 300; // s that another server's clock may be ahead of ours
-const RENEW: i64 = 1800; // s after which a client is given a fresh one
+const OLDEST: i64 = 3600; // s: how long a cookie is valid (RFC 9018 section 4.3)
+const AHEAD: i64 = 300; // s: how far the clock of another server with the same secret may be ahead
+const RENEW: i64 = 1800; // s: the age at which a client gets a new cookie
 
-/// Makes and checks server cookies; the first secret makes, all are accepted.
-pub struct Cookies {
+/// Issues and validates server cookies: new cookies use the first secret, validation accepts all of them.
+pub struct ServerCookies {
     secrets: Vec<[u8; KEY]>,
 }
 
-impl Cookies {
-    /// `secrets` are one or more.
-    pub fn new(secrets: Vec<[u8; KEY]>) -> Cookies {
-        Cookies { secrets }
+impl ServerCookies {
+    /// `secrets` must not be empty.
+    pub fn new(secrets: Vec<[u8; KEY]>) -> ServerCookies {
+        ServerCookies { secrets }
     }
 
-    /// What to answer the cookie of a query with, and whether it was valid. `wall` is in Unix seconds.
+    /// Return the cookie for the response, and whether the query's cookie was valid.
     ///
-    /// `cookie` is at least as long as a client cookie.
+    /// `cookie` must have at least 8 bytes, the length of a client cookie; `wall` is in Unix seconds.
     pub fn answer(&self, cookie: &[u8], address: IpAddr, wall: u64) -> ([u8; BOTH], bool) {
         let (client, server) = cookie.split_at(CLIENT);
         let stamp = wall as u32;
@@ -51,6 +51,7 @@ impl Cookies {
     }
 }
 
+/// Return a server cookie's hash (RFC 9018 section 4.4); `begin` is its version, reserved bytes and timestamp.
 fn hash(secret: &[u8; KEY], client: &[u8], begin: &[u8], address: IpAddr) -> [u8; 8] {
     let mut data = [0; CLIENT + 8 + 16];
     data[..CLIENT].copy_from_slice(client);

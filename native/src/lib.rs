@@ -1,24 +1,27 @@
-//! The short way of a query, natively.
+//! The fast path for DNS queries in Rust.
 //!
 //! ```text
-//! binding   what Python sees; converts, decides nothing
-//!   batch   recvmmsg, one Context::answer for each datagram, sendmmsg
-//!     answer    entries[question] -> kinds[bytes around it] -> member -> parts joined; or left aside
-//!       table   compiled answers and plans, filled by Python
-//!       limit recent coherence cookies siphash
-//!     sample  which of them are told of one by one, for the query log
+//! binding                    the Python classes: type conversions only
+//!   datagram_batch           recvmmsg, one Context::answer per datagram, sendmmsg
+//!     fast_path              entries[question] -> kinds[shape of the query] -> member -> response
+//!       answer_table         precompiled answers and plan cursors, filled by Python
+//!       rate_limiter         response rate limiting
+//!       retransmission_cache the member that each recent query got
+//!       family_affinity      one member for the A, AAAA and HTTPS queries of a client
+//!       cookies              DNS cookies, hashed with siphash
+//!     query_sampler          chooses the queries for the query log
 //! ```
 //!
-//! Python has all of it too and is whole without this: what is left aside takes its long way, and the same tests hold
-//! both to the same bytes.
+//! This crate is optional: lbdns has the same fast path in Python. All other queries take the slow path in
+//! Python either way. The same tests run on both implementations and require the same bytes.
 
-pub mod answer;
-pub mod batch;
+pub mod answer_table;
 mod binding;
-pub mod coherence;
 pub mod cookies;
-pub mod limit;
-pub mod recent;
-pub mod sample;
+pub mod datagram_batch;
+pub mod family_affinity;
+pub mod fast_path;
+pub mod query_sampler;
+pub mod rate_limiter;
+pub mod retransmission_cache;
 pub mod siphash;
-pub mod table;

@@ -1,6 +1,6 @@
-//! SipHash-2-4 (Aumasson and Bernstein, 2012), which RFC 9018 makes server cookies of.
+//! SipHash-2-4 (Aumasson and Bernstein, 2012), the hash function that RFC 9018 prescribes for server cookies.
 
-pub const KEY: usize = 16;
+pub const KEY: usize = 16; // bytes
 
 struct State([u64; 4]);
 
@@ -46,13 +46,14 @@ impl State {
     }
 }
 
+/// Return up to 8 bytes as a number, least significant byte first.
 fn word(bytes: &[u8]) -> u64 {
     let mut whole = [0; 8];
     whole[..bytes.len()].copy_from_slice(bytes);
     u64::from_le_bytes(whole)
 }
 
-/// The hash of `data` under `key`; its bytes in a cookie are least significant first.
+/// Return the hash of `data` under `key`. A cookie contains its bytes least significant first.
 pub fn siphash24(key: &[u8; KEY], data: &[u8]) -> u64 {
     let mut state = State::new(key);
     let chunks = data.chunks_exact(8);

@@ -1,4 +1,4 @@
-"""Real agents, and a socket of the test that takes their reports."""
+"""Runs real agents, and receives their reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lbdns.report import AgentKey, Report, decode_body, open_envelope
+from lbdns_shared.report import AgentKey, Report, decode_body, open_envelope
 
 NAME = "gandalf"
 #: Nothing that isn't tested: no questions to others, no alarm that a busy machine may set off.
@@ -22,7 +22,7 @@ QUIET = ("--gateway", "off", "--server-status", "off", "--alarm", "off")
 
 @dataclass
 class Receiver:
-    """A collector's socket; what it took, with the moment of arrival (monotonic seconds)."""
+    """A collector's socket, and the reports it received with their times of arrival (monotonic seconds)."""
 
     socket: socket.socket
     reports: list[Report] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Receiver:
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def take(self, longest: float = 20.0, key: AgentKey | None = None) -> Report:
-        """The next report, whose tag must be of ``key``."""
+        """Return the next report, whose tag must fit ``key``."""
         self.socket.settimeout(longest)
         envelope = open_envelope(self.socket.recv(2000))
         assert envelope.host == NAME
@@ -44,7 +44,7 @@ class Receiver:
         return self.reports[-1]
 
     def until(self, kind: str, longest: float = 20.0) -> Report:
-        """The next report of a kind."""
+        """Return the next report of a kind."""
         end = time.monotonic() + longest
         while (report := self.take(longest)).kind != kind:
             assert time.monotonic() < end, f"there is no {kind!r}"
@@ -74,21 +74,21 @@ class RunningAgent:
         return self._log.read_text()
 
     def lines(self, text: str) -> int:
-        """How many lines of the log hold ``text``."""
+        """Return how many lines of the log contain ``text``."""
         return sum(text in line for line in self.log.splitlines())
 
     def reload(self) -> None:
         self.process.send_signal(signal.SIGHUP)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Its exit status after a signal."""
+        """Send a signal and return the exit status."""
         self.process.send_signal(number)
         return self.process.wait(timeout=20)
 
 
 @contextlib.contextmanager
 def agent(folder: Path, *arguments: str) -> Iterator[RunningAgent]:
-    """An agent for the time of a test, which must not have written a traceback."""
+    """Run an agent, and check at the end that it has not printed a traceback."""
     running = RunningAgent(folder / "agent.log", *arguments)
     try:
         yield running

@@ -1,4 +1,4 @@
-"""Control groups for tests: real ones on this machine, and imitations of either version in a folder."""
+"""Control groups for tests: real ones on this machine, and fake ones of both versions in a folder."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from lbdns_agent.cgroup.mounts import UNIFIED, Mount, read_mounts
+from lbdns_agent.cgroup.cgroup_mounts import UNIFIED, CgroupMount, read_cgroup_mounts
 
 MAX_V1 = "9223372036854771712"
 
 
 def write(folder: Path, files: Mapping[str, str]) -> None:
-    """Files of an imitated group."""
+    """Write the files of a fake group."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (folder / name).write_text(text)
@@ -66,9 +66,9 @@ def fake_proc(folder: Path, mounts: str, membership: str) -> str:
     return str(folder)
 
 
-def cpu_mount() -> tuple[Mount, bool]:
-    """Where CPU quotas can be set on this machine, and whether by version 2; version 1 wherever it is mounted."""
-    mounts = read_mounts()
+def cpu_mount() -> tuple[CgroupMount, bool]:
+    """Return the mount that can set CPU quotas, and whether it is version 2; version 1 if it is mounted."""
+    mounts = read_cgroup_mounts()
     for mount in mounts:
         if "cpu" in mount.controllers:
             return mount, False
@@ -89,7 +89,7 @@ def limited_group(quota: float, with_accounting: bool = True) -> Iterator[str]:
     if unified:
         (mount.point / "cgroup.subtree_control").write_text("+cpu")
     elif with_accounting and "cpuacct" not in mount.controllers:
-        folders += [other.point / path[1:] for other in read_mounts() if "cpuacct" in other.controllers]
+        folders += [other.point / path[1:] for other in read_cgroup_mounts() if "cpuacct" in other.controllers]
     for folder in folders:
         folder.mkdir()
     try:
@@ -105,8 +105,8 @@ def limited_group(quota: float, with_accounting: bool = True) -> Iterator[str]:
 
 
 def move_in(path: str, pid: int) -> None:
-    """Put a process into a group, in every hierarchy that has it."""
-    for mount in read_mounts():
+    """Move a process into a group, in every hierarchy that has the group."""
+    for mount in read_cgroup_mounts():
         procs = mount.point / path.strip("/") / "cgroup.procs"
         if procs.exists():
             procs.write_text(str(pid))

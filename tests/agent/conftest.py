@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture
 def pipe_read_end() -> Iterator[int]:
-    """A file descriptor on which nothing ever arrives."""
+    """A file descriptor that is never readable."""
     read_end, write_end = os.pipe()
     yield read_end
     os.close(read_end)

@@ -1,11 +1,11 @@
-"""Captured and faithful files of several kernels, and the things that sensors look at."""
+"""Files of /proc from several kernels, and hosts with such files."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from lbdns_agent.host import Host
-from lbdns_agent.kernel_file import Proc
+from lbdns_agent.kernel_files import ProcFiles
+from lbdns_agent.measured_host import MeasuredHost
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 PROC = FIXTURES / "proc"
@@ -14,10 +14,10 @@ KERNELS = ("2.6.32", "3.10", "4.19", "5.10", "6.1", "6.18")
 
 
 def proc_file(kernel: str, name: str) -> bytes:
-    """The file ``name`` of /proc as ``kernel`` writes it."""
+    """Return the file ``name`` of /proc as ``kernel`` writes it."""
     return (PROC / kernel / name).read_bytes()
 
 
-def host_of(kernel: str) -> Host:
-    """A host with the files of ``kernel`` and nothing else."""
-    return Host(Proc(PROC / kernel))
+def host_with_kernel(kernel: str) -> MeasuredHost:
+    """Return a host with the /proc files of ``kernel`` and nothing else."""
+    return MeasuredHost(ProcFiles(PROC / kernel))

@@ -7,15 +7,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns_agent.cgroup.files import byte_limit, cfs_quota, cpu_max, keyed
-from lbdns_agent.cgroup.mounts import UNIFIED, Mount, directory_of, parse_membership, parse_mounts, upwards
+from lbdns_agent.cgroup.cgroup_files import parse_byte_limit, parse_cfs_quota, parse_cpu_max, parse_flat_keyed
+from lbdns_agent.cgroup.cgroup_mounts import (
+    UNIFIED,
+    CgroupMount,
+    cgroup_and_ancestors,
+    cgroup_directory,
+    parse_cgroup_membership,
+    parse_cgroup_mounts,
+)
 
 
 def test_keyed() -> None:
     text = b"usage_usec 2500000\nnr_periods 10\nnr_throttled 3\nthrottled_usec 120000\n"
-    assert keyed(text) == {b"usage_usec": 2_500_000, b"nr_periods": 10, b"nr_throttled": 3, b"throttled_usec": 120_000}
+    assert parse_flat_keyed(text) == {
+        b"usage_usec": 2_500_000,
+        b"nr_periods": 10,
+        b"nr_throttled": 3,
+        b"throttled_usec": 120_000,
+    }
     with pytest.raises(ValueError, match="invalid literal"):
-        keyed(b"usage_usec many\n")
+        parse_flat_keyed(b"usage_usec many\n")
 
 
 @pytest.mark.parametrize(
@@ -23,37 +35,36 @@ def test_keyed() -> None:
     [(b"max 100000\n", None), (b"50000 100000\n", 0.5), (b"400000 100000\n", 4.0), (b"1000 500000\n", 0.002)],
 )
 def test_cpu_max(text: bytes, cores: float | None) -> None:
-    assert cpu_max(text) == cores
+    assert parse_cpu_max(text) == cores
 
 
 @pytest.mark.parametrize("text", [b"", b"max", b"50000", b"a 100000", b"50000 0"])
 def test_no_cpu_max(text: bytes) -> None:
     with pytest.raises(ValueError, match=r"cpu\.max|invalid literal"):
-        cpu_max(text)
+        parse_cpu_max(text)
 
 
 @pytest.mark.parametrize(
     ("quota", "period", "cores"), [(b"-1\n", b"100000\n", None), (b"20000\n", b"100000\n", 0.2), (b"9\n", b"3\n", 3.0)]
 )
 def test_cfs_quota(quota: bytes, period: bytes, cores: float | None) -> None:
-    assert cfs_quota(quota, period) == cores
+    assert parse_cfs_quota(quota, period) == cores
 
 
 @pytest.mark.parametrize(
-    ("text", "limit"),
-    [(b"max\n", None), (b"1073741824\n", 2**30), (b"9223372036854771712\n", None), (b"0\n", 0)],
+    ("text", "limit"), [(b"max\n", None), (b"1073741824\n", 2**30), (b"9223372036854771712\n", None), (b"0\n", 0)]
 )
 def test_byte_limit(text: bytes, limit: int | None) -> None:
-    assert byte_limit(text) == limit
+    assert parse_byte_limit(text) == limit
 
 
 @given(st.binary(), st.binary())
 def test_anything_else_is_a_value_error(one: bytes, two: bytes) -> None:
-    for parse in (keyed, cpu_max, byte_limit):
+    for parse in (parse_flat_keyed, parse_cpu_max, parse_byte_limit):
         with contextlib.suppress(ValueError):
             parse(one)
     with contextlib.suppress(ValueError):
-        cfs_quota(one, two)
+        parse_cfs_quota(one, two)
 
 
 # Made up in the form of proc_pid_mountinfo(5): a systemd host with version 2, one with both, a container with version 1
@@ -88,20 +99,20 @@ CONTAINER = "500 490 0:28 /docker/abc /sys/fs/cgroup/cpu,cpuacct ro,nosuid maste
     ],
 )
 def test_parse_mounts(text: str, mounts: list[tuple[str, str, set[str]]]) -> None:
-    assert parse_mounts(text) == [Mount(Path(point), root, frozenset(c)) for point, root, c in mounts]
+    assert parse_cgroup_mounts(text) == [CgroupMount(Path(point), root, frozenset(c)) for point, root, c in mounts]
 
 
 def test_parse_membership() -> None:
     text = "12:cpu,cpuacct:/web\n3:name=systemd:/system.slice/a:b.service\n0::/system.slice\nnonsense\n"
-    assert parse_membership(text) == {
+    assert parse_cgroup_membership(text) == {
         "cpu": "/web", "cpuacct": "/web", "name=systemd": "/system.slice/a:b.service", UNIFIED: "/system.slice",
     }  # fmt: skip
 
 
 @given(st.text())
 def test_any_text_is_read(text: str) -> None:
-    assert isinstance(parse_mounts(text), list)
-    assert isinstance(parse_membership(text), dict)
+    assert isinstance(parse_cgroup_mounts(text), list)
+    assert isinstance(parse_cgroup_membership(text), dict)
 
 
 @pytest.mark.parametrize(
@@ -119,11 +130,18 @@ def test_any_text_is_read(text: str) -> None:
 )
 def test_where_a_group_is(tmp_path: Path, root: str, path: str, expected: str | None) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
-    mounts = [Mount(Path("/elsewhere"), "/", frozenset({"memory"})), Mount(tmp_path, root, frozenset({"cpu"}))]
-    found = directory_of(mounts, "cpu", path)
+    mounts = [
+        CgroupMount(Path("/elsewhere"), "/", frozenset({"memory"})),
+        CgroupMount(tmp_path, root, frozenset({"cpu"})),
+    ]
+    found = cgroup_directory(mounts, "cpu", path)
     assert found == (None if expected is None else (tmp_path / expected, tmp_path))
 
 
 def test_upwards(tmp_path: Path) -> None:
-    assert list(upwards(tmp_path / "a" / "b", tmp_path)) == [tmp_path / "a" / "b", tmp_path / "a", tmp_path]
-    assert list(upwards(tmp_path, tmp_path)) == [tmp_path]
+    assert list(cgroup_and_ancestors(tmp_path / "a" / "b", tmp_path)) == [
+        tmp_path / "a" / "b",
+        tmp_path / "a",
+        tmp_path,
+    ]
+    assert list(cgroup_and_ancestors(tmp_path, tmp_path)) == [tmp_path]

@@ -1,4 +1,4 @@
-"""The command line: what it understands, what it refuses and how, and one sample for people and programs."""
+"""The command line: valid and invalid arguments, and a single sample as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from lbdns import __version__
-from lbdns.endpoint import Endpoint
 from lbdns_agent import cli
-from lbdns_agent.metrics import METRICS
-from lbdns_agent.options import Options
-from lbdns_agent.overload import Condition
+from lbdns_agent.agent_options import AgentOptions
+from lbdns_agent.alarm_conditions import AlarmCondition
+from lbdns_shared import __version__
+from lbdns_shared.endpoint import Endpoint
+from lbdns_shared.metric_catalogue import CATALOGUE
 from tests.agent.web import answer, counting, hanging, web_server
 
 
-def options(*arguments: str) -> Options:
+def options(*arguments: str) -> AgentOptions:
     parser = cli.build_parser()
     return cli.read_options(parser, parser.parse_args(arguments))
 
@@ -32,9 +32,9 @@ def test_the_defaults() -> None:
     )  # fmt: skip
     assert str(found.status) == "http://127.0.0.1/server-status?auto"
     assert found.alarms == (
-        Condition("listen_queue", ">", 256),
-        Condition("mem_available", "<", 2),
-        Condition("run_queue", ">", 64, per_cpu=True),
+        AlarmCondition("listen_queue", ">", 256),
+        AlarmCondition("mem_available", "<", 2),
+        AlarmCondition("run_queue", ">", 64, per_cpu=True),
     )
 
 
@@ -48,24 +48,24 @@ def test_everything_else() -> None:
     assert (found.interval, found.gateway, found.status, found.key_file, found.cgroup) == (
         0.1, None, None, Path("/k"), "/web",
     )  # fmt: skip
-    assert found.alarms == (Condition("run_queue", ">", 5), Condition("cpu_idle", "<", 1))
+    assert found.alarms == (AlarmCondition("run_queue", ">", 5), AlarmCondition("cpu_idle", "<", 1))
     assert options("--once", "--alarm", "off").alarms == ()
 
 
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ([], "Give at least one --collector"),
-        (["--collector", "host:port"], "port 'port' is not a number"),
-        (["--collector", ""], "is no HOST:PORT"),
-        (["--once", "--interval", "0"], "is no number of seconds from 0.1 to 3600"),
-        (["--once", "--interval", "7200"], "is no number of seconds from 0.1 to 3600"),
-        (["--once", "--gateway", "router"], "is no address"),
-        (["--once", "--server-status", "127.0.0.1"], "is no URL of a status page"),
+        ([], "use --collector HOST[:PORT] at least once"),
+        (["--collector", "host:port"], "the port must be a number from 0 to 65535, not 'port'"),
+        (["--collector", ""], "is not a HOST:PORT"),
+        (["--once", "--interval", "0"], "must be a number of seconds from 0.1 to 3600"),
+        (["--once", "--interval", "7200"], "must be a number of seconds from 0.1 to 3600"),
+        (["--once", "--gateway", "router"], "or an address such as 192.0.2.1"),
+        (["--once", "--server-status", "127.0.0.1"], "is not the URL of a status page"),
         (["--once", "--name", "a b"], "can't be the host name"),
         (["--once", "--alarm", "run_queu>5"], "Perhaps you meant 'run_queue'?"),
-        (["--once", "--alarm", "off", "--alarm", "run_queue>5"], "doesn't go with other conditions"),
-        (["--json", "--collector", "x"], "--json goes with --once"),
+        (["--once", "--alarm", "off", "--alarm", "run_queue>5"], "can't be combined with other conditions"),
+        (["--json", "--collector", "x"], "--json needs --once"),
         (["--once", "--log-level", "loud"], "invalid choice: 'loud'"),
         (["--once", "--unknown"], "unrecognized arguments: --unknown"),
         (["--once", "--cgroup", "/no/such/group"], "there is no such group"),
@@ -110,7 +110,7 @@ def test_one_sample_as_json() -> None:
     assert start <= sample["time"] <= end
     assert 0.4 <= sample["span"] < 5.0
     metrics = sample["metrics"]
-    assert set(metrics) | set(sample["unavailable"]) == set(METRICS)
+    assert set(metrics) | set(sample["unavailable"]) == set(CATALOGUE)
     assert set(metrics).isdisjoint(sample["unavailable"])
     assert sample["unavailable"]["gateway_ping"] == "switched off by --gateway off"
     assert all(isinstance(value, float) for value in metrics.values())
@@ -139,7 +139,7 @@ def test_one_sample_as_a_table() -> None:
     assert (run.returncode, run.stderr) == (0, "")
     first, *lines = run.stdout.splitlines()
     assert first.startswith("gandalf, differences over 0.5")
-    assert [line.split()[0] for line in lines] == list(METRICS)
+    assert [line.split()[0] for line in lines] == list(CATALOGUE)
     rows = {line.split()[0]: line.split(None, 2)[1:] for line in lines}
     assert rows["idle_workers"] == ["7", "workers"]
     assert rows["requests_total"] == ["-", "the status page has no 'Total Accesses'; set 'ExtendedStatus On'"]
@@ -150,7 +150,7 @@ def test_the_host_name_that_is_no_good_is_told(
 ) -> None:
     monkeypatch.setattr(cli, "default_name", lambda: "under the hill")
     assert cli.main(["--once"]) == 2
-    assert "give one with --name" in capsys.readouterr().err
+    assert "set one with --name" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

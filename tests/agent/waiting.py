@@ -1,4 +1,4 @@
-"""Waiting for a condition instead of a time."""
+"""Waits for a condition instead of a fixed time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small web servers for tests: in a thread or in processes of their own, well behaved or not."""
+"""Small web servers for tests, in threads or processes; some of them misbehave."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Handler = Callable[[socket.socket, bytes], None]
 
 
 def answer(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
-    """A whole HTTP answer."""
+    """Return a complete HTTP response."""
     head = "\r\n".join([f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers])
     return head.encode() + b"\r\n\r\n" + body
 
 
 @contextlib.contextmanager
 def web_server(handle: Handler, address: str = "127.0.0.1") -> Iterator[str]:
-    """A server on a port of its own that hands every connection, with its request, to ``handle``; its URL."""
+    """Run a server that passes every connection and its request to ``handle``. Yields its URL."""
     with contextlib.ExitStack() as stack:
         listening = stack.enter_context(socket.create_server((address, 0), backlog=50))
         stopping = threading.Event()
@@ -56,7 +56,7 @@ def web_server(handle: Handler, address: str = "127.0.0.1") -> Iterator[str]:
 
 
 def counting() -> Handler:
-    """A status page whose counter grows with each request."""
+    """Return a handler that serves a status page whose counter grows with each request."""
     count = 0
 
     def handle(connection: socket.socket, request: bytes) -> None:
@@ -69,7 +69,7 @@ def counting() -> Handler:
 
 
 def hanging(connection: socket.socket, request: bytes) -> None:
-    """Take the request, and never answer; the connection is closed with the server."""
+    """Never answer; the connection stays open until the server stops."""
 
 
 PARENT = """
@@ -89,7 +89,7 @@ for line in sys.stdin:
 
 
 class ForkingServer:
-    """A process that listens and has children who hold its socket, as Apache's do; it does what it is told."""
+    """A listening process whose children inherit its socket, like Apache; it runs the statements that it is sent."""
 
     def __init__(self, children: int = 2, address: str = "127.0.0.1") -> None:
         self.process = subprocess.Popen(
@@ -106,7 +106,7 @@ class ForkingServer:
         return self.process.pid
 
     def do(self, *statements: str) -> None:
-        """Have the first process run some Python, and wait until it has."""
+        """Have the first process run Python statements, and wait for their end."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         for statement in statements:

@@ -14,12 +14,12 @@ import dns.name
 import dns.rdatatype
 import dns.rrset
 
-from lbdns.answering.entry import TCP, UDP
-from lbdns.answering.errand import Errand
-from lbdns.answering.plane import PYTHON, Plane
-from lbdns.answering.respond import Client, Responder
-from lbdns.answering.table import Table
-from lbdns.farm import Farm
+from lbdns.answering.answer_table import AnswerTable
+from lbdns.answering.deferred_answer import DeferredAnswer
+from lbdns.answering.dns_constants import TCP, UDP
+from lbdns.answering.plane import PYTHON_PLANE, Plane
+from lbdns.answering.responder import Client, Responder
+from lbdns.model.farm import Farm
 from tests.answering.farms import hobbit
 
 __all__ = ["TCP", "UDP"]
@@ -64,7 +64,7 @@ def with_additional(count: int, data: bytes, flags: int = 0x0100) -> bytes:
     return query[:2] + struct.pack("!HHHHH", flags, 1, 0, 0, count) + query[12:] + data
 
 
-def read(wire: bytes | Errand | None) -> dns.message.Message:
+def read(wire: bytes | DeferredAnswer | None) -> dns.message.Message:
     """Read a response, strictly: no trailing bytes, and marked as a response."""
     assert isinstance(wire, bytes)
     message = dns.message.from_wire(wire)
@@ -83,8 +83,8 @@ def ask(responder: Responder, name: str | dns.name.Name, rtype: str = "A", trans
     return message
 
 
-def make_responder(farm: Farm, plane: Plane = PYTHON, secrets: Sequence[bytes] = ()) -> Responder:
-    return Responder(Table(farm, plane), secrets)
+def make_responder(farm: Farm, plane: Plane = PYTHON_PLANE, secrets: Sequence[bytes] = ()) -> Responder:
+    return Responder(AnswerTable(farm, plane), secrets)
 
 
 def fresh() -> Responder:

@@ -9,7 +9,7 @@ import dns.rdatatype
 import pytest
 
 from lbdns.answering.plane import Plane
-from lbdns.answering.respond import Responder
+from lbdns.answering.responder import Responder
 from tests.answering.asking import UDP, make_query, make_responder, read
 from tests.answering.farms import hobbit, pool
 from tests.planes import PLANES

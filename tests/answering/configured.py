@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from lbdns.answering.plane import PYTHON, Plane
-from lbdns.answering.respond import Responder
-from lbdns.answering.table import Table
+from lbdns.answering.answer_table import AnswerTable
+from lbdns.answering.plane import PYTHON_PLANE, Plane
+from lbdns.answering.responder import Responder
 from lbdns.config import CookiesConfig, RateLimitConfig, ServerConfig
-from lbdns.farm import Farm
+from lbdns.model.farm import Farm
 from tests.answering.farms import hobbit
 
 SECRET = bytes(range(16))
@@ -35,7 +35,7 @@ def configured(
     return replace(farm, config=config)
 
 
-_planes: list[Plane] = [PYTHON]
+_planes: list[Plane] = [PYTHON_PLANE]
 
 
 @contextmanager
@@ -48,6 +48,6 @@ def using(plane: Plane) -> Iterator[None]:
 
 def at_work(farm: Farm, secrets: tuple[bytes, ...] = (SECRET,)) -> Responder:
     """A responder that has been told the time and, unless without ``secrets``, gives cookies."""
-    responder = Responder(Table(farm, _planes[-1]), secrets)
+    responder = Responder(AnswerTable(farm, _planes[-1]), secrets)
     responder.tick(NOW, WALL)
     return responder

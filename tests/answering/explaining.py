@@ -9,18 +9,15 @@ import dns.message
 import dns.name
 import dns.rdatatype
 
-from lbdns.answering.respond import Client, Responder
-from lbdns.farm import Farm, Pool
+from lbdns.answering.responder import Client, Responder
+from lbdns.model.farm import Farm, Pool
 from tests.answering.asking import UDP, make_query, read
 from tests.answering.configured import at_work
 from tests.answering.farms import MEMBERS, hobbit, pool
 
 HERE: Final[Client] = ("127.0.0.1", 4000)
 ELSEWHERE: Final[Client] = ("192.0.2.1", 4000)
-POOLS: Final = (
-    pool(),
-    pool("apex", names={"@": "best", "at": "weighted"}, answer="address"),
-)
+POOLS: Final = (pool(), pool("apex", names={"@": "best", "at": "weighted"}, answer="address"))
 FARM: Final = hobbit(*POOLS)
 
 

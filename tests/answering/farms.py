@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from lbdns.config import DEFAULT_NAMES, AnswerForm, CollectorConfig, Config, PoolConfig, ServerConfig, ZoneConfig
-from lbdns.farm import Farm, build_farm
-from lbdns.zonefile import parse_zone
+from lbdns.model.farm import Farm, build_farm
+from lbdns.zones.master_file import parse_zone
 
 MEMBERS: Final = ("bilbo", "frodo", "gandalf")
 

@@ -11,18 +11,20 @@ import dns.message
 import dns.rrset
 import dns.tsig
 
-from lbdns.answering.respond import Responder
-from lbdns.answering.table import Table
-from lbdns.config import KeyConfig, Permit
-from lbdns.farm import Farm
+from lbdns.answering.answer_table import AnswerTable
+from lbdns.answering.responder import Responder
+from lbdns.config import KeyConfig, TransferPermit
+from lbdns.model.farm import Farm
 from tests.answering.farms import hobbit
 
 KEY: Final = KeyConfig("secondary", "hmac-sha256", bytes(range(32)))
 HOBBIT: Final = hobbit()  # read once: that takes longer than what is asked of it
-EVERYBODY: Final = (Permit(None),)
+EVERYBODY: Final = (TransferPermit(None),)
 
 
-def with_secondaries(farm: Farm, transfer: Iterable[Permit] = EVERYBODY, keys: Iterable[KeyConfig] = (KEY,)) -> Farm:
+def with_secondaries(
+    farm: Farm, transfer: Iterable[TransferPermit] = EVERYBODY, keys: Iterable[KeyConfig] = (KEY,)
+) -> Farm:
     """The farm with these keys, and these permits for every zone."""
     zones = tuple(replace(zone, transfer=tuple(transfer)) for zone in farm.config.zones)
     return replace(farm, config=replace(farm.config, zones=zones, keys=tuple(keys)))
@@ -30,12 +32,12 @@ def with_secondaries(farm: Farm, transfer: Iterable[Permit] = EVERYBODY, keys: I
 
 def responder_for(farm: Farm) -> Responder:
     """A responder with the time of day, which is what dnspython signs with."""
-    responder = Responder(Table(farm))
+    responder = Responder(AnswerTable(farm))
     responder.tick(0.0, time.time())
     return responder
 
 
-def hobbit_responder(transfer: Iterable[Permit] = EVERYBODY, keys: Iterable[KeyConfig] = (KEY,)) -> Responder:
+def hobbit_responder(transfer: Iterable[TransferPermit] = EVERYBODY, keys: Iterable[KeyConfig] = (KEY,)) -> Responder:
     return responder_for(with_secondaries(HOBBIT, transfer, keys))
 
 

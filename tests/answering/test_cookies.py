@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbdns.answering import cookies
-from lbdns.answering.cookies import LENGTHS, Cookies
+from lbdns.answering.cookies import LENGTHS, ServerCookies
 
 SECRET = bytes.fromhex("e5e973e5a6b2a43f48e7dc849e37bfcf")
 OTHER = bytes.fromhex("445536bcd2513298075a5d379663c962")
@@ -50,7 +50,7 @@ VECTORS = {
 
 @pytest.mark.parametrize(("secrets", "host", "when", "asked", "answered"), VECTORS.values(), ids=VECTORS)
 def test_the_vectors_of_the_rfc(secrets: tuple[str, ...], host: str, when: int, asked: str, answered: str) -> None:
-    answer, _ = Cookies([bytes.fromhex(secret) for secret in secrets]).answer(bytes.fromhex(asked), host, when)
+    answer, _ = ServerCookies([bytes.fromhex(secret) for secret in secrets]).answer(bytes.fromhex(asked), host, when)
     assert answer.hex() == answered
 
 
@@ -65,12 +65,12 @@ def test_the_vectors_of_the_rfc(secrets: tuple[str, ...], host: str, when: int, 
 )
 def test_the_cookies_clients_show_in_the_rfc_are_valid(name: str, when: int) -> None:
     secrets, host, _, asked, _ = VECTORS[name]
-    jar = Cookies([bytes.fromhex(secret) for secret in secrets])
+    jar = ServerCookies([bytes.fromhex(secret) for secret in secrets])
     assert jar.answer(bytes.fromhex(asked), host, when)[1]
 
 
 def learned(when: float = NOW, secret: bytes = SECRET, host: str = HOST) -> bytes:
-    answer, valid = Cookies([secret]).answer(CLIENT, host, when)
+    answer, valid = ServerCookies([secret]).answer(CLIENT, host, when)
     assert not valid
     return answer
 
@@ -90,24 +90,24 @@ def learned(when: float = NOW, secret: bytes = SECRET, host: str = HOST) -> byte
 )
 def test_a_cookie_is_good_for_an_hour_and_renewed_after_half(age: int, valid: bool, fresh: bool) -> None:
     cookie = learned()
-    answer, was_valid = Cookies([SECRET]).answer(cookie, HOST, NOW + age)
+    answer, was_valid = ServerCookies([SECRET]).answer(cookie, HOST, NOW + age)
     assert was_valid is valid
     assert (answer != cookie) is fresh
     if fresh:
         assert int.from_bytes(answer[12:16], "big") == NOW + age
-        assert Cookies([SECRET]).answer(answer, HOST, NOW + age) == (answer, True)
+        assert ServerCookies([SECRET]).answer(answer, HOST, NOW + age) == (answer, True)
 
 
 def test_time_goes_on_after_its_32_bits_are_full() -> None:
     cookie = learned(2**32 - 10)
     assert cookie[12:16] == b"\xff\xff\xff\xf6"
-    answer, valid = Cookies([SECRET]).answer(cookie, HOST, 2**32 + 1900)
+    answer, valid = ServerCookies([SECRET]).answer(cookie, HOST, 2**32 + 1900)
     assert valid
     assert answer[12:16] == (1900).to_bytes(4, "big")
 
 
 def test_what_is_remembered_ends_in_time() -> None:
-    jar, cookie = Cookies([SECRET]), learned()
+    jar, cookie = ServerCookies([SECRET]), learned()
     for age in range(0, 3700, 7):
         answer, valid = jar.answer(cookie, HOST, NOW + age)
         assert valid is (age <= 3600), age
@@ -125,15 +125,15 @@ def test_secrets_are_rotated_without_a_client_losing_its_cookie() -> None:
         ((OTHER, SECRET), True, False),
         ((OTHER,), False, False),
     ]:
-        answer, was_valid = Cookies(secrets).answer(old, HOST, NOW + 60)
+        answer, was_valid = ServerCookies(secrets).answer(old, HOST, NOW + 60)
         assert was_valid is valid
         assert (answer == old) is kept
         if not kept:
-            assert Cookies([OTHER]).answer(answer, HOST, NOW + 61)[1], "made with the new secret"
+            assert ServerCookies([OTHER]).answer(answer, HOST, NOW + 61)[1], "made with the new secret"
 
 
 def test_servers_with_the_same_secret_accept_each_others_cookies() -> None:
-    one, other = Cookies([SECRET]), Cookies([SECRET])
+    one, other = ServerCookies([SECRET]), ServerCookies([SECRET])
     cookie, _ = one.answer(CLIENT, HOST, NOW)
     # The other's clock is four minutes behind
     assert other.answer(cookie, HOST, NOW - 240) == (cookie, True)
@@ -141,31 +141,31 @@ def test_servers_with_the_same_secret_accept_each_others_cookies() -> None:
 
 @pytest.mark.parametrize("host", ["198.51.100.101", "2001:db8::1", "::ffff:198.51.100.100"])
 def test_a_cookie_is_good_from_its_address_alone(host: str) -> None:
-    assert not Cookies([SECRET]).answer(learned(), host, NOW)[1]
+    assert not ServerCookies([SECRET]).answer(learned(), host, NOW)[1]
 
 
 def test_an_interface_is_no_part_of_an_address() -> None:
     cookie = learned(host="fe80::1%eth0")
-    assert Cookies([SECRET]).answer(cookie, "fe80::1%2", NOW)[1]
+    assert ServerCookies([SECRET]).answer(cookie, "fe80::1%2", NOW)[1]
 
 
 @pytest.mark.parametrize("at", range(24))
 def test_a_changed_byte_makes_it_invalid(at: int) -> None:
     cookie = learned()
     changed = cookie[:at] + bytes((cookie[at] ^ 1,)) + cookie[at + 1 :]
-    answer, valid = Cookies([SECRET]).answer(changed, HOST, NOW)
+    answer, valid = ServerCookies([SECRET]).answer(changed, HOST, NOW)
     assert not valid
     assert answer[:8] == changed[:8], "the client's part is echoed"
-    assert Cookies([SECRET]).answer(answer, HOST, NOW)[1]
+    assert ServerCookies([SECRET]).answer(answer, HOST, NOW)[1]
 
 
 @given(st.sampled_from(sorted(LENGTHS)).flatmap(lambda size: st.binary(min_size=size, max_size=size)))
 def test_whatever_a_client_makes_up_is_invalid_and_gets_one_that_is_valid(cookie: bytes) -> None:
-    answer, valid = Cookies([SECRET]).answer(cookie, HOST, NOW)
+    answer, valid = ServerCookies([SECRET]).answer(cookie, HOST, NOW)
     assert not valid
     assert len(answer) == 24
     assert answer[:12] == cookie[:8] + b"\1\0\0\0"
-    assert Cookies([SECRET]).answer(answer, HOST, NOW) == (answer, True)
+    assert ServerCookies([SECRET]).answer(answer, HOST, NOW) == (answer, True)
 
 
 def test_the_lengths_are_those_of_the_rfc() -> None:
@@ -175,7 +175,7 @@ def test_the_lengths_are_those_of_the_rfc() -> None:
 
 def test_forged_clients_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cookies, "_REMEMBERED", 50)
-    jar = Cookies([SECRET])
+    jar = ServerCookies([SECRET])
     for number in range(120):
         jar.answer(number.to_bytes(8, "big"), HOST, NOW)
         assert len(jar._known) <= 50

@@ -12,9 +12,9 @@ import dns.rcode
 import dns.rdatatype
 import pytest
 
-from lbdns.answering.respond import Client, Responder
-from lbdns.config.explain import ExplainConfig
-from lbdns.farm import Farm
+from lbdns.answering.responder import Client, Responder
+from lbdns.config.explain_section import ExplainConfig
+from lbdns.model.farm import Farm
 from tests.answering.asking import TCP, UDP, make_query, read
 from tests.answering.configured import at_work
 from tests.answering.explaining import ELSEWHERE, FARM, HERE, answering, ask, told
@@ -84,11 +84,7 @@ def test_other_types_are_not_there(rtype: str) -> None:
 
 @pytest.mark.parametrize(
     ("record", "rdata"),
-    [
-        ("explain.best TXT mine", '"mine"'),
-        ("x.explain.best TXT mine", None),
-        ("explain.best A 127.0.0.5", None),
-    ],
+    [("explain.best TXT mine", '"mine"'), ("x.explain.best TXT mine", None), ("explain.best A 127.0.0.5", None)],
 )
 def test_a_name_of_the_zone_file_wins(record: str, rdata: str | None) -> None:
     message = ask(answering(hobbit(more=f"{record}\n")), "explain.best.hobbit")

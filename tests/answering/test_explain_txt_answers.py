@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns.answering.errand import Transfer
-from lbdns.answering.explain_txt import MAX_TEXT, TOLD, strings, texts
-from lbdns.answering.respond import Responder
+from lbdns.answering.deferred_answer import ZoneTransfer
+from lbdns.answering.explain_txt import MAX_MEMBERS, MAX_TEXT, strings, texts
+from lbdns.answering.responder import Responder
 from lbdns.config import CookiesConfig, RateLimitConfig
-from lbdns.farm import Pool
+from lbdns.model.farm import Pool
 from tests.answering.asking import TCP, make_query, read
 from tests.answering.configured import SECRET, at_work, configured
 from tests.answering.explaining import FARM, HERE, answering, ask, document, explained, member, told
@@ -33,12 +33,12 @@ pytestmark = pytest.mark.usefixtures("both_planes")
 
 def test_nothing_is_handed_out_counted_or_kept() -> None:
     responder = answering()
-    handouts = responder.table.handouts.values()
+    handouts = responder.table.cursors.values()
     before = dict(responder.table.entries)
     for number in range(5):
         assert told(ask(responder, "explain.best.hobbit", ident=number))
         assert told(ask(responder, "explain.round.robin.hobbit", ident=number, transport=TCP))
-    assert [handout.given for handout in handouts] == [0] * len(handouts)
+    assert [handout.taken for handout in handouts] == [0] * len(handouts)
     assert responder.table.entries == before
     assert responder.table.queries() == {("hobbit", 16, "udp", 0): 5, ("hobbit", 16, "tcp", 0): 5}
     assert all(count == 0 for count in responder.counters().values())
@@ -93,7 +93,7 @@ def test_what_is_too_long_for_udp_comes_over_tcp() -> None:
         assert message.answer == []
     assert responder.counters()["too_long_cut"] == 4
     texts = told(ask(responder, "explain.best.hobbit", transport=TCP))
-    assert len(texts) == 1 + TOLD
+    assert len(texts) == 1 + MAX_MEMBERS
     assert texts[0].endswith("members=200 (180 less probable ones are left out)")
     assert all(len(text) == MAX_TEXT for text in texts[1:])
 
@@ -127,7 +127,7 @@ def test_no_transfer_has_it() -> None:
     responder = responder_for(with_secondaries(FARM))
     responder.explainer = explained
     transfer = responder.respond(query_for().to_wire(), HERE, TCP)
-    assert isinstance(transfer, Transfer)
+    assert isinstance(transfer, ZoneTransfer)
     messages = list(transfer.messages)
     assert messages
     assert not any(b"explain" in message for message in messages)

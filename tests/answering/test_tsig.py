@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns import names
-from lbdns.answering.errand import Errand
-from lbdns.answering.query import read_query
-from lbdns.answering.respond import Responder
-from lbdns.answering.tsig import check, keyring, make_key
+from lbdns.answering.deferred_answer import DeferredAnswer
+from lbdns.answering.query_reader import read_query
+from lbdns.answering.responder import Responder
+from lbdns.answering.tsig import check_signature, keyring, make_tsig_key
 from lbdns.config import KeyConfig
-from lbdns.config.keys import ALGORITHMS
+from lbdns.config.key_section import ALGORITHMS
+from lbdns.zones import names
 from tests.answering.asking import TCP, UDP, client
 from tests.answering.secondaries import KEY, dns_key, hobbit_responder, query_for
 
@@ -36,7 +36,7 @@ def checked(responder: Responder, query: dns.message.Message, transport: int = U
     return dns.message.from_wire(wire, keyring=query.keyring, request_mac=query.mac)
 
 
-def tsig_of(wire: bytes | Errand | None) -> tuple[dns.message.Message, dns.rdtypes.ANY.TSIG.TSIG]:
+def tsig_of(wire: bytes | DeferredAnswer | None) -> tuple[dns.message.Message, dns.rdtypes.ANY.TSIG.TSIG]:
     """A response and its TSIG, which nothing has checked."""
     assert isinstance(wire, bytes)
     message = dns.message.from_wire(wire, keyring=lambda *_: False)
@@ -163,7 +163,7 @@ def test_every_bit_of_the_message_is_signed() -> None:
         wire[bit // 8] ^= 1 << bit % 8
         found = read_query(bytes(wire))
         if found and found.tsig_at and not found.error:
-            signed = check(bytes(wire), found.tsig_at, keyring([KEY]), tsig_of_query(query).time_signed)
+            signed = check_signature(bytes(wire), found.tsig_at, keyring([KEY]), tsig_of_query(query).time_signed)
             assert signed is None or signed.error, bit
 
 
@@ -279,20 +279,22 @@ def with_owner(owner: bytes) -> bytes:
     ],
 )
 def test_pointers_that_lead_nowhere(owner: bytes) -> None:
-    assert check(with_owner(owner), AT, keyring([KEY]), 0.0) is None
+    assert check_signature(with_owner(owner), AT, keyring([KEY]), 0.0) is None
 
 
 def test_a_name_that_pointers_make_too_long() -> None:
     question = names.from_text(".".join(["x" * 60] * 4))
     wire = QUERY[:12] + question + QUERY[19:AT]
     at = len(wire)
-    assert check(wire + b"\x3f" + b"y" * 63 + b"\xc0\x0c" + QUERY[RDATA - 10 :], at, keyring([KEY]), 0.0) is None
+    assert (
+        check_signature(wire + b"\x3f" + b"y" * 63 + b"\xc0\x0c" + QUERY[RDATA - 10 :], at, keyring([KEY]), 0.0) is None
+    )
 
 
 @given(st.binary(max_size=100))
 def test_whatever_follows_the_name_no_exception(octets: bytes) -> None:
     for wire in (QUERY[:AT] + octets, QUERY[:RDATA] + octets, QUERY[: RDATA + ALGORITHM] + octets):
-        check(wire, AT, keyring([KEY]), 0.0)
+        check_signature(wire, AT, keyring([KEY]), 0.0)
 
 
 RESPONDER = hobbit_responder()
@@ -312,7 +314,7 @@ def test_a_changed_query_is_answered_well_formed(at: int, octets: bytes, transpo
 
 def test_secrets_do_not_show() -> None:
     secret = KEY.secret.hex()
-    for thing in (KEY, make_key(KEY), keyring([KEY]), hobbit_responder().table.farm.config):
+    for thing in (KEY, make_tsig_key(KEY), keyring([KEY]), hobbit_responder().table.farm.config):
         text = repr(thing)
         assert "secondary" in text
         assert repr(KEY.secret)[2:-1] not in text

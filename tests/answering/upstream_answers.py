@@ -11,14 +11,14 @@ import dns.rcode
 import dns.rdatatype
 import dns.rrset
 
-from lbdns.answering.heard import Heard, hear
-from lbdns.answering.relay import CHANCE_BITS, Question, ask
+from lbdns.answering.relayed_query import CASE_BITS, UpstreamQuestion, upstream_query
+from lbdns.answering.upstream_response import UpstreamResponse, read_upstream_response
 
 IDENT: Final = b"\xca\xfe"
-ALL_CAPITALS: Final = 2**CHANCE_BITS - 1
+ALL_CAPITALS: Final = 2**CASE_BITS - 1
 NAME: Final = "www.example.org"
-QUESTION: Final = Question(dns.name.from_text(NAME).to_wire() or b"", dns.rdatatype.A, False, False)
-ASKED: Final = ask(QUESTION, IDENT, 0b10110_0010)
+QUESTION: Final = UpstreamQuestion(dns.name.from_text(NAME).to_wire() or b"", dns.rdatatype.A, False, False)
+ASKED: Final = upstream_query(QUESTION, IDENT, 0b10110_0010)
 A_RECORD: Final = f"{NAME}. 60 IN A 192.0.2.80"
 
 
@@ -41,7 +41,7 @@ def answer(
     return response
 
 
-def heard(asked: bytes, *records: str, rcode: dns.rcode.Rcode = dns.rcode.NOERROR, flags: int = 0) -> Heard:
-    found = hear(asked, answer(asked, *records, rcode=rcode, flags=flags).to_wire())
+def heard(asked: bytes, *records: str, rcode: dns.rcode.Rcode = dns.rcode.NOERROR, flags: int = 0) -> UpstreamResponse:
+    found = read_upstream_response(asked, answer(asked, *records, rcode=rcode, flags=flags).to_wire())
     assert found is not None
     return found

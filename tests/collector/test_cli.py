@@ -1,4 +1,4 @@
-"""lbdns-collector as a real process: arguments, signals, reloads, and every reason a report is dropped for."""
+"""lbdns-collector as a real process: arguments, signals, reloads, and every reason to drop a report."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from lbdns.report import REASONS
-from lbdns_collector.table import BURST
-from tests.collector.making import ADDRESSES, KEY, OTHER_KEY, datagram, write_config, write_key
-from tests.collector.running import PATIENCE, RunningCollector, eventually, running
+from lbdns_collector.reports.report_table import BURST
+from lbdns_shared.report import REASONS
+from tests.collector.collector_fixtures import ADDRESSES, KEY, OTHER_KEY, datagram, write_config, write_key
+from tests.collector.collector_process import PATIENCE, RunningCollector, eventually, running
 
 KEYED = 'listen = ["127.0.0.1:0"]\nkey_file = "report.key"'
 
@@ -34,7 +34,7 @@ def now(host: str = "gandalf", seq: int = 1, boot: int = 7, late: float = 0.0) -
 
 
 def provoke(reason: str) -> list[bytes]:
-    """Datagrams of which the last is dropped for ``reason``, and those before are not."""
+    """Return datagrams of which only the last is dropped for ``reason``."""
     return {
         "too_long": [now() + bytes(1200)],
         "malformed": [b"GET / HTTP/1.1\r\n\r\n"],
@@ -79,7 +79,7 @@ def test_garbage_by_the_thousand(collector: RunningCollector) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_signals_end_it_well_even_with_open_streams(collector: RunningCollector, how: signal.Signals) -> None:
+def test_signals_stop_it_cleanly_with_open_streams(collector: RunningCollector, how: signal.Signals) -> None:
     with socket.create_connection(collector.web, PATIENCE) as stream:
         stream.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: x\r\n\r\n")
         assert stream.recv(100)
@@ -142,7 +142,7 @@ def test_reload_to_a_taken_port_changes_nothing(tmp_path: Path) -> None:
             collector.hang_up()
             collector.wait_for_log("the old configuration stays: reports: 127.0.0.1")
         collector.web = collector.address("serving http://")
-        assert collector.web[0] == "127.0.0.1"  # the pages had moved already, and moved back
+        assert collector.web[0] == "127.0.0.1"  # the web interface had been moved already, and was moved back
         collector.send(now("gandalf"))
         eventually(lambda: collector.status()["gandalf"]["state"] == "usable", "the old members to count")
 
@@ -161,7 +161,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def refused(config: Path) -> tuple[int, str]:
-    """Exit status and the message: all that a person sees."""
+    """Return the exit status and the message, which is all the user sees."""
     done = run("-c", str(config))
     assert "Traceback" not in done.stderr
     return done.returncode, done.stderr
@@ -208,7 +208,7 @@ def test_bad_configuration(tmp_path: Path, changes: dict[str, str], what: str) -
 
 def test_no_configuration(tmp_path: Path) -> None:
     status, message = refused(tmp_path / "nothing.toml")
-    assert (status, "can't be read" in message) == (2, True)
+    assert (status, "cannot be read" in message) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_pages_can_be_off(tmp_path: Path) -> None:
     finally:
         process.kill()
         process.wait(PATIENCE)
-    assert any("nobody can see" in line for line in lines)
+    assert any("is not visible anywhere" in line for line in lines)
     assert not any("http://" in line for line in lines)
 
 
@@ -253,8 +253,9 @@ def test_unknown_page(collector: RunningCollector) -> None:
 
 
 def test_reports_are_received_without_a_web_framework() -> None:
-    """What ``lbdns serve`` embeds must not delay its start by seconds on a slow machine."""
-    code = "import sys, lbdns_collector.collector, lbdns_collector.stat_file, lbdns_collector.pages\n"
+    """On a slow machine, loading a web framework would delay the start of ``lbdns serve`` by seconds."""
+    code = "import sys, lbdns_collector.reports.collector, lbdns_collector.status.stat_file\n"
+    code += "import lbdns_collector.web.web_interface\n"
     code += "print([name for name in ('aiohttp', 'prometheus_client') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

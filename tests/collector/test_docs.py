@@ -1,4 +1,4 @@
-"""The pages about the collector say what the code does."""
+"""The reference pages about scores and reports match the code."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from lbdns.metrics import CATALOGUE
-from lbdns.report import REASONS
-from lbdns_collector.score import THESIS
+from lbdns.scores.thesis import THESIS
+from lbdns_shared.metric_catalogue import CATALOGUE
+from lbdns_shared.report import REASONS
 
-DOCS = Path(__file__).parent.parent.parent / "docs"
+DOCS = Path(__file__).parent.parent.parent / "docs" / "reference"
 
 
 def rows(page: str) -> list[list[str]]:
-    """The cells of every line of every table."""
+    """Return the cells of every row of every table on a page."""
     lines = (DOCS / page).read_text().splitlines()
     return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
 
@@ -47,15 +47,3 @@ def test_examples_are_right(row: list[str]) -> None:
 def test_every_reason_is_explained_in_order() -> None:
     listed = [row[0] for row in rows("collector.md")]
     assert [name for name in listed if name in REASONS] == list(REASONS)
-
-
-@pytest.mark.parametrize("page", ["collector.md", "scores.md", "http.md"])
-def test_links_lead_somewhere(page: str) -> None:
-    links = re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", (DOCS / page).read_text())
-    assert links
-    for target, anchor in links:
-        text = (DOCS / (target or page)).read_text()
-        headings = {
-            re.sub(r"[^\w -]", "", h).strip().lower().replace(" ", "-") for h in re.findall(r"^#+ (.*)$", text, re.M)
-        }
-        assert not anchor or anchor in headings, (target, anchor)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lbdns_tools.apache import CGI_FOLDER, PAGES_FOLDER, Httpd
+from lbdns_tools.apache_process import CGI_FOLDER, PAGES_FOLDER, ApacheSetup
 from tests.end_to_end.process import Program, running
 
 WORKERS = 20  # the idle workers at which score "thesis" gives its full 19.68
@@ -49,11 +49,7 @@ def open_folder() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def apache(
-    folder: Path,
-    name: str,
-    address: str,
-    port: int,
-    enter: Callable[..., tuple[str, ...]] = lambda *command: command,
+    folder: Path, name: str, address: str, port: int, enter: Callable[..., tuple[str, ...]] = lambda *command: command
 ) -> Iterator[Apache]:
     """Apache as host ``name`` with its files in an open ``folder``, from its first answer on.
 
@@ -67,7 +63,7 @@ def apache(
     work.write_text(_WORK)
     work.chmod(0o755)
     listen = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-    httpd = Httpd(home, home, listen, f"{name}.hobbit", workers=WORKERS)
+    httpd = ApacheSetup(home, home, listen, f"{name}.hobbit", workers=WORKERS)
     with running(*enter(*httpd.command())) as process:
         found = Apache(name, address, port, process)
         process.until(lambda: _all_workers_wait(found), f"the workers of Apache {name} are up")

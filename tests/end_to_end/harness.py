@@ -18,9 +18,10 @@ import dns.message
 import dns.query
 import dns.rdatatype
 
-from lbdns.keys import MasterKey, agent_line, new_master_key
-from lbdns.report import Kind, Report, encode
-from lbdns_tools.ports import free_ports
+from lbdns_shared.keys import MasterKey, agent_line, new_master_key
+from lbdns_shared.report import Kind, Report, encode
+from lbdns_tools.free_ports import free_ports
+from tests.config.config_files import ZONE, pool_table
 from tests.end_to_end.process import Program, python, running
 from tests.needs import program
 
@@ -80,12 +81,10 @@ class Site:
             self.key_file.chmod(0o600)
             key_line = 'key_file = "report.key"'
         collector = extra.get("collector", f'listen = ["{self.at(self.report_port)}"]\n{key_line}')
-        members = ", ".join(f'"{name}"' for name in self.members)
         self.config.write_text(
             f'[server]\nlisten = ["{self.at(self.dns_port)}"]\nstate_dir = "state"\ncontrol = "control.sock"\n'
             f"{extra.get('server', '')}\n"
-            '[[zone]]\nname = "hobbit"\nfile = "hobbit.zone"\n'
-            f'[[pool]]\nname = "web"\nzone = "hobbit"\nmembers = [{members}]\n{extra.get("pool", "")}\n'
+            f"{ZONE}{pool_table(*self.members, more=extra.get('pool', ''))}"
             f"[collector]\n{collector}\n"
             f'[web]\nlisten = "{self.at(self.http_port)}"\n{extra.get("web", WEB)}\n'
         )

@@ -13,8 +13,9 @@ from typing import Final
 
 import pytest
 
-from lbdns.endpoint import Endpoint, parse_endpoint
+from lbdns_shared.endpoint import Endpoint, parse_endpoint
 from tests.answering.farms import HOBBIT
+from tests.config.config_files import ZONE, pool_table
 from tests.end_to_end.process import Program, python, running
 from tests.needs import needs, program
 
@@ -32,14 +33,7 @@ state_dir = "state"
 {cookies}
 [rate_limit]
 {rate_limit}
-[[zone]]
-name = "hobbit"
-file = "hobbit.zone"
-[[pool]]
-name = "web"
-zone = "hobbit"
-members = ["bilbo", "frodo", "gandalf"]
-[collector]
+{tables}[collector]
 listen = ["127.0.0.1:0"]
 [web]
 listen = "off"
@@ -69,7 +63,11 @@ def serving(
     (folder / "hobbit.zone").write_text(HOBBIT + _KEYS + zone)
     config = folder / "lbdns.toml"
     server = f'plane = "{plane}"\n{server}'
-    config.write_text(_CONFIG.format(server=server, cookies=cookies, rate_limit=rate_limit))
+    config.write_text(
+        _CONFIG.format(
+            server=server, cookies=cookies, rate_limit=rate_limit, tables=ZONE + pool_table("bilbo", "frodo", "gandalf")
+        )
+    )
     with running(*python("lbdns", "serve", "-c", str(config))) as served:
         served.until(lambda: "ready:" in served.errors, "ready")
         found = re.search(r"answering DNS on (\S+)", served.errors)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lbdns_tools.ports import free_ports
+from lbdns_tools.free_ports import free_ports
 from tests.end_to_end.apache import WORKERS, Apache, apache, open_folder
 from tests.end_to_end.cgroups import Slice, slices
 from tests.end_to_end.harness import Site, dig, new_site, serving

@@ -15,7 +15,8 @@ import dns.query
 import dns.rcode
 import pytest
 
-from lbdns.keys import new_master_key
+from lbdns_shared.keys import new_master_key
+from tests.config.config_files import pool_table
 from tests.end_to_end.harness import FakeAgent, Site, agents, ask, best, new_site, serving
 from tests.end_to_end.process import Program, eventually, python, running
 from tests.needs import needs
@@ -55,7 +56,7 @@ AT_START: list[tuple[str, Callable[[Site], None], str]] = [
         lambda site: edit(site.config, "[web]", "[web]\nlitsen = 1"),
         "[web] litsen: unknown key. Perhaps you meant 'listen'?",
     ),
-    ("no configuration", lambda site: site.config.unlink(), "{}/lbdns.toml: file: can't be read: No such file"),
+    ("no configuration", lambda site: site.config.unlink(), "{}/lbdns.toml: file: cannot be read: No such file"),
     ("a broken configuration", lambda site: write(site.config, "[server\n"), "{}/lbdns.toml:1: TOML: "),
     (
         "a member without an address",
@@ -64,15 +65,13 @@ AT_START: list[tuple[str, Callable[[Site], None], str]] = [
     ),
     (
         "two pools with one name",
-        lambda site: edit(
-            site.config, "[collector]", '[[pool]]\nname = "web"\nzone = "hobbit"\nmembers = ["frodo"]\n[collector]'
-        ),
-        "two pools are called 'web'; give one another name",
+        lambda site: edit(site.config, "[collector]", pool_table("frodo") + "[collector]"),
+        "two pools have the name 'web'; rename one of them",
     ),
     (
         "a zone without SOA",
         lambda site: write(site.folder / "hobbit.zone", "@ 1 NS ns\nns 1 A 127.0.0.1\n"),
-        "{}/hobbit.zone: zone hobbit: has no SOA record at hobbit.",
+        "{}/hobbit.zone: zone hobbit: the file must have an SOA record at hobbit.",
     ),
     (
         "a zone that is wrong",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lbdns_tools.ports import free_ports
+from lbdns_tools.free_ports import free_ports
 from tests.end_to_end.harness import Site, agents, best, new_site, serving
 from tests.end_to_end.process import Program, eventually, python, running
 

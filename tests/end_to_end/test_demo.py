@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lbdns_tools.ports import free_ports
+from lbdns_tools.free_ports import free_ports
 from tests.end_to_end.harness import Site, ask, best, dig
 from tests.end_to_end.process import Program, alive, descendants, eventually, python, running
 from tests.needs import needs
@@ -139,7 +139,7 @@ def test_a_part_that_dies_ends_it_and_is_named(demo: Demo, ready: Program, words
     (victim,) = [pid for pid in children if set(words) <= set(Path(f"/proc/{pid}/cmdline").read_text().split("\0"))]
     os.kill(victim, signal.SIGKILL)
     assert ready.wait() == 1
-    assert ready.errors == f"lbdns demo: {what} was ended by SIGKILL; so the demo ends\n"
+    assert ready.errors == f"lbdns demo: {what} was killed by SIGKILL; so the demo stops\n"
     assert not alive(children)
 
 
@@ -151,7 +151,7 @@ def test_a_taken_port_is_said_before_anything_starts(demo: Demo, tmp_path: Path)
             assert program.output == ""
             assert program.errors == (
                 f"127.0.0.1:{demo.site.dns_port} (DNS over UDP): is taken; "
-                "end what listens there, or choose another port with --dns-port\n"
+                "stop the program that listens there, or choose another port with --dns-port\n"
             )
     assert list(tmp_path.iterdir()) == []
 

@@ -7,7 +7,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from lbdns.history.reader import Reader
+from lbdns.history.history_reader import HistoryReader
 from tests.end_to_end.harness import agents, ask, new_site, serving
 from tests.end_to_end.process import PATIENCE, eventually, python, running
 
@@ -67,7 +67,7 @@ def test_all_of_them_tell_the_same(tmp_path: Path) -> None:
         ordered = json.loads(site.page("/api/v1/log?kind=override"))["events"]
         assert [event["member"] for event in ordered] == ["frodo"]
     # What was in memory only is written at the end; the file can be read without a server
-    kept = [event.text for event in Reader(tmp_path / "state" / "history.db").events()]
+    kept = [event.text for event in HistoryReader(tmp_path / "state" / "history.db").events()]
     assert kept == list(dict.fromkeys(kept)), "each once"
     assert any("ready: " in text for text in kept)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from lbdns import control_client
+from lbdns.client import control_client
 from tests.answering.asking import make_query, read
 from tests.end_to_end.harness import FakeAgent, Site, agents, best, dig, new_site, serving
 from tests.end_to_end.process import PATIENCE, eventually, python, running
@@ -89,10 +89,10 @@ def test_a_drain_holds_from_the_next_query_on(tmp_path: Path, workers: int, plan
         assert ordered(site, "undrain", "gandalf") == f"gandalf.hobbit: no longer drained by {USER}\n"
         assert handed_out(site) == ALL
         for _ in range(20):
-            control_client.order(site.folder / "control.sock", "drain", member="frodo")
+            control_client.send_command(site.folder / "control.sock", "drain", member="frodo")
             for _ in range(6):
                 assert best(site, "round.robin.hobbit") != "frodo"
-            control_client.order(site.folder / "control.sock", "undrain", member="frodo")
+            control_client.send_command(site.folder / "control.sock", "undrain", member="frodo")
         assert f"pool web: gandalf drained by {USER} for 2h" in server.errors
         assert "gandalf is drained (was usable)" in server.errors
         assert "Traceback" not in server.errors
@@ -220,7 +220,7 @@ def test_a_reload_without_the_member_loses_no_drain(tmp_path: Path) -> None:
             server.process.send_signal(signal.SIGHUP)
             server.until(lambda: server.errors.count("reload: done") == count, "the reload is done")  # noqa: B023
             assert handed_out(site) == {"bilbo", "frodo"}
-            note = " (the configuration has no such member now)" if count == 1 else ""
+            note = " (no longer in the configuration)" if count == 1 else ""
             assert ordered(site, "drain", "--list") == f"gandalf.hobbit: drained by {USER}{note}\n"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from lbdns.endpoint import Endpoint
+from lbdns_shared.endpoint import Endpoint
 from tests.end_to_end.protocol import PLANES, dig, drill, kdig, serving
 from tests.needs import needs
 

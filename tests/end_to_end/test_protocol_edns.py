@@ -11,7 +11,7 @@ import dns.query
 import dns.rcode
 import pytest
 
-from lbdns.endpoint import Endpoint
+from lbdns_shared.endpoint import Endpoint
 from tests.end_to_end.protocol import IDENTITY, PATIENCE, PLANES, VERSION, dig, exchange, kdig, serving
 from tests.needs import needs
 

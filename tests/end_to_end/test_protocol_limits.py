@@ -17,8 +17,8 @@ import dns.message
 import dns.query
 import pytest
 
-from lbdns.endpoint import Endpoint
-from lbdns.report import Kind, Report, encode
+from lbdns_shared.endpoint import Endpoint
+from lbdns_shared.report import Kind, Report, encode
 from tests.answering.asking import make_query
 from tests.end_to_end.process import eventually
 from tests.end_to_end.protocol import PATIENCE, PLANES, dig, serving

@@ -13,7 +13,7 @@ import dns.query
 import dns.rcode
 import pytest
 
-from lbdns.endpoint import Endpoint
+from lbdns_shared.endpoint import Endpoint
 from tests.end_to_end.protocol import PATIENCE, PLANES, exchange, serving
 
 QUESTION = b"\x05bilbo\x06hobbit\0\0\1\0\1"

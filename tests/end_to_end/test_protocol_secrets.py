@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lbdns.endpoint import Endpoint
+from lbdns_shared.endpoint import Endpoint
 from tests.end_to_end.process import Program
 from tests.end_to_end.protocol import PLANES, SECRET, dig, serving
 from tests.needs import needs
@@ -56,7 +56,7 @@ def test_a_bad_secret_file_at_a_reload_changes_nothing(tmp_path: Path, plane: st
         cookie = learn(at)
         (tmp_path / "cookie.secret").write_text("what was it again?\n")
         served.process.send_signal(signal.SIGHUP)
-        finding = f"{tmp_path}/cookie.secret:1: [cookies] secret_file: is not 32 hex digits"
+        finding = f"{tmp_path}/cookie.secret:1: [cookies] secret_file: must be 32 hex digits"
         served.until(lambda: finding in served.errors, "the error is said")
         assert is_valid(at, cookie)
 

@@ -16,7 +16,7 @@ import dns.query
 import dns.rdatatype
 import pytest
 
-from lbdns_tools.ports import free_ports
+from lbdns_tools.free_ports import free_ports
 from tests.end_to_end.harness import Site, new_site, serving
 from tests.end_to_end.process import Program, running
 from tests.needs import needs, program

@@ -10,9 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from lbdns import __version__
-from lbdns.cli import COMMANDS, INTERRUPTED, lbdns, run
-from lbdns.errors import ConfigError, LbdnsError
-from lbdns.server.native import AVAILABLE
+from lbdns.answering.native_plane import AVAILABLE
+from lbdns.cli import COMMANDS, lbdns
+from lbdns.command_line.run_command import INTERRUPTED, run
+from lbdns_shared.errors import ConfigError, LbdnsError
 
 
 @click.command()
@@ -95,7 +96,7 @@ def test_the_program_runs(arguments: list[str]) -> None:
 
 def test_version_and_help_import_nothing_heavy() -> None:
     code = (
-        "import sys; from lbdns.cli import lbdns, run\n"
+        "import sys; from lbdns.cli import lbdns; from lbdns.command_line.run_command import run\n"
         "assert run(lbdns, 'lbdns', ['--help']) == 0\n"
         "heavy = {'dns', 'aiohttp', 'asyncio', 'rich', 'cryptography', 'msgpack'} & set(sys.modules)\n"
         "sys.exit(f'imported: {heavy}' if heavy else 0)\n"

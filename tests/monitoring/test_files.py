@@ -1,20 +1,20 @@
-"""The dashboard and the alert rules: whole, and as the manual says."""
+"""The dashboard and the alerting rules are complete and agree with the manual."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 
-from tests.monitoring.files import ALERTS, CASES, DASHBOARD, alerts, dashboard, expressions, names_of, panels
-from tests.monitoring.pages import ROOT, documented
+from tests.monitoring.metrics_page import ROOT, documented
+from tests.monitoring.monitoring_files import ALERTS, CASES, DASHBOARD, alerts, dashboard, expressions, names_of, panels
 
-#: Of Grafana itself: whoever imports the dashboard needs no plugin
+#: Panel types built into Grafana: the dashboard must need no plugins
 TYPES = {"timeseries", "stat", "state-timeline", "heatmap", "table"}
 UNITS = {"short", "reqps", "cps", "s", "percentunit", "bytes"}
 COLUMNS = 24
 
 
-def test_every_panel_says_what_it_shows() -> None:
+def test_every_panel_has_a_description() -> None:
     for panel in panels():
         assert panel["type"] in TYPES, panel["title"]
         assert panel["fieldConfig"]["defaults"]["unit"] in UNITS, panel["title"]
@@ -27,7 +27,7 @@ def test_every_panel_says_what_it_shows() -> None:
     assert len(titles) > 30
 
 
-def test_whose_data_it_shows_can_be_chosen() -> None:
+def test_data_source_instance_and_pool_can_be_chosen() -> None:
     board = dashboard()
     variables = {variable["name"]: variable for variable in board["templating"]["list"]}
     assert list(variables) == ["datasource", "instance", "pool"]
@@ -39,10 +39,12 @@ def test_whose_data_it_shows_can_be_chosen() -> None:
             assert "$instance" in target["expr"], panel["title"]
             if re.search(r"lbdns_(pool|member|answers|shadow)_(?!series)", target["expr"]):
                 assert "$pool" in target["expr"], panel["title"]
-    assert (board["id"], board["uid"]) == (None, "lbdns"), "it can be imported, and again"
+    assert (board["id"], board["uid"]) == (None, "lbdns"), (
+        "the dashboard must have no id and a fixed uid, so that it can be imported repeatedly"
+    )
 
 
-def test_panels_have_their_places() -> None:
+def test_panels_fill_the_grid_without_overlap() -> None:
     ids = [panel["id"] for panel in dashboard()["panels"]]
     assert len(set(ids)) == len(ids)
     taken: set[tuple[int, int]] = set()
@@ -56,12 +58,12 @@ def test_panels_have_their_places() -> None:
         assert place["x"] + place["w"] <= COLUMNS
         assert not cells & taken, panel["title"]
         taken |= cells
-    assert len(taken) == COLUMNS * (1 + max(y for _, y in taken)), "no gaps"
+    assert len(taken) == COLUMNS * (1 + max(y for _, y in taken)), "the grid has gaps"
 
 
-def test_every_alert_has_what_a_person_needs_a_case_and_a_row() -> None:
+def test_every_alert_has_annotations_a_test_case_and_a_row_in_the_manual() -> None:
     rules = ALERTS.read_text().split("- alert: ")[1:]
-    manual = (ROOT / "docs" / "monitoring.md").read_text()
+    manual = (ROOT / "docs" / "reference" / "prometheus.md").read_text()
     cases = CASES.read_text()
     assert len(rules) == len(set(alerts())) == 18
     for name, rule in zip(alerts(), rules, strict=True):
@@ -73,16 +75,16 @@ def test_every_alert_has_what_a_person_needs_a_case_and_a_row() -> None:
     assert re.findall(r"^\| `(Lbdns\w+)` \|", manual, re.MULTILINE) == alerts()
 
 
-def test_what_they_name_is_in_the_manual() -> None:
+def test_metrics_in_use_are_documented() -> None:
     used = names_of(ALERTS.read_text()) | {name for _, text in expressions() for name in names_of(text)}
     assert len(used) > 40
     assert [name for name in used if name.startswith("lbdns_") and not documented(name)] == []
 
 
-def test_what_the_manual_names_is_on_the_dashboard() -> None:
-    """But for what tells the same twice."""
-    manual = (ROOT / "docs" / "monitoring.md").read_text()
+def test_documented_metrics_are_on_the_dashboard() -> None:
+    """Except for metrics whose information another metric already shows."""
+    manual = (ROOT / "docs" / "reference" / "prometheus.md").read_text()
     rows = set(re.findall(r"^\| `(lbdns_\w+)` \|", manual, re.MULTILINE))
     shown = DASHBOARD.read_text()
-    twice = {name for name in rows if name.startswith("lbdns_dns_forward_")} | {"lbdns_shadow_answers_total"}
-    assert sorted(name for name in rows - twice if name not in shown) == []
+    redundant = {name for name in rows if name.startswith("lbdns_dns_forward_")} | {"lbdns_shadow_answers_total"}
+    assert sorted(name for name in rows - redundant if name not in shown) == []

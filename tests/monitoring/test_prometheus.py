@@ -1,4 +1,4 @@
-"""A real Prometheus, and its tools, on real servers: everything that dashboard and rules ask for is there."""
+"""A real Prometheus scrapes real servers, and every expression in the dashboard and the rules finds data."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from typing import Any
 
 import pytest
 
-from lbdns.control_client import order
-from lbdns.endpoint import Endpoint
-from lbdns.listening import bind, bound_endpoint
+from lbdns.client.control_client import send_command
+from lbdns.sockets.binding import bind, bound_endpoint
+from lbdns_shared.endpoint import Endpoint
 from tests.answering.asking import make_query
-from tests.monitoring.files import ALERTS, CASES, CONFIG, expressions, names_of
-from tests.monitoring.pages import documented, page_of
+from tests.monitoring.metrics_page import documented, page_of
+from tests.monitoring.monitoring_files import ALERTS, CASES, CONFIG, expressions, names_of
 from tests.needs import needs, program
 from tests.server.clients import ask_tcp, ask_udp, until
 from tests.server.running import Serving, serving, write_config
 
 SOURCES = {"bilbo": "127.0.0.16", "frodo": "127.0.0.17", "gandalf": "127.0.0.18"}
 SHADOW = 'shadow = "weighted"'
-PATIENCE = 30.0  # s for Prometheus to have started and scraped
+PATIENCE = 30.0  # s for Prometheus to start and scrape
 
 
 def get(where: Endpoint, path: str) -> bytes:
@@ -44,7 +44,7 @@ def page(server: Serving) -> bytes:
 
 @asynccontextmanager
 async def servers(folder: Path) -> AsyncIterator[tuple[Serving, Serving]]:
-    """A server with two workers and everything there is to tell, and one that follows it."""
+    """Run a server with two workers and data for every metric, and a second server that follows it."""
     for name in ("first", "second"):
         (folder / name).mkdir()
     config = write_config(folder / "first", server="workers = 2", pool=SHADOW, web="127.0.0.1:0")
@@ -55,7 +55,7 @@ async def servers(folder: Path) -> AsyncIterator[tuple[Serving, Serving]]:
         await until(lambda: b'lbdns_reports_total{result="accepted"} 3' in page(first))
         for ask in (ask_udp, ask_tcp):
             await ask(first.endpoint(), make_query("best.hobbit"))
-        await asyncio.to_thread(order, folder / "first" / "control.sock", "drain", member="frodo", reason="test")
+        await asyncio.to_thread(send_command, folder / "first" / "control.sock", "drain", member="frodo", reason="test")
         other = write_config(folder / "second", web="127.0.0.1:0")
         connect = f'connect = "http://{first.endpoint("serving ")}"'
         other.write_text(other.read_text().replace('[collector]\nlisten = ["127.0.0.1:0"]', f"[collector]\n{connect}"))
@@ -64,7 +64,7 @@ async def servers(folder: Path) -> AsyncIterator[tuple[Serving, Serving]]:
             yield first, second
 
 
-async def test_all_that_is_asked_for_is_there(tmp_path: Path) -> None:
+async def test_all_metrics_in_use_are_exported(tmp_path: Path) -> None:
     async with servers(tmp_path) as both:
         found: set[str] = set()
         for server in both:
@@ -86,27 +86,27 @@ def test_rules(arguments: tuple[str, ...]) -> None:
 
 
 def lint(text: bytes) -> str:
-    """What Prometheus' own checker has against a page."""
+    """Return the exit status and the complaints of ``promtool check metrics`` about a page; "0" if there are none."""
     command = [program("promtool"), "check", "metrics"]
     done = subprocess.run(command, input=text, capture_output=True, timeout=30, check=False)
     return f"{done.returncode}{done.stdout.decode()}{done.stderr.decode()}"
 
 
 class Prometheus:
-    """A running one."""
+    """The HTTP API of a running Prometheus."""
 
     def __init__(self, where: Endpoint) -> None:
         self._where = where
 
-    def answers(self, path: str, **words: str) -> Any:
-        """What the API says. Raises AssertionError if it is no success."""
-        text = get(self._where, f"/api/v1/{path}?{urllib.parse.urlencode(words)}")
+    def get_data(self, path: str, **parameters: str) -> Any:
+        """Return the data of an API response. Raises AssertionError if the request failed."""
+        text = get(self._where, f"/api/v1/{path}?{urllib.parse.urlencode(parameters)}")
         document = json.loads(text)
         assert document["status"] == "success", document
         return document["data"]
 
-    def asked(self, expression: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.answers("query", query=expression)["result"]
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.get_data("query", query=expression)["result"]
         return found
 
     def is_ready(self) -> bool:
@@ -119,7 +119,7 @@ class Prometheus:
 
 @asynccontextmanager
 async def scraping(folder: Path, *targets: Endpoint) -> AsyncIterator[Prometheus]:
-    """Prometheus with our configuration, but twice a second and with these targets."""
+    """Run Prometheus with the configuration in monitoring/, but scraping ``targets`` twice a second."""
     (folder / "alerts.yml").write_text(ALERTS.read_text())
     text = CONFIG.read_text().replace("15s", "500ms")
     names = ", ".join(f'"{target}"' for target in targets)
@@ -128,7 +128,7 @@ async def scraping(folder: Path, *targets: Endpoint) -> AsyncIterator[Prometheus
     (folder / "prometheus.yml").write_text(text)
     sock = bind(Endpoint("127.0.0.1", 0), socket.SOCK_STREAM, "Prometheus", "", backlog=1)
     where = bound_endpoint(sock)
-    sock.close()  # it takes no socket that is open; nobody else is given the port so soon
+    sock.close()  # Prometheus can't inherit a socket; the kernel doesn't reuse the port so soon
     with (folder / "prometheus.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             program("prometheus"), f"--config.file={folder / 'prometheus.yml'}",
@@ -158,7 +158,7 @@ async def test_prometheus_scrapes_and_answers(tmp_path: Path) -> None:
 
             async def eventually(expression: str) -> list[dict[str, Any]]:
                 async with asyncio.timeout(PATIENCE):
-                    while not (found := await asyncio.to_thread(prometheus.asked, expression)):  # noqa: ASYNC110
+                    while not (found := await asyncio.to_thread(prometheus.query, expression)):  # noqa: ASYNC110
                         await asyncio.sleep(0.1)
                 return found
 
@@ -170,9 +170,9 @@ async def test_prometheus_scrapes_and_answers(tmp_path: Path) -> None:
             await eventually("min(count_over_time(up[1m])) >= 3")
             for place, expression in expressions():
                 try:
-                    found = await asyncio.to_thread(prometheus.asked, expression)
+                    found = await asyncio.to_thread(prometheus.query, expression)
                 except OSError as error:
                     raise AssertionError(f"{place}: {expression}: {error}") from None
-                assert found or re.search(r" [<>] \d$", expression), f"{place}: nothing to show: {expression}"
-            groups = (await asyncio.to_thread(prometheus.answers, "rules"))["groups"]
+                assert found or re.search(r" [<>] \d$", expression), f"{place}: no data for {expression}"
+            groups = (await asyncio.to_thread(prometheus.get_data, "rules"))["groups"]
             assert {rule["health"] for group in groups for rule in group["rules"]} == {"ok"}

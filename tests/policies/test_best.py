@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns.policies.best import HORIZON, best, coming, fill, pour, water_level, with_backlog
+from lbdns.policies.best import (
+    HORIZON,
+    best,
+    expected_rates,
+    fill_to_level,
+    level_filling_shares,
+    water_level,
+    with_backlog,
+)
 from lbdns.policies.operating_point import OperatingPoint, operating_point
 from lbdns.policies.plan import MemberView, PoolView
 from tests.policies.views import hand_out, handed, member, run, view
@@ -18,7 +26,7 @@ VESSELS = st.lists(st.tuples(st.floats(0, 1000), st.floats(0.01, 1000)), min_siz
 
 
 @given(VESSELS, st.floats(0.5, 1e5))
-def test_the_water_level_pours_exactly_what_there_is(vessels: list[tuple[float, float]], poured: float) -> None:
+def test_the_water_level_distributes_the_whole_amount(vessels: list[tuple[float, float]], poured: float) -> None:
     loads, capacities = zip(*vessels, strict=True)
     level = water_level(loads, capacities, poured)
     total = sum(max(0.0, level * c - n) for n, c in vessels)
@@ -29,7 +37,7 @@ def test_the_water_level_pours_exactly_what_there_is(vessels: list[tuple[float, 
     ("loads", "capacities", "poured", "level"),
     [
         ((0, 0), (1, 1), 2, 1.0),
-        ((10, 0), (1, 1), 4, 4.0),  # the full one gets nothing
+        ((10, 0), (1, 1), 4, 4.0),  # the full member gets nothing
         ((10, 0), (1, 1), 20, 15.0),
         ((4, 2), (2, 1), 3, 3.0),
         ((0, 0, 0), (1, 2, 5), 16, 2.0),
@@ -39,28 +47,28 @@ def test_water_levels(loads: list[float], capacities: list[float], poured: float
     assert water_level(loads, capacities, poured) == pytest.approx(level)
 
 
-def test_shares_lift_all_to_one_level() -> None:
+def test_shares_raise_all_members_to_one_level() -> None:
     pool = view(member(load=8.0, capacity=1.0), member(load=0.0, capacity=2.0), rate=4.0, interval=1.0)
-    shares = fill(pool)
+    shares = level_filling_shares(pool)
     poured = HORIZON * 4.0
     assert sum(shares) == pytest.approx(1.0)
     assert shares == pytest.approx((0.0, 1.0))
     pool = view(member(load=1.0, capacity=1.0), member(load=0.0, capacity=2.0), rate=4.0)
     level = (1.0 + poured) / 3
-    assert fill(pool) == pytest.approx(((level - 1) / poured, 2 * level / poured))
+    assert level_filling_shares(pool) == pytest.approx(((level - 1) / poured, 2 * level / poured))
 
 
-def test_many_queries_do_not_herd() -> None:
+def test_heavy_traffic_does_not_herd() -> None:
     shares = Counter(run(best, view(member(90), member(50), member(10), rate=1000.0), 300, 1))
     assert all(shares[i] == pytest.approx(100, abs=2) for i in range(3))
 
 
-def test_few_queries_see_the_highest_score_every_time() -> None:
+def test_light_traffic_always_gets_the_highest_score() -> None:
     pool = view(member(10), member(80), member(20), rate=1.0, allowed=20)
     assert run(best, pool, 2, 9) == [1] * 18
 
 
-def test_what_comes_beyond_the_few_is_spread_before_the_next_report() -> None:
+def test_answers_beyond_light_traffic_are_distributed_before_the_next_report() -> None:
     pool = view(member(10), member(80), member(20), rate=1.0, allowed=5)
     order = hand_out(best(pool, None, Random(1)), 305)
     assert order[:5] == [1] * 5
@@ -69,57 +77,59 @@ def test_what_comes_beyond_the_few_is_spread_before_the_next_report() -> None:
     assert shares.total() == 300
 
 
-def test_ties_among_the_few_take_turns() -> None:
+def test_ties_take_turns_in_light_traffic() -> None:
     pool = view(member(80), member(80), member(20), rate=1.0, allowed=20)
     assert run(best, pool, 3, 4) == [0, 1] * 6
 
 
-def test_the_loaded_get_less_than_their_capacity_would_say() -> None:
+def test_loaded_members_get_less_than_their_share_by_capacity() -> None:
     pool = view(member(load=40.0), member(load=0.0), rate=40.0)
     shares = Counter(run(best, pool, 60, 1))
     assert shares[0] < 15
 
 
-def test_suspects_get_nothing() -> None:
-    pool = view(member(90, suspect=True), member(), member(), rate=100.0)
+def test_members_with_overdue_reports_get_nothing() -> None:
+    pool = view(member(90, overdue=True), member(), member(), rate=100.0)
     assert set(run(best, pool, 100, 2)) == {1, 2}
 
 
-def test_a_plan_goes_on_from_what_was_handed_out() -> None:
+def test_a_plan_continues_from_the_previous_selections() -> None:
     pool = view(member(capacity=1.0), member(capacity=1.0), rate=1000.0)
     first = best(pool, None, Random(1))
     assert best(pool, handed(first, 1), Random(1)).order[0] == 1
 
 
-def busy(*members: MemberView, requests: float, answers: float, at_work: float = math.inf) -> PoolView:
-    return PoolView(members, 1.0, requests, answers, 0, measured=True, at_work=at_work)
+def busy(*members: MemberView, requests: float, answers: float, in_progress: float = math.inf) -> PoolView:
+    return PoolView(members, 1.0, requests, answers, 0, measured=True, in_progress=in_progress)
 
 
-def test_slow_cores_get_little_while_fast_ones_have_room() -> None:
+def test_slow_cores_get_little_while_fast_cores_have_room() -> None:
     slow, fast = member(capacity=400.0, cores=8.0), member(capacity=200.0, cores=1.0)
-    low = fill(busy(slow, fast, requests=60.0, answers=60.0))
+    low = level_filling_shares(busy(slow, fast, requests=60.0, answers=60.0))
     assert low[1] > 0.9
-    assert low[0] > 0.05, "but nobody gets nothing: what would be known of it?"
-    high = fill(busy(slow, fast, requests=570.0, answers=570.0))
+    assert low[0] > 0.05, "no member gets nothing: its capacity would stay unknown"
+    high = level_filling_shares(busy(slow, fast, requests=570.0, answers=570.0))
     assert high[0] == pytest.approx(2 / 3, abs=0.05)
 
 
-def test_where_capacity_is_not_known_it_is_filled_in_proportion() -> None:
+def test_unmeasured_capacities_are_filled_in_proportion() -> None:
     pool = view(member(capacity=4.0, cores=8.0), member(capacity=2.0, cores=1.0), rate=60.0)
-    assert fill(pool) == pytest.approx((2 / 3, 1 / 3))
+    assert level_filling_shares(pool) == pytest.approx((2 / 3, 1 / 3))
 
 
-def test_who_stands_above_where_it_should_gets_less() -> None:
+def test_members_above_their_ideal_load_get_less() -> None:
     pool = busy(*(member(capacity=100.0, load=n) for n in (5.0, 1.0, 1.0)), requests=150.0, answers=150.0)
-    shares = fill(pool)
+    shares = level_filling_shares(pool)
     assert shares[0] < shares[1] == shares[2]
 
 
-def test_who_shares_its_host_with_other_work_gets_less() -> None:
+def test_members_with_contention_get_less() -> None:
     alone, beside = (
         run(
             best,
-            replace(view(member(capacity=1000.0), member(capacity=1000.0, left=left), rate=600.0), measured=True),
+            replace(
+                view(member(capacity=1000.0), member(capacity=1000.0, available_share=left), rate=600.0), measured=True
+            ),
             600,
             3,
         )
@@ -129,17 +139,17 @@ def test_who_shares_its_host_with_other_work_gets_less() -> None:
     assert 0 < beside.count(1) < 0.2 * 1800
 
 
-def test_where_answers_are_kept_small_differences_are_left_alone() -> None:
+def test_small_differences_are_ignored_when_clients_persist() -> None:
     def tilt(answers: float, apart: float) -> float:
         members = [member(capacity=100.0, load=n, cores=2.0) for n in (2.0 + apart, 2.0, 2.0)]
-        shares = fill(busy(*members, requests=200.0, answers=answers, at_work=6.0 + apart))
+        shares = level_filling_shares(busy(*members, requests=200.0, answers=answers, in_progress=6.0 + apart))
         return shares[1] - shares[0]
 
-    # The same answers a second, so that only what an answer brings is different
+    # The same answers per second, so only the requests per answer differ
     members = [member(capacity=1.0, load=n, cores=2.0) for n in (3.0, 2.0, 2.0)]
-    alone = fill(busy(*members, requests=2.0, answers=2.0, at_work=7.0))
+    alone = level_filling_shares(busy(*members, requests=2.0, answers=2.0, in_progress=7.0))
     kept = [member(capacity=100.0, load=n, cores=2.0) for n in (3.0, 2.0, 2.0)]
-    streams = fill(busy(*kept, requests=200.0, answers=2.0, at_work=7.0))
+    streams = level_filling_shares(busy(*kept, requests=200.0, answers=2.0, in_progress=7.0))
     assert alone[1] - alone[0] > 5 * (streams[1] - streams[0]) > 0
     assert tilt(2.0, 100.0) > 0.4, "large ones are not"
 
@@ -152,12 +162,12 @@ def test_where_answers_are_kept_small_differences_are_left_alone() -> None:
         ((0.0, 0.0), (2.0, 3.0)),
     ],
 )
-def test_what_is_too_much_is_shared_by_capacity(loads: tuple[float, ...], usual: tuple[float, ...]) -> None:
+def test_a_backlog_is_shared_by_capacity(loads: tuple[float, ...], usual: tuple[float, ...]) -> None:
     point = OperatingPoint((80.0, 250.0), (2.0, 3.0), cost=1.0)
     assert with_backlog(point, loads, (100.0, 300.0), (1.0, 1.0)) == pytest.approx(usual)
 
 
-def test_who_was_to_stay_empty_joins_in_when_waiting_takes_longer() -> None:
+def test_an_empty_member_joins_when_waiting_takes_longer() -> None:
     # One more costs 20 ms at the fast one and 100 ms at the slow one, which is empty: eight more have to wait first
     point = OperatingPoint((50.0, 0.0), (1.0, 0.0), cost=0.02)
     fast, slow = with_backlog(point, (9.0, 0.0), (100.0, 10.0), (1.0, 1.0))
@@ -171,7 +181,7 @@ def test_who_was_to_stay_empty_joins_in_when_waiting_takes_longer() -> None:
     st.lists(st.tuples(st.floats(0, 500), st.floats(0.1, 1e4), st.floats(0.05, 64)), min_size=1, max_size=12),
     st.floats(0, 1e5),
 )
-def test_a_backlog_is_shared_whole(members: list[tuple[float, float, float]], rate: float) -> None:
+def test_the_whole_backlog_is_shared(members: list[tuple[float, float, float]], rate: float) -> None:
     loads, capacities, cores = (list(column) for column in zip(*members, strict=True))
     point = operating_point(capacities, cores, rate)
     usual = with_backlog(point, loads, capacities, cores)
@@ -180,27 +190,27 @@ def test_a_backlog_is_shared_whole(members: list[tuple[float, float, float]], ra
 
 
 def crowd(*members: MemberView, requests: float, answers: float, now: float) -> PoolView:
-    return PoolView(members, 1.0, requests, answers, 0, measured=True, at_work=10.0, answers_now=now)
+    return PoolView(members, 1.0, requests, answers, 0, measured=True, in_progress=10.0, recent_answers_per_s=now)
 
 
-def test_a_crowd_that_has_just_come_does_not_all_go_to_the_fastest() -> None:
+def test_an_arriving_crowd_is_not_all_sent_to_the_fastest_member() -> None:
     members = [member(capacity=110.0), member(capacity=70.0), member(capacity=400.0)]
-    before = fill(crowd(*members, requests=50.0, answers=50.0, now=50.0))
+    before = level_filling_shares(crowd(*members, requests=50.0, answers=50.0, now=50.0))
     assert before[2] > 0.75
-    comes = fill(crowd(*members, requests=50.0, answers=50.0, now=550.0))
+    comes = level_filling_shares(crowd(*members, requests=50.0, answers=50.0, now=550.0))
     assert comes == pytest.approx((110 / 580, 70 / 580, 400 / 580), abs=0.05)
     # The averages know less of it than there are at work already; what is too much already waits at the fastest
     waits = [member(capacity=110.0), member(capacity=70.0), member(capacity=400.0, load=100.0)]
-    late = fill(crowd(*waits, requests=50.0, answers=50.0, now=50.0))
+    late = level_filling_shares(crowd(*waits, requests=50.0, answers=50.0, now=50.0))
     assert late[0] + late[1] > 0.4
 
 
-def test_of_a_crowd_that_keeps_answers_each_brings_what_others_bring() -> None:
+def test_each_answer_to_a_persistent_crowd_brings_the_usual_requests() -> None:
     slow, fast = member(capacity=400.0, cores=8.0), member(capacity=200.0, cores=1.0)
-    assert coming(crowd(slow, fast, requests=60.0, answers=6.0, now=6.0)) == (60.0, 6.0)
-    assert coming(crowd(slow, fast, requests=60.0, answers=6.0, now=54.0)) == pytest.approx((540.0, 54.0))
-    few = fill(crowd(slow, fast, requests=60.0, answers=6.0, now=6.0))
-    many = fill(crowd(slow, fast, requests=60.0, answers=6.0, now=54.0))
+    assert expected_rates(crowd(slow, fast, requests=60.0, answers=6.0, now=6.0)) == (60.0, 6.0)
+    assert expected_rates(crowd(slow, fast, requests=60.0, answers=6.0, now=54.0)) == pytest.approx((540.0, 54.0))
+    few = level_filling_shares(crowd(slow, fast, requests=60.0, answers=6.0, now=6.0))
+    many = level_filling_shares(crowd(slow, fast, requests=60.0, answers=6.0, now=54.0))
     assert few[0] < 0.1 < 0.5 < many[0]
 
 
@@ -214,8 +224,8 @@ def test_of_a_crowd_that_keeps_answers_each_brings_what_others_bring() -> None:
         (math.inf, 40.0, 200.0, (math.inf, 200.0)),  # members that don't count requests
     ],
 )
-def test_what_comes_just_now(requests: float, answers: float, now: float, expected: tuple[float, float]) -> None:
-    assert coming(crowd(member(), requests=requests, answers=answers, now=now)) == expected
+def test_expected_rates(requests: float, answers: float, now: float, expected: tuple[float, float]) -> None:
+    assert expected_rates(crowd(member(), requests=requests, answers=answers, now=now)) == expected
 
 
 @given(
@@ -229,12 +239,12 @@ def test_what_comes_just_now(requests: float, answers: float, now: float, expect
     st.floats(0, 1e4),
     st.floats(1, 100),
 )
-def test_shares_are_shares_whatever_the_pool(
-    members: list[tuple[float, float, float, float]], requests: float, answers: float, at_work: float, times: float
+def test_shares_sum_to_one_for_any_pool(
+    members: list[tuple[float, float, float, float]], requests: float, answers: float, in_progress: float, times: float
 ) -> None:
     views = [member(load=n, capacity=c, cores=m, ramp=ramp) for n, c, m, ramp in members]
-    pool = busy(*views, requests=requests, answers=answers, at_work=at_work)
-    shares = fill(replace(pool, answers_now=times * answers))
+    pool = busy(*views, requests=requests, answers=answers, in_progress=in_progress)
+    shares = level_filling_shares(replace(pool, recent_answers_per_s=times * answers))
     assert sum(shares) == pytest.approx(1.0, rel=1e-6)
     assert all(share >= 0 for share in shares)
 
@@ -247,11 +257,11 @@ JARS = st.lists(
 
 
 @given(JARS, st.floats(0.5, 1e4))
-def test_nobody_gets_more_than_there_is_room_for_while_others_have_some(
+def test_no_member_exceeds_its_limit_while_others_have_room(
     jars: list[tuple[float, float, float]], poured: float
 ) -> None:
     loads, vessels, most = zip(*jars, strict=True)
-    parts = pour(loads, vessels, most, poured)
+    parts = fill_to_level(loads, vessels, most, poured)
     assert sum(parts) == pytest.approx(poured)
     assert min(parts) >= 0
     if sum(most) >= poured:
@@ -267,14 +277,14 @@ def test_nobody_gets_more_than_there_is_room_for_while_others_have_some(
         ((2.0, math.inf), (2.0, 10.0)),
     ],
 )
-def test_pouring_up_to_a_rim(most: tuple[float, float], parts: tuple[float, float]) -> None:
-    assert pour((0.0, 0.0), (1.0, 1.0), most, 12.0) == pytest.approx(parts)
+def test_filling_up_to_limits(most: tuple[float, float], parts: tuple[float, float]) -> None:
+    assert fill_to_level((0.0, 0.0), (1.0, 1.0), most, 12.0) == pytest.approx(parts)
 
 
-def test_who_gives_an_alarm_gets_no_more_than_it_works_off() -> None:
+def test_an_alarmed_member_gets_no_more_than_it_can_serve() -> None:
     full = member(load=300.0, capacity=100.0)
     others = member(load=900.0, capacity=100.0)
     free = view(full, others, rate=200.0)
-    assert fill(free)[0] == pytest.approx(1.0), "it has less to do than the others"
-    refusing = view(replace(full, refusing=True), others, rate=200.0)
-    assert fill(refusing)[0] == pytest.approx(0.5)
+    assert level_filling_shares(free)[0] == pytest.approx(1.0), "it has less load than the others"
+    refusing = view(replace(full, alarmed=True), others, rate=200.0)
+    assert level_filling_shares(refusing)[0] == pytest.approx(0.5)

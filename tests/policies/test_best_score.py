@@ -6,7 +6,7 @@ from lbdns.policies.best_score import best_score
 from tests.policies.views import member, run, view
 
 
-def test_everything_goes_to_the_highest_score_however_many_ask() -> None:
+def test_every_answer_names_the_highest_score_at_any_rate() -> None:
     assert set(run(best_score, view(member(10), member(80, load=500.0), member(79)), 100, 3)) == {1}
 
 
@@ -15,6 +15,6 @@ def test_ties_take_turns() -> None:
     assert order == [0, 1] * 6
 
 
-def test_it_needs_no_chance() -> None:
+def test_it_is_deterministic() -> None:
     pool = view(member(1), member(2))
     assert best_score(pool, None, Random(1)) == best_score(pool, None, Random(2))

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from lbdns.policies.operating_point import FULL, OperatingPoint, operating_point
+from lbdns.policies.operating_point import MAX_UTILISATION, OperatingPoint, operating_point
 
 MEMBERS = st.lists(st.tuples(st.floats(1.0, 1000.0), st.integers(1, 16)), min_size=1, max_size=12)
 
 
 def seconds(capacity: float, cores: float, rate: float) -> float:
-    """What ``rate`` requests/s take on one member, all together, per second: requests at work."""
+    """Return the requests in progress on one member that serves ``rate`` requests/s."""
     utilisation = rate / capacity
     return cores * utilisation / (1 - math.pow(utilisation, cores))
 
@@ -24,18 +24,18 @@ def total(capacities: list[float], cores: list[int], rates: tuple[float, ...]) -
 
 @given(MEMBERS, st.floats(0.05, 0.95))
 @example([(755.0, 14)], 0.0546875)
-def test_all_is_split_and_nobody_is_overfilled(members: list[tuple[float, int]], load: float) -> None:
+def test_the_whole_rate_is_split_within_capacities(members: list[tuple[float, int]], load: float) -> None:
     capacities, cores = [c for c, _ in members], [m for _, m in members]
     rate = load * sum(capacities)
     point = operating_point(capacities, cores, rate)
     assert sum(point.rates) == pytest.approx(rate)
     assert all(0 <= r < c for r, c in zip(point.rates, capacities, strict=True))
-    for c, m, r, at_work in zip(capacities, cores, point.rates, point.loads, strict=True):
-        assert at_work == pytest.approx(seconds(c, m, r), rel=0.1, abs=0.01)
+    for c, m, r, in_progress in zip(capacities, cores, point.rates, point.loads, strict=True):
+        assert in_progress == pytest.approx(seconds(c, m, r), rel=0.1, abs=0.01)
 
 
 @given(MEMBERS, st.floats(0.05, 0.9), st.data())
-def test_no_other_split_takes_less(members: list[tuple[float, int]], load: float, data: st.DataObject) -> None:
+def test_no_other_split_has_a_lower_total(members: list[tuple[float, int]], load: float, data: st.DataObject) -> None:
     assume(len(members) > 1)
     capacities, cores = [c for c, _ in members], [m for _, m in members]
     point = operating_point(capacities, cores, load * sum(capacities))
@@ -48,27 +48,27 @@ def test_no_other_split_takes_less(members: list[tuple[float, int]], load: float
     assert total(capacities, cores, tuple(other)) >= total(capacities, cores, point.rates) * (1 - 5e-3)
 
 
-def test_one_more_costs_what_the_total_grows_by() -> None:
+def test_cost_is_the_derivative_of_the_total() -> None:
     capacities, cores = [100.0, 300.0], [1, 2]
     point, more = (operating_point(capacities, cores, rate) for rate in (300.0, 303.0))
     growth = total(capacities, cores, more.rates) - total(capacities, cores, point.rates)
     assert point.cost == pytest.approx(growth / 3.0, rel=0.05)
 
 
-def test_servers_alike_get_alike() -> None:
+def test_equal_servers_get_equal_rates() -> None:
     point = operating_point([100.0] * 4, [2] * 4, 300.0)
     assert point.rates == pytest.approx([75.0] * 4)
     assert len(set(point.loads)) == 1
 
 
-def test_slow_cores_stay_empty_while_fast_ones_have_room() -> None:
+def test_slow_cores_stay_empty_while_fast_cores_have_room() -> None:
     slow, fast = 400.0, 200.0  # 50 requests/s on each of eight cores against 200 on one
     low, high = (operating_point([slow, fast], [8, 1], rate) for rate in (60.0, 550.0))
     assert low.rates == pytest.approx((0.0, 60.0), abs=0.1)
     assert high.rates[0] > high.rates[1]
 
 
-def test_the_fuller_the_pool_the_more_shares_follow_capacity() -> None:
+def test_shares_approach_capacity_as_load_rises() -> None:
     def distance(load: float) -> float:
         point = operating_point([400.0, 200.0], [8, 1], load * 600.0)
         return abs(point.rates[0] / sum(point.rates) - 2 / 3)
@@ -77,16 +77,16 @@ def test_the_fuller_the_pool_the_more_shares_follow_capacity() -> None:
     assert all(later < earlier for earlier, later in pairwise(distances))
 
 
-def test_more_than_all_can_carry_is_split_as_the_most_they_can() -> None:
-    full = operating_point([100.0, 300.0], [1, 4], FULL * 400.0)
+def test_an_excessive_rate_is_split_like_the_highest_possible() -> None:
+    full = operating_point([100.0, 300.0], [1, 4], MAX_UTILISATION * 400.0)
     over = operating_point([100.0, 300.0], [1, 4], 4000.0)
     assert sum(over.rates) == pytest.approx(4000.0)
     assert [rate / 4000.0 for rate in over.rates] == pytest.approx([r / sum(full.rates) for r in full.rates], rel=1e-3)
     assert all(map(math.isfinite, over.loads))
 
 
-def test_no_more_are_at_work_than_there_are() -> None:
-    point = operating_point([100.0] * 10, [2] * 10, 1000.0, present=20.0)
+def test_requests_in_progress_are_limited() -> None:
+    point = operating_point([100.0] * 10, [2] * 10, 1000.0, in_progress=20.0)
     assert point.loads == pytest.approx([2.0] * 10, rel=0.01)
     assert sum(point.rates) == pytest.approx(1000.0)
 
@@ -96,10 +96,10 @@ def test_nothing_to_split(rate: float, present: float) -> None:
     assert operating_point([1.0, 2.0], [1, 1], rate, present) == OperatingPoint((0.0, 0.0), (0.0, 0.0))
 
 
-def test_a_pool_with_nothing_at_work_still_has_shares() -> None:
-    point = operating_point([100.0, 100.0], [1, 2], 10.0, present=0.0)
+def test_a_pool_without_requests_in_progress_still_has_shares() -> None:
+    point = operating_point([100.0, 100.0], [1, 2], 10.0, in_progress=0.0)
     assert sum(point.rates) == pytest.approx(10.0)
 
 
-def test_a_part_of_a_core_is_one_slow_core() -> None:
+def test_a_fraction_of_a_core_counts_as_one_slow_core() -> None:
     assert operating_point([40.0, 100.0], [0.4, 1], 60.0) == operating_point([40.0, 100.0], [1, 1], 60.0)

@@ -8,7 +8,7 @@ from tests.policies.views import member, run, view
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=8).filter(any), st.integers(0, 11), st.integers(1, 20))
-def test_rotation_is_strict_whenever_plans_are_made_anew(usable: list[bool], each: int, times: int) -> None:
+def test_rotation_is_strict_across_plans(usable: list[bool], each: int, times: int) -> None:
     pool = view(*(member(usable=flag) for flag in usable))
     members = [i for i, flag in enumerate(usable) if flag]
     order = run(round_robin, pool, each, times)

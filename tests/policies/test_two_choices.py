@@ -11,12 +11,12 @@ from lbdns.policies.two_choices import two_choices
 from tests.policies.views import hand_out, member, view
 
 
-def test_the_fullest_is_never_chosen_against_another() -> None:
+def test_the_fullest_member_never_wins() -> None:
     pool = view(member(load=1000.0), member(), member(), rate=100.0)
     assert 0 not in two_choices(pool, None, Random(1)).order
 
 
-def test_chance_decides_who_is_drawn() -> None:
+def test_the_draw_is_random() -> None:
     pool = view(*(member() for _ in range(8)))
     one, other, again = (two_choices(pool, None, Random(seed)).order for seed in (1, 2, 1))
     assert one == again
@@ -28,17 +28,17 @@ def test_two_members_are_always_both_drawn() -> None:
     assert shares[0] == pytest.approx(300, abs=3)
 
 
-def test_members_alike_get_alike() -> None:
+def test_equal_members_get_equal_shares() -> None:
     shares = Counter(hand_out(two_choices(view(*(member() for _ in range(10))), None, Random(1)), 1000))
     assert all(shares[i] == pytest.approx(100, abs=15) for i in range(10))
 
 
-def test_one_member_alone() -> None:
+def test_a_single_member() -> None:
     assert hand_out(two_choices(view(member(usable=False), member()), None, Random(1)), 3) == [1, 1, 1]
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 100)), min_size=1, max_size=20), st.integers())
-def test_only_those_who_may_be_handed_out(members: list[tuple[bool, float]], seed: int) -> None:
+def test_only_usable_members_are_selected(members: list[tuple[bool, float]], seed: int) -> None:
     pool = view(*(member(usable=u, load=n) for u, n in members))
     if pool.candidates:
         order = two_choices(pool, None, Random(seed)).order

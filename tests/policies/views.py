@@ -7,24 +7,18 @@ from collections.abc import Collection, Mapping
 from random import Random
 from typing import Any
 
-from lbdns.liveness import Forced
-from lbdns.overrides import Steering
-from lbdns.policies.plan import Handed, MemberView, Plan, Policy, PoolView
+from lbdns.model.overrides import ForcedState, PoolOverrides
+from lbdns.policies.plan import MemberView, Plan, PolicyFunction, PoolView, Selections
 
 
 def member(
-    score: int = 50,
-    load: float = 0.0,
-    capacity: float = 1.0,
-    usable: bool = True,
-    suspect: bool = False,
-    **more: Any,
+    score: int = 50, load: float = 0.0, capacity: float = 1.0, usable: bool = True, overdue: bool = False, **more: Any
 ) -> MemberView:
-    return MemberView(usable, suspect, score, load, capacity, **more)
+    return MemberView(usable, overdue, score, load, capacity, **more)
 
 
 def view(*members: MemberView, rate: float = 1000.0, allowed: int = 0, interval: float = 1.0) -> PoolView:
-    """A busy pool unless ``allowed`` says that queries are few."""
+    """Return a view with heavy traffic, unless ``allowed`` is above 0."""
     return PoolView(members, interval, rate, rate, allowed)
 
 
@@ -33,32 +27,32 @@ def steered(
     up: Collection[str] = (),
     down: Collection[str] = (),
     factors: Mapping[str, float] | None = None,
-) -> Steering:
-    """What people have ordered, by full name."""
-    ways: dict[Forced, Collection[str]] = {"up": up, "down": down, "drained": drained}
-    return Steering({name: way for way, names in ways.items() for name in names}, factors or {})
+) -> PoolOverrides:
+    """Return the overrides of a pool, by full member name."""
+    ways: dict[ForcedState, Collection[str]] = {"up": up, "down": down, "drained": drained}
+    return PoolOverrides({name: way for way, names in ways.items() for name in names}, factors or {})
 
 
 def hand_out(plan: Plan, count: int) -> list[int]:
-    """The first ``count`` hand-outs of a plan, going on where it repeats."""
+    """Return the first ``count`` selections from a plan, continuing where it repeats."""
     found = list(plan.order[:count])
     while len(found) < count:
         found.extend(plan.order[plan.repeat_from :])
     return found[:count]
 
 
-def handed(plan: Plan, count: int, last: int | None = None) -> Handed:
-    """What a server says after ``count`` hand-outs of ``plan``."""
+def handed(plan: Plan, count: int, last: int | None = None) -> Selections:
+    """Return the ``Selections`` after ``count`` selections from ``plan``."""
     order = hand_out(plan, count)
     members = max(len(plan.weights), max(plan.order) + 1)
     counts = Counter(order)
-    return Handed(plan, tuple(counts[i] for i in range(members)), order[-1] if order else last)
+    return Selections(plan, tuple(counts[i] for i in range(members)), order[-1] if order else last)
 
 
-def run(policy: Policy, pool: PoolView, each: int, times: int) -> list[int]:
-    """Hand-outs of ``times`` plans one after another, ``each`` of every plan: reports that change nothing."""
+def run(policy: PolicyFunction, pool: PoolView, each: int, times: int) -> list[int]:
+    """Return ``each`` selections from each of ``times`` successive plans with the same view."""
     order: list[int] = []
-    before: Handed | None = None
+    before: Selections | None = None
     for _ in range(times):
         plan = policy(pool, before, Random(1))
         order += hand_out(plan, each)

@@ -1,1 +1,1 @@
-"""Tests of the DNS server's shell."""
+"""Tests of the DNS server around the answering code."""

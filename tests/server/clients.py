@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Final
 
-from lbdns.endpoint import Endpoint
+from lbdns_shared.endpoint import Endpoint
 
 PATIENCE: Final = 30.0  # s: nothing here takes so long unless it hangs
 
@@ -23,7 +23,7 @@ async def until(condition: Callable[[], object], patience: float = PATIENCE) -> 
 
 
 def udp_socket(endpoint: Endpoint) -> socket.socket:
-    """A connected, non-blocking socket: it hears answers from the address it asks alone."""
+    """Return a connected, non-blocking socket: it receives responses only from the address it queries."""
     family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_DGRAM)
     sock.setblocking(False)
@@ -32,7 +32,7 @@ def udp_socket(endpoint: Endpoint) -> socket.socket:
 
 
 async def ask_udp(endpoint: Endpoint, query: bytes) -> bytes:
-    """The response to one query over UDP. Raises TimeoutError."""
+    """Send one query over UDP and return the response. Raises TimeoutError."""
     loop = asyncio.get_running_loop()
     with udp_socket(endpoint) as sock:
         await loop.sock_sendall(sock, query)
@@ -62,7 +62,7 @@ class TcpClient:
         return await self.receive()
 
     async def closed(self) -> bytes:
-        """Wait for the end of the connection; what still came."""
+        """Wait until the connection is closed, and return what still arrived."""
         rest = b""
         try:
             async with asyncio.timeout(PATIENCE):
@@ -89,5 +89,5 @@ async def ask_tcp(endpoint: Endpoint, query: bytes) -> bytes:
 
 
 def with_ids(query: bytes, numbers: Iterable[int]) -> list[bytes]:
-    """The same query under several ids."""
+    """Return copies of a query with different ids."""
     return [number.to_bytes(2, "big") + query[2:] for number in numbers]

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of the server."""
+"""Fixtures for the server's tests."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import logging
 
 import pytest
 
-from lbdns.server import follow
+from lbdns.server import collector_follower
 
 
 @pytest.fixture
 def quick_follower(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """Pauses that a test can wait for, and what a follower logs."""
-    monkeypatch.setattr(follow, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(follow, "LONGEST_PAUSE", 0.05)
+    """Shorten the follower's pauses, and capture its log."""
+    monkeypatch.setattr(collector_follower, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(collector_follower, "LONGEST_PAUSE", 0.05)
     caplog.set_level(logging.INFO, "lbdns.follow")

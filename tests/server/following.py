@@ -1,4 +1,4 @@
-"""Collectors to follow, real and strange ones, and who follows them."""
+"""Collectors for followers: real ones, ones that misbehave, and followers of both."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from pathlib import Path
 
 import pytest
 
-from lbdns.endpoint import Endpoint
-from lbdns.farm import Farm
-from lbdns.server.follow import DEAD_AFTER, Follower
-from lbdns.snapshot import Reading, Snapshot
+from lbdns.model.farm import Farm
+from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.server.collector_follower import DEAD_AFTER, CollectorFollower
 from lbdns_collector.web.app import make_app
-from lbdns_collector.web.server import WebServer
-from tests.collector.making import FakeSource, make_farm
+from lbdns_collector.web.http_server import HttpServer
+from lbdns_collector.web.web_interface import open_web_socket
+from lbdns_shared.endpoint import Endpoint
+from tests.collector.collector_fixtures import FakeSource, make_farm
 
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
 
 class Site:
-    """A collector's HTTP side that a test stops and starts again at the same address."""
+    """A collector's web interface that a test stops and starts again at the same address."""
 
     def __init__(self, folder: Path) -> None:
         (folder / "collector").mkdir()
         self.source = FakeSource(make_farm(folder / "collector"))
         self.address = Endpoint("127.0.0.1", 0)
-        self._server: WebServer | None = None
+        self._server: HttpServer | None = None
 
     async def start(self) -> None:
-        self._server = WebServer(make_app(self.source), self.address)
+        self._server = HttpServer(make_app(self.source), self.address, open_web_socket(self.address))
         await self._server.start()
         self.address = self._server.address
 
@@ -56,7 +57,7 @@ def following(folder: Path, address: Endpoint, **changes: object) -> Farm:
 
 
 class Seen:
-    """The snapshots a follower delivered."""
+    """The snapshots that a follower has delivered."""
 
     def __init__(self) -> None:
         self.snapshots: list[Snapshot] = []
@@ -75,8 +76,8 @@ class Seen:
 @contextlib.asynccontextmanager
 async def follower_of(
     farm: Farm, deliver: Callable[[Snapshot], None], dead_after: float = DEAD_AFTER
-) -> AsyncIterator[Follower]:
-    follower = Follower(farm, dead_after)
+) -> AsyncIterator[CollectorFollower]:
+    follower = CollectorFollower(farm, dead_after)
     await follower.start(deliver)
     try:
         yield follower
@@ -90,7 +91,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 @contextlib.asynccontextmanager
 async def strange(*answers: bytes) -> AsyncIterator[tuple[Endpoint, list[float]]]:
-    """A server that gives each connection the next of these answers (the last for ever) and then falls mute."""
+    """A server that sends each connection the next of these answers (the last one repeatedly), and then nothing."""
     calls: list[float] = []
     writers: list[asyncio.StreamWriter] = []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lbdns.snapshot import NO_METRICS, Reading, Snapshot
+from lbdns.model.snapshot import NO_METRICS, Reading, Snapshot
 from tests.answering.farms import MEMBERS
 
 
@@ -23,7 +23,7 @@ class Readings:
         members: tuple[str, ...] = MEMBERS,
         metrics: Mapping[str, float] = NO_METRICS,
     ) -> Snapshot:
-        """These members report, received at ``now`` (monotonic seconds), every ``interval`` seconds."""
+        """Return a snapshot in which these members have reported at ``now`` (monotonic seconds)."""
         for member in members:
             self._known[f"{member}.hobbit"] = Reading(now, interval, score, metrics)
         self._version += 1

@@ -13,9 +13,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from lbdns.endpoint import Endpoint, parse_endpoint
-from lbdns.report import Report, encode
+from lbdns_shared.endpoint import Endpoint, parse_endpoint
+from lbdns_shared.report import Report, encode
 from tests.answering.farms import HOBBIT
+from tests.config.config_files import ZONE, pool_table
 from tests.server.clients import until
 
 PLAIN: Final = """
@@ -24,15 +25,7 @@ listen = ["127.0.0.1:0"]
 control = "control.sock"
 state_dir = "state"
 {server}
-[[zone]]
-name = "hobbit"
-file = "hobbit.zone"
-[[pool]]
-name = "web"
-zone = "hobbit"
-members = {members}
-{pool}
-[collector]
+{tables}[collector]
 listen = ["127.0.0.1:0"]
 [web]
 listen = "{web}"
@@ -49,15 +42,15 @@ def write_config(
     web: str = "off",
     zone: str = HOBBIT,
 ) -> Path:
-    """Write configuration and zone; the path of the configuration."""
+    """Write a configuration and its zone; return the path of the configuration."""
     (folder / "hobbit.zone").write_text(zone)
     path = folder / "lbdns.toml"
-    path.write_text(PLAIN.format(server=server, pool=pool, members=list(members), web=web))
+    path.write_text(PLAIN.format(server=server, tables=ZONE + pool_table(*members, more=pool), web=web))
     return path
 
 
 class Serving:
-    """The process, and what it wrote to standard error so far."""
+    """A server process, and the lines it has logged so far."""
 
     def __init__(self, process: asyncio.subprocess.Process, folder: Path) -> None:
         self.process, self.folder = process, folder
@@ -73,13 +66,13 @@ class Serving:
         return [line for line in self.log if text in line]
 
     async def waits_for(self, text: str, count: int = 1) -> str:
-        """The ``count``-th line of the log that has ``text``."""
+        """Wait for the ``count``-th log line that contains ``text``, and return it."""
         await until(lambda: len(self.logged(text)) >= count or self.process.returncode is not None)
         assert len(self.logged(text)) >= count, "\n".join(self.log)
         return self.logged(text)[count - 1]
 
     def endpoint(self, text: str = "answering DNS on ", which: int = -1) -> Endpoint:
-        """Where it listens, by its log."""
+        """Return the address that a log line names."""
         found = re.search(rf"{text}(?:http://)?([^/\s]+)", self.logged(text)[which])
         assert found
         return parse_endpoint(found[1], 0)
@@ -96,16 +89,17 @@ class Serving:
         self.process.send_signal(number)
 
     async def stopped(self) -> int:
-        """Its exit status; it is given ten seconds."""
+        """Wait up to ten seconds for the process to end, and return its exit status."""
         status = await asyncio.wait_for(self.process.wait(), 10)
         await self._reader
         return status
 
 
 @asynccontextmanager
-async def serving(config: Path, *arguments: str, ready: bool = True) -> AsyncIterator[Serving]:
+async def serving(config: Path, *arguments: str, ready: bool = True, module: str = "lbdns") -> AsyncIterator[Serving]:
+    """Run ``lbdns serve``, or another module with its arguments, and wait until it is ready."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "lbdns", "serve", "-c", str(config), *arguments,
+        sys.executable, "-m", module, "serve", "-c", str(config), *arguments,
         stderr=asyncio.subprocess.PIPE, cwd=Path(__file__).parents[2],
     )  # fmt: skip
     running = Serving(process, config.parent)

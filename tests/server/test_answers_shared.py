@@ -1,4 +1,4 @@
-"""What a planner knows of answers: those of its own process, those it hears of, those of servers it multiplies for."""
+"""The answers that a planner knows about: its own, those of other workers, and an estimate for other servers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lbdns.answering.table import Table
-from lbdns.farm import Farm
+from lbdns.answering.answer_table import AnswerTable
+from lbdns.model.farm import Farm
 from tests.answering.farms import hobbit, pool
 from tests.server.test_shadow import Server
 
@@ -16,8 +16,8 @@ BEST, TURNS = ("web", "best"), ("web", "round_robin")
 
 
 def few(server: Server) -> bool:
-    """Whether the next of policy best are handed out as if few asked."""
-    return server.table.handouts[BEST].plan.repeat_from > 0
+    """Return whether the next selections of policy best are those of light traffic."""
+    return server.table.cursors[BEST].plan.repeat_from > 0
 
 
 def of_servers(count: int) -> Farm:
@@ -26,52 +26,52 @@ def of_servers(count: int) -> Farm:
     return replace(farm, config=config)
 
 
-def test_what_others_answer_counts() -> None:
+def test_answers_of_other_workers_count() -> None:
     server = Server(hobbit())
-    server.planner.hear({})
+    server.planner.count_elsewhere({})
     server.report()
     assert few(server)
-    server.planner.hear({BEST: 30})
+    server.planner.count_elsewhere({BEST: 30})
     server.report()
     assert not few(server)
     server.clock.now += 15
     server.report()
     server.report()
     assert few(server), "ten seconds later it is forgotten"
-    server.planner.hear({TURNS: 1000})
+    server.planner.count_elsewhere({TURNS: 1000})
     server.report()
     assert few(server), "each policy by itself"
 
 
-def test_the_first_time_is_what_there_is_to_count_from() -> None:
-    """For who takes the place of a worker that has died."""
+def test_the_first_totals_are_the_baseline() -> None:
+    """For the replacement of a worker that has died."""
     server = Server(hobbit())
-    server.planner.hear({BEST: 1_000_000})
+    server.planner.count_elsewhere({BEST: 1_000_000})
     server.report()
     assert few(server)
-    server.planner.hear({BEST: 1_000_010})
+    server.planner.count_elsewhere({BEST: 1_000_010})
     server.report()
     assert few(server)
-    server.planner.hear({BEST: 1_000_030})
+    server.planner.count_elsewhere({BEST: 1_000_030})
     server.report()
     assert not few(server)
 
 
-def test_what_is_heard_of_a_pool_that_is_gone_does_no_harm() -> None:
+def test_totals_of_a_removed_pool_are_ignored() -> None:
     server = Server(hobbit())
-    server.planner.hear({})
-    server.planner.hear({("gone", "best"): 5, BEST: 30})
+    server.planner.count_elsewhere({})
+    server.planner.count_elsewhere({("gone", "best"): 5, BEST: 30})
     server.report()
     assert not few(server)
 
 
-def test_what_is_heard_survives_a_reload() -> None:
+def test_totals_survive_a_reload() -> None:
     server = Server(hobbit())
-    server.planner.hear({})
+    server.planner.count_elsewhere({})
     server.report()
-    server.planner.hear({BEST: 30})
+    server.planner.count_elsewhere({BEST: 30})
     server.reload(hobbit())
-    server.planner.hear({BEST: 31})
+    server.planner.count_elsewhere({BEST: 31})
     server.report()
     assert not few(server)
 
@@ -96,7 +96,7 @@ def test_answers_of_this_process_never_fall_and_none_is_lost(history: list[tuple
     server, given_out = Server(hobbit()), 0
     server.report()
     for what, count in history:
-        if what == "answer" and ("web", "best") in server.table.handouts:
+        if what == "answer" and ("web", "best") in server.table.cursors:
             server.answer("best", count)
             given_out += count
         elif what == "report":
@@ -108,7 +108,7 @@ def test_answers_of_this_process_never_fall_and_none_is_lost(history: list[tuple
         assert server.planner.answers()[BEST] == given_out
 
 
-def test_who_only_watches_has_given_none() -> None:
+def test_a_planner_without_cursors_has_no_answers() -> None:
     server = Server(hobbit())
-    server.planner.use(Table(hobbit()).farm, {})
+    server.planner.use(AnswerTable(hobbit()).farm, {})
     assert server.planner.answers().total() == 0

@@ -1,4 +1,4 @@
-"""``workers = 2``: one of the workers explains its answers to the pages, and each its own over DNS."""
+"""Explanations with two workers: one of them replies to the web interface, and each explains its answers over DNS."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from typing import Any, Final
 from tests.answering.asking import make_query, read, short
 from tests.server.clients import TcpClient, tcp_client
 from tests.server.running import Serving
-from tests.server.test_serve import get
-from tests.server.workers.test_workers import PORTS, crew, workers_of
+from tests.server.test_dns_server import get
+from tests.server.workers.test_worker_pool import PORTS, several_workers, workers_of
 
 NAMES: Final = 'names = { best = "best", "round.robin" = "round_robin" }'
 NO_HISTORY: Final = "[history]\non = false\n"
 
 
 async def page(server: Serving, name: str) -> tuple[int, dict[str, Any]]:
-    """Status and document of /api/v1/explain."""
+    """Return status and document of /api/v1/explain."""
     response = await get(server.endpoint("serving "), f"/api/v1/explain?name={name}")
     head, _, body = response.partition(b"\r\n\r\n")
     return int(head.split()[1]), json.loads(body)
 
 
 async def next_of(connection: TcpClient) -> tuple[str, str]:
-    """Who is handed out next, and by which worker, as that one tells."""
+    """Return the member selected next, and the worker that says so."""
     (rrset,) = read(await connection.ask(make_query("explain.round.robin.hobbit", "TXT"))).answer
     found = re.match(r"next=(\w+) .* worker=(\d) members=3$", b"".join(rrset[0].strings).decode())
     assert found
@@ -35,7 +35,7 @@ async def next_of(connection: TcpClient) -> tuple[str, str]:
 
 
 async def test_workers_explain(tmp_path: Path) -> None:
-    async with crew(tmp_path, pool=f"{NAMES}\n{NO_HISTORY}") as server:
+    async with several_workers(tmp_path, pool=f"{NAMES}\n{NO_HISTORY}") as server:
         for seq, (name, source) in enumerate([("frodo", "127.0.0.17"), ("gandalf", "127.0.0.18")], 1):
             server.report(name, 10.0 * seq, 1, source)
             await server.waits_for(f"{name} is usable")
@@ -45,7 +45,7 @@ async def test_workers_explain(tmp_path: Path) -> None:
             if told["next"] == "gandalf":
                 break
         assert told["worker"] in (0, 1), "who answers first"
-        assert (told["workers"], told["why"]) == (2, "queries are few: the highest score")
+        assert (told["workers"], told["why"]) == (2, "traffic is light: highest score")
         members = {member["name"]: member for member in told["members"]}
         assert (members["bilbo"]["state"], members["bilbo"]["reason"]) == ("unknown", "has never reported")
         assert members["gandalf"]["metrics"] == {"cpu_idle": 20.0}
@@ -53,7 +53,7 @@ async def test_workers_explain(tmp_path: Path) -> None:
         assert members["gandalf"]["score"] == 19
         status, wrong = await page(server, "nobody")
         assert status == 404
-        assert "no pool is asked by 'nobody'" in wrong["error"]
+        assert "no pool serves the name 'nobody'" in wrong["error"]
 
         # Each connection meets one worker, which tells of its own rotation
         heard = set()
@@ -70,7 +70,7 @@ async def test_workers_explain(tmp_path: Path) -> None:
 
 
 async def test_a_worker_that_does_not_answer_is_said_and_a_dead_one_is_passed_by(tmp_path: Path) -> None:
-    async with crew(tmp_path, pool=NO_HISTORY) as server:
+    async with several_workers(tmp_path, pool=NO_HISTORY) as server:
         pids = workers_of(server)
         os.kill(pids[0], signal.SIGSTOP)
         status, told = await page(server, "best")

@@ -1,4 +1,4 @@
-"""Queries leave no line in the log, whatever they are and however much it is to tell."""
+"""Queries never write log lines, whatever they contain and however many there are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.answering.asking import make_query
-from tests.monitoring.pages import page_of
+from tests.monitoring.metrics_page import page_of
 from tests.server.clients import tcp_client, until
 from tests.server.running import Serving, serving, write_config
 
@@ -46,7 +46,7 @@ async def test_no_line_for_queries(tmp_path: Path, workers: int) -> None:
 
 
 def seen(server: Serving) -> float:
-    """Queries that were read, or that the kernel had no room for."""
+    """Return the number of queries read, or dropped by the kernel."""
     where = server.endpoint("serving ")
     with urllib.request.urlopen(f"http://{where}/metrics", timeout=10) as response:
         page = page_of(response.read())

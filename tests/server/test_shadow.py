@@ -1,4 +1,4 @@
-"""Shadow mode in the server: kept in step with the hand-outs, counted, never felt by anybody who asks."""
+"""Shadow mode in the server: shadows follow the live plans, are counted, and never affect an answer."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lbdns.answering.table import Table
+from lbdns.answering.answer_table import AnswerTable
 from lbdns.config import CollectorConfig, PoolConfig
-from lbdns.events import Events
-from lbdns.farm import Farm
+from lbdns.counting.answer_counters import NO_COUNTS, AnswerCounters, read_counters
+from lbdns.events.event_log import EventLog
+from lbdns.model.farm import Farm
+from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.planning.planner import Planner
 from lbdns.policies import POLICIES
-from lbdns.server.alone import Alone
-from lbdns.server.dns_metrics import dns_families
-from lbdns.server.figures import NOTHING, Figures, read_figures
-from lbdns.server.plans import Planner
-from lbdns.server.source import ServerSource
-from lbdns.snapshot import Reading, Snapshot
+from lbdns.process.apply_configuration import commit_all
+from lbdns.server.local_answerer import LocalAnswerer
+from lbdns.server.server_families import dns_families
+from lbdns.server.server_status import ServerStatus
 from tests.answering.farms import HOBBIT, MEMBERS, make_farm
 from tests.overriding import drains
-from tests.server.test_dns_metrics import sample, scraped
+from tests.server.test_server_families import sample, scraped
 
 ALL: Final = {policy.replace("_", "-"): policy for policy in POLICIES}
 BEST: Final = {"best": "best"}
@@ -36,7 +37,7 @@ def farm_of(shadow: str = "", score: str = "", names: dict[str, str] = ALL, memb
 
 
 class Clock:
-    """An event loop's clock, turned by hand; what is to be called later isn't."""
+    """The clock of an event loop, set by hand. Scheduled callbacks are never called."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -54,13 +55,13 @@ class Clock:
 
 
 class Server:
-    """A planner with its hand-outs, in virtual time, and chance that always falls alike."""
+    """A planner with its plan cursors, in virtual time and with a fixed random seed."""
 
     def __init__(self, farm: Farm) -> None:
-        self.table = Table(farm)
+        self.table = AnswerTable(farm)
         self.clock = Clock()
-        self.planner = Planner(farm, self.table.handouts, self.clock)  # type: ignore[arg-type]
-        self.planner._chance.seed(1)
+        self.planner = Planner(farm, self.table.cursors, self.clock)  # type: ignore[arg-type]
+        self.planner._plans._rng.seed(1)
         self._readings: dict[str, Reading] = {}
 
     def report(self, *members: str, score: int = 50, tried: int | None = None, busy: float = 1.0) -> None:
@@ -71,18 +72,18 @@ class Server:
         self.planner.deliver(Snapshot(self.planner.snapshot.version + 1, dict(self._readings)))
 
     def answer(self, policy: str, count: int = 1) -> list[str]:
-        handout = self.table.handouts["web", policy]
+        handout = self.table.cursors["web", policy]
         return [MEMBERS[handout.next()] for _ in range(count)]
 
     def reload(self, farm: Farm) -> None:
-        table = Table(farm)
+        table = AnswerTable(farm)
         table.take_over(self.table)
         self.table = table
-        self.planner.use(farm, table.handouts)
+        self.planner.use(farm, table.cursors)
 
     def shadow(self, policy: str, name: str) -> tuple[dict[str, int], int]:
-        """What it would have handed out, and diverted."""
-        figures = self.planner.shadow_figures()
+        """Return the selections by member of a shadow, and how many it would have diverted."""
+        figures = self.planner.shadow_counters()
         answers = {
             member.removesuffix(".hobbit"): count
             for (_, live, shadow, member), count in figures.shadow_answers.items()
@@ -124,23 +125,23 @@ def test_live_answers_are_the_same_with_a_shadow_and_without(
                 server.planner.deliver(server.planner.snapshot)
             elif what == "reload":
                 server.reload(farm)
-        one, other = ({key: handout.plan for key, handout in s.table.handouts.items()} for s in servers)
+        one, other = ({key: handout.plan for key, handout in s.table.cursors.items()} for s in servers)
         assert one == other
-    figures = servers[1].planner.shadow_figures()
+    figures = servers[1].planner.shadow_counters()
     for (pool, policy, name), diverted in figures.diverted.items():
-        live = sum(servers[1].table.handouts[pool, policy].totals())
+        live = sum(servers[1].table.cursors[pool, policy].totals())
         assert sum(n for key, n in figures.shadow_answers.items() if key[:3] == (pool, policy, name)) == live
         assert 0 <= diverted <= live
 
 
-def test_nothing_is_counted_when_nothing_is_tried() -> None:
+def test_without_shadows_nothing_is_counted() -> None:
     server = Server(farm_of())
     server.report()
     server.answer("best", 5)
-    assert server.planner.shadow_figures() == NOTHING
+    assert server.planner.shadow_counters() == NO_COUNTS
 
 
-def test_what_another_policy_would_have_done() -> None:
+def test_another_policy_in_the_shadow() -> None:
     server = Server(farm_of("best_score", names={"turns": "round_robin"}))
     server.report(score=50)
     server.report("frodo", score=90)
@@ -153,7 +154,7 @@ def test_what_another_policy_would_have_done() -> None:
     assert server.shadow("round_robin", "best_score") == ({"bilbo": 0, "frodo": 9, "gandalf": 3}, 8)
 
 
-def test_what_another_score_would_have_done() -> None:
+def test_another_score_in_the_shadow() -> None:
     server = Server(farm_of(score="idle", names={"top": "best_score", "turns": "round_robin"}))
     server.report("bilbo", score=90, tried=10)
     server.report("frodo", score=50, tried=80)
@@ -161,7 +162,7 @@ def test_what_another_score_would_have_done() -> None:
     assert server.answer("best_score", 4) == ["bilbo"] * 4
     server.report("bilbo", score=90, tried=10)
     assert server.shadow("best_score", "best_score/idle") == ({"bilbo": 0, "frodo": 4, "gandalf": 0}, 4)
-    assert len(server.planner.shadow_figures().diverted) == 1, "turns don't go by scores"
+    assert len(server.planner.shadow_counters().diverted) == 1, "turns don't go by scores"
 
 
 def test_a_pool_that_fails_open_has_nothing_to_divert() -> None:
@@ -177,7 +178,7 @@ def test_a_pool_that_fails_open_has_nothing_to_divert() -> None:
     assert server.shadow("best", "best_score")[1] == before
 
 
-def test_it_goes_on_over_a_reload_with_the_members_that_remain() -> None:
+def test_a_shadow_continues_after_a_reload_with_the_remaining_members() -> None:
     server = Server(farm_of("best_score", names=BEST))
     server.report()
     server.report("gandalf", score=90, busy=500.0)
@@ -187,38 +188,38 @@ def test_it_goes_on_over_a_reload_with_the_members_that_remain() -> None:
     server.reload(farm_of("best_score", names=BEST, members=("gandalf", "bilbo")))
     after, diverted = server.shadow("best", "best_score")
     assert after == {"gandalf": 100, "bilbo": 0}
-    assert diverted == 78, "all but those that count as few, counted when the old plan was over"
+    assert diverted == 78, "all beyond light traffic, counted when the old plan ended"
 
 
-async def test_counts_of_what_is_gone_are_kept() -> None:
-    """Other members, then another shadow, then none: no count falls."""
+async def test_counts_of_removed_shadows_are_kept() -> None:
+    """No count decreases when the members change, the shadow changes, or it ends."""
     farm = farm_of("round_robin", names={"top": "best_score"})
-    table = Table(farm)
-    alone = Alone(table)
+    table = AnswerTable(farm)
+    answerer = LocalAnswerer(table)
     loop = asyncio.get_running_loop()
     try:
         reading = Reading(loop.time(), 60.0, 50)
-        alone.deliver(Snapshot(1, {f"{member}.hobbit": reading for member in MEMBERS}))
+        answerer.deliver(Snapshot(1, {f"{member}.hobbit": reading for member in MEMBERS}))
         for _ in range(6):
-            table.handouts["web", "best_score"].next()
-        alone.deliver(Snapshot(2, {f"{m}.hobbit": Reading(loop.time(), 60.0, len(m)) for m in MEMBERS}))
+            table.cursors["web", "best_score"].next()
+        answerer.deliver(Snapshot(2, {f"{m}.hobbit": Reading(loop.time(), 60.0, len(m)) for m in MEMBERS}))
         key = ("web", "best_score", "round_robin")
-        first = alone.figures()
+        first = answerer.counters()
         assert {name: first.shadow_answers[*key, f"{name}.hobbit"] for name in MEMBERS} == dict.fromkeys(MEMBERS, 2)
         for shadow, members in (("round_robin", MEMBERS[:2]), ("weighted", MEMBERS[:2]), ("", MEMBERS)):
-            new = Table(farm_of(shadow, names={"top": "best_score"}, members=members))
-            await alone.go_on(new, (), {}, set())
-            now = alone.figures()
-            assert first.beyond(now) == NOTHING, shadow
-            assert alone.shadow_figures().shadow_answers == now.shadow_answers
-            assert alone.shadow_figures().diverted == now.diverted
+            new = AnswerTable(farm_of(shadow, names={"top": "best_score"}, members=members))
+            await commit_all([answerer.prepare_change(new, (), {}, set())])
+            now = answerer.counters()
+            assert first.beyond(now) == NO_COUNTS, shadow
+            assert answerer.shadow_counters().shadow_answers == now.shadow_answers
+            assert answerer.shadow_counters().diverted == now.diverted
     finally:
-        await alone.stop()
+        await answerer.stop()
 
 
-def figures() -> Figures:
+def figures() -> AnswerCounters:
     key = ("web", "best", "best_score/idle")
-    return Figures(
+    return AnswerCounters(
         shadow_answers={(*key, "bilbo.hobbit"): 3, (*key, "frodo.hobbit"): 1, (*key, "gone.hobbit"): 7},
         diverted={key: 2},
     )
@@ -229,18 +230,18 @@ def test_figures_add_up_and_travel_as_plain_data() -> None:
     assert both.diverted == {("web", "best", "best_score/idle"): 4}
     assert both.shadow_answers["web", "best", "best_score/idle", "bilbo.hobbit"] == 6
     assert both.beyond(figures()) == figures()
-    assert read_figures(msgpack.unpackb(msgpack.packb(both.state()))) == both
+    assert read_counters(msgpack.unpackb(msgpack.packb(both.state()))) == both
 
 
 def test_a_server_that_knows_no_shadows_can_be_taken_over_from() -> None:
     state = {key: value for key, value in figures().state().items() if key not in ("shadow_answers", "diverted")}
-    assert read_figures(state) == NOTHING
+    assert read_counters(state) == NO_COUNTS
 
 
 @pytest.mark.parametrize("change", [{"diverted": [["web", "best", 4]]}, {"shadow_answers": [["a", "b", "c", "d", -1]]}])
-def test_what_are_no_figures_is_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="no figures"):
-        read_figures({**figures().state(), **change})
+def test_invalid_counters_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="not valid counters"):
+        read_counters({**figures().state(), **change})
 
 
 def test_in_metrics() -> None:
@@ -252,18 +253,18 @@ def test_in_metrics() -> None:
     assert not any("shadow" in name for name, _ in scraped(dns_families(farm_of(), figures())))
 
 
-async def test_in_the_status_with_what_was_inherited() -> None:
+async def test_the_status_includes_inherited_shadow_counters() -> None:
     farm = farm_of("best_score", "idle", BEST)
-    alone = Alone(Table(farm))
-    source = ServerSource(farm, alone, Events())
+    answerer = LocalAnswerer(AnswerTable(farm))
+    source = ServerStatus(farm, answerer, EventLog())
     try:
-        (before,) = source.shadows()["web"]
-        source.inherit(figures())
-        (now,) = source.shadows()["web"]
+        (before,) = source.selection.shadows()["web"]
+        source.counters.inherit(figures())
+        (now,) = source.selection.shadows()["web"]
         assert (before.live, before.policy, before.score) == ("best", "best_score", "idle")
         assert (list(before.answers), before.diverted) == ([0, 0, 0], 0)
         assert (list(now.answers), now.diverted) == ([3, 1, 0], 2)
-        source.farm = farm_of()
-        assert source.shadows() == {"web": []}
+        source.members.farm = farm_of()
+        assert source.selection.shadows() == {"web": []}
     finally:
-        await alone.stop()
+        await answerer.stop()

@@ -1,1 +1,1 @@
-"""Control groups, version 1 and 2: the limits this host's figures are measured against."""
+"""Control groups, version 1 and 2: their limits replace those of the host."""

@@ -1,1 +1,1 @@
-"""The default gateway of this host, and how long an echo from it takes."""
+"""The default gateway of this host, and the round trip of an ICMP echo to it."""

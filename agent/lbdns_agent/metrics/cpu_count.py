@@ -1,29 +1,37 @@
-"""cpu_count: the processors of the host, or the cores of the cgroup's quota."""
+"""cpu_count: the number of processors of the host, or the quota of the cgroup in cores."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from lbdns_agent.host import Host
-from lbdns_agent.sensor import Sensor, Values
+from lbdns_agent.measured_host import MeasuredHost
+from lbdns_agent.sensor import MetricValues, Sensor
 
 
 def parse(text: bytes) -> int:
-    """The processors that are on-line by a /proc/stat: it has a line for each. Raises ValueError."""
+    """Return the number of online processors: /proc/stat has one line for each. Raises ValueError."""
     count = text.count(b"\ncpu")
     if count == 0:
-        raise ValueError("no /proc/stat: it has no line for a processor")
+        raise ValueError("the file has no line for a processor")
     return count
 
 
-def read(host: Host) -> float:
-    """The quota in cores if there is one, else the host's processors. Raises OSError, ValueError."""
+def read(host: MeasuredHost) -> float:
+    """Return the quota in cores, or the host's processors if there is no quota. Raises OSError, ValueError."""
     quota = host.group.quota() if host.group is not None else None
     return parse(host.proc.read("stat")) if quota is None else quota
 
 
-def values(before: float | None, now: float, seconds: float) -> Values:
+def read_psutil(psutil: Any) -> float:
+    """Return the host's processors. Raises ValueError."""
+    count = psutil.cpu_count()
+    if not count:
+        raise ValueError("psutil does not know the number of processors")
+    return float(count)
+
+
+def values(before: float | None, now: float, seconds: float) -> MetricValues:
     return {"cpu_count": float(now)}
 
 
-SENSOR: Final = Sensor("/proc/stat", read, values)
+SENSOR: Final = Sensor("/proc/stat", read, values, read_psutil=read_psutil)

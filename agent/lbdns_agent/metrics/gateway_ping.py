@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from lbdns_agent.absent import SwitchedOffError
-from lbdns_agent.asides import Steps
-from lbdns_agent.gateway.ping import PATIENCE
-from lbdns_agent.host import Host
-from lbdns_agent.sensor import AsideSensor, Values
+from lbdns_agent.gateway.gateway_pinger import TIMEOUT
+from lbdns_agent.measured_host import MeasuredHost
+from lbdns_agent.missing_value import LINUX_ONLY, SwitchedOffError
+from lbdns_agent.non_blocking_sensors import ReadingSteps
+from lbdns_agent.sensor import MetricValues, NonBlockingSensor
 
 
-def read(host: Host) -> Steps[float]:
-    """Raises AbsentError."""
+def read(host: MeasuredHost) -> ReadingSteps[float]:
+    """Raises MissingValueError."""
     if host.pinger is None:
-        raise SwitchedOffError("switched off by --gateway off")
+        raise SwitchedOffError("switched off by --gateway off" if host.psutil is None else LINUX_ONLY)
     return (yield from host.pinger.ping())
 
 
-def values(before: float | None, now: float, seconds: float) -> Values:
+def values(before: float | None, now: float, seconds: float) -> MetricValues:
     return {"gateway_ping": now}
 
 
-SENSOR: Final = AsideSensor("gateway", read, values, PATIENCE)
+SENSOR: Final = NonBlockingSensor("gateway", read, values, TIMEOUT)

@@ -1,22 +1,20 @@
-"""httpd_cpu_seconds: CPU seconds of the web server and all that it started (CGI), cumulative."""
+"""httpd_cpu_seconds: CPU seconds of the web server and all processes it started (CGI), cumulative."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from lbdns_agent.absent import SwitchedOffError
-from lbdns_agent.host import Host
-from lbdns_agent.sensor import Sensor, Values
+from lbdns_agent.measured_host import MeasuredHost
+from lbdns_agent.sensor import MetricValues, Sensor
+from lbdns_agent.webserver.monitored_web_server import monitored
 
 
-def read(host: Host) -> float:
-    """Raises AbsentError, OSError."""
-    if host.web is None:
-        raise SwitchedOffError("switched off by --server-status off")
-    return host.web.cpu_seconds()
+def read(host: MeasuredHost) -> float:
+    """Raises MissingValueError, OSError."""
+    return monitored(host.web).cpu_seconds()
 
 
-def values(before: float | None, now: float, seconds: float) -> Values:
+def values(before: float | None, now: float, seconds: float) -> MetricValues:
     return {"httpd_cpu_seconds": now}
 
 

@@ -1,28 +1,26 @@
-"""listen_queue: connections that wait for the web server to accept them, over its listening sockets."""
+"""listen_queue: connections waiting for the web server to accept them, over all its listening sockets."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from lbdns_agent.absent import SwitchedOffError
-from lbdns_agent.host import Host
-from lbdns_agent.sensor import Sensor, Values
+from lbdns_agent.measured_host import MeasuredHost
+from lbdns_agent.sensor import MetricValues, Sensor
+from lbdns_agent.webserver.monitored_web_server import monitored
 
 
-def read(host: Host) -> int:
-    """Raises AbsentError, OSError."""
-    if host.web is None:
-        raise SwitchedOffError("switched off by --server-status off")
-    return host.web.listen_queue()
+def read(host: MeasuredHost) -> int:
+    """Raises MissingValueError, OSError."""
+    return monitored(host.web).listen_queue()
 
 
-def values(before: int | None, now: int, seconds: float) -> Values:
+def values(before: int | None, now: int, seconds: float) -> MetricValues:
     return {"listen_queue": float(now)}
 
 
-def glance(host: Host) -> Values:
-    """Nothing where sock_diag isn't to be had: the whole table of connections is too dear to be watched."""
+def quick_read(host: MeasuredHost) -> MetricValues:
+    """Return nothing without sock_diag: to read the whole table of connections is too expensive."""
     return {"listen_queue": float(read(host))} if host.web is not None and host.web.cheap else {}
 
 
-SENSOR: Final = Sensor("listening sockets", read, values, momentary=True, glance=glance)
+SENSOR: Final = Sensor("listening sockets", read, values, momentary=True, quick_read=quick_read)

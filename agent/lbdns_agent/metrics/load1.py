@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from lbdns_agent.host import Host
-from lbdns_agent.sensor import Sensor, Values
+from lbdns_agent.measured_host import MeasuredHost
+from lbdns_agent.sensor import MetricValues, Sensor
 
 
 def parse(text: bytes) -> float:
-    """The first field of a /proc/loadavg (proc_loadavg(5)). Raises ValueError."""
+    """Return the first field of /proc/loadavg (proc_loadavg(5)). Raises ValueError."""
     fields = text.split(None, 1)
     if not fields:
-        raise ValueError("no /proc/loadavg: it is empty")
+        raise ValueError("the file is empty")
     return float(fields[0])
 
 
-def read(host: Host) -> float:
+def read(host: MeasuredHost) -> float:
     return parse(host.proc.read("loadavg"))
 
 
-def values(before: float | None, now: float, seconds: float) -> Values:
+def read_psutil(psutil: Any) -> float:
+    return float(psutil.getloadavg()[0])
+
+
+def values(before: float | None, now: float, seconds: float) -> MetricValues:
     return {"load1": now}
 
 
-SENSOR: Final = Sensor("/proc/loadavg", read, values)
+SENSOR: Final = Sensor("/proc/loadavg", read, values, read_psutil=read_psutil)

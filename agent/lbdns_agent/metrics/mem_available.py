@@ -1,30 +1,30 @@
-"""mem_available: memory that can be had without swapping, in % of the host's, or of the cgroup's limit."""
+"""mem_available: memory available without swapping, in % of the host's memory or of the cgroup's limit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from lbdns_agent.host import Host
-from lbdns_agent.sensor import Sensor, Values
+from lbdns_agent.measured_host import MeasuredHost
+from lbdns_agent.sensor import MetricValues, Sensor
 
 KIB: Final = 1024
-GLANCE_EVERY: Final = 1.0  # seconds: to use up gigabytes takes a while
+QUICK_READ_INTERVAL: Final = 1.0  # seconds: it takes a while to use up gigabytes
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """Bytes."""
+@dataclass(frozen=True)
+class HostMemory:
+    """Total and available memory in bytes."""
 
     total: int
     available: int
 
 
-def parse(text: bytes) -> Memory:
-    """MemTotal and MemAvailable of a /proc/meminfo (proc_meminfo(5)). Raises ValueError.
+def parse(text: bytes) -> HostMemory:
+    """Return MemTotal and MemAvailable of /proc/meminfo (proc_meminfo(5)). Raises ValueError.
 
-    Before Linux 3.14 there is no MemAvailable: free memory, buffers and page cache stand for it, too much by
-    what is shared memory.
+    Before Linux 3.14, available memory is estimated as free memory, buffers and page cache; the estimate is too
+    high by the shared memory in the cache.
     """
     found: dict[bytes, int] = {}
     for line in text.split(b"\n", 8)[:8]:
@@ -33,29 +33,46 @@ def parse(text: bytes) -> Memory:
         if number:
             found[name] = int(number[0]) * KIB
     if b"MemTotal" not in found or found[b"MemTotal"] <= 0:
-        raise ValueError("no /proc/meminfo: it has no MemTotal")
+        raise ValueError("the file has no MemTotal")
     available = found.get(b"MemAvailable")
     if available is None:
         available = sum(found.get(name, 0) for name in (b"MemFree", b"Buffers", b"Cached"))
-    return Memory(found[b"MemTotal"], available)
+    return HostMemory(found[b"MemTotal"], available)
 
 
-def read(host: Host) -> float:
-    """Percent. Raises OSError, ValueError."""
+def read(host: MeasuredHost) -> float:
+    """Return the available memory in %. Raises OSError, ValueError."""
     memory = parse(host.proc.read("meminfo"))
     if host.group is not None and host.group.counts:
         of_group = host.group.memory_available(memory.available, memory.total)
         if of_group is not None:
             return of_group
+    return _percent(memory)
+
+
+def read_psutil(psutil: Any) -> float:
+    memory = psutil.virtual_memory()
+    return _percent(HostMemory(memory.total, memory.available))
+
+
+def _percent(memory: HostMemory) -> float:
     return 100.0 * min(memory.available, memory.total) / memory.total
 
 
-def values(before: float | None, now: float, seconds: float) -> Values:
+def values(before: float | None, now: float, seconds: float) -> MetricValues:
     return {"mem_available": now}
 
 
-def glance(host: Host) -> Values:
+def quick_read(host: MeasuredHost) -> MetricValues:
     return {"mem_available": read(host)}
 
 
-SENSOR: Final = Sensor("/proc/meminfo", read, values, momentary=True, glance=glance, glance_every=GLANCE_EVERY)
+SENSOR: Final = Sensor(
+    "/proc/meminfo",
+    read,
+    values,
+    momentary=True,
+    quick_read=quick_read,
+    quick_read_interval=QUICK_READ_INTERVAL,
+    read_psutil=read_psutil,
+)

@@ -1,29 +1,29 @@
-"""scan_rate: pages/s scanned for reclaim, the sign of a host that runs out of memory."""
+"""scan_rate: pages/s scanned for reclaim; a high rate means that the host is running out of memory."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-from lbdns_agent.host import Host
-from lbdns_agent.sensor import Sensor, Values, rate
+from lbdns_agent.measured_host import MeasuredHost
+from lbdns_agent.sensor import MetricValues, Sensor, rate
 
-# One counter each since Linux 4.8, one a zone before. Left out: pgscan_anon and pgscan_file (the same pages
-# by their kind), pgscan_direct_throttle (processes, not pages), pgscan_proactive (asked for by somebody).
+# One counter each since Linux 4.8, one per zone before. Left out: pgscan_anon and pgscan_file (the same pages by
+# kind), pgscan_direct_throttle (counts processes, not pages), pgscan_proactive (requested by a program).
 _SCANNED = re.compile(rb"^pgscan_(?:kswapd|direct|khugepaged)(?:_(?!throttle)[a-z0-9]+)? (\d+)$", re.MULTILINE)
 
 
 def parse(text: bytes) -> int:
-    """Pages scanned since the start by a /proc/vmstat (mm/vmstat.c). Raises ValueError."""
+    """Return the pages scanned since the start from /proc/vmstat (mm/vmstat.c). Raises ValueError."""
     start = text.find(b"\npgscan_")
     found = _SCANNED.findall(text, max(start, 0))
     if not found:
-        raise ValueError("no /proc/vmstat: it has no pgscan_ counters")
+        raise ValueError("the file has no pgscan_ counters")
     return sum(map(int, found))
 
 
-def read(host: Host) -> tuple[str, int]:
-    """Where the pages are counted, and how many. Raises OSError, ValueError."""
+def read(host: MeasuredHost) -> tuple[str, int]:
+    """Return where the pages are counted (``cgroup`` or ``host``) and their number. Raises OSError, ValueError."""
     if host.group is not None and host.group.counts:
         scanned = host.group.scanned()
         if scanned is not None:
@@ -31,7 +31,7 @@ def read(host: Host) -> tuple[str, int]:
     return "host", parse(host.proc.read("vmstat"))
 
 
-def values(before: tuple[str, int] | None, now: tuple[str, int], seconds: float) -> Values:
+def values(before: tuple[str, int] | None, now: tuple[str, int], seconds: float) -> MetricValues:
     if before is None or before[0] != now[0] or seconds <= 0:
         return {}
     return {"scan_rate": rate(before[1], now[1], seconds)}

@@ -1,1 +1,1 @@
-"""The web server of this host: its status page, its listening sockets, its processes."""
+"""The web server of this host: its status page, listening sockets and processes."""

@@ -1,4 +1,5 @@
-"""The HTTP application: read-only pages over a StatusSource. Changes go through the control socket instead."""
+"""The HTTP application: read-only documents, metrics and pages from a StatusSource. Changes go through the control
+socket."""
 
 from __future__ import annotations
 
@@ -9,18 +10,18 @@ from typing import Final
 
 from aiohttp import web
 
-from lbdns_collector.readers import Readers
-from lbdns_collector.web import api, streaming
-from lbdns_collector.web.access import HEALTH, Handler, admit
-from lbdns_collector.web.connections import Connections
-from lbdns_collector.web.gate import Gate
-from lbdns_collector.web.hub import Hub
-from lbdns_collector.web.keys import CONNECTIONS, GATE, HUB, METRICS, READERS, SOURCE, STATUS
-from lbdns_collector.web.metrics import metrics_text
-from lbdns_collector.web.render import status_pieces
-from lbdns_collector.web.responses import document, error, joined
-from lbdns_collector.web.shared import Shared
-from lbdns_collector.web.source import StatusSource, situation
+from lbdns_collector.prometheus.status_families import metrics_text
+from lbdns_collector.status.status_source import StatusSource, status_inputs
+from lbdns_collector.web import event_endpoint, json_endpoints
+from lbdns_collector.web.access_control import AccessControl
+from lbdns_collector.web.admission import HEALTH, Handler, admit
+from lbdns_collector.web.app_keys import ACCESS, CONNECTIONS, HUB, METRICS, SCHEDULER, SOURCE, STATUS
+from lbdns_collector.web.event_hub import EventHub
+from lbdns_collector.web.http_connections import HttpConnections
+from lbdns_collector.web.http_responses import document, error, joined
+from lbdns_collector.web.render_scheduler import RenderScheduler
+from lbdns_collector.web.single_flight import SingleFlight
+from lbdns_collector.web.status_json import status_pieces
 
 log = logging.getLogger("lbdns.web")
 
@@ -34,19 +35,19 @@ TYPES: Final = {
 }
 INDEX: Final = "index.html"
 ROUTES: Final[dict[str, Handler]] = {
-    "/api/v1/status": api.status,
-    "/api/v1/log": api.events_so_far,
-    "/api/v1/explain": api.explain,
-    "/api/v1/history": api.history,
-    "/api/v1/events": streaming.events,
-    "/metrics": api.metrics,
-    HEALTH: api.health,
+    "/api/v1/status": json_endpoints.status,
+    "/api/v1/log": json_endpoints.events_so_far,
+    "/api/v1/explain": json_endpoints.explain,
+    "/api/v1/history": json_endpoints.history,
+    "/api/v1/events": event_endpoint.events,
+    "/metrics": json_endpoints.metrics,
+    HEALTH: json_endpoints.health,
 }
 PATHS: Final = ("/", *ROUTES)
 
 
 def _files() -> dict[str, tuple[Path, str]]:
-    """What is below ``static``: its path here, its file and its type."""
+    """Return the files below ``static`` by URL path, each with its content type."""
     found = sorted(path for path in STATIC.rglob("*") if path.suffix in TYPES and path.is_file())
     names = [(path, f"/{path.relative_to(STATIC).as_posix()}") for path in found]
     return {"/" if name == f"/{INDEX}" else name: (path, TYPES[path.suffix]) for path, name in names}
@@ -65,15 +66,17 @@ _HEADERS: Final = {
 }
 
 
-def make_app(source: StatusSource, readers: Readers | None = None) -> web.Application:
-    """The application. It holds no state but the connections and event streams that are open."""
+def make_app(source: StatusSource, access: AccessControl | None = None) -> web.Application:
+    """Return the application. Its only state is the open connections and event streams."""
     app = web.Application(middlewares=[_errors_as_json, admit], client_max_size=1024)
-    gate = Gate(lambda: _queries_here(source), lambda: sum(len(pool.members) for pool in source.farm.pools))
-    app[SOURCE], app[GATE], app[CONNECTIONS] = source, gate, Connections()
-    app[READERS] = readers or Readers()
-    app[STATUS] = Shared(_status_of(source, gate))
-    app[METRICS] = Shared(_metrics_of(source, gate, app[READERS]))
-    app[HUB] = Hub(source, gate, app[STATUS])
+    scheduler = RenderScheduler(
+        lambda: _queries_here(source), lambda: sum(len(pool.members) for pool in source.members.farm.pools)
+    )
+    app[SOURCE], app[SCHEDULER], app[CONNECTIONS] = source, scheduler, HttpConnections()
+    app[ACCESS] = access or AccessControl()
+    app[STATUS] = SingleFlight(_status_of(source, scheduler))
+    app[METRICS] = SingleFlight(_metrics_of(source, scheduler, app[ACCESS]))
+    app[HUB] = EventHub(source, scheduler, app[STATUS])
     app.cleanup_ctx.append(_run)
     app.on_shutdown.append(_end_streams)
     app.on_response_prepare.append(_add_headers)
@@ -85,38 +88,45 @@ def make_app(source: StatusSource, readers: Readers | None = None) -> web.Applic
 
 
 def _status_pieces(source: StatusSource) -> Iterator[bytes]:
-    yield from status_pieces(situation(source))  # looked at when the first one is made, within the gate
+    #: the source is read when the first piece is made, inside a scheduled slice
+    yield from status_pieces(status_inputs(source))
 
 
-def _status_of(source: StatusSource, gate: Gate) -> Callable[[], Awaitable[bytes]]:
+def _status_of(source: StatusSource, scheduler: RenderScheduler) -> Callable[[], Awaitable[bytes]]:
     async def build() -> bytes:
-        await source.refresh()
-        return await joined(gate, _status_pieces(source))
+        await source.counters.refresh()
+        return await joined(scheduler, _status_pieces(source))
 
     return build
 
 
 def _queries_here(source: StatusSource) -> int:
-    """Queries that this process has answered: those of workers don't wait for its pages."""
-    return source.queries if source.workers <= 1 else 0
+    """Return the number of queries that this process answered; queries to workers do not wait for its pages."""
+    return source.counters.queries if source.program.workers <= 1 else 0
 
 
-def _metrics_of(source: StatusSource, gate: Gate, readers: Readers) -> Callable[[], Awaitable[bytes]]:
+def _member_count(source: StatusSource) -> int:
+    return sum(len(pool.members) for pool in source.members.farm.pools)
+
+
+def _metrics_of(
+    source: StatusSource, scheduler: RenderScheduler, access: AccessControl
+) -> Callable[[], Awaitable[bytes]]:
     async def build() -> bytes:
-        await source.refresh()
-        return await gate.beside(metrics_text(source, {str(why): count for why, count in readers.refused.items()}))
+        await source.counters.refresh()
+        return await scheduler.beside(metrics_text(source, {str(why): count for why, count in access.refused.items()}))
 
     return build
 
 
 async def _run(app: web.Application) -> AsyncIterator[None]:
-    app[GATE].start()
+    app[SCHEDULER].start()
     app[HUB].start()
     yield
     await app[HUB].stop()
     for shared in (app[STATUS], app[METRICS]):
         await shared.stop()
-    app[GATE].stop()
+    app[SCHEDULER].stop()
 
 
 async def _end_streams(app: web.Application) -> None:
@@ -126,7 +136,7 @@ async def _end_streams(app: web.Application) -> None:
 async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)
-    response.headers["Server"] = "lbdns"  # versions of what it stands on are nobody's business
+    response.headers["Server"] = "lbdns"  # clients need not know the versions of Python and aiohttp
 
 
 @web.middleware
@@ -134,17 +144,17 @@ async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamR
     try:
         return await handler(request)
     except web.HTTPNotFound:
-        return error(404, f"there is no {request.path}; there is: {', '.join(PATHS)}")
+        return error(404, f"{request.path} does not exist; available paths: {', '.join(PATHS)}")
     except web.HTTPMethodNotAllowed as wrong:
-        what = f"{request.method} is not possible here: HTTP is read-only, use 'lbdns --help'"
+        what = f"{request.method} is not allowed: HTTP is read-only; commands such as 'lbdns drain' make changes"
         return error(405, what, Allow=", ".join(sorted(wrong.allowed_methods)))
     except web.HTTPException as wrong:
         return error(wrong.status, wrong.reason)
     except ConnectionError:
-        raise  # the reader has gone
+        raise  # the client has disconnected
     except Exception:
-        log.exception("%s could not be answered", request.path)
-        return error(500, "something went wrong here; the log of the program says what")
+        log.exception("%s: the request failed", request.path)
+        return error(500, "internal error; see the program's log")
 
 
 def _file(path: Path, content_type: str) -> Handler:

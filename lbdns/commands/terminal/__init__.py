@@ -1,1 +1,1 @@
-"""What ``lbdns top``, ``watch``, ``status`` and ``explain`` show in a terminal."""
+"""Terminal output of ``lbdns top``, ``watch``, ``status`` and ``explain``."""

@@ -1,4 +1,4 @@
-"""What ``lbdns top`` knows: the newest status, how figures went, the newest events. Pure: time is an argument."""
+"""The data of ``lbdns top``: newest status, recent values of each member, newest events. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-KEPT: Final = 60  # samples a figure, as many as the widest sparkline shows
+KEPT: Final = 60  # samples per series: the width of the widest sparkline
 EVENTS: Final = 200
 
 Status = Mapping[str, Any]
@@ -19,11 +19,11 @@ def _series() -> deque[float | None]:
 
 @dataclass(slots=True)
 class Series:
-    """How the figures of one member went; None where there was none."""
+    """Recent values of one member, for sparklines; None where a value is missing."""
 
     answers: deque[float | None] = field(default_factory=_series)  # per second
     score: deque[float | None] = field(default_factory=_series)
-    cpu: deque[float | None] = field(default_factory=_series)  # % at work
+    cpu: deque[float | None] = field(default_factory=_series)  # % busy
 
     @property
     def answers_per_s(self) -> float | None:
@@ -31,14 +31,14 @@ class Series:
 
 
 class Board:
-    """Fed by the event stream, looked at by the screen."""
+    """The event stream updates it, the layout reads it."""
 
     def __init__(self) -> None:
         self.status: Status | None = None
-        self.received = 0.0  # when that was, s of the clock that everything here runs on
+        self.received = 0.0  # arrival of the status, seconds on the caller's clock
         self.queries_per_s: float | None = None
         self.events: deque[Mapping[str, Any]] = deque(maxlen=EVENTS)
-        self.trouble = ""  # why nothing comes
+        self.trouble = ""  # why no data arrives; empty if all is well
         self.series: dict[tuple[str, str], Series] = {}
         self._sampled: tuple[float, int, dict[tuple[str, str], int]] | None = None
 
@@ -50,7 +50,7 @@ class Board:
             self.events.append(event)
 
     def sample(self, now: float) -> None:
-        """Add the newest figures to their series. Raises KeyError, TypeError or ValueError if the status is none."""
+        """Append the newest values to their series. Raises KeyError, TypeError or ValueError for a bad status."""
         if self.status is None:
             return
         members = {(pool["name"], m["name"]): m for pool in self.status["pools"] for m in pool["members"]}
@@ -68,5 +68,5 @@ class Board:
             series.score.append(member["score"])
             series.cpu.append(None if idle is None else 100.0 - float(idle))
             if before and past > 0 and key in before[2]:
-                # A server that was started anew counts from 0
+                # A restarted server counts from 0
                 series.answers.append(max(0, counts[key] - before[2][key]) / past)

@@ -1,4 +1,4 @@
-"""An explanation (``lbdns.explanation``) as text: who is next and why, then each member. Pure."""
+"""Lines of an explanation (``lbdns.planning.explanation``): the next member and why, then every member. Pure."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from rich.text import Text
 
 from lbdns.commands.terminal.printable import STATES, number, override_text, per_second, percent, printable
 
-NAME: Final = 20  # columns; a longer name has a line of its own
+NAME: Final = 20  # columns; a longer name gets a line of its own
 _HEADINGS: Final = ("chance", "score", "cap", "capacity", "load", "charge", "credit", "age s")
 _WIDTHS: Final = (6, 6, 4, 8, 7, 7, 6, 6)
 _INDENT: Final = "    "
 
 
 def explanation_lines(document: Mapping[str, Any]) -> Iterator[Text]:
-    """Lines of at most 80 columns, but for reasons, which are as long as somebody wrote them. Raises KeyError,
-    TypeError or ValueError if ``document`` is no explanation."""
+    """Yield lines of at most 80 columns; only reasons that users wrote may be longer.
+
+    Raises KeyError, TypeError or ValueError if ``document`` is not an explanation.
+    """
     yield from _header(document)
     yield Text()
     yield Text(_row("member", _HEADINGS), "bold underline")
@@ -37,11 +39,11 @@ def _header(document: Mapping[str, Any]) -> Iterator[Text]:
     plan = document["plan"]
     following = ", ".join(map(printable, plan["next"]))
     yield Text(f"plan: {int(plan['given'])} of {int(plan['length'])} given; goes on with {following}")
-    unit = "requests/s" if document["measured"] else "a guess, from cores and load"
+    unit = "requests/s" if document["measured"] else "an estimate from cores and load"
     answers, requests = per_second(document["answers_per_s"]), per_second(document["requests_per_s"])
     every = f"a report every {float(document['interval_s']):g} s"
     yield Text(f"rates: {answers} answers/s, {requests} requests/s, {every}; ttl {int(document['ttl'])}")
-    few = f"{int(document['answers_allowed'])} more answers count as few"
+    few = f"{int(document['answers_allowed'])} more answers count as light traffic"
     yield Text(f"score: {printable(document['score_name'])}; capacity: {unit}; {few}")
 
 
@@ -71,16 +73,16 @@ def _member(member: Mapping[str, Any], now: float) -> Iterator[Text]:
     if member["guard"] and member["overrides"]:
         said.append(printable(member["guard"]))
     if member["suspect"]:
-        said.append("what it reports is doubted")
+        said.append("its reports are overdue")
     if not member["candidate"]:
-        said.append("is not handed out")
-    # The rest only where it isn't what everybody has
+        said.append("is not selected")
+    # Only values that differ from the default
     said += [f"{key} {float(member[key]):g}" for key in ("left", "ramp", "weight") if float(member[key]) != 1.0]
     yield line.append("".join(f"; {text}" for text in said))
 
 
 def _parts(parts: Mapping[str, float]) -> Iterator[Text]:
-    """The parts of a score, the largest first, in lines of their own."""
+    """Yield the parts of a score, largest first, on lines of their own."""
     words = [f"{printable(metric)} {float(part):.1f}" for metric, part in sorted(parts.items(), key=lambda p: -p[1])]
     line = f"{_INDENT}score: "
     for number_, word in enumerate(words):

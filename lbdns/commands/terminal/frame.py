@@ -1,4 +1,4 @@
-"""One frame of ``lbdns top``: as many lines as the screen has, none wider than it. Pure."""
+"""Lay out one frame of ``lbdns top``: as many lines as the screen has, none wider than the screen. Pure."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from lbdns.commands.terminal.board import KEPT, Board, Series
 from lbdns.commands.terminal.printable import STATES, event_line, number, per_second, percent, printable
 from lbdns.commands.terminal.sparkline import BLOCKS, sparkline
 from lbdns.commands.terminal.view import HELP, Member, View
-from lbdns.duration import format_duration
+from lbdns.text.duration import format_duration
 
 LEAST_WIDTH: Final = 60
 LEAST_HEIGHT: Final = 10
-OLD: Final = 5.0  # s without news: in a farm that lives something changes every second
-POOLS: Final = 4  # pools that have a line of their own, at most
-WIDE: Final = 110  # columns, from which on there is room for more metrics
-NAME: Final = 14  # columns of a name, at least
+OLD: Final = 5.0  # s without data: in a running farm something changes every second
+POOLS: Final = 4  # most pools that get a line of their own
+WIDE: Final = 110  # columns that have room for more metrics
+NAME: Final = 14  # fewest columns of a name
 LONGEST_NAME: Final = 32
-#: Heading, metric, decimals and columns of what a wide screen shows besides.
+#: Heading, metric, decimals and columns of the metrics that a wide screen adds.
 MORE: Final = (
     ("queue", "run_queue", 0, 5),
     ("req/s", "requests_per_s", 1, 7),
@@ -44,8 +44,10 @@ class Size:
 
 
 def frame(board: Board, view: View, size: Size, now: float) -> list[Text]:
-    """The lines of the screen at ``now`` (the board's clock). Raises KeyError, TypeError or ValueError if the status is
-    none."""
+    """Return the lines of the screen at ``now`` (on the board's clock).
+
+    Raises KeyError, TypeError or ValueError if the status is not valid.
+    """
     if size.width < LEAST_WIDTH or size.height < LEAST_HEIGHT:
         lines = [Text(f"too small: {LEAST_WIDTH}x{LEAST_HEIGHT} is needed, 80x24 is good")]
     elif view.help:
@@ -86,7 +88,7 @@ def _server(board: Board, now: float) -> Text:
     if history.get("on") and not history.get("ok", True):
         line.append(f"  history: {printable(history.get('error', ''))}", "bold red")
     if age > OLD:
-        line.append(f"  nothing new for {format_duration(age)}", "bold yellow")
+        line.append(f"  no data for {format_duration(age)}", "bold yellow")
     return line
 
 
@@ -121,13 +123,13 @@ def _name_width(size: Size, view: View, board: Board) -> int:
 
 
 def _fixed(size: Size, name: int) -> list[tuple[str, int]]:
-    """Headings and columns before the sparklines; those with a negative number begin at the left."""
+    """Return headings and widths of the columns before the sparklines; a negative width aligns left."""
     fixed = [("member", -name), ("state", -7), ("score", 5), ("age", 6), ("share", 5), ("cap", 4), ("ans/s", 6)]
     return [*fixed, ("cpu%", 4), *((heading, columns) for heading, _, _, columns in MORE if size.is_wide)]
 
 
 def _cells(values: Iterable[str], widths: Iterable[int]) -> str:
-    """Values one beside the other; what is too long is cut."""
+    """Return values in columns; values that are too long are cut."""
     cells = []
     for value, width in zip(values, widths, strict=True):
         length = cell_len(value)
@@ -140,7 +142,7 @@ def _cells(values: Iterable[str], widths: Iterable[int]) -> str:
 
 
 def _spark_width(size: Size, name: int) -> int:
-    """Columns of each of the three sparklines."""
+    """Return the columns of each of the three sparklines."""
     taken = sum(abs(columns) + 1 for _, columns in _fixed(size, name))
     return max(0, min(KEPT, (size.width - taken - 2) // 3))
 
@@ -153,7 +155,7 @@ def _heading(size: Size, name: int, view: View) -> Text:
 
 
 def _row(member: Member, series: Series, size: Size, name: int, since: float) -> Text:
-    """``since`` are the seconds since the status came: ages go on."""
+    """Return a member's line. ``since``: seconds since the status arrived, added to ages."""
     state, age = str(member["state"]), member["age_s"]
     values = [
         number(member["score"]), number(None if age is None else float(age) + since, 1), percent(member["share"]),
@@ -167,7 +169,7 @@ def _row(member: Member, series: Series, size: Size, name: int, since: float) ->
     line.append(_cells(values, widths[2:]) + " ")
     said = printable(member.get("guard") or member.get("reason") or "")
     if said and state != "usable":
-        return line.append(said, "dim")  # what is silent has no figures to show
+        return line.append(said, "dim")  # a silent member has no current values
     if member.get("guard") or member.get("overrides"):
         return line.append(printable(member.get("guard") or said), "yellow")
     spark = _spark_width(size, name)

@@ -1,11 +1,11 @@
-"""What a terminal sends when keys are pressed, taken apart. Pure."""
+"""Decode the bytes that a terminal sends for pressed keys. Sans-I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-#: Behind the escape character, by what terminals of the VT100's family send (ECMA-48; xterm's control sequences).
+#: Sequences after the escape character, as VT100-like terminals send them (ECMA-48; xterm control sequences).
 _SEQUENCES: Final[Mapping[bytes, str]] = {
     b"[A": "up", b"[B": "down", b"OA": "up", b"OB": "down",
     b"[5~": "pageup", b"[6~": "pagedown",
@@ -17,18 +17,18 @@ _ESCAPE: Final = 0x1B
 
 
 class Keys:
-    """Bytes in, keys out: a printable ASCII character as it is, others by their name. A sequence may come in pieces."""
+    """Bytes in, keys out: printable ASCII characters, other keys by name. A sequence may arrive in pieces."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a sequence has begun: if nothing follows it was the Escape key."""
+        """Return whether a sequence has begun; if no more bytes follow, it was the Escape key."""
         return bool(self._rest)
 
     def feed(self, data: bytes) -> list[str]:
-        """The keys that are complete with ``data``. No data: nothing follows what has begun."""
+        """Return the keys completed by ``data``. Empty data ends a sequence that has begun."""
         at, found = 0, []
         text, self._rest = self._rest + data, b""
         while at < len(text):
@@ -52,7 +52,7 @@ class Keys:
 
 
 def _sequence_end(text: bytes, at: int) -> int | None:
-    """Where the sequence behind an escape character ends; at its beginning if there is none, None if it is cut."""
+    """Return where the sequence after an escape character ends: ``at`` if there is none, None if incomplete."""
     if at == len(text):
         return None
     if text[at] == ord("O"):

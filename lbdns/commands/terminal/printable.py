@@ -1,4 +1,4 @@
-"""Text from outside made fit for a terminal, and figures as people read them. Pure."""
+"""Format values for a terminal: numbers, rates, times, events, overrides, and untrusted text made safe. Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from rich.text import Text
 
-from lbdns.duration import format_duration
+from lbdns.text.duration import format_duration
 
-#: By state, what a member is coloured. Colour never says what words don't.
+#: Member state -> colour. A colour never adds information.
 STATES: Final[Mapping[str, str]] = {
     "usable": "green",
     "silent": "red",
@@ -22,7 +22,7 @@ LEVELS: Final[Mapping[str, str]] = {"warning": "yellow", "error": "bold red"}
 
 
 def printable(value: object) -> str:
-    """One line that can't steer a terminal: whoever sends reports and queries has a hand in names and reasons."""
+    """Return one line without control characters: names and reasons come from other machines."""
     text = str(value)
     return text if text.isprintable() else "".join(map(_escaped, text))
 
@@ -40,7 +40,7 @@ def percent(part: float | None) -> str:
 
 
 def per_second(value: float | None) -> str:
-    """A rate in at most six characters."""
+    """Return a rate in at most six characters."""
     if value is None:
         return "-"
     for limit, divisor, decimals, unit in ((10, 1, 2, ""), (1e3, 1, 1, ""), (1e5, 1, 0, ""), (1e8, 1e3, 0, "k")):
@@ -50,13 +50,15 @@ def per_second(value: float | None) -> str:
 
 
 def clock_time(moment: float) -> str:
-    """A moment (Unix seconds) as the logs write it."""
+    """Return a point in time (Unix seconds) in the format of log lines."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
 
 
 def event_line(event: Mapping[str, Any], is_short: bool = False) -> Text:
-    """One line for an event document; a short one leaves out the day. Raises KeyError, TypeError or ValueError if it is
-    none."""
+    """Return one line for an event document, without the date if ``is_short``.
+
+    Raises KeyError, TypeError or ValueError if the document is not an event.
+    """
     level, moment = str(event["level"]), clock_time(float(event["time"]))
     line = Text(f"{moment.partition('T')[2] if is_short else moment} ", "dim")
     line.append(f"{printable(level):<7} {printable(event['kind'])}: ", LEVELS.get(level, ""))
@@ -64,7 +66,7 @@ def event_line(event: Mapping[str, Any], is_short: bool = False) -> Text:
 
 
 def override_text(override: Mapping[str, Any], now: float) -> str:
-    """Such as ``drained by root 12min ago, for another 1h48min: new kernel``."""
+    """Return a phrase such as ``drained by root 12min ago, for another 1h48min: new kernel``."""
     kind = str(override["kind"])
     said = {"drain": "drained", "up": "forced up", "down": "forced down"}.get(kind)
     said = said or (f"weight {float(override['factor']):g}" if kind == "weight" else printable(kind))

@@ -1,4 +1,4 @@
-"""The terminal of a program that draws on the whole of it: taken, and always given back as it was."""
+"""Draw on the whole terminal and read keys from it; always restore the terminal."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from rich.live import Live
 from rich.text import Text
 
 from lbdns.commands.terminal.keys import Keys
-from lbdns.errors import LbdnsError
+from lbdns_shared.errors import LbdnsError
 
-ESCAPE_PAUSE: Final = 0.05  # s from the Escape key to the rest of a sequence, also over a slow line
+ESCAPE_PAUSE: Final = 0.05  # s to wait for the rest of an escape sequence, enough for a slow line
 _DUMB: Final = ("", "dumb", "unknown")
 
 
 def demand_terminal(console: Console) -> None:
-    """Raises LbdnsError where nothing can be drawn, or no key be read."""
-    what = "run it in a terminal, or say --once for one frame; 'lbdns status' prints a table"
+    """Raise LbdnsError if standard input and output are not a terminal that can be drawn on."""
+    what = "run it in a terminal, or use --once for one frame; 'lbdns status' prints a table"
     if not (sys.stdin.isatty() and console.is_terminal):
-        raise LbdnsError(f"top: standard input and output are no terminal; {what}")
+        raise LbdnsError(f"top: standard input and output must be a terminal; {what}")
     if os.environ.get("TERM", "").lower() in _DUMB:
-        raise LbdnsError(f"top: a terminal of the kind TERM={os.environ.get('TERM', '')!r} can't be drawn on; {what}")
+        raise LbdnsError(f"top: the terminal TERM={os.environ.get('TERM', '')!r} cannot position the cursor; {what}")
 
 
 class Screen:
-    """Draws lines, and reads keys, while it is open."""
+    """Draws lines and reads keys while it is open."""
 
     def __init__(self, console: Console, descriptor: int) -> None:
-        """``descriptor`` becoming readable ends a wait for keys."""
+        """``descriptor``: a wait for keys ends when it becomes readable."""
         self.console = console
         self._descriptor = descriptor
         self._stdin = sys.stdin.fileno()
@@ -45,7 +45,7 @@ class Screen:
 
     @contextlib.contextmanager
     def open(self, wake: Callable[[], None]) -> Iterator[None]:
-        """Take the terminal. ``wake`` is called when its size changes. SIGTERM and SIGHUP end it as Ctrl-C does."""
+        """Use the terminal. ``wake`` is called when its size changes. SIGTERM and SIGHUP act like Ctrl-C."""
         before = termios.tcgetattr(self._stdin)
         handlers: dict[signal.Signals, Callable[[int, Any], None]] = {
             signal.SIGWINCH: lambda *_: wake(),
@@ -61,7 +61,7 @@ class Screen:
         finally:
             for number, handler in previous.items():
                 signal.signal(number, handler)
-            # DRAIN keeps what was typed ahead for the shell; a terminal that is gone needs nothing
+            # DRAIN keeps typed-ahead input for the shell; a closed terminal needs no reset
             with contextlib.suppress(termios.error):
                 termios.tcsetattr(self._stdin, termios.TCSADRAIN, before)
 
@@ -69,21 +69,21 @@ class Screen:
         self._live.update(Group(*lines), refresh=True)
 
     def keys(self, timeout: float) -> list[str]:
-        """The keys pressed until something happens, at most so long (s). Raises EOFError when the terminal is gone."""
+        """Return the keys pressed, waiting at most ``timeout`` seconds. Raises EOFError if the terminal was closed."""
         timeout = ESCAPE_PAUSE if self._keys.is_waiting else timeout
         ready, _, _ = select.select([self._stdin, self._descriptor], [], [], max(0.0, timeout))
         if self._stdin not in ready:
-            return [] if ready else self._keys.feed(b"")  # nothing followed: the Escape key
+            return [] if ready else self._keys.feed(b"")  # no more bytes: it was the Escape key
         try:
             data = os.read(self._stdin, 1024)
         except OSError:
             data = b""
         if not data:
-            raise EOFError("the terminal is gone")
+            raise EOFError("the terminal was closed")
         return self._keys.feed(data)
 
     def _pause(self, before: list[Any]) -> None:
-        """Ctrl-Z: the shell has the terminal until it lets us go on."""
+        """Handle Ctrl-Z: give the terminal to the shell until it continues this process."""
         self._live.stop()
         termios.tcsetattr(self._stdin, termios.TCSADRAIN, before)
         os.kill(os.getpid(), signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""A row of characters that shows how a figure went. Pure."""
+"""Draw a sparkline: a row of characters that shows how a value developed. Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 BLOCKS: Final = "▁▂▃▄▅▆▇█"
-LETTERS: Final = "_.-=+*%#"  # where the terminal has no blocks
+LETTERS: Final = "_.-=+*%#"  # for terminals without block characters
 
 
 def sparkline(values: Sequence[float | None], width: int, top: float | None = None, steps: str = BLOCKS) -> str:
-    """The newest ``width`` of ``values``, the newest at the right; a gap where there is none.
+    """Return a sparkline of the newest ``width`` values, the newest at the right; a blank for a missing value.
 
     ``top`` is the value of a full block, the greatest of the values if None; 0 is an empty one.
     """

@@ -1,4 +1,4 @@
-"""What of the board is looked at, and what the keys do to that. Pure."""
+"""What ``lbdns top`` displays of its data (pool, order, filter, position), and what each key changes. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _of(value: float | None) -> float:
     return _NONE if value is None else float(value)
 
 
-#: Heading -> what members are sorted by, and whether the greatest comes first.
+#: Column heading -> sort key of members, and whether the greatest comes first.
 SORTS: Final[Mapping[str, tuple[Callable[[Member, Series], Any], bool]]] = {
     "configuration": (lambda member, series: 0, False),
     "member": (lambda member, series: str(member["name"]), False),
@@ -31,25 +31,25 @@ _ORDER: Final = tuple(SORTS)
 
 HELP: Final = (
     ("q", "quit"),
-    ("up, down", "scroll by a member"),
-    ("PgUp, PgDn", "scroll by a screen"),
-    ("Home, End", "to the first, to the last"),
+    ("up, down", "scroll by one member"),
+    ("PgUp, PgDn", "scroll by one screen"),
+    ("Home, End", "go to the first, to the last"),
     ("s", "sort by the next column"),
-    ("r", "sort the other way round"),
-    ("p", "the next pool"),
-    ("/", "only members with these letters in name or state; Esc ends it"),
+    ("r", "reverse the order"),
+    ("p", "show the next pool"),
+    ("/", "filter members by name or state; Esc clears the filter"),
     ("?", "this"),
 )
 
 
 @dataclass(slots=True)
 class View:
-    """``rows`` is how many members the screen has room for, as it was drawn last."""
+    """``rows``: number of members that the last frame had room for."""
 
-    pool: str = ""  # empty: the first one
+    pool: str = ""  # empty: the first pool
     sort: str = _ORDER[0]
     reverse: bool = False
-    wanted: str = ""  # letters of a name or a state
+    wanted: str = ""  # part of a name or a state; empty: no filter
     typing: bool = False
     help: bool = False
     offset: int = 0
@@ -57,12 +57,12 @@ class View:
     ended: bool = False
 
     def selected(self, board: Board) -> Mapping[str, Any] | None:
-        """The pool that is looked at; the first one if it is gone."""
+        """Return the displayed pool, or the first one if that pool is gone."""
         pools: Sequence[Mapping[str, Any]] = board.status["pools"] if board.status else ()
         return next((pool for pool in pools if pool["name"] == self.pool), pools[0] if pools else None)
 
     def members(self, board: Board) -> list[tuple[Member, Series]]:
-        """Those of the pool that are wanted, sorted."""
+        """Return the members of the pool that pass the filter, sorted."""
         pool = self.selected(board)
         if pool is None:
             return []
@@ -77,7 +77,7 @@ class View:
         return found[::-1] if self.reverse else found
 
     def press(self, key: str, board: Board) -> None:
-        """Do what a key stands for; nothing if it stands for nothing."""
+        """Carry out a key; ignore keys without a meaning."""
         if self.typing:
             self._type(key)
         elif key in ("q", "Q"):

@@ -1,1 +1,1 @@
-"""Asking upstreams for those who may."""
+"""Forwarding: relays the queries of allowed clients to upstream servers."""

@@ -1,4 +1,4 @@
-"""Asking upstreams: which one, over UDP or TCP, how long, and what to believe (RFC 5452)."""
+"""Upstreams: which one gets a question, over UDP or TCP, how long to wait, and which answers to accept (RFC 5452)."""
 
 from __future__ import annotations
 
@@ -10,54 +10,57 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from lbdns.answering.heard import Heard, hear, same_case
-from lbdns.answering.relay import CHANCE_BITS, Question, ask
-from lbdns.endpoint import Endpoint
+from lbdns.answering.relayed_query import CASE_BITS, UpstreamQuestion, upstream_query
+from lbdns.answering.upstream_response import UpstreamResponse, read_upstream_response, same_case
+from lbdns_shared.endpoint import Endpoint
 
-TRY: Final = 1.5  # s for one answer; resolvers that have to look far answer within one
-TOTAL: Final = 4.5  # s for a question in all: the C library waits for 5
-PROBE_AFTER: Final = 10.0  # s until an upstream that didn't answer is asked again while others do
-MAX_WRONG: Final = 16  # datagrams that are no answer: then somebody is guessing, and TCP can't be guessed
+TRY: Final = 1.5  # s for one answer; resolvers with a cold cache answer within one
+TOTAL: Final = 4.5  # s for one question, all attempts together: the C library waits for 5
+PROBE_AFTER: Final = 10.0  # s until an upstream that didn't answer is probed while others answer
+MAX_WRONG: Final = (
+    16  # datagrams that are not the answer: more is an attack, and answers over TCP can't be forged blindly
+)
 _MAX_DATAGRAM: Final = 65_535  # bytes
 
 
 @dataclass(slots=True, eq=False)
 class _Upstream:
-    """One server. ``probe_at`` (loop's clock) is set while it is suspected of being away."""
+    """One server. ``probe_at`` (on the loop's clock) is set while it does not answer."""
 
     endpoint: Endpoint
     probe_at: float | None = None
 
 
 class Upstreams:
-    """Servers that are asked in the order in which they are configured; those that don't answer come last."""
+    """Gets answers from the configured servers, in their order; those that don't answer come last."""
 
     def __init__(self, endpoints: Iterable[Endpoint], counters: Counter[str]) -> None:
         self._upstreams = [_Upstream(endpoint) for endpoint in endpoints]
         self._counters = counters
-        self._probes: set[asyncio.Task[Heard | None]] = set()
+        self._probes: set[asyncio.Task[UpstreamResponse | None]] = set()
 
-    async def ask(self, question: Question) -> Heard | None:
-        """The answer of the first upstream that has one; else the first failure; None if none was heard.
+    async def ask(self, question: UpstreamQuestion) -> UpstreamResponse | None:
+        """Return the answer of the first upstream that has one; else the first failure; None if no upstream responds.
 
-        Who refuses or can't be reached is not asked twice; who is late is, as long as there is time.
+        An upstream that refuses or can't be reached gets the question once; one that times out gets it again, within
+        TOTAL seconds.
         """
-        failure: Heard | None = None
+        failure: UpstreamResponse | None = None
         try:
             async with asyncio.timeout(TOTAL):
                 waiting = deque(self._in_order(question))
                 while waiting:
                     upstream = waiting.popleft()
                     try:
-                        heard = await self._ask_one(upstream, question)
+                        response = await self._ask_one(upstream, question)
                     except TimeoutError:
                         waiting.append(upstream)
                         continue
                     except OSError:
                         continue
-                    if not heard.failed:
-                        return heard
-                    failure = failure or heard
+                    if not response.failed:
+                        return response
+                    failure = failure or response
         except TimeoutError:
             pass
         return failure
@@ -66,83 +69,83 @@ class Upstreams:
         for probe in self._probes:
             probe.cancel()
 
-    def _in_order(self, question: Question) -> list[_Upstream]:
-        """Those that answer, then those that didn't lately. Whether one of these is back, nobody has to wait for."""
-        well = [upstream for upstream in self._upstreams if upstream.probe_at is None]
-        away = [upstream for upstream in self._upstreams if upstream.probe_at is not None]
-        if well:
+    def _in_order(self, question: UpstreamQuestion) -> list[_Upstream]:
+        """Return the upstreams that answer, then the others; probe those that are due, without waiting for them."""
+        answering = [upstream for upstream in self._upstreams if upstream.probe_at is None]
+        silent = [upstream for upstream in self._upstreams if upstream.probe_at is not None]
+        if answering:
             now = asyncio.get_running_loop().time()
-            for upstream in away:
+            for upstream in silent:
                 if upstream.probe_at is not None and upstream.probe_at <= now:
                     upstream.probe_at = now + PROBE_AFTER
                     probe = asyncio.create_task(self._probe(upstream, question))
                     self._probes.add(probe)
                     probe.add_done_callback(self._probes.discard)
-        return well + away
+        return answering + silent
 
-    async def _probe(self, upstream: _Upstream, question: Question) -> Heard | None:
+    async def _probe(self, upstream: _Upstream, question: UpstreamQuestion) -> UpstreamResponse | None:
         try:
             return await self._ask_one(upstream, question)
         except OSError:
             return None
 
-    async def _ask_one(self, upstream: _Upstream, question: Question) -> Heard:
-        """What one upstream says. Raises TimeoutError, or another OSError if it can't be reached."""
+    async def _ask_one(self, upstream: _Upstream, question: UpstreamQuestion) -> UpstreamResponse:
+        """Return the response of one upstream. Raises TimeoutError, or another OSError if it can't be reached."""
         try:
             async with asyncio.timeout(TRY):
-                heard = await self._over_udp(upstream.endpoint, question)
-            if heard is None:
+                response = await self._over_udp(upstream.endpoint, question)
+            if response is None:
                 self._counters["over_tcp"] += 1
                 async with asyncio.timeout(TRY):
-                    heard = await self._over_tcp(upstream.endpoint, question)
+                    response = await self._over_tcp(upstream.endpoint, question)
         except OSError as error:
             self._counters["timeouts" if isinstance(error, TimeoutError) else "unreachable"] += 1
             upstream.probe_at = asyncio.get_running_loop().time() + PROBE_AFTER
             raise
         upstream.probe_at = None
-        return heard
+        return response
 
-    async def _over_udp(self, endpoint: Endpoint, question: Question) -> Heard | None:
-        """The answer to one datagram; None if it is to be had over TCP alone.
+    async def _over_udp(self, endpoint: Endpoint, question: UpstreamQuestion) -> UpstreamResponse | None:
+        """Return the response to one datagram; None if the question must be repeated over TCP.
 
-        Each has a socket of its own, so that the kernel chooses a port that nobody can know, and is connected: what
-        comes from another address or port is not heard.
+        Each question has its own socket, so that the kernel chooses an unpredictable port. The socket is connected, so
+        that the kernel drops datagrams from other addresses and ports.
         """
-        asked = _query(question)
+        query = _query(question)
         with socket.socket(_family(endpoint), socket.SOCK_DGRAM) as sock:
             sock.setblocking(False)
             sock.connect((endpoint.host, endpoint.port))
-            sock.send(asked)
+            sock.send(query)
             for _ in range(MAX_WRONG):
                 message = await asyncio.get_running_loop().sock_recv(sock, _MAX_DATAGRAM)
-                heard = hear(asked, message)
-                if heard and same_case(asked, message):
-                    return None if heard.cut else heard
+                response = read_upstream_response(query, message)
+                if response and same_case(query, message):
+                    return None if response.truncated else response
                 self._counters["ignored"] += 1
-                if heard:
-                    break  # right but for the letter case: a server that doesn't keep it, or a good guess
+                if response:
+                    break  # another letter case: the server does not keep it, or the answer is forged
         return None
 
-    async def _over_tcp(self, endpoint: Endpoint, question: Question) -> Heard:
-        """The answer over a connection of its own. Raises OSError, also if what comes is no answer."""
-        asked = _query(question)
+    async def _over_tcp(self, endpoint: Endpoint, question: UpstreamQuestion) -> UpstreamResponse:
+        """Return the response over a new connection. Raises OSError, also if the message is not the answer."""
+        query = _query(question)
         reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
         try:
-            writer.write(len(asked).to_bytes(2, "big") + asked)
+            writer.write(len(query).to_bytes(2, "big") + query)
             length = int.from_bytes(await reader.readexactly(2), "big")
-            heard = hear(asked, await reader.readexactly(length))
+            response = read_upstream_response(query, await reader.readexactly(length))
         except EOFError:
-            raise ConnectionResetError(f"{endpoint} closed the connection before its answer") from None
+            raise ConnectionResetError(f"{endpoint} closed the connection without an answer") from None
         finally:
             writer.transport.abort()
-        if heard is None:
+        if response is None:
             self._counters["ignored"] += 1
-            raise ConnectionAbortedError(f"{endpoint} answered something else over TCP")
-        return heard
+            raise ConnectionAbortedError(f"{endpoint} sent a message over TCP that is not the answer")
+        return response
 
 
-def _query(question: Question) -> bytes:
-    return ask(question, secrets.token_bytes(2), secrets.randbits(CHANCE_BITS))
+def _query(question: UpstreamQuestion) -> bytes:
+    return upstream_query(question, secrets.token_bytes(2), secrets.randbits(CASE_BITS))
 
 
 def _family(endpoint: Endpoint) -> socket.AddressFamily:

@@ -1,1 +1,1 @@
-"""Other name servers with a copy of a zone: telling them, and the serials they go by."""
+"""Secondary name servers: NOTIFY, and the serials that they are served."""

@@ -1,4 +1,4 @@
-"""NOTIFY (RFC 1996): telling the secondaries of a zone, at start and whenever its serial has changed."""
+"""NOTIFY (RFC 1996): notify the secondaries of a zone, at start and whenever its serial changes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from lbdns.config import KeyConfig, Target
-from lbdns.endpoint import Endpoint
-from lbdns.farm import Farm
-from lbdns.names import to_text
-from lbdns.zonefile import Zone
+from lbdns.config import KeyConfig, NotifyTarget
+from lbdns.model.farm import Farm
+from lbdns.zones.master_file import Zone
+from lbdns.zones.names import to_text
+from lbdns_shared.endpoint import Endpoint
 
 if TYPE_CHECKING:
     import dns.message
@@ -25,38 +25,38 @@ log = logging.getLogger("lbdns.server")
 
 TRIES: Final = 5  # as RFC 1996 section 3.6 suggests
 FIRST_WAIT: Final = 1.0  # s for an answer; each try waits twice as long as the one before: half a minute in all
-AT_ONCE: Final = 64  # notifications on the way, a socket each
+AT_ONCE: Final = 64  # notifications in progress, each with a socket
 _MAX_RESPONSE: Final = 4096  # bytes; a response to NOTIFY is hardly longer than its question
 
-#: Zone by its origin, and who is told
-_Task = tuple[bytes, Target]
+#: The origin of a zone, and a secondary
+_Task = tuple[bytes, NotifyTarget]
 
 
 class Notifier:
-    """Tells secondaries until they answer or it seems in vain. To be used within one event loop."""
+    """Notifies secondaries until they answer, or the tries are used up. To be used within one event loop."""
 
     def __init__(self, first_wait: float = FIRST_WAIT) -> None:
         self._first_wait = first_wait
-        self._told: dict[_Task, int] = {}  # the serial that was last sent, or is being sent
+        self._sent: dict[_Task, int] = {}  # the serial that was last sent, or is being sent
         self._running: dict[_Task, asyncio.Task[None]] = {}
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
     def start(self, farm: Farm) -> None:
-        """Tell everybody: who knows how long we were away."""
+        """Notify all secondaries: their copies may be old after a restart."""
         self.reload(farm)
 
     def reload(self, farm: Farm) -> None:
-        """Tell those who are new and those whose zone has another serial than they were told."""
+        """Notify secondaries that are new, or whose zone has another serial than the one they were sent."""
         targets = {zone.name: zone.notify for zone in farm.config.zones}
         wanted = {(zone.origin, target): zone for zone in farm.zones.values() for target in targets.get(zone.name, ())}
-        for gone in self._told.keys() - wanted.keys():
-            del self._told[gone]
+        for gone in self._sent.keys() - wanted.keys():
+            del self._sent[gone]
             self._cancel(gone)
         for task, zone in wanted.items():
-            if self._told.get(task) != zone.serial:
+            if self._sent.get(task) != zone.serial:
                 self._cancel(task)
-                self._told[task] = zone.serial
-                running = asyncio.get_running_loop().create_task(self._tell(farm, zone, task[1]))
+                self._sent[task] = zone.serial
+                running = asyncio.get_running_loop().create_task(self._notify(farm, zone, task[1]))
                 self._running[task] = running
                 running.add_done_callback(partial(self._forget, task))
 
@@ -76,7 +76,7 @@ class Notifier:
         if self._running.get(task) is done:
             del self._running[task]
 
-    async def _tell(self, farm: Farm, zone: Zone, target: Target) -> None:
+    async def _notify(self, farm: Farm, zone: Zone, target: NotifyTarget) -> None:
         what = f"NOTIFY {to_text(zone.origin)} serial {zone.serial} to {target}"
         try:
             async with self._at_once:
@@ -86,14 +86,19 @@ class Notifier:
         else:
             if rcode is None:
                 signed = f" signed with key {target.key!r}" if target.key else ""
-                log.warning("%s: no answer%s to %d of them; it will find out when it asks again", what, signed, TRIES)
+                log.warning(
+                    "%s: no answer%s to %d tries; the secondary will find the change when it next asks",
+                    what,
+                    signed,
+                    TRIES,
+                )
             elif rcode:
                 log.warning("%s: answered %s; does it know this server as its primary?", what, rcode)
             else:
                 log.info("%s: answered", what)
 
-    async def _tries(self, farm: Farm, zone: Zone, target: Target) -> str | None:
-        """The answer's rcode, empty for NOERROR; None if there is none."""
+    async def _tries(self, farm: Farm, zone: Zone, target: NotifyTarget) -> str | None:
+        """Return the rcode of the answer, empty for NOERROR; None if there is no answer."""
         key = next((key for key in farm.config.keys if key.name == target.key), None)
         source = source_for(target.endpoint, farm.config.server.listen)
         wait = self._first_wait
@@ -105,14 +110,16 @@ class Notifier:
                 async with asyncio.timeout_at(end):
                     return await _ask(query, wire, target.endpoint, source)
             except (OSError, TimeoutError):
-                # Also when its port is closed: it may be starting just now
+                # Also if its port is closed: it may be starting
                 await asyncio.sleep(max(0.0, end - asyncio.get_running_loop().time()))
             wait *= 2
         return None
 
 
 def source_for(target: Endpoint, listen: Sequence[Endpoint]) -> str:
-    """Where to send from: secondaries believe a NOTIFY that comes from where they know us. Empty: as the routes say."""
+    """Return the address to send from, empty to leave it to the routing table: secondaries accept a NOTIFY only from an
+    address they know.
+    """
     to = ipaddress.ip_address(target.host)
     for endpoint in listen:
         ours = ipaddress.ip_address(endpoint.host)
@@ -122,8 +129,8 @@ def source_for(target: Endpoint, listen: Sequence[Endpoint]) -> str:
 
 
 def make_notify(zone: Zone, key: KeyConfig | None) -> dns.message.Message:
-    """A fresh NOTIFY with the zone's SOA, to be signed with ``key`` when it is written."""
-    # Here: only a server that has secondaries to tell needs the general message library
+    """Return a new NOTIFY with the zone's SOA; it is signed with ``key`` when it is written."""
+    # Imported here: only a server with secondaries needs the general message library
     import dns.flags
     import dns.message
     import dns.name
@@ -143,9 +150,9 @@ def make_notify(zone: Zone, key: KeyConfig | None) -> dns.message.Message:
 
 
 async def _ask(query: dns.message.Message, wire: bytes, target: Endpoint, source: str) -> str:
-    """Send from a fresh port and wait for the answer: its rcode, empty for NOERROR. Raises OSError.
+    """Send a query from a new port, and return the rcode of the answer, empty for NOERROR. Raises OSError.
 
-    Whatever else comes from there, also wrongly signed, is no answer; waiting goes on.
+    Other messages from there, also wrongly signed ones, are ignored.
     """
     loop = asyncio.get_running_loop()
     family, _, _, _, address = socket.getaddrinfo(
@@ -164,7 +171,7 @@ async def _ask(query: dns.message.Message, wire: bytes, target: Endpoint, source
 
 
 def answer_to(query: dns.message.Message, wire: bytes) -> str | None:
-    """The rcode of the answer to ``query``, empty for NOERROR; None if ``wire`` is none that can be believed."""
+    """Return the rcode of the answer to ``query``, empty for NOERROR; None if ``wire`` is not a valid answer."""
     import dns.exception
     import dns.message
     import dns.opcode

@@ -1,1 +1,1 @@
-"""Answering in several processes: the crew, the workers it has, and what they tell each other."""
+"""Answering in several processes: the worker pool, its workers, and their messages."""

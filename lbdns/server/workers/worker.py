@@ -1,9 +1,23 @@
-"""A worker: a process that answers queries, told by the main process from what and on which sockets."""
+"""A worker process: receives configurations, sockets and snapshots from the main process, and answers queries.
+
+The main process sends pickled messages: an ``Assignment``, or a tuple of a word and a value::
+
+    Assignment              build the answer table, then reply "ready"
+    "switch", generation    answer from the prepared assignment, then reply "active"
+    "discard", generation   drop the prepared assignment
+    "snapshot", delta       see ``snapshot_delta``
+    "overrides", Overrides
+    "other_answers", counts of the answers of other workers, by pool and policy
+    "counters", request     reply with "counters"
+    "explain", (request, pool, owner name)    reply with "explanation"
+    "end", None             answer what has been read, then exit
+
+Its replies are msgpack, never pickled: a process that faces the network must not execute code in the main process.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import pickle
 import socket
 from collections import Counter
@@ -13,149 +27,197 @@ from typing import Any, Final
 
 import msgpack
 
-from lbdns.answering.table import Table
-from lbdns.overrides import NO_OVERRIDES, Overrides
-from lbdns.server.alone import Alone
-from lbdns.server.loading import new_table
-from lbdns.server.net.given import adopt
-from lbdns.server.workers.frames import Channel
-from lbdns.server.workers.news import read_news
-from lbdns.server.workers.sharing import COSTS, PAUSE, write_answers
-from lbdns.snapshot import EMPTY, Snapshot
+from lbdns.answering.answer_table import AnswerTable
+from lbdns.model.overrides import NO_OVERRIDES, Overrides
+from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
+from lbdns.process.duty_cycle import DutyCycle
+from lbdns.server.configuration_reader import new_table
+from lbdns.server.local_answerer import LocalAnswerer
+from lbdns.server.workers.answer_sharing import SHARING, write_answers
+from lbdns.server.workers.messages import MessageChannel
+from lbdns.server.workers.snapshot_delta import read_snapshot_delta
+from lbdns.sockets.inherited_sockets import adopt
 
-log = logging.getLogger("lbdns.server")
-
-GAP: Final = 0.25  # s from one sending of figures to the next while they change, or longer where that takes long
-FAREWELL: Final = 5.0  # s that the main process is given to hear the last figures
+COUNTING: Final = DutyCycle(50.0, shortest=0.25)  # messages with counters, while these change
+LAST_COUNTERS_PATIENCE: Final = 5.0  # s that the main process has to read the last counters
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a worker is to do from now on. ``wanted`` are the numbers of its sockets; those of ``fresh`` come along."""
+    """A configuration for one worker. The descriptors of the ``fresh`` sockets travel with the message."""
 
     generation: int
-    farm: bytes  # pickled once for all workers; empty: as before
-    secrets: tuple[bytes, ...]  # of cookies
-    servers: int  # how many workers there are
-    wanted: tuple[int, ...]
-    fresh: tuple[int, ...]
+    farm: bytes  # pickled once for all workers; empty: the farm has not changed
+    secrets: tuple[bytes, ...]  # for DNS cookies
+    servers: int  # the number of workers
+    wanted: tuple[int, ...]  # the numbers of all its sockets
+    fresh: tuple[int, ...]  # those that it does not have yet
 
 
-#: What else the main process says: news of members (see ``news``), the overrides, answers of the other workers by pool
-#: and policy, a number to send figures with, a number to explain a pool's owner name with, or that it is time to end.
-Order = Assignment | tuple[str, Any]
+WorkerMessage = Assignment | tuple[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """An assignment whose table is built."""
+
+    assignment: Assignment
+    table: AnswerTable | None  # None: the farm has not changed
+    fresh: Mapping[int, socket.socket]
 
 
 def run(number: int, sock: socket.socket) -> None:
-    """Work until the main process says to end, or has ended."""
+    """Run worker ``number`` until the main process ends it, or has ended itself."""
     asyncio.run(_Worker(number, sock).run())
 
 
 class _Worker:
     def __init__(self, number: int, sock: socket.socket) -> None:
         self._number, self._sock = number, sock
-        self._orders: asyncio.Queue[tuple[Order, Sequence[int]] | None] = asyncio.Queue()
-        self._snapshot: Snapshot = EMPTY
+        self._inbox: asyncio.Queue[tuple[WorkerMessage, Sequence[int]] | BaseException | None] = asyncio.Queue()
+        self._snapshot: Snapshot = EMPTY_SNAPSHOT
         self._overrides: Overrides = NO_OVERRIDES
-        self._alone: Alone | None = None
-        self._timer: asyncio.TimerHandle | None = None  # of figures ...
-        self._told: object = None  # ... and by what it is seen that they changed
-        self._sharing: asyncio.TimerHandle | None = None  # of answers, the same
-        self._shared: object = Counter[tuple[str, str]]()
+        self._answerer: LocalAnswerer | None = None  # None until the first switch
+        self._preparing: asyncio.Task[_Prepared] | None = None
+        self._counters_timer: asyncio.TimerHandle | None = None
+        self._counters_mark: object = None  # differs from the current one if there are new counters
+        self._answers_timer: asyncio.TimerHandle | None = None
+        self._answers_sent: object = Counter[tuple[str, str]]()
 
     async def run(self) -> None:
-        self._channel = Channel(self._sock, self._take, lambda: self._orders.put_nowait(None))
-        while (order := await self._orders.get()) is not None:
-            if not await self._carry_out(*order):
+        self._channel = MessageChannel(self._sock, self._receive, lambda: self._inbox.put_nowait(None))
+        while (message := await self._inbox.get()) is not None:
+            if isinstance(message, BaseException):
+                raise message
+            if not await self._handle(*message):
                 break
-        for timer in (self._timer, self._sharing):
+        for timer in (self._counters_timer, self._answers_timer):
             if timer:
                 timer.cancel()
-        if self._alone:
-            await self._alone.stop()
-            self._send_figures(0)
-        await self._channel.flush(FAREWELL)
+        if self._answerer:
+            await self._answerer.stop()
+            self._send_counters(0)
+        await self._channel.flush(LAST_COUNTERS_PATIENCE)
         self._channel.close()
 
-    def _take(self, payload: bytes, descriptors: list[int]) -> None:
-        self._orders.put_nowait((pickle.loads(payload), descriptors))
+    def _receive(self, payload: bytes, descriptors: list[int]) -> None:
+        self._inbox.put_nowait((pickle.loads(payload), descriptors))
 
-    async def _carry_out(self, order: Order, descriptors: Sequence[int]) -> bool:
-        """False when it was the last one."""
-        if isinstance(order, Assignment):
-            await self._use(order, descriptors)
+    async def _handle(self, message: WorkerMessage, descriptors: Sequence[int]) -> bool:
+        """Handle a message; return False if it was the last one."""
+        if isinstance(message, Assignment):
+            # A task: snapshots and overrides still have effect while it builds a large table
+            self._preparing = asyncio.get_running_loop().create_task(self._prepare(message, descriptors))
+            self._preparing.add_done_callback(self._raise_failure)
             return True
-        what, value = order
-        if what == "news":
-            self._snapshot = read_news(self._snapshot.readings, value)
-            if self._alone:
-                self._alone.deliver(self._snapshot)
+        what, value = message
+        if what == "switch":
+            await self._switch(value)
+        elif what == "discard":
+            self._discard()
+        elif what == "snapshot":
+            self._deliver(read_snapshot_delta(self._snapshot.readings, value))
         elif what == "overrides":
-            self._overrides = value
-            if self._alone:
-                self._alone.override(value)
-        elif what == "elsewhere":
-            assert self._alone is not None, "it comes after the first assignment"
-            self._alone.hear(value)
-        elif what == "figures":
-            self._send_figures(value)
+            self._override(value)
+        elif what == "other_answers":
+            assert self._answerer is not None, "the main process sends it after the first switch"
+            self._answerer.hear(value)
+        elif what == "counters":
+            self._send_counters(value)
         elif what == "explain":
-            self._tell("explained", value[0], self._explain(*value[1:]))
+            self._reply("explanation", value[0], self._explain(*value[1:]))
         return what != "end"
 
-    async def _use(self, order: Assignment, descriptors: Sequence[int]) -> None:
-        fresh = {number: adopt(descriptor) for number, descriptor in zip(order.fresh, descriptors, strict=True)}
+    async def _prepare(self, assignment: Assignment, descriptors: Sequence[int]) -> _Prepared:
+        fresh = {number: adopt(descriptor) for number, descriptor in zip(assignment.fresh, descriptors, strict=True)}
         # In a thread: a large zone takes seconds, in which queries are answered
-        table = await asyncio.to_thread(_table, order.farm) if order.farm else None
-        if self._alone is None:
-            assert table is not None, "the first assignment has a farm"
-            self._alone = Alone(table, order.secrets, order.servers, self._number)
-            self._alone.override(self._overrides)
-            self._alone.deliver(self._snapshot)
-        await self._alone.go_on(table or self._alone.responder.table, order.secrets, fresh, set(order.wanted))
-        self._tell("using", order.generation)
-        if self._timer is None:
-            self._report()
-            self._share()
+        table = await asyncio.to_thread(_build_table, assignment.farm) if assignment.farm else None
+        self._reply("ready", assignment.generation)
+        return _Prepared(assignment, table, fresh)
+
+    def _raise_failure(self, preparing: asyncio.Task[_Prepared]) -> None:
+        if not preparing.cancelled() and (error := preparing.exception()):
+            self._inbox.put_nowait(error)
+
+    async def _switch(self, generation: int) -> None:
+        assert self._preparing is not None, "an assignment comes first"
+        prepared, self._preparing = await self._preparing, None
+        assignment = prepared.assignment
+        assert assignment.generation == generation, "one assignment at a time"
+        if self._answerer is None:
+            assert prepared.table is not None, "the first assignment has a farm"
+            self._answerer = LocalAnswerer(prepared.table, assignment.secrets, assignment.servers, self._number)
+            self._answerer.override(self._overrides)
+            self._answerer.deliver(self._snapshot)
+        table = prepared.table or self._answerer.responder.table
+        change = self._answerer.prepare_change(table, assignment.secrets, prepared.fresh, set(assignment.wanted))
+        change.commit()
+        await change.finish()
+        self._reply("active", generation)
+        if self._counters_timer is None:
+            self._send_new_counters()
+            self._send_new_answers()
+
+    def _discard(self) -> None:
+        if self._preparing:
+            self._preparing.add_done_callback(_close_fresh_sockets)
+            self._preparing = None
+
+    def _deliver(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        if self._answerer:
+            self._answerer.deliver(snapshot)
+
+    def _override(self, overrides: Overrides) -> None:
+        self._overrides = overrides
+        if self._answerer:
+            self._answerer.override(overrides)
 
     def _explain(self, name: str, owner: str) -> Mapping[str, Any] | None:
-        """What is handed out for an owner name of the pool ``name`` and why; None if there is none here just now."""
-        pools = self._alone.responder.table.farm.pools if self._alone else ()
+        """Return why ``owner`` in the pool ``name`` is answered as it is; None if this worker has no such name."""
+        pools = self._answerer.responder.table.farm.pools if self._answerer else ()
         pool = next((pool for pool in pools if pool.name == name and owner in pool.config.names), None)
-        return self._alone.explain_now(pool, owner) if pool and self._alone else None
+        return self._answerer.explain_now(pool, owner) if pool and self._answerer else None
 
-    def _report(self) -> None:
-        """Send figures when there are new ones, and look again later."""
+    def _send_new_counters(self) -> None:
+        """Send the counters if they have changed, and check again later."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        assert self._alone is not None
-        now = (self._alone.durations.queries, self._alone.listeners.counters())
-        if now != self._told:
-            self._told = now
-            self._send_figures(0)
-        self._timer = loop.call_later(max(GAP, COSTS * (loop.time() - began)), self._report)
+        assert self._answerer is not None
+        mark = (self._answerer.durations.queries, self._answerer.listeners.counters())
+        if mark != self._counters_mark:
+            self._counters_mark = mark
+            self._send_counters(0)
+        self._counters_timer = loop.call_later(COUNTING.pause_after(loop.time() - began), self._send_new_counters)
 
-    def _share(self) -> None:
-        """Tell how many answers were given, if there are more. Not by figures: these are of every member, and take long
-        where there are ten thousand."""
+    def _send_new_answers(self) -> None:
+        """Send the number of answers by pool and policy if it has changed, and check again later.
+
+        It is not taken from the counters: with ten thousand members these take too long to send so often.
+        """
         loop = asyncio.get_running_loop()
         began = loop.time()
-        assert self._alone is not None
-        answers = self._alone.planner.answers()
-        if answers != self._shared:
-            self._shared = answers
-            self._tell("answers", 0, write_answers(answers))
-        self._sharing = loop.call_later(max(PAUSE, COSTS * (loop.time() - began)), self._share)
+        assert self._answerer is not None
+        answers = self._answerer.planner.answers()
+        if answers != self._answers_sent:
+            self._answers_sent = answers
+            self._reply("answers", 0, write_answers(answers))
+        self._answers_timer = loop.call_later(SHARING.pause_after(loop.time() - began), self._send_new_answers)
 
-    def _send_figures(self, request: int) -> None:
-        """``request`` is the number of whoever asked, 0 if nobody did."""
-        if self._alone:
-            self._tell("figures", request, self._alone.figures().state())
+    def _send_counters(self, request: int) -> None:
+        """Send all counters; ``request`` is the number of the request for them, 0 without one."""
+        if self._answerer:
+            self._reply("counters", request, self._answerer.counters().state())
 
-    def _tell(self, *words: object) -> None:
-        # Not pickled: who faces the network must not have the main process run what it likes
-        self._channel.send(msgpack.packb(words))
+    def _reply(self, *values: object) -> None:
+        self._channel.send(msgpack.packb(values))
 
 
-def _table(farm: bytes) -> Table:
+def _build_table(farm: bytes) -> AnswerTable:
     return new_table(pickle.loads(farm))
+
+
+def _close_fresh_sockets(preparing: asyncio.Task[_Prepared]) -> None:
+    if not preparing.cancelled() and not preparing.exception():
+        for sock in preparing.result().fresh.values():
+            sock.close()

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import contextlib
 
 import pytest
@@ -5,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbdns_agent.metrics import cpu_count
-from tests.agent.fixtures import host_of, proc_file
+from tests.agent.fixtures import host_with_kernel, proc_file
 
 
 @pytest.mark.parametrize(
@@ -13,7 +15,7 @@ from tests.agent.fixtures import host_of, proc_file
 )
 def test_parse(kernel: str, count: int) -> None:
     assert cpu_count.parse(proc_file(kernel, "stat")) == count
-    assert cpu_count.values(None, cpu_count.read(host_of(kernel)), 0.0) == {"cpu_count": count}
+    assert cpu_count.values(None, cpu_count.read(host_with_kernel(kernel)), 0.0) == {"cpu_count": count}
 
 
 @given(st.binary())

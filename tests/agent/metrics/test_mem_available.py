@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import contextlib
 
 import pytest
@@ -5,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbdns_agent.metrics import mem_available
-from lbdns_agent.metrics.mem_available import Memory
-from tests.agent.fixtures import host_of, proc_file
+from lbdns_agent.metrics.mem_available import HostMemory
+from tests.agent.fixtures import host_with_kernel, proc_file
 
 
 @pytest.mark.parametrize(
@@ -21,11 +23,11 @@ from tests.agent.fixtures import host_of, proc_file
     ],
 )
 def test_parse(kernel: str, total: int, available: int) -> None:
-    assert mem_available.parse(proc_file(kernel, "meminfo")) == Memory(total * 1024, available * 1024)
+    assert mem_available.parse(proc_file(kernel, "meminfo")) == HostMemory(total * 1024, available * 1024)
     expected = {"mem_available": pytest.approx(100 * available / total)}
-    host = host_of(kernel)
+    host = host_with_kernel(kernel)
     assert mem_available.values(None, mem_available.read(host), 0.0) == expected
-    assert mem_available.glance(host) == expected
+    assert mem_available.quick_read(host) == expected
 
 
 @given(st.binary() | st.text("MemTotalFreAvib: 0123456789k\n").map(str.encode))

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import contextlib
 
 import pytest
@@ -5,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbdns_agent.metrics import scan_rate
-from tests.agent.fixtures import host_of, proc_file
+from tests.agent.fixtures import host_with_kernel, proc_file
 
 
 @pytest.mark.parametrize(
@@ -21,7 +23,7 @@ from tests.agent.fixtures import host_of, proc_file
 )
 def test_parse(kernel: str, scanned: int) -> None:
     assert scan_rate.parse(proc_file(kernel, "vmstat")) == scanned
-    assert scan_rate.read(host_of(kernel)) == ("host", scanned)
+    assert scan_rate.read(host_with_kernel(kernel)) == ("host", scanned)
 
 
 def test_scanning_for_huge_pages_counts_and_proactive_scanning_does_not() -> None:

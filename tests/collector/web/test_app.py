@@ -1,4 +1,4 @@
-"""The pages: status, metrics, health, the live page, and what isn't there."""
+"""The HTTP application: status, metrics, health, the live page, and unknown paths."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from lbdns import __version__
 from lbdns_collector.web.app import FILES, PATHS, STATIC
-from tests.collector.making import IDLE, reading
-from tests.collector.web.serving import by_name, served
+from tests.collector.collector_fixtures import IDLE, reading
+from tests.collector.web.served_app import by_name, served
 
 
 async def test_status(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ async def test_read_only(tmp_path: Path, method: str, path: str) -> None:
         assert "read-only" in (await response.json())["error"]
 
 
-#: What is there without arguments and a history
+#: Paths that work without arguments or a history
 PLAIN = [path for path in PATHS if path not in ("/api/v1/explain", "/api/v1/history")]
 
 
@@ -84,7 +84,7 @@ async def test_headers_keep_strange_scripts_and_frames_out(tmp_path: Path, path:
 
 
 async def test_files(tmp_path: Path) -> None:
-    """All that is below static/, as it is."""
+    """Every file below static/ is served unchanged."""
     files = {path.relative_to(STATIC).as_posix() for path in STATIC.rglob("*") if path.is_file()}
     assert {path.relative_to(STATIC).as_posix() for path, _ in FILES.values()} == files
     async with served(tmp_path) as web:
@@ -95,7 +95,7 @@ async def test_files(tmp_path: Path) -> None:
 
 
 def test_page_works_alone_and_as_its_policy_says() -> None:
-    """No inline script or style, nothing from elsewhere, and nothing a report said is ever taken for HTML."""
+    """No inline script or style, nothing from other hosts, and no text in a report is interpreted as HTML."""
     html = (STATIC / "index.html").read_text()
     assert re.findall(r"<script(?![^>]* src=)|<style|\son\w+=|\sstyle=", html) == []
     for source in re.findall(r'(?:src|href)="([^"]*)"', html):
@@ -106,9 +106,9 @@ def test_page_works_alone_and_as_its_policy_says() -> None:
         assert re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b", text) == []
 
 
-async def test_failure_of_the_source_is_no_page_of_code(tmp_path: Path) -> None:
+async def test_a_failure_of_the_source_shows_no_traceback(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
-        web.source.counts["web"] = [1]  # one count for three members: a mistake of the program
+        web.source.counts["web"] = [1]  # one count for three members: a defect in the program
         async with web.session.get(web.url("/api/v1/status")) as response:
             assert response.status == 500
             body = await response.text()

@@ -1,4 +1,4 @@
-"""Event streams: what pages and followers get, and when."""
+"""Event streams: what pages and followers receive, and when."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from lbdns.event_stream import encode_event
-from lbdns_collector import status
-from lbdns_collector.web import hub, streams
-from tests.collector.making import make_farm, reading, until
-from tests.collector.web.serving import served
+from lbdns.events.server_sent_events import encode_event
+from lbdns_collector.status import status_document
+from lbdns_collector.web import event_hub, stream_queue
+from tests.collector.collector_fixtures import make_farm, reading, until
+from tests.collector.web.served_app import served
 
 
-async def test_a_page_gets_the_whole_and_again_when_it_changes(tmp_path: Path) -> None:
+async def test_a_page_gets_the_whole_status_after_each_change(tmp_path: Path) -> None:
     async with served(tmp_path) as web, web.events() as events:
         assert events.response.content_type == "text/event-stream"
         assert {member["state"] for member in (await events.read("status")).values()} == {"unknown"}
         web.source.publish(gandalf=reading(score=5))
         members = await events.read("status")
-        while members["gandalf"]["score"] is None:  # the one that greets a new page
+        while members["gandalf"]["score"] is None:  # the first event of a new page
             members = await events.read("status")
         assert set(members) == {"bilbo", "frodo", "gandalf"}
         assert members["gandalf"]["score"] == 5
@@ -41,11 +41,11 @@ async def test_a_page_gets_at_most_ten_a_second(tmp_path: Path) -> None:
         while last != score:
             last = (await events.read("status"))["gandalf"]["score"] or -1
             count += 1
-        assert count <= 2 + (time.monotonic() - started) / hub.PAGE_GAP
+        assert count <= 2 + (time.monotonic() - started) / event_hub.PAGE_GAP
 
 
 async def test_a_page_sees_a_member_fall_silent(tmp_path: Path) -> None:
-    """Nothing is reported, nobody calls: the state changes by time alone."""
+    """Without a report or a request, time alone changes the state."""
     async with served(tmp_path) as web:
         web.source.publish(gandalf=reading(age=0, interval=0.15))
         async with web.events() as events:
@@ -56,11 +56,11 @@ async def test_a_page_sees_a_member_fall_silent(tmp_path: Path) -> None:
 
 
 async def test_a_page_sees_answers_and_drains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "TICK", 0.02)
+    monkeypatch.setattr(event_hub, "TICK", 0.02)
     async with served(tmp_path) as web:
         web.source.publish(gandalf=reading(interval=3600.0))
         async with web.events() as events:
-            web.source.counts["web"] = [0, 0, 7]  # counted by the DNS server, which doesn't say so every time
+            web.source.counts["web"] = [0, 0, 7]  # counted by the DNS server, which does not notify on every count
             while (await events.read("status"))["gandalf"]["answers"] != 7:
                 pass
             web.source.drain("gandalf")
@@ -69,11 +69,11 @@ async def test_a_page_sees_answers_and_drains(tmp_path: Path, monkeypatch: pytes
                 pass
 
 
-async def test_a_page_hears_what_happens(tmp_path: Path) -> None:
+async def test_a_page_gets_log_events(tmp_path: Path) -> None:
     async with served(tmp_path) as web, web.events() as page, web.events("?only=log") as log:
         await page.read("status")
         await until(lambda: web.server_streams == 2)
-        web.source.events.tell("override", "gandalf drained", pool="web", member="gandalf")
+        web.source.events.record("override", "gandalf drained", pool="web", member="gandalf")
         for events in (page, log):
             event = await events.next()
             while event.name == "status":
@@ -88,22 +88,22 @@ async def test_followers_hear_of_reports_alone_and_listeners_of_events_alone(tmp
     async with served(tmp_path) as web, web.events("?changes=1") as follower, web.events("?only=log") as log:
         await follower.read("status")
         await until(lambda: web.server_streams == 2)
-        web.source.events.tell("reload", "in force")
+        web.source.events.record("reload", "in force")
         web.source.publish(gandalf=reading(score=5))
         assert (await follower.next()).name == "changes"
-        web.source.events.tell("reload", "in force again")
+        web.source.events.record("reload", "in force again")
         assert [(await log.next()).name for _ in range(2)] == ["log", "log"]
 
 
 @pytest.mark.parametrize("query", ["?only=status", "?only=log&changes=1"])
-async def test_what_can_not_be_wanted(tmp_path: Path, query: str) -> None:
+async def test_invalid_queries(tmp_path: Path, query: str) -> None:
     async with served(tmp_path) as web, web.session.get(web.url(f"/api/v1/events{query}")) as response:
         assert response.status == 400
         assert "only=log" in (await response.json())["error"]
 
 
 async def test_a_page_that_is_behind_gets_the_newest_alone(tmp_path: Path) -> None:
-    """A whole document replaces the one before it, and no reader is cut off for it."""
+    """A whole document replaces the one before it, and a slow client is not cut off."""
     async with served(tmp_path) as web:
         stream, _ = await web.hub.open(lambda: None, "page")
         for score in range(3):
@@ -114,7 +114,7 @@ async def test_a_page_that_is_behind_gets_the_newest_alone(tmp_path: Path) -> No
         web.hub.close(stream)
 
 
-async def test_a_follower_gets_the_whole_then_what_changed(tmp_path: Path) -> None:
+async def test_a_follower_gets_the_whole_status_then_changes(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
         web.source.publish(gandalf=reading(score=1), frodo=reading(score=1))
         async with web.events("?changes=1") as events:
@@ -124,7 +124,7 @@ async def test_a_follower_gets_the_whole_then_what_changed(tmp_path: Path) -> No
                 web.source.publish(frodo=reading(score=score))
                 changed = await events.read("changes")
                 assert [(name, member["score"]) for name, member in changed.items()] == [("frodo", score)]
-                assert time.monotonic() - started < 5  # as soon as published; the benchmark measures
+                assert time.monotonic() - started < 5  # immediately after publication; the benchmark measures the delay
 
 
 async def test_a_follower_gets_every_change_of_a_busy_time(tmp_path: Path) -> None:
@@ -140,9 +140,9 @@ async def test_a_follower_gets_every_change_of_a_busy_time(tmp_path: Path) -> No
                 seen[name] = member["score"]
 
 
-async def test_many_changes_are_told_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between two parts the event loop has its turn, and what changes meanwhile is told once, as it is then."""
-    monkeypatch.setattr(hub, "AT_ONCE", 2)
+async def test_many_changes_are_sent_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two parts, the event loop runs; a member that changes meanwhile is sent once, with its newest values."""
+    monkeypatch.setattr(event_hub, "AT_ONCE", 2)
     async with served(tmp_path) as web, web.events("?changes=1") as events:
         await events.read("status")
         web.source.publish(gandalf=reading(score=1), frodo=reading(score=1), bilbo=reading(score=1))
@@ -165,7 +165,7 @@ async def test_alarm_and_bye_come_through(tmp_path: Path) -> None:
         assert (member["alarm"], member["gone"]) == ("", True)
 
 
-async def test_a_reload_tells_a_follower_everything(tmp_path: Path) -> None:
+async def test_a_reload_sends_followers_the_whole_status(tmp_path: Path) -> None:
     async with served(tmp_path) as web, web.events("?changes=1") as events:
         await events.read("status")
         web.source.farm = make_farm(tmp_path, members=["gandalf"])
@@ -174,7 +174,7 @@ async def test_a_reload_tells_a_follower_everything(tmp_path: Path) -> None:
 
 
 async def test_without_news_there_are_signs_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "FOLLOWER_KEEP_ALIVE", 0.01)
+    monkeypatch.setattr(event_hub, "FOLLOWER_KEEP_ALIVE", 0.01)
     async with served(tmp_path) as web, web.events("?changes=1") as events:
         await events.read("status")
         reading_on = asyncio.create_task(events.next())
@@ -182,7 +182,7 @@ async def test_without_news_there_are_signs_of_life(tmp_path: Path, monkeypatch:
         reading_on.cancel()
 
 
-async def test_a_reader_who_does_not_read_is_cut_off(tmp_path: Path) -> None:
+async def test_a_client_that_does_not_read_is_cut_off(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
         host, port = web.server.address.host, web.server.address.port
         _, writer = await asyncio.open_connection(host, port, limit=1)
@@ -196,12 +196,12 @@ async def test_a_reader_who_does_not_read_is_cut_off(tmp_path: Path) -> None:
                 break
         await until(lambda: web.server_streams == 0)
         writer.close()
-        async with web.events("?changes=1") as events:  # and others go on
+        async with web.events("?changes=1") as events:  # other streams continue
             await events.read("status")
 
 
 async def test_there_is_a_limit_and_room_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "MAX_STREAMS", 2)
+    monkeypatch.setattr(event_hub, "MAX_STREAMS", 2)
     async with served(tmp_path) as web:
         async with web.events() as one, web.events("?changes=1") as two:
             await one.next()
@@ -226,6 +226,6 @@ async def test_stop_ends_streams_at_once(tmp_path: Path) -> None:
         assert web.source.subscribers == 0
 
 
-def test_limits_are_what_the_manual_says() -> None:
-    assert (streams.MAX_STREAMS, hub.PAGE_GAP, hub.TICK) == (100, 0.1, 1.0)
-    assert (status.FOLLOWER_KEEP_ALIVE, status.PAGE_KEEP_ALIVE) == (2.0, 15.0)
+def test_limits_match_the_manual() -> None:
+    assert (stream_queue.MAX_STREAMS, event_hub.PAGE_GAP, event_hub.TICK) == (100, 0.1, 1.0)
+    assert (status_document.FOLLOWER_KEEP_ALIVE, status_document.PAGE_KEEP_ALIVE) == (2.0, 15.0)

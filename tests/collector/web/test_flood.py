@@ -1,4 +1,4 @@
-"""Connections: a bounded number, those that stand idle give way, and slow ones come to an end."""
+"""Connections: limited in number; idle ones give way to new ones, and slow ones are closed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from lbdns_collector.web import connections, responses, server
-from tests.collector.making import reading, until
-from tests.collector.web.serving import Served, by_name, served
+from lbdns_collector.web import http_connections, http_responses, http_server
+from tests.collector.collector_fixtures import reading, until
+from tests.collector.web.served_app import Served, by_name, served
 
 QUESTION = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -23,7 +23,7 @@ async def connect(web: Served) -> Streams:
 
 
 async def ask(streams: Streams) -> bytes:
-    """The status line of an answer, or nothing at the end of a connection."""
+    """Return the status line of a response, or nothing if the connection was closed."""
     reader, writer = streams
     writer.write(QUESTION)
     line = await reader.readline()
@@ -35,8 +35,8 @@ async def ask(streams: Streams) -> bytes:
 
 
 async def test_idle_connections_give_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 3)
-    monkeypatch.setattr(connections, "IDLE", 0.1)
+    monkeypatch.setattr(http_connections, "MAX_CONNECTIONS", 3)
+    monkeypatch.setattr(http_connections, "IDLE", 0.1)
     async with served(tmp_path) as web:
         opened = [await connect(web) for _ in range(3)]
         for streams in opened:
@@ -51,8 +51,8 @@ async def test_idle_connections_give_way(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 async def test_event_streams_do_not_give_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 2)
-    monkeypatch.setattr(connections, "IDLE", 0.0)
+    monkeypatch.setattr(http_connections, "MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(http_connections, "IDLE", 0.0)
     async with served(tmp_path) as web, web.events() as events:
         await events.next()
         for _ in range(3):
@@ -65,9 +65,9 @@ async def test_event_streams_do_not_give_way(tmp_path: Path, monkeypatch: pytest
             pass
 
 
-async def test_who_says_too_little_too_slowly_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = server.REQUEST_WITHIN
-    monkeypatch.setattr(server, "REQUEST_WITHIN", 0.3)
+async def test_a_client_that_sends_too_slowly_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = http_server.REQUEST_WITHIN
+    monkeypatch.setattr(http_server, "REQUEST_WITHIN", 0.3)
     async with served(tmp_path) as web:
         nothing, little = await connect(web), await connect(web)
         began = time.monotonic()
@@ -78,7 +78,8 @@ async def test_who_says_too_little_too_slowly_is_cut_off(tmp_path: Path, monkeyp
                 break
         async with asyncio.timeout(10):
             assert await nothing[0].read() == b""
-            with contextlib.suppress(ConnectionResetError):  # a letter was on its way when it was cut off
+            #: a byte was in transit when the server closed the connection
+            with contextlib.suppress(ConnectionResetError):
                 assert await little[0].read() == b""
         assert time.monotonic() - began < usual / 2
         for _, writer in (nothing, little):
@@ -115,8 +116,10 @@ async def test_many_requests_at_once_on_one_connection_are_all_answered(tmp_path
         writer.close()
 
 
-async def test_who_does_not_take_a_long_document_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(responses, "PATIENCE", 0.2)
+async def test_a_client_that_does_not_read_a_long_document_is_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_responses, "PATIENCE", 0.2)
     async with served(tmp_path) as web:
         web.source.publish(gandalf=reading(alarm="x" * 20_000_000))
         with socket.socket() as sock:
@@ -129,7 +132,7 @@ async def test_who_does_not_take_a_long_document_is_cut_off(tmp_path: Path, monk
             await until(lambda: not web.server.connections)
 
 
-async def test_a_long_document_comes_whole(tmp_path: Path) -> None:
+async def test_a_long_document_arrives_complete(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
         text = "x" * 3_000_000
         web.source.publish(gandalf=reading(alarm=text))

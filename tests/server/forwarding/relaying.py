@@ -11,18 +11,18 @@ from typing import Final
 
 import dns.rcode
 
-from lbdns.answering.errand import Errand, Relay
-from lbdns.answering.respond import Responder
-from lbdns.answering.table import Table
+from lbdns.answering.answer_table import AnswerTable
+from lbdns.answering.deferred_answer import DeferredAnswer, RelayedQuery
+from lbdns.answering.responder import Responder
 from lbdns.config import ForwardConfig
-from lbdns.endpoint import Endpoint
-from lbdns.server.forwarding import forward
-from lbdns.server.forwarding.forward import Forwarder
-from lbdns.server.net.durations import Durations
-from lbdns.server.net.listen import open_tcp, open_udp
-from lbdns.server.net.tcp import TcpServer
-from lbdns.server.net.udp import UdpServer
-from lbdns_tools.ports import free_ports
+from lbdns.counting.response_times import ResponseTimes
+from lbdns.server.forwarding import forwarder
+from lbdns.server.forwarding.forwarder import Forwarder
+from lbdns.server.transport.tcp import TcpServer
+from lbdns.server.transport.udp import UdpServer
+from lbdns.sockets.dns_sockets import open_tcp, open_udp
+from lbdns_shared.endpoint import Endpoint
+from lbdns_tools.free_ports import free_ports
 from tests.answering.asking import make_query, read, short
 from tests.answering.farms import hobbit
 from tests.server.forwarding.upstream import FakeUpstream
@@ -54,23 +54,23 @@ def configured(*asked: FakeUpstream | Endpoint) -> ForwardConfig:
 @asynccontextmanager
 async def relaying(*asked: FakeUpstream | Endpoint, host: str = "127.0.0.1") -> AsyncIterator[Relaying]:
     config = configured(*asked)
-    responder = Responder(Table(replace(FARM, config=replace(FARM.config, forward=config))))
-    forwarder = Forwarder(config, responder)
+    responder = Responder(AnswerTable(replace(FARM, config=replace(FARM.config, forward=config))))
+    relay = Forwarder(config, responder)
 
-    def run(errand: Errand, reply: forward.Reply) -> None:
-        assert isinstance(errand, Relay)
-        forwarder.relay(errand, reply)
+    def run(errand: DeferredAnswer, reply: forwarder.Reply) -> None:
+        assert isinstance(errand, RelayedQuery)
+        relay.relay(errand, reply)
 
     loop = asyncio.get_running_loop()
-    udp = UdpServer(open_udp(Endpoint(host, free_ports(1)[0])), responder, Durations())
-    over_tcp = TcpServer(open_tcp(udp.endpoint), responder, Durations())
-    udp.run_errand = over_tcp.run_errand = run
+    udp = UdpServer(open_udp(Endpoint(host, free_ports(1)[0])), responder, ResponseTimes())
+    over_tcp = TcpServer(open_tcp(udp.endpoint), responder, ResponseTimes())
+    udp.run_deferred = over_tcp.run_deferred = run
     udp.start(loop)
     await over_tcp.start(loop)
     try:
-        yield Relaying(udp.endpoint, forwarder, responder, over_tcp)
+        yield Relaying(udp.endpoint, relay, responder, over_tcp)
     finally:
-        forwarder.stop()
+        relay.stop()
         udp.stop(loop)
         await over_tcp.stop()
 

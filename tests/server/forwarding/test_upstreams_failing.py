@@ -10,10 +10,10 @@ import dns.message
 import dns.rcode
 import pytest
 
-from lbdns.endpoint import Endpoint
 from lbdns.server.forwarding import upstreams
-from lbdns.server.net import tcp
-from lbdns_tools.ports import free_ports
+from lbdns.server.transport import tcp
+from lbdns_shared.endpoint import Endpoint
+from lbdns_tools.free_ports import free_ports
 from tests.answering.asking import read
 from tests.server.clients import ask_udp, until
 from tests.server.forwarding.relaying import OTHER, QUERY, addresses, relaying

@@ -12,8 +12,8 @@ import dns.message
 import dns.rcode
 import dns.rrset
 
-from lbdns.endpoint import Endpoint
-from lbdns_tools.ports import free_ports
+from lbdns_shared.endpoint import Endpoint
+from lbdns_tools.free_ports import free_ports
 
 ADDRESS: Final = "192.0.2.80"
 LIE: Final = "203.0.113.66"

@@ -1,4 +1,4 @@
-"""NOTIFY as secondaries hear it: plain sockets that answer well, late, wrongly or never."""
+"""NOTIFY as secondaries receive it: plain sockets that answer correctly, late, wrongly or never."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ import dns.rdtypes.ANY.SOA
 import dns.tsig
 import pytest
 
-from lbdns.config import KeyConfig, Target
-from lbdns.endpoint import Endpoint
-from lbdns.farm import Farm
+from lbdns.config import KeyConfig, NotifyTarget
+from lbdns.model.farm import Farm
 from lbdns.server.secondaries.notifier import TRIES, Notifier, answer_to, make_notify, source_for
-from lbdns.server.secondaries.serials import Serials, moved
+from lbdns.server.secondaries.zone_serials import ServedSerials, advance_serials
+from lbdns_shared.endpoint import Endpoint
 from tests.answering.farms import make_farm, pool
 from tests.answering.secondaries import KEY, dns_key
 from tests.server.clients import PATIENCE, until
-from tests.server.secondaries.test_serials import zone_text
+from tests.server.secondaries.test_zone_serials import zone_text
 
 WRONG = KeyConfig("secondary", "hmac-sha256", b"another secret...")
 QUICK = 0.02  # s for the first try
 
 
 class Secondary:
-    """A socket that hears NOTIFY."""
+    """A socket that receives NOTIFY messages."""
 
     def __init__(self, sock: socket.socket, key: KeyConfig | None) -> None:
         self.sock, self.key = sock, key
 
-    def target(self) -> Target:
+    def target(self) -> NotifyTarget:
         host, port = self.sock.getsockname()[:2]
-        return Target(Endpoint(host, port), self.key.name if self.key else "")
+        return NotifyTarget(Endpoint(host, port), self.key.name if self.key else "")
 
     async def hears(self) -> tuple[dns.message.Message, tuple[str, int]]:
-        """The next one, its signature checked, and where from."""
+        """Receive the next NOTIFY, check its signature, and return it with its source."""
         loop = asyncio.get_running_loop()
         wire, sender = await asyncio.wait_for(loop.sock_recvfrom(self.sock, 4096), PATIENCE)
         query = dns.message.from_wire(wire, keyring=dns_key(self.key) if self.key else None)
@@ -83,13 +83,13 @@ async def notifying(first_wait: float = 5.0) -> AsyncIterator[Notifier]:
         await asyncio.wait_for(notifier.stop(), PATIENCE)
 
 
-def farm(targets: Sequence[Target], serial: int = 7, more: str = "") -> Farm:
+def farm(targets: Sequence[NotifyTarget], serial: int = 7, more: str = "") -> Farm:
     built = make_farm({"hobbit": zone_text(serial, more), "orc": zone_text(1)}, [pool()])
     zones = tuple(replace(zone, notify=tuple(targets) if zone.name == "hobbit" else ()) for zone in built.config.zones)
     return replace(built, config=replace(built.config, zones=zones, keys=(KEY,)))
 
 
-async def test_everybody_is_told_at_start(caplog: pytest.LogCaptureFixture) -> None:
+async def test_all_secondaries_are_notified_at_start(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     with secondary() as one, secondary(KEY) as two:
         async with notifying() as notifier:
@@ -113,14 +113,14 @@ async def test_everybody_is_told_at_start(caplog: pytest.LogCaptureFixture) -> N
             }
 
 
-async def test_they_are_told_again_when_the_serial_has_changed_and_only_then() -> None:
+async def test_secondaries_are_notified_again_only_if_the_serial_changes() -> None:
     with secondary() as one:
         async with notifying() as notifier:
-            first, serials = moved(farm([one.target()]), Serials())
+            first, serials = advance_serials(farm([one.target()]), ServedSerials())
             notifier.start(first)
             await one.answers(*await one.hears())
             notifier.reload(first)
-            second, _ = moved(farm([one.target()], more="a A 127.0.0.9\n"), serials)
+            second, _ = advance_serials(farm([one.target()], more="a A 127.0.0.9\n"), serials)
             notifier.reload(second)
             query, sender = await one.hears()
             assert soa_serial(query) == 8
@@ -136,7 +136,7 @@ def soa_serial(query: dns.message.Message) -> int:
     return int(rdata.serial)
 
 
-async def test_who_is_new_is_told_and_who_is_gone_is_not() -> None:
+async def test_new_secondaries_are_notified_and_removed_ones_are_not() -> None:
     with secondary() as one, secondary() as two:
         async with notifying(QUICK) as notifier:
             notifier.start(farm([one.target()]))
@@ -172,7 +172,8 @@ async def test_it_is_given_up_with_one_warning(caplog: pytest.LogCaptureFixture)
                 await one.hears()
             await until(lambda: caplog.records)
             assert [record.getMessage() for record in caplog.records] == [
-                f"NOTIFY hobbit serial 7 to {one.target()}: no answer to 5 of them; it will find out when it asks again"
+                f"NOTIFY hobbit serial 7 to {one.target()}: no answer to 5 tries; "
+                "the secondary will find the change when it next asks"
             ]
             assert one.is_silent()
 
@@ -212,7 +213,7 @@ async def test_over_ipv6_and_from_the_address_it_listens_at() -> None:
             await one.answers(query, sender)
 
 
-async def test_stopping_waits_for_nobody() -> None:
+async def test_stopping_does_not_wait() -> None:
     with secondary() as one:
         async with notifying(3600.0) as notifier:
             notifier.start(farm([one.target()]))
@@ -235,7 +236,7 @@ def test_where_it_is_sent_from(target: str, listen: list[str], source: str) -> N
 
 
 class TestAnswers:
-    """What is believed."""
+    """Answers, and whether the notifier accepts them."""
 
     def sent(self, key: KeyConfig | None = None) -> dns.message.Message:
         query = make_notify(next(iter(farm([]).zones.values())), key)

@@ -1,4 +1,4 @@
-"""``workers = 2``: what one answers the other knows of within a second, and what both try in the shadow adds up."""
+"""Two workers: each soon knows how many answers the other gave, and shadow statistics add up."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from lbdns.control_client import order
-from lbdns.report import Report, encode
+from lbdns.client.control_client import send_command
+from lbdns_shared.report import Report, encode
 from tests.answering.asking import make_query, read, short
+from tests.config.config_files import pool_table
 from tests.server.clients import PATIENCE, until
 from tests.server.running import Serving, serving, write_config
-from tests.server.test_serve import get
-from tests.server.workers.test_workers import PORTS, Clients, clients, crew, metric, workers_of
+from tests.server.test_dns_server import get
+from tests.server.workers.test_worker_pool import PORTS, Clients, clients, metric, several_workers, workers_of
 
 MEMBERS: Final = {"bilbo": "127.0.0.16", "frodo": "127.0.0.17", "gandalf": "127.0.0.18"}
 CROWD: Final = 60  # answers: three times what counts as few in ten seconds with a report a second
@@ -26,16 +27,15 @@ ATTEMPTS: Final = 3  # pools: this machine may be busy with something else for a
 
 
 def pools() -> str:
-    """Beside the usual pool some more of the same members, each asked by a name of its own."""
+    """Return further pools with the same members, each with its own name."""
     text = ""
     for number in range(ATTEMPTS):
-        text += f'\n[[pool]]\nname = "p{number}"\nzone = "hobbit"\nmembers = {list(MEMBERS)}\n'
-        text += f'names = {{ best{number} = "best" }}\n'
+        text += "\n" + pool_table(*MEMBERS, name=f"p{number}", more=f'names = {{ best{number} = "best" }}')
     return text
 
 
 class Agents:
-    """Report as three machines, of which the one with the highest score is busy: only if few ask it is the best."""
+    """Report as three hosts; the one with the highest score is busy, so it is the best only under light traffic."""
 
     def __init__(self, server: Serving) -> None:
         self._collector = server.endpoint("receiving reports on ")
@@ -60,7 +60,7 @@ async def ask(sock: socket.socket, name: str, number: int) -> str:
 
 
 async def one_of_each(server: Serving, asking: Clients) -> tuple[socket.socket, socket.socket]:
-    """A client of either worker."""
+    """Return a client of each worker."""
     stopped, _ = workers_of(server)
     os.kill(stopped, signal.SIGSTOP)
     asking.send()
@@ -73,7 +73,7 @@ async def one_of_each(server: Serving, asking: Clients) -> tuple[socket.socket, 
 
 
 async def test_a_crowd_at_one_worker_is_a_crowd_for_the_other_within_a_second(tmp_path: Path) -> None:
-    async with crew(tmp_path, pool=pools()) as server:
+    async with several_workers(tmp_path, pool=pools()) as server:
         agents = Agents(server)
         agents.report()
         for name in MEMBERS:
@@ -107,7 +107,7 @@ SHADOW: Final = 'policy="best",pool="web",shadow="best_score"'
 
 
 async def test_shadows_add_up_over_workers_deaths_and_a_reload(tmp_path: Path) -> None:
-    async with crew(tmp_path, pool='shadow = "best_score"') as server:
+    async with several_workers(tmp_path, pool='shadow = "best_score"') as server:
         agents = Agents(server)
         agents.report()
         await server.waits_for("frodo is usable")
@@ -131,7 +131,7 @@ async def test_shadows_add_up_over_workers_deaths_and_a_reload(tmp_path: Path) -
             os.kill(workers_of(server)[0], signal.SIGKILL)
             await server.waits_for("was ended by SIGKILL")
             await until(lambda: len(workers_of(server)) == 2)
-            await asyncio.to_thread(order, tmp_path / "control.sock", "reload")
+            await asyncio.to_thread(send_command, tmp_path / "control.sock", "reload")
             asking.send()
             assert await asking.receive()
             assert await metric(server, "lbdns_shadow_answers_total", SHADOW) == sent + PORTS
@@ -139,7 +139,7 @@ async def test_shadows_add_up_over_workers_deaths_and_a_reload(tmp_path: Path) -
 
 
 async def until_diverted(server: Serving) -> None:
-    """Wait until both workers have planned by the newest report, and so have counted what the plans before diverted."""
+    """Wait until both workers have planned from the newest report, and so counted what earlier plans diverted."""
     end, before = time.monotonic() + PATIENCE, -1
     while (now := (await status(server))["shadow"][0]["diverted"]) != before or not now:
         assert time.monotonic() < end

@@ -1,4 +1,4 @@
-"""The whole calibration, on a farm made up for it and on a simulated one."""
+"""A whole calibration, on a fake farm and on a simulated one."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pytest
 from click.testing import CliRunner
 
 from lbdns.config import load_config
-from lbdns.errors import LbdnsError
+from lbdns_shared.errors import LbdnsError
 from lbdns_tools.calibrate.calibration import calibrate, trials_of
+from lbdns_tools.calibrate.calibration_output import as_json, as_text, as_toml
+from lbdns_tools.calibrate.calibration_trial import BASE, CalibrationTrial, TrialOutcome, alone
 from lbdns_tools.calibrate.cli import command
-from lbdns_tools.calibrate.show import as_json, as_text, as_toml
-from lbdns_tools.calibrate.simulated import Recorder, SimulatedFarm
-from lbdns_tools.calibrate.trial import BASE, Outcome, Trial, alone
-from lbdns_tools.sim.scenario import Clients, Scenario, ServerSpec
+from lbdns_tools.calibrate.simulated_farm import RangeRecorder, SimulatedFarm
+from lbdns_tools.sim.simulation_scenario import Scenario, ServerSpec, SimulatedClients
 
 
 class MadeUpFarm:
@@ -27,17 +27,19 @@ class MadeUpFarm:
 
     def __init__(self, **throughput: float) -> None:
         self.throughput = throughput
-        self.tried: list[Trial] = []
+        self.tried: list[CalibrationTrial] = []
 
     def metrics(self) -> Sequence[str]:
         return list(self.throughput)
 
-    def run(self, trials: Sequence[Trial], rounds: int, on_done: Callable[[], None]) -> list[list[Outcome]]:
+    def run(
+        self, trials: Sequence[CalibrationTrial], rounds: int, on_done: Callable[[], None]
+    ) -> list[list[TrialOutcome]]:
         self.tried += trials
         for _ in range(rounds * len(trials)):
             on_done()
         ranges = dict.fromkeys(self.throughput, 12.5)
-        return [[Outcome(self.throughput.get(trial.name, 100.0), 20.0, ranges)] * rounds for trial in trials]
+        return [[TrialOutcome(self.throughput.get(trial.name, 100.0), 20.0, ranges)] * rounds for trial in trials]
 
 
 def test_each_metric_alone_then_the_new_score_against_the_others() -> None:
@@ -54,7 +56,7 @@ def test_each_metric_alone_then_the_new_score_against_the_others() -> None:
     assert found.compared[0].gain == 0.0
 
 
-def test_where_no_metric_helps_it_says_so() -> None:
+def test_a_farm_where_no_metric_helps_is_an_error() -> None:
     farm = MadeUpFarm(run_queue=99.0, cpu_idle=80.0)
     with pytest.raises(LbdnsError, match=r"no metric alone does better .*run_queue.*-1\.0 %.*--method 1999"):
         calibrate(farm, farm.metrics(), "gain", "throughput", 2, lambda: None)
@@ -64,7 +66,7 @@ def test_where_no_metric_helps_it_says_so() -> None:
     }
 
 
-def test_what_is_printed_is_a_score_that_a_configuration_can_have(tmp_path: Path) -> None:
+def test_a_configuration_accepts_the_printed_score(tmp_path: Path) -> None:
     farm = MadeUpFarm(run_queue=121.0, requests_per_s=110.0, idle_workers=90.0)
     found = calibrate(farm, farm.metrics(), "gain", "throughput", 2, lambda: None)
     text = as_toml(found, "my-farm", "a farm that is made up")
@@ -90,12 +92,12 @@ def test_json_has_the_gains_as_ratios() -> None:
 
 #: Two servers of which one is four times as fast: round robin keeps the fast one waiting
 UNEVEN = Scenario(
-    (ServerSpec("slow", 0.5), ServerSpec("fast", 1.0, 2.0)), "html", clients=Clients("closed", 4, 4.0),
+    (ServerSpec("slow", 0.5), ServerSpec("fast", 1.0, 2.0)), "html", clients=SimulatedClients("closed", 4, 4.0),
     warm_up=5.0, duration=40.0,
 )  # fmt: skip
 
 
-def test_simulated_trials_see_the_same_requests_and_repeat() -> None:
+def test_simulated_trials_have_the_same_requests_and_repeat() -> None:
     farm = SimulatedFarm(UNEVEN, 1)
     assert "busy_workers" in farm.metrics()
     assert "cpu_count" not in farm.metrics()
@@ -112,16 +114,16 @@ def test_the_trial_decides_in_the_simulator() -> None:
 
 
 def test_the_recorder_leaves_out_the_warm_up() -> None:
-    recorder = Recorder(None, since=10.0)
+    recorder = RangeRecorder(None, since=10.0)
     chance = Random(1)
     for second in range(20):
         recorder.observe("a", {"run_queue": 100.0 if second < 10 else chance.random(), "cpu_count": 1.0}, second)
     assert set(recorder.ranges()) == {"run_queue"}
     assert recorder.ranges()["run_queue"] < 1.0
-    assert Recorder(None, 0.0).ranges() == {}
+    assert RangeRecorder(None, 0.0).ranges() == {}
 
 
-def test_the_program_prints_a_table_to_paste_and_figures_beside_it() -> None:
+def test_the_program_prints_a_toml_table_and_figures() -> None:
     arguments = ["--simulate", "--servers", "slow=0.5x1,fast=1x2", "--workload", "html", "--clients", "closed:4:4",
                  "--duration", "20", "--rounds", "2", "--method", "1999", "--name", "mine", "--processes", "1",
                  "--metric", "cpu_idle", "--metric", "busy_workers"]  # fmt: skip
@@ -138,7 +140,7 @@ def test_the_program_prints_a_table_to_paste_and_figures_beside_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--simulate", "--servers", "fast"], "--servers"),
         (["--simulate", "--workload", "cgy"], "--workload"),
@@ -148,12 +150,12 @@ def test_the_program_prints_a_table_to_paste_and_figures_beside_it() -> None:
         ([], "needs --load-command"),
     ],
 )
-def test_bad_arguments(arguments: list[str], told: str) -> None:
+def test_bad_arguments(arguments: list[str], message: str) -> None:
     result = CliRunner().invoke(command, arguments)
     assert result.exit_code == 2
-    assert told in result.stderr
+    assert message in result.stderr
 
 
-def test_a_metric_that_nobody_reports_is_refused() -> None:
+def test_a_metric_that_no_member_reports_is_refused() -> None:
     result = CliRunner().invoke(command, ["--simulate", "--metric", "cpu_count"])
-    assert "no way is better; known: run_queue" in str(result.exception)
+    assert "its better direction is not known; choose from run_queue" in str(result.exception)

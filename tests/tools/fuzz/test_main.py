@@ -1,4 +1,4 @@
-"""The command: searching, trying single inputs, making them smaller."""
+"""The command: searching, replaying inputs, shrinking them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from lbdns_tools.fuzz import __main__ as command
-from lbdns_tools.fuzz.shrink import complaint, shrunk
-from lbdns_tools.fuzz.targets import TARGETS, Target, load
+from lbdns_tools.fuzz.fuzz_targets import TARGETS, FuzzTarget, load_target
+from lbdns_tools.fuzz.input_shrinker import failure, shrink_input
 from tests.needs import needs
 
 
 class Picky:
-    """A target for which bytes with both an 'x' and a 'y' are wrong."""
+    """A target that fails for bytes with both an 'x' and a 'y'."""
 
     SECONDS = 1.0
 
@@ -27,26 +27,26 @@ class Picky:
 
 
 @pytest.fixture
-def picky(monkeypatch: pytest.MonkeyPatch) -> Target:
-    target: Target = Picky()  # type: ignore[assignment]
-    monkeypatch.setattr(command, "load", lambda name: target)
+def picky(monkeypatch: pytest.MonkeyPatch) -> FuzzTarget:
+    target: FuzzTarget = Picky()  # type: ignore[assignment]
+    monkeypatch.setattr(command, "load_target", lambda name: target)
     return target
 
 
 @pytest.mark.parametrize(("data", "small"), [(b"aaxbbbbycc", b"xy"), (b"xy", b"xy"), (b"y" * 99 + b"x", b"yx")])
-def test_what_is_not_needed_for_it_is_taken_out(picky: Target, data: bytes, small: bytes) -> None:
-    assert shrunk(picky, data) == small
+def test_shrinking_removes_all_that_the_error_does_not_need(picky: FuzzTarget, data: bytes, small: bytes) -> None:
+    assert shrink_input(picky, data) == small
 
 
-def test_another_error_is_another_matter(picky: Target) -> None:
-    assert complaint(picky, b"xyz") == complaint(picky, b"xy")
-    assert complaint(picky, b"z") not in (None, complaint(picky, b"xy"))
-    assert complaint(picky, b"x") is None
+def test_errors_differ_by_kind_and_line(picky: FuzzTarget) -> None:
+    assert failure(picky, b"xyz") == failure(picky, b"xy")
+    assert failure(picky, b"z") not in (None, failure(picky, b"xy"))
+    assert failure(picky, b"x") is None
 
 
-def test_what_nothing_is_wrong_with_is_not_made_smaller(picky: Target) -> None:
-    with pytest.raises(ValueError, match="nothing goes wrong"):
-        shrunk(picky, b"x")
+def test_an_input_without_an_error_can_not_be_shrunk(picky: FuzzTarget) -> None:
+    with pytest.raises(ValueError, match="does not fail"):
+        shrink_input(picky, b"x")
 
 
 def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -54,7 +54,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     return command.main()
 
 
-def test_replay_and_shrink(picky: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replay_and_shrink(picky: FuzzTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "found"
     path.write_bytes(b"abc")
     assert call(monkeypatch, "report", "--replay", str(path)) == 0
@@ -65,13 +65,13 @@ def test_replay_and_shrink(picky: Target, tmp_path: Path, monkeypatch: pytest.Mo
     assert path.read_bytes() == b"xy"
 
 
-def test_without_atheris_it_is_said_how_to_get_it(
+def test_without_atheris_the_error_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "atheris", None)
-    monkeypatch.delitem(sys.modules, "lbdns_tools.fuzz.search", raising=False)
+    monkeypatch.delitem(sys.modules, "lbdns_tools.fuzz.coverage_search", raising=False)
     assert call(monkeypatch, "report", "--seconds", "1") == 2
-    assert "pip install -e '.[fuzz]'" in capsys.readouterr().err
+    assert "pip install -e './tools[fuzz]'" in capsys.readouterr().err
 
 
 @needs(fuzzer=True)
@@ -88,27 +88,27 @@ def test_a_short_search(name: str, tmp_path: Path) -> None:
     assert not list(found.iterdir())
 
 
-#: What searches with a mistake in the decoder; it is made after loading, so that the code is instrumented before.
-WITH_A_MISTAKE = """
+#: A search with a bug in the decoder; the bug is inserted after loading, so that the code is instrumented before
+WITH_A_BUG = """
 import pathlib, sys
-from lbdns_tools.fuzz import search, targets
+from lbdns_tools.fuzz import coverage_search, fuzz_targets
 from tests.needs import needs
 
 def load(name):
-    target = targets.load(name)
-    sys.modules["lbdns.report"]._shown = lambda value: 1 // 0
+    target = fuzz_targets.load_target(name)
+    sys.modules["lbdns_shared.report"]._shown = lambda value: 1 // 0
     return target
 
-search.load = load
-sys.exit(search.search("report", 4, None, pathlib.Path(sys.argv[1])))
+coverage_search.load_target = load
+sys.exit(coverage_search.search("report", 4, None, pathlib.Path(sys.argv[1])))
 """
 
 
 @needs(fuzzer=True)
-def test_a_search_that_finds_something_says_so_and_goes_on(tmp_path: Path) -> None:
+def test_a_search_reports_an_error_and_goes_on(tmp_path: Path) -> None:
     found = tmp_path / "found"
     done = subprocess.run(
-        [sys.executable, "-c", WITH_A_MISTAKE, str(found)], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", WITH_A_BUG, str(found)], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 1, done.stdout + done.stderr
     assert "stat::number_of_executed_units" in done.stderr
@@ -116,4 +116,4 @@ def test_a_search_that_finds_something_says_so_and_goes_on(tmp_path: Path) -> No
     assert inputs
     for path in inputs:
         assert f"found {path}: ZeroDivisionError < " in done.stdout
-        load("report").check(path.read_bytes())
+        load_target("report").check(path.read_bytes())

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lbdns.errors import ConfigError
-from lbdns_tools.load.mix import file_set, one_url
+from lbdns_shared.errors import ConfigError
+from lbdns_tools.load.load_plan import ClosedLoop, LoadPhase, OpenLoop
 from lbdns_tools.load.phases_file import read_phases
-from lbdns_tools.load.plan import Closed, Open, Phase
+from lbdns_tools.load.request_mix import file_set, one_url
 
 MIX = one_url("http://best.hobbit/")
 
@@ -62,13 +62,13 @@ def written(tmp_path: Path, text: str) -> Path:
 
 def test_everything_that_can_be_said(tmp_path: Path) -> None:
     first, second, third, fourth, fifth = read_phases(written(tmp_path, OVERLAPPING), MIX)
-    assert first == Phase(0.0, Open((1.0,), 1200.0, requests=1200), MIX, "phase 1")
-    assert second == Phase(120.0, Open((10.0,), 480.0, "poisson", requests=4800), MIX, "more")
-    assert third == Phase(
-        180.5, Open((10.0, 40.0, 10.0), 30.0, ramp=True), one_url("http://127.0.0.1:8080/x"), "phase 3"
+    assert first == LoadPhase(0.0, OpenLoop((1.0,), 1200.0, requests=1200), MIX, "phase 1")
+    assert second == LoadPhase(120.0, OpenLoop((10.0,), 480.0, "poisson", requests=4800), MIX, "more")
+    assert third == LoadPhase(
+        180.5, OpenLoop((10.0, 40.0, 10.0), 30.0, ramp=True), one_url("http://127.0.0.1:8080/x"), "phase 3"
     )
-    assert fourth == Phase(0.0, Closed(20, 30.0, think_s=0.5), file_set("html", "http://a/"), "phase 4")
-    assert fifth.load == Open((1.0, 6.0, 11.0), 10.0, requests=50)
+    assert fourth == LoadPhase(0.0, ClosedLoop(20, 30.0, think_s=0.5), file_set("html", "http://a/"), "phase 4")
+    assert fifth.load == OpenLoop((1.0, 6.0, 11.0), 10.0, requests=50)
     assert [(target.path, target.weight) for target in fifth.mix.targets] == [("/1", 1), ("/2", 3)]
 
 
@@ -78,34 +78,34 @@ RATE = "[[phase]]\nrate = 1\nseconds = 1\n"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "phases.toml: phase: there is no [[phase]]"),
-        ("[phase]\nrate = 1\n", "is not an array of tables; write [[phase]]"),
-        ("[[phase]]\nseconds = 5\n", "phases.toml:1: [phase 1]: says none of clients, rate, ramp, trace"),
-        ("[[phase]]\nrate = 5\nclients = 5\nseconds = 5\n", ":2: [phase 1] rate: can't stand beside clients"),
-        ("[[phase]]\nrate = 5\n", "phases.toml:1: [phase 1]: has no end; write seconds or requests"),
-        ("[[phase]]\nclients = 5\n", "phases.toml:1: [phase 1]: has no end; write seconds or requests"),
-        ('[[phase]]\nramp = "1..5"\nrequests = 5\n', "doesn't say how many seconds it takes in all"),
-        ("[[phase]]\nrate = 0\nseconds = 1\n", "phases.toml:2: [phase 1] rate: 0 is not a number from 1e-06"),
-        ("[[phase]]\nclients = 0\nseconds = 1\n", "phases.toml:2: [phase 1] clients: 0 is not a whole number"),
-        ("[[phase]]\nrate = 1\nseconds = 0\n", "phases.toml:3: [phase 1] seconds: 0 is not a number"),
-        ("[[phase]]\nrate = 1\nrequests = 0\n", "phases.toml:3: [phase 1] requests: 0 is not a whole number"),
-        ('[[phase]]\nramp = "1-5"\nseconds = 1\n', "phases.toml:2: [phase 1] ramp: '1-5' is no ramp"),
+        ("", "phases.toml: phase: at least one [[phase]] is required"),
+        ("[phase]\nrate = 1\n", "must be an array of tables, written as [[phase]]"),
+        ("[[phase]]\nseconds = 5\n", "phases.toml:1: [phase 1]: one of clients, rate, ramp, trace is required"),
+        ("[[phase]]\nrate = 5\nclients = 5\nseconds = 5\n", ":2: [phase 1] rate: cannot be combined with clients"),
+        ("[[phase]]\nrate = 5\n", "phases.toml:1: [phase 1]: an end is required; write seconds or requests"),
+        ("[[phase]]\nclients = 5\n", "phases.toml:1: [phase 1]: an end is required; write seconds or requests"),
+        ('[[phase]]\nramp = "1..5"\nrequests = 5\n', "the total length is required"),
+        ("[[phase]]\nrate = 0\nseconds = 1\n", "phases.toml:2: [phase 1] rate: must be a number from 1e-06"),
+        ("[[phase]]\nclients = 0\nseconds = 1\n", "phases.toml:2: [phase 1] clients: must be a whole number"),
+        ("[[phase]]\nrate = 1\nseconds = 0\n", "phases.toml:3: [phase 1] seconds: must be a number"),
+        ("[[phase]]\nrate = 1\nrequests = 0\n", "phases.toml:3: [phase 1] requests: must be a whole number"),
+        ('[[phase]]\nramp = "1-5"\nseconds = 1\n', "phases.toml:2: [phase 1] ramp: '1-5' is not a valid ramp"),
         ('[[phase]]\ntrace = "none.csv"\nseconds = 1\n', "phases.toml:2: [phase 1] trace: "),
         ('[[phase]]\ntrace = "day.csv"\nseconds = 1\n', "there are 2 columns"),
         ('[[phase]]\ntrace = "day.csv"\ncolumn = "2"\nmin = 1\nseconds = 1\n', ":4: [phase 1] min: min and max"),
-        ('[[phase]]\ntrace = "day.csv"\ncolumn = "2"\nmin = 3\nmax = 1\nseconds = 1\n', "1 is less than min, 3"),
-        (RATE + "think = 1\n", "phases.toml:4: [phase 1] think: only clients think"),
-        ('[[phase]]\nclients = 5\nseconds = 1\nspacing = "even"\n', "spacing: clients have none"),
-        (RATE + 'spacing = "evn"\n', "phases.toml:4: [phase 1] spacing: 'evn' is not known. Perhaps you meant 'even'?"),
+        ('[[phase]]\ntrace = "day.csv"\ncolumn = "2"\nmin = 3\nmax = 1\nseconds = 1\n', "1 is less than 3"),
+        (RATE + "think = 1\n", "phases.toml:4: [phase 1] think: think requires clients"),
+        ('[[phase]]\nclients = 5\nseconds = 1\nspacing = "even"\n', "spacing: spacing does not apply to clients"),
+        (RATE + 'spacing = "evn"\n', "4: [phase 1] spacing: unknown value 'evn'. Perhaps you meant 'even'?"),
         (RATE + "column = 1\n", "phases.toml:4: [phase 1] column: unknown key"),
         (RATE + "begn = 1\n", "phases.toml:4: [phase 1] begn: unknown key. Perhaps you meant 'begin'?"),
-        (RATE + "begin = -1\n", "phases.toml:4: [phase 1] begin: -1 is not a number from 0"),
+        (RATE + "begin = -1\n", "phases.toml:4: [phase 1] begin: must be a number from 0"),
         (RATE + 'name = "a"\n' + RATE + 'name = "a"\n', "phases.toml:8: [phase a] name: two phases are called 'a'"),
-        (RATE + 'url = "https://a/"\n', "phases.toml:4: [phase 1] url: 'https://a/': https is not spoken"),
+        (RATE + 'url = "https://a/"\n', "phases.toml:4: [phase 1] url: 'https://a/': https is not supported"),
         (RATE + 'urls = "none"\n', "phases.toml:4: [phase 1] urls: "),
-        (RATE + 'files = "htm"\nbase = "http://a/"\n', "files: 'htm' is not known. Perhaps you meant 'html'?"),
+        (RATE + 'files = "htm"\nbase = "http://a/"\n', "files: unknown value 'htm'. Perhaps you meant 'html'?"),
         (RATE + 'files = "html"\n', "[phase 1] base: is missing"),
-        (RATE + 'url = "http://a/"\nfiles = "html"\n', "phases.toml:5: [phase 1] files: can't stand beside url"),
+        (RATE + 'url = "http://a/"\nfiles = "html"\n', "phases.toml:5: [phase 1] files: cannot be combined with url"),
         (RATE + "[run]\n", "phases.toml:4: run: unknown key"),
         ("[[phase]\n", "phases.toml:1: TOML:"),
     ],
@@ -118,7 +118,7 @@ def test_errors_say_where_and_what_instead(tmp_path: Path, text: str, message: s
 
 def test_a_phase_without_a_target(tmp_path: Path) -> None:
     path = written(tmp_path, RATE)
-    with pytest.raises(ConfigError, match="has no target; write url, urls or files"):
+    with pytest.raises(ConfigError, match="a target is required; write url, urls or files"):
         read_phases(path)
     assert read_phases(path, MIX)[0].mix is MIX
     assert read_phases(written(tmp_path, RATE + 'url = "http://b/"\n'))[0].mix == one_url("http://b/")

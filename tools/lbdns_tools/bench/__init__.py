@@ -1,0 +1,1 @@
+"""Benchmarks: `python -m lbdns_tools.bench list` names them."""

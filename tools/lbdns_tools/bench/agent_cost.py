@@ -1,15 +1,12 @@
-"""What an agent costs: its share of one core and its memory, with every sensor on.
+"""The cost of an agent: its share of one core and its memory, with every sensor on.
 
-Beside it, the floor: a Python process that only sleeps for one interval after another.
-
-``python -m lbdns_tools.bench.agent_cost [--seconds 60] [--interval 1] [--json] [--fail]``
+A Python process that only sleeps from interval to interval shows the floor.
 """
 
 from __future__ import annotations
 
 import argparse
 import http.server
-import json
 import signal
 import socket
 import subprocess
@@ -22,44 +19,49 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from lbdns_tools import installed
-from lbdns_tools.apache import apache
+from rich.console import Console
 
+from lbdns_tools import installed_programs
+from lbdns_tools.apache_process import apache
+from lbdns_tools.bench import benchmark_command as command
+
+TAKES: Final = "about 65 s (seconds + 5 s)"
+EXAMPLE: Final = "--seconds 120"
 CPU_TARGET: Final = 0.5  # % of one core, at an interval of 1 s
 RSS_TARGET: Final = 30.0  # MB
-WARM_UP: Final = 3.0  # seconds: the start of an interpreter is no part of the figure
+WARM_UP: Final = 3.0  # seconds: the figures leave out the start of the interpreter
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
-    """``cpu_percent`` of one core; ``rss_mb`` resident, ``pss_mb`` with shared pages divided by their users."""
+class ProcessCost:
+    """``cpu_percent`` of one core; ``rss_mb`` resident, ``pss_mb`` with shared pages divided between their users."""
 
     cpu_percent: float
     rss_mb: float
     pss_mb: float
 
 
-class _Status(http.server.BaseHTTPRequestHandler):
+class _StatusHandler(http.server.BaseHTTPRequestHandler):
     """A status page for machines without Apache."""
 
     requests = 0
 
     def do_GET(self) -> None:
-        _Status.requests += 1
-        page = f"Total Accesses: {_Status.requests}\nBusyWorkers: 1\nIdleWorkers: 49\nScoreboard: W{'_' * 49}\n"
+        _StatusHandler.requests += 1
+        page = f"Total Accesses: {_StatusHandler.requests}\nBusyWorkers: 1\nIdleWorkers: 49\nScoreboard: W{'_' * 49}\n"
         self.send_response(200)
         self.send_header("Content-Length", str(len(page)))
         self.end_headers()
         self.wfile.write(page.encode())
 
     def log_message(self, format: str, *args: object) -> None:
-        """Quiet."""
+        """Log nothing."""
 
 
 @contextmanager
 def status_server() -> Iterator[str]:
-    """The URL of a small server that speaks server-status?auto, in this process."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Status)
+    """Serve server-status?auto in this process, and yield its URL."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _StatusHandler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}/server-status?auto"
@@ -69,7 +71,7 @@ def status_server() -> Iterator[str]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU seconds of all threads of a process, to the nanosecond (Documentation/scheduler/sched-stats.rst)."""
+    """Return the CPU seconds of all threads of a process, to the nanosecond (Linux: sched-stats.rst)."""
     total = 0
     for task in Path(f"/proc/{pid}/task").iterdir():
         total += int((task / "schedstat").read_text().split()[0])
@@ -77,7 +79,10 @@ def cpu_seconds(pid: int) -> float:
 
 
 def memory_mb(pid: int) -> tuple[float, float]:
-    """Resident and proportional set size in MB (proc_pid_smaps(5)); without smaps_rollup the second is the first."""
+    """Return resident and proportional set size in MB (proc_pid_smaps(5)).
+
+    Without smaps_rollup the second equals the first.
+    """
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -89,7 +94,7 @@ def memory_mb(pid: int) -> tuple[float, float]:
 
 @contextmanager
 def process(command: Sequence[str]) -> Iterator[int]:
-    """A process for the time of the measurement; its pid."""
+    """Run a process for the length of a with statement, and yield its pid."""
     started = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
         yield started.pid
@@ -98,27 +103,29 @@ def process(command: Sequence[str]) -> Iterator[int]:
         started.wait(timeout=10)
 
 
-def measure(pids: Sequence[int], seconds: float) -> list[Figures]:
-    """The figures of running processes over the same ``seconds``."""
+def cost_of(pids: Sequence[int], seconds: float) -> list[ProcessCost]:
+    """Return the cost of running processes over the same ``seconds``."""
     before = [cpu_seconds(pid) for pid in pids]
     start = time.monotonic()
     time.sleep(seconds)
     after = [cpu_seconds(pid) for pid in pids]
     span = time.monotonic() - start
     return [
-        Figures(100.0 * (new - old) / span, *memory_mb(pid)) for pid, old, new in zip(pids, before, after, strict=True)
+        ProcessCost(100.0 * (new - old) / span, *memory_mb(pid))
+        for pid, old, new in zip(pids, before, after, strict=True)
     ]
 
 
-def run(seconds: float, interval: float, mpm: str) -> dict[str, object]:
-    """Measure an agent and a process that only sleeps; everything that is to be shown."""
+def measure(options: argparse.Namespace, folder: Path) -> command.Results:
+    """Measure an agent and a process that only sleeps, at the same time."""
+    interval = options.interval
     with ExitStack() as stack:
-        if installed.is_there("apache2"):
-            url = stack.enter_context(apache(mpm)).status_url
-            server = f"Apache ({mpm})"
+        if installed_programs.is_there("apache2"):
+            url = stack.enter_context(apache(options.mpm)).status_url
+            server = f"Apache ({options.mpm})"
         else:
             url = stack.enter_context(status_server())
-            server = "a small server; Apache is not installed"
+            server = "a small server (Apache is not installed)"
         receiver = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         receiver.bind(("127.0.0.1", 0))
         collector = f"127.0.0.1:{receiver.getsockname()[1]}"
@@ -128,11 +135,11 @@ def run(seconds: float, interval: float, mpm: str) -> dict[str, object]:
         sleeper = f"import time\nwhile True: time.sleep({interval})"
         idle_pid = stack.enter_context(process([sys.executable, "-c", sleeper]))
         time.sleep(WARM_UP)
-        ours, floor = measure([agent_pid, idle_pid], seconds)
+        ours, floor = cost_of([agent_pid, idle_pid], options.seconds)
     target = CPU_TARGET / min(interval, 1.0)
     return {
         "server": server,
-        "seconds": seconds,
+        "seconds": options.seconds,
         "interval": interval,
         "agent": asdict(ours),
         "floor": asdict(floor),
@@ -141,31 +148,19 @@ def run(seconds: float, interval: float, mpm: str) -> dict[str, object]:
     }
 
 
-def _table(result: dict[str, object]) -> str:
-    lines = [f"agent every {result['interval']} s beside {result['server']}, over {result['seconds']} s"]
-    lines.append(f"{'':<28} {'% of a core':>12} {'RSS MB':>8} {'PSS MB':>8}")
-    for label, key in (("agent", "agent"), ("floor: Python that sleeps", "floor"), ("target", "target")):
-        figures = result[key]
-        assert isinstance(figures, dict)
-        pss = f"{figures['pss_mb']:8.1f}" if "pss_mb" in figures else ""
-        lines.append(f"{label:<28} {figures['cpu_percent']:12.3f} {figures['rss_mb']:8.1f} {pss}")
-    lines.append("target met" if result["met"] else "target MISSED")
-    return "\n".join(lines)
+def show(results: command.Results, console: Console) -> None:
+    rows = [
+        (label, f"{found['cpu_percent']:.3f}", *(f"{found[key]:.1f}" for key in ("rss_mb", "pss_mb") if key in found))
+        for label, found in (
+            ("agent", results["agent"]), ("sleeping Python", results["floor"]), ("target", results["target"])
+        )
+    ]  # fmt: skip
+    title = f"agent every {results['interval']} s beside {results['server']}, over {results['seconds']} s"
+    console.print(command.table(title, ("", "% of a core", "RSS MB", "PSS MB"), rows))
+    console.print(command.verdict(results, f"at most {CPU_TARGET:g} % and {RSS_TARGET:g} MB"))
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmark; exit status 1 with --fail when the target is missed."""
-    parser = argparse.ArgumentParser(prog="agent_cost", description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--seconds", type=float, default=60.0, help="of measurement (60)")
-    parser.add_argument("--interval", type=float, default=1.0, help="of the agent's reports, seconds (1)")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    command.add_number(parser, "--seconds", float, 0.1, 3600, 60, "seconds of measurement")
+    command.add_number(parser, "--interval", float, 0.1, 60, 1, "seconds between two reports")
     parser.add_argument("--mpm", choices=("prefork", "worker", "event"), default="prefork", help="of Apache (prefork)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--fail", action="store_true", help="exit status 1 when the target is missed")
-    arguments = parser.parse_args(argv)
-    result = run(arguments.seconds, arguments.interval, arguments.mpm)
-    print(json.dumps(result, indent=2) if arguments.json else _table(result))
-    return 1 if arguments.fail and not result["met"] else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

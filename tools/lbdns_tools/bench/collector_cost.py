@@ -1,11 +1,9 @@
-"""What a collector costs: CPU and memory of a real lbdns-collector under the reports of many agents.
+"""The cost of a collector: CPU time and memory of a real lbdns-collector under the reports of many agents.
 
-``python -m lbdns_tools.bench.collector_cost [--agents 10000] [--interval 1] [--seconds 30] [--follow] [--json]``
-
-One process simulates all agents, evenly spread over the interval, each with a key of its own and all
-metrics of the catalogue. Lag is the time from the moment a report is made to the moment it is taken in, by
-the clock both share (a little below zero at times: the collector reads it once for a batch of datagrams); the age
-at a follower is the time from there until an event stream tells of it.
+One process simulates all agents, evenly spread over the interval, each with its own key and all metrics of the
+catalogue. Lag is the time from making a report to the moment the collector accepts it, by the clock that both share;
+it may be slightly negative, because the collector reads the clock once per batch of datagrams. The age at a follower
+is the time from there until an event stream carries the reading.
 """
 
 from __future__ import annotations
@@ -15,39 +13,43 @@ import contextlib
 import http.client
 import json
 import multiprocessing
-import os
 import random
 import re
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
 import psutil
+from rich.console import Console
 
-from lbdns.event_stream import EventReader
-from lbdns.keys import MasterKey, new_master_key
-from lbdns.metrics import CATALOGUE
-from lbdns.report import Report, encode
-from lbdns_tools.bench.measuring import percentile
+from lbdns.events.server_sent_events import ServerSentEventReader
+from lbdns_shared.keys import MasterKey
+from lbdns_shared.metric_catalogue import CATALOGUE
+from lbdns_shared.report import Report, encode
+from lbdns_tools.bench import benchmark_command as command
+from lbdns_tools.bench.dns.benchmark_farm import pool_table, write_key
+from lbdns_tools.bench.dns.measured_processes import BenchmarkError
+from lbdns_tools.percentiles import percentile
 
-POOL: Final = 200  # members a pool
+TAKES: Final = "about 40 s (seconds + 10 s)"
+EXAMPLE: Final = "--agents 10000 --seconds 30 --follow"
+POOL: Final = 200  # members per pool
 MAX_AGENTS: Final = 50_000
 MAX_SECONDS: Final = 600.0
-STEP: Final = 0.005  # seconds: the sender wakes as often, and sends what is due
+STEP: Final = 0.005  # seconds: the sender wakes at this interval and sends the reports that are due
 START: Final = 60.0  # seconds a collector may take to read its zone
-SETTLE: Final = 0.5  # seconds after the last report, until all is taken in
+SETTLE: Final = 0.5  # seconds from the last report until the collector has accepted all
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
-    """What came out; times in milliseconds, shares of one core in percent."""
+class CollectorCost:
+    """The results; times in milliseconds, ``cpu_percent`` of one core."""
 
     agents: int
     interval_s: float
@@ -58,7 +60,7 @@ class Figures:
     lost: int
     overflows: int
     dropped: dict[str, int]
-    sender_behind_ms: float  # the latest the sender itself was; lag below that is not the collector's
+    sender_behind_ms: float  # the longest delay of the sender itself; lag below that is not the collector's
     cpu_percent: float
     cpu_us_per_report: float
     rss_mb: float
@@ -70,28 +72,27 @@ class Figures:
     follower_age_p99_ms: float
 
 
-def write_farm(folder: Path, agents: int, key: MasterKey) -> Path:
-    """A configuration of ``agents`` members in pools of 200, with its zone and key file."""
+def write_configuration(folder: Path, agents: int) -> tuple[Path, MasterKey]:
+    """Write a configuration of ``agents`` members in pools of 200, with its zone and key file.
+
+    Return the path of the configuration and the key.
+    """
     names = [f"m{number}" for number in range(agents)]
     addresses = [f"127.{1 + n // 62500}.{n // 250 % 250}.{1 + n % 250}" for n in range(agents)]
     zone = ["$TTL 60", "@ SOA ns hostmaster 1 3600 600 86400 60", "@ NS ns", "ns A 127.0.0.1"]
     zone += [f"{name} A {address}" for name, address in zip(names, addresses, strict=True)]
     (folder / "farm.zone").write_text("\n".join(zone) + "\n")
-    (folder / "report.key").write_text(key.line() + "\n")
-    (folder / "report.key").chmod(0o600)
     config = ['[server]\nstate_dir = "state"\n[[zone]]\nname = "farm"\nfile = "farm.zone"']
     for number, start in enumerate(range(0, agents, POOL)):
-        members = ", ".join(f'"{name}"' for name in names[start : start + POOL])
-        pool = f'name = "p{number}"\nzone = "farm"\nmembers = [{members}]\nnames = {{ best{number} = "best" }}'
-        config.append(f"[[pool]]\n{pool}")
+        config.append(pool_table(f"p{number}", "farm", names[start : start + POOL], f'best{number} = "best"'))
     config.append('[collector]\nlisten = ["127.0.0.1:0"]\nkey_file = "report.key"\n[web]\nlisten = "127.0.0.1:0"')
     path = folder / "lbdns.toml"
     path.write_text("\n".join(config) + "\n")
-    return path
+    return path, write_key(folder)
 
 
-class Collector:
-    """The process that is measured."""
+class MeasuredCollector:
+    """A running lbdns-collector, and the addresses of its reports and pages."""
 
     def __init__(self, config: Path) -> None:
         command = [sys.executable, "-m", "lbdns_collector", "-c", str(config), "--log-format", "json"]
@@ -107,11 +108,9 @@ class Collector:
                 break
         if set(found) != {"reports", "web"}:
             self.stop()
-            raise SystemExit(
-                "collector_cost: the collector did not start; run 'lbdns-collector --help' to see if it can"
-            )
+            raise BenchmarkError("the collector did not start; run 'lbdns-collector --help' to see why")
         self.reports, self.web = found["reports"], found["web"]
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()  # or a full pipe would stop it
         self.usage = psutil.Process(self.process.pid)
 
     def cpu_seconds(self) -> float:
@@ -138,9 +137,9 @@ class Collector:
 def send_reports(
     to: tuple[str, int], secret: bytes, agents: int, interval: float, seconds: float, started: Any, result: Any
 ) -> None:
-    """Be all the agents for ``seconds`` from setting the event ``started`` on.
+    """Send the reports of all agents for ``seconds``, after setting the event ``started``.
 
-    Puts (sent, seconds behind at worst) into the queue ``result``.
+    Put the number sent, and the longest delay of this sender in seconds, into the queue ``result``.
     """
     master = MasterKey(secret)
     keys = [master.agent_key(f"m{number}") for number in range(agents)]
@@ -163,7 +162,7 @@ def send_reports(
 
 
 class FollowerProbe:
-    """Follows the collector in a thread and notes how old each reading is when it is told."""
+    """Follows the collector's event stream in a thread and keeps the age of each reading on arrival."""
 
     def __init__(self, web: tuple[str, int]) -> None:
         self.ages: list[float] = []
@@ -175,7 +174,7 @@ class FollowerProbe:
         self._thread.start()
 
     def _read(self) -> None:
-        reader = EventReader()
+        reader = ServerSentEventReader()
         with contextlib.suppress(OSError, ValueError, AttributeError, http.client.HTTPException):
             while piece := self._response.read1(65536):
                 for event in reader.feed(piece):
@@ -193,50 +192,53 @@ class FollowerProbe:
 
 
 def samples(text: str, name: str) -> Iterator[tuple[str, float]]:
-    """Label value (of the last label) and value of every sample of a family."""
+    """Yield the value of the last label, and the value, of every sample of a metric family."""
     for match in re.finditer(rf'^{name}(?:{{[^}}]*"([^"]*)"}})? (\S+)$', text, re.MULTILINE):
         yield match[1] or "", float(match[2])
 
 
 def start_sender(to: tuple[str, int], key: MasterKey, agents: int, interval: float, seconds: float) -> tuple[Any, Any]:
-    """A process that has begun to send, and the queue its result will be in."""
+    """Start a process that sends reports; return it, and the queue for its result. Raises BenchmarkError."""
     spawn = multiprocessing.get_context("spawn")
     sending, result = spawn.Event(), spawn.Queue()
     arguments = (to, key.secret, agents, interval, seconds, sending, result)
     sender = spawn.Process(target=send_reports, args=arguments, daemon=True)
     sender.start()
     if not sending.wait(START):
-        raise SystemExit("collector_cost: the process that sends reports did not start")
+        raise BenchmarkError("the process that sends reports did not start")
     return sender, result
 
 
-def measure(agents: int, interval: float, seconds: float, follow: bool) -> Figures:
-    """Run it. The first interval, in which every host is met for the first time, is not counted."""
-    key = new_master_key()
+def measure(options: argparse.Namespace, folder: Path) -> command.Results:
+    """Run the benchmark. The first interval, in which the collector meets every host, does not count."""
+    return asdict(cost_of_collector(folder, options.agents, options.interval, options.seconds, options.follow))
+
+
+def cost_of_collector(folder: Path, agents: int, interval: float, seconds: float, follow: bool) -> CollectorCost:
     warm_up = interval + 1.0
-    with tempfile.TemporaryDirectory(prefix="lbdns-bench-") as folder:
-        collector = Collector(write_farm(Path(folder), agents, key))
-        try:
-            probe = FollowerProbe(collector.web) if follow else None
-            sender, result = start_sender(collector.reports, key, agents, interval, warm_up + seconds)
-            time.sleep(warm_up)
-            before, started = collector.cpu_seconds(), time.monotonic()
-            time.sleep(seconds - SETTLE)
-            cpu = collector.cpu_seconds() - before
-            took = time.monotonic() - started
-            rss = collector.usage.memory_info().rss
-            sent, behind = result.get(timeout=seconds + 60)
-            sender.join(10)
-            time.sleep(SETTLE)
-            text = collector.metrics()
-            if probe:
-                probe.stop()
-        finally:
-            collector.stop()
+    config, key = write_configuration(folder, agents)
+    collector = MeasuredCollector(config)
+    try:
+        probe = FollowerProbe(collector.web) if follow else None
+        sender, result = start_sender(collector.reports, key, agents, interval, warm_up + seconds)
+        time.sleep(warm_up)
+        before, started = collector.cpu_seconds(), time.monotonic()
+        time.sleep(seconds - SETTLE)
+        cpu = collector.cpu_seconds() - before
+        took = time.monotonic() - started
+        rss = collector.usage.memory_info().rss
+        sent, behind = result.get(timeout=seconds + 60)
+        sender.join(10)
+        time.sleep(SETTLE)
+        text = collector.metrics()
+        if probe:
+            probe.stop()
+    finally:
+        collector.stop()
     ages = [1000 * age for age in probe.ages] if probe else []
     counted = {name: int(value) for name, value in samples(text, "lbdns_reports_total")}
     lags = [-1000 * value for _, value in samples(text, "lbdns_host_clock_skew_seconds")]  # each host's newest report
-    return Figures(
+    return CollectorCost(
         agents=agents,
         interval_s=interval,
         seconds=round(took, 1),
@@ -250,56 +252,37 @@ def measure(agents: int, interval: float, seconds: float, follow: bool) -> Figur
         cpu_percent=round(100 * cpu / took, 1),
         cpu_us_per_report=round(1e6 * cpu / (took * agents / interval), 1),
         rss_mb=round(rss / 1e6, 1),
-        lag_p50_ms=round(percentile(lags, 0.5), 2),
-        lag_p99_ms=round(percentile(lags, 0.99), 2),
+        lag_p50_ms=round(percentile(lags, 50), 2),
+        lag_p99_ms=round(percentile(lags, 99), 2),
         lag_max_ms=round(max(lags, default=0.0), 2),
         follower_events=probe.events if probe else 0,
-        follower_age_p50_ms=round(percentile(ages, 0.5), 2),
-        follower_age_p99_ms=round(percentile(ages, 0.99), 2),
+        follower_age_p50_ms=round(percentile(ages, 50), 2),
+        follower_age_p99_ms=round(percentile(ages, 99), 2),
     )
 
 
-def show(found: Figures) -> str:
-    lines = [
-        f"{found.agents} agents at {found.interval_s:g} s, {found.seconds:g} s measured, {os.cpu_count()} cores",
-        f"  CPU            {found.cpu_percent:6.1f} % of a core, {found.cpu_us_per_report:.1f} us a report",
-        f"  memory         {found.rss_mb:6.1f} MB resident",
-        f"  reports        {found.sent} sent, {found.accepted} accepted, {found.lost} lost "
-        f"({found.overflows} by a full buffer; dropped: {found.dropped or 'none'})",
-        f"  lag            {found.lag_p50_ms:6.2f} ms p50, {found.lag_p99_ms:.2f} p99, {found.lag_max_ms:.2f} at most "
-        f"(the sender was up to {found.sender_behind_ms:g} ms behind)",
-    ]
+def show(results: command.Results, console: Console) -> None:
+    found = CollectorCost(**{field.name: results[field.name] for field in fields(CollectorCost)})
+    rows = [
+        ("CPU", f"{found.cpu_percent:.1f} % of a core, {found.cpu_us_per_report:.1f} us per report"),
+        ("memory", f"{found.rss_mb:.1f} MB resident"),
+        ("reports", f"{found.sent} sent, {found.accepted} accepted, {found.lost} lost "
+                    f"({found.overflows} by a full buffer; dropped: {found.dropped or 'none'})"),
+        ("lag", f"{found.lag_p50_ms:.2f} ms p50, {found.lag_p99_ms:.2f} p99, {found.lag_max_ms:.2f} maximum "
+                f"(delay of the sender: up to {found.sender_behind_ms:g} ms)"),
+    ]  # fmt: skip
     if found.followed:
-        lines.append(
-            f"  follower       {found.follower_age_p50_ms:6.2f} ms p50, {found.follower_age_p99_ms:.2f} p99 "
-            f"from taken in to told, in {found.follower_events} events"
-        )
-    return "\n".join(lines)
+        rows.append(
+            ("follower", f"{found.follower_age_p50_ms:.2f} ms p50, {found.follower_age_p99_ms:.2f} p99 from accepting "
+                         f"a report to its event; {found.follower_events} events")
+        )  # fmt: skip
+    title = f"{found.agents} agents at {found.interval_s:g} s, measured for {found.seconds:g} s"
+    console.print(command.table(title, ("", ""), rows))
+    console.print(command.conditions(results))
 
 
-def bounded(kind: type, least: float, most: float) -> Any:
-    def read(text: str) -> Any:
-        value = kind(text)
-        if not least <= value <= most:
-            raise argparse.ArgumentTypeError(f"{text} is not between {least:g} and {most:g}")
-        return value
-
-    return read
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m lbdns_tools.bench.collector_cost", description=__doc__.split("\n")[0]
-    )
-    parser.add_argument("--agents", type=bounded(int, 1, MAX_AGENTS), default=10_000, help="default: 10000")
-    parser.add_argument("--interval", type=bounded(float, 0.1, 60), default=1.0, help="seconds, default: 1")
-    parser.add_argument("--seconds", type=bounded(float, 2, MAX_SECONDS), default=30.0, help="default: 30")
-    parser.add_argument("--follow", action="store_true", help="with one DNS server following the event stream")
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-    options = parser.parse_args()
-    found = measure(options.agents, options.interval, options.seconds, options.follow)
-    print(json.dumps(asdict(found)) if options.json else show(found))
-
-
-if __name__ == "__main__":
-    main()
+def add_options(parser: argparse.ArgumentParser) -> None:
+    command.add_number(parser, "--agents", int, 1, MAX_AGENTS, 10_000, "agents that report")
+    command.add_number(parser, "--interval", float, 0.1, 60, 1, "seconds between two reports of one agent")
+    command.add_number(parser, "--seconds", float, 2, MAX_SECONDS, 30, "seconds of measurement")
+    parser.add_argument("--follow", action="store_true", help="also follow the event stream, as a DNS server does")

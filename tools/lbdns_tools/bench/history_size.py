@@ -1,19 +1,14 @@
-"""How large a day of history is, what recording it costs, and how long its plots take to be read.
+"""The size of a day of history, the cost of recording it, and the time to read plots from it.
 
-``python -m lbdns_tools.bench.history_size [--members 200] [--pools 1] [--hours 24] [--file PATH] [--json]``
-
-Drives the real recorder through virtual time, a sample a second and a commit every five, as fast as it goes. Every
-member reports all metrics of the catalogue, every second. The load goes up and down over the day, with noise on every
-figure, as a real sensor has it: counts are whole numbers, percentages have two decimals, nothing repeats.
+Drives the real recorder through virtual time, a sample a second and a commit every five seconds, as fast as possible.
+Every member reports all metrics of the catalogue every second. The load rises and falls over the day, with the noise of
+real sensors: counts are whole numbers, percentages have two decimals, no value repeats.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sqlite3
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -23,16 +18,22 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from lbdns.config.history import HistoryConfig
-from lbdns.history.history import COMMIT_EVERY
-from lbdns.history.reader import Reader
-from lbdns.history.recorder import Recorder
-from lbdns.history.sample import PoolSample, Sample
-from lbdns.history.tiers import TIERS
-from lbdns.liveness import State
-from lbdns.metrics import CATALOGUE
-from lbdns.snapshot import Reading
+from rich.console import Console
 
+from lbdns.config.history_section import HistoryConfig
+from lbdns.history.history_reader import HistoryReader
+from lbdns.history.history_recorder import HistoryRecorder
+from lbdns.history.history_sample import HistorySample, PoolHistorySample
+from lbdns.history.history_tiers import TIERS
+from lbdns.history.live_history import COMMIT_EVERY
+from lbdns.model.liveness import State
+from lbdns.model.snapshot import Reading
+from lbdns_shared.metric_catalogue import CATALOGUE
+from lbdns_tools.bench import benchmark_command as command
+from lbdns_tools.bench.dns.measured_processes import BenchmarkError
+
+TAKES: Final = "about 10 minutes (hours x members)"
+EXAMPLE: Final = "--members 50 --hours 1"
 TARGET: Final = 200e6  # bytes for 200 members at 1 s for a day
 BEGIN: Final = 1_800_000_000.0  # Unix seconds
 MAX_SECONDS: Final = 1.0  # for one plot
@@ -41,27 +42,27 @@ USABLE: Final[State] = "usable"
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class HistoryCost:
     """Sizes in bytes, times in seconds."""
 
     members: int
     pools: int
     hours: float
     bytes: int
-    tiers: dict[str, int]  # what the blobs of each take
-    written: int  # by this process to the disk, over the whole time; 0 where the kernel doesn't tell
+    tiers: dict[str, int]  # bytes of the blobs of each tier
+    written: int  # bytes that this process wrote to the disk; 0 if the kernel does not count them
     cpu_s: float  # of recording
-    cpu_percent: float  # of one core, had it been real time
+    cpu_percent: float  # of one core, if it were real time
     longest_commit_s: float
-    reads: dict[str, float]  # seconds by what was asked
+    reads: dict[str, float]  # seconds to read each plot
 
     @property
     def met(self) -> bool:
         return self.bytes <= TARGET and max(self.reads.values()) <= MAX_SECONDS
 
 
-class Host:
-    """A member whose figures come of its load, with noise."""
+class SyntheticMember:
+    """A member whose metrics follow from its load, with noise."""
 
     def __init__(self, chance: Random) -> None:
         self._chance = chance
@@ -104,14 +105,14 @@ class Host:
         }
 
 
-def samples(pools: int, members: int, seconds: int) -> Iterator[Sample]:
-    """A sample a second; ``members`` of each pool."""
+def samples(pools: int, members: int, seconds: int) -> Iterator[HistorySample]:
+    """Yield a sample a second for ``seconds``, with ``members`` in each pool."""
     chance = Random(1)
-    hosts = [[Host(chance) for _ in range(members)] for _ in range(pools)]
+    hosts = [[SyntheticMember(chance) for _ in range(members)] for _ in range(pools)]
     assert hosts[0][0].metrics(0).keys() == CATALOGUE.keys()
     names = tuple(f"web{number}" for number in range(members))
     offsets = [chance.random() for _ in range(members)]
-    asked = {"A": 0, "AAAA": 0, "HTTPS": 0}
+    queries = {"A": 0, "AAAA": 0, "HTTPS": 0}
     for second in range(seconds):
         now = second + 0.002 * chance.random()
         found = []
@@ -122,39 +123,40 @@ def samples(pools: int, members: int, seconds: int) -> Iterator[Sample]:
             )
             answers = tuple(host.answers for host in pool)
             states = (USABLE,) * members
-            found.append(PoolSample(f"pool{number}", "farm", {"best": "best"}, names, readings, states, answers))
-        for name in asked:
-            asked[name] += int(500 * chance.random())
-        yield Sample(BEGIN + now, now, 3.0, tuple(found), dict(asked), {"NOERROR": sum(asked.values())})
+            found.append(PoolHistorySample(f"pool{number}", "farm", {"best": "best"}, names, readings, states, answers))
+        for name in queries:
+            queries[name] += int(500 * chance.random())
+        yield HistorySample(BEGIN + now, now, 3.0, tuple(found), dict(queries), {"NOERROR": sum(queries.values())})
 
 
-def measure(path: Path, pools: int, members: int, seconds: int) -> Figures:
-    recorder = Recorder(path, HistoryConfig())
-    written, cpu, longest = _written(), 0.0, 0.0
+def record_history(path: Path, pools: int, members: int, seconds: int) -> HistoryCost:
+    """Record ``seconds`` of virtual time to ``path``, then read plots from it."""
+    recorder = HistoryRecorder(path, HistoryConfig())
+    written, cpu, longest = _bytes_written(), 0.0, 0.0
     for number, sample in enumerate(samples(pools, members, seconds), 1):
         before = time.process_time()
-        recorder.take(sample)
+        recorder.add_sample(sample)
         if number % COMMIT_EVERY == 0:
             begun = time.perf_counter()
             recorder.commit()
             longest = max(longest, time.perf_counter() - begun)
         cpu += time.process_time() - before
     recorder.finish()
-    return Figures(
+    return HistoryCost(
         members=members,
         pools=pools,
         hours=round(seconds / 3600, 3),
         bytes=sum(entry.stat().st_size for entry in path.parent.glob(f"{path.name}*")),
-        tiers=_tiers(path),
-        written=_written() - written,
+        tiers=_tier_sizes(path),
+        written=_bytes_written() - written,
         cpu_s=round(cpu, 1),
         cpu_percent=round(100 * cpu / seconds, 2),
         longest_commit_s=round(longest, 3),
-        reads=_reads(path, members, seconds),
+        reads=_read_times(path, members, seconds),
     )
 
 
-def _tiers(path: Path) -> dict[str, int]:
+def _tier_sizes(path: Path) -> dict[str, int]:
     with closing(sqlite3.connect(path)) as connection:
         return {
             tier.name: connection.execute(f"SELECT coalesce(sum(length(data)), 0) FROM {tier.table}").fetchone()[0]
@@ -162,7 +164,7 @@ def _tiers(path: Path) -> dict[str, int]:
         }
 
 
-def _written() -> int:
+def _bytes_written() -> int:
     try:
         lines = Path("/proc/self/io").read_text().splitlines()
     except OSError:
@@ -170,8 +172,8 @@ def _written() -> int:
     return next((int(line.split()[1]) for line in lines if line.startswith("write_bytes")), 0)
 
 
-def _reads(path: Path, members: int, seconds: int) -> dict[str, float]:
-    """How long plots of 600 points take, for three members and for all."""
+def _read_times(path: Path, members: int, seconds: int) -> dict[str, float]:
+    """Return the seconds that plots of 600 points take, for three members and for all."""
     end = BEGIN + seconds
     found = {}
     few = [f"web{number}" for number in range(min(3, members))]
@@ -179,45 +181,38 @@ def _reads(path: Path, members: int, seconds: int) -> dict[str, float]:
         for wanted in (few, []):
             for metric in ("cpu_idle", "answers"):
                 begun = time.perf_counter()
-                series = Reader(path).series("pool0", metric, wanted, end - min(span, seconds), end, 600)
+                series = HistoryReader(path).series("pool0", metric, wanted, end - min(span, seconds), end, 600)
                 took = time.perf_counter() - begun
                 key = f"{metric}, {name}, {len(series.series)} members, {len(series.times)} points of {series.tier}"
                 found[key] = round(took, 3)
     return found
 
 
-def show(found: Figures) -> str:
-    megabytes = {name: f"{size / 1e6:.1f}" for name, size in found.tiers.items()}
-    lines = [
-        f"{found.pools} x {found.members} members, {found.hours:g} h of reports every second:",
-        f"  file      {found.bytes / 1e6:8.1f} MB (target: {TARGET / 1e6:g}); blobs, MB: "
-        + ", ".join(f"{name} {size}" for name, size in megabytes.items()),
-        f"  recording {found.cpu_s:8.1f} s of CPU, {found.cpu_percent:.2f} % of a core; "
-        f"longest commit {1000 * found.longest_commit_s:.0f} ms",
-        f"  written   {found.written / 1e6:8.0f} MB, {found.written / 3.6e6 / max(found.hours, 1e-9):.1f} kB/s",
-    ]
-    lines += [f"  read in   {1000 * took:8.0f} ms: {what}" for what, took in found.reads.items()]
-    return "\n".join(lines)
+def measure(options: argparse.Namespace, folder: Path) -> command.Results:
+    path = options.file or folder / "history.db"
+    if path.exists():
+        raise BenchmarkError(f"--file: {path}: exists already; name a new file")
+    found = record_history(path, options.pools, options.members, max(60, round(options.hours * 3600)))
+    return asdict(found) | {"met": found.met}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m lbdns_tools.bench.history_size", description=__doc__.split("\n")[0]
-    )
-    parser.add_argument("--members", type=int, default=200, help="of a pool; default: 200")
-    parser.add_argument("--pools", type=int, default=1, help="default: 1")
-    parser.add_argument("--hours", type=float, default=24.0, help="default: 24")
-    parser.add_argument("--file", type=Path, help="keep the history there")
-    parser.add_argument("--json", action="store_true", help="one JSON object")
-    options = parser.parse_args()
-    if options.file is not None and options.file.exists():
-        parser.error(f"--file: {options.file} is there already")
-    with tempfile.TemporaryDirectory(prefix="lbdns-bench-") as folder:
-        path = options.file or Path(folder) / "history.db"
-        found = measure(path, options.pools, options.members, max(60, round(options.hours * 3600)))
-    print(json.dumps(asdict(found)) if options.json else show(found))
-    return 0 if found.met else 1
+def show(results: command.Results, console: Console) -> None:
+    tiers = ", ".join(f"{name} {size / 1e6:.1f}" for name, size in results["tiers"].items())
+    rate = results["written"] / 3.6e6 / max(results["hours"], 1e-9)
+    rows = [
+        ("file", f"{results['bytes'] / 1e6:.1f} MB; blobs in MB: {tiers}"),
+        ("recording", f"{results['cpu_s']:.1f} s of CPU time, {results['cpu_percent']:.2f} % of a core; "
+                      f"longest commit {1000 * results['longest_commit_s']:.0f} ms"),
+        ("written", f"{results['written'] / 1e6:.0f} MB, {rate:.1f} kB/s"),
+        *((f"read {what}", f"{1000 * took:.0f} ms") for what, took in results["reads"].items()),
+    ]  # fmt: skip
+    title = f"{results['pools']} x {results['members']} members, {results['hours']:g} h of reports every second"
+    console.print(command.table(title, ("", ""), rows))
+    console.print(command.verdict(results, f"at most {TARGET / 1e6:g} MB, {MAX_SECONDS:g} s for a plot"))
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def add_options(parser: argparse.ArgumentParser) -> None:
+    command.add_number(parser, "--members", int, 1, 10_000, 200, "members of each pool")
+    command.add_number(parser, "--pools", int, 1, 1000, 1, "pools")
+    command.add_number(parser, "--hours", float, 0.01, 1000, 24, "hours of history")
+    parser.add_argument("--file", type=Path, help="keep the history in this new file")

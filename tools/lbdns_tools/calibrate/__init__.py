@@ -1,1 +1,1 @@
-"""``lbdns-calibrate``: weights and limits of a score, from what each metric alone achieves on a farm."""
+"""``lbdns-calibrate``: finds weights and limits of a score, from what each metric alone achieves on a farm."""

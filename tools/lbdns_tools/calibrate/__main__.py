@@ -1,4 +1,4 @@
-"""``python -m lbdns_tools.calibrate``"""
+"""``python -m lbdns_tools.calibrate``: the same as lbdns-calibrate."""
 
 from lbdns_tools.calibrate.cli import main
 

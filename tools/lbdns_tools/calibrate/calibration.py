@@ -1,4 +1,4 @@
-"""The calibration itself: each metric alone, weights from what that achieves, and the new score against the others."""
+"""The calibration: runs each metric alone, weighs the metrics, and compares the new score with the others."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lbdns.config import Term
-from lbdns.errors import LbdnsError
-from lbdns_tools.calibrate.trial import BASE, Farm, Outcome, Trial, alone
-from lbdns_tools.calibrate.weighing import Measure, Method, Weighed, gained, percent, terms_of, weigh
+from lbdns.scores.score import Term
+from lbdns_shared.errors import LbdnsError
+from lbdns_tools.calibrate.calibration_trial import BASE, CalibrationTrial, TrialFarm, TrialOutcome, alone
+from lbdns_tools.calibrate.metric_weights import Measure, Method, WeighedMetric, gained, percent, terms_of, weigh
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """One way of choosing on the same farm, against round robin."""
+class ComparedPolicy:
+    """A policy on the same farm, compared with round robin."""
 
     name: str
     throughput_per_s: float
@@ -25,44 +25,47 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What was found. ``terms`` are those of the new score."""
+    """The result of a calibration. ``terms`` are those of the new score."""
 
     method: Method
     measure: Measure
     rounds: int
-    weighed: tuple[Weighed, ...]
+    weighed: tuple[WeighedMetric, ...]
     terms: Mapping[str, Term]
-    compared: tuple[Compared, ...]
+    compared: tuple[ComparedPolicy, ...]
 
 
-#: What the new score is compared with, and itself, by the two policies that go by a score
+#: Trials of the comparison: the new score and "thesis", each with the two policies that use a score
 CONTESTANTS: Final = 4
 
 
 def trials_of(metrics: Sequence[str]) -> int:
-    """How many trials a calibration of these metrics takes, in each round."""
+    """Return the number of trials in each round of a calibration of these metrics."""
     return 1 + len(metrics) + CONTESTANTS
 
 
 def calibrate(
-    farm: Farm, metrics: Sequence[str], method: Method, measure: Measure, rounds: int, on_done: Callable[[], None]
+    farm: TrialFarm, metrics: Sequence[str], method: Method, measure: Measure, rounds: int, on_done: Callable[[], None]
 ) -> Calibration:
-    """Raises LbdnsError when no metric does better than round robin, or the farm can't be tried."""
+    """Find the weights of ``metrics`` and compare the new score.
+
+    Raises LbdnsError if no metric does better than round robin, or if the farm can't run the trials.
+    """
     base, *outcomes = farm.run([BASE, *(alone(metric) for metric in metrics)], rounds, on_done)
     weighed = weigh(dict(zip(metrics, outcomes, strict=True)), base, method, measure)
     terms = terms_of(weighed)
     if not terms:
         best = weighed[0]
         raise LbdnsError(
-            f"no metric alone does better than round robin: {best.metric}, the best of them, gains "
-            f"{percent(best.gain)} (+-{100 * best.error:.1f}) of {measure}. Either no score is needed here, since "
-            "taking turns does as well, or try another load, more --rounds, --by the other measure, or --method 1999"
+            f"no metric alone does better than round robin: the best one, {best.metric}, gains "
+            f"{percent(best.gain)} (+-{100 * best.error:.1f}) of {measure}. Either this farm needs no score, because "
+            "round robin does as well; or try another load, more --rounds, another --by, or --method 1999"
         )
     contestants = [
-        Trial("best_score by the new score", "best_score", terms),
-        Trial("best by the new score", "best", terms),
-        Trial('best_score by "thesis"', "best_score"),
-        Trial('best by "thesis"', "best"),
+        CalibrationTrial("best_score by the new score", "best_score", terms),
+        CalibrationTrial("best by the new score", "best", terms),
+        CalibrationTrial('best_score by "thesis"', "best_score"),
+        CalibrationTrial('best by "thesis"', "best"),
     ]
     results = farm.run(contestants, rounds, on_done)
     compared = [_compared(BASE.name, base, base, measure)]
@@ -72,13 +75,11 @@ def calibrate(
     return Calibration(method, measure, rounds, tuple(weighed), terms, tuple(compared))
 
 
-def _compared(name: str, outcomes: Sequence[Outcome], base: Sequence[Outcome], measure: Measure) -> Compared:
+def _compared(
+    name: str, outcomes: Sequence[TrialOutcome], base: Sequence[TrialOutcome], measure: Measure
+) -> ComparedPolicy:
     gain, error = gained(outcomes, base, measure)
     count = len(outcomes)
-    return Compared(
-        name,
-        sum(o.throughput_per_s for o in outcomes) / count,
-        sum(o.mean_ms for o in outcomes) / count,
-        gain,
-        error,
+    return ComparedPolicy(
+        name, sum(o.throughput_per_s for o in outcomes) / count, sum(o.mean_ms for o in outcomes) / count, gain, error
     )

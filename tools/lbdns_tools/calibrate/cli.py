@@ -1,4 +1,4 @@
-"""lbdns-calibrate: arguments -> a farm, simulated or live -> a calibration, printed."""
+"""The command line of lbdns-calibrate: options, the choice between a simulated and a live farm, output."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from pathlib import Path
 from typing import Final, TypeVar, cast
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from lbdns import __version__
-from lbdns.cli import run
-from lbdns.commands.options import config_option
-from lbdns.commands.status import url_of
-from lbdns.errors import ConfigError
+from lbdns.client.server_location import url_of
+from lbdns.command_line.common_options import config_option
+from lbdns.command_line.run_command import run
+from lbdns.scores import SCORES
+from lbdns_shared.errors import ConfigError
+from lbdns_tools import __version__
 from lbdns_tools.calibrate.calibration import calibrate, trials_of
-from lbdns_tools.calibrate.live import LiveFarm
-from lbdns_tools.calibrate.live_config import LiveConfig
-from lbdns_tools.calibrate.show import as_json, as_text, as_toml
-from lbdns_tools.calibrate.simulated import SimulatedFarm
-from lbdns_tools.calibrate.trial import Farm
-from lbdns_tools.calibrate.weighing import Measure, Method
-from lbdns_tools.sim.runner import usable_processors
-from lbdns_tools.sim.scenario import Scenario
-from lbdns_tools.sim.spec import parse_clients, parse_servers, parse_workloads
+from lbdns_tools.calibrate.calibration_output import as_json, as_text, as_toml
+from lbdns_tools.calibrate.calibration_trial import TrialFarm
+from lbdns_tools.calibrate.live_configuration import LiveConfiguration
+from lbdns_tools.calibrate.live_farm import LiveFarm
+from lbdns_tools.calibrate.metric_weights import Measure, Method
+from lbdns_tools.calibrate.simulated_farm import SimulatedFarm
+from lbdns_tools.progress_bar import count_bar
+from lbdns_tools.sim.scenario_parsers import parse_clients, parse_servers, parse_workloads
+from lbdns_tools.sim.simulation_jobs import usable_processors
+from lbdns_tools.sim.simulation_scenario import Scenario
 
 T = TypeVar("T")
 
@@ -38,39 +38,48 @@ Examples:
   lbdns-calibrate --simulate --servers H10 --clients closed:30:30 --name mine
   lbdns-calibrate -c /etc/lbdns/lbdns.toml --load-command 'ab -n 20000 -c 20 http://best.hobbit/'
 
-On a live farm every trial is set by writing FILE and telling the server to read it again. FILE is put back at the end,
-also after Ctrl-C; what it was stands in FILE.before-calibration until then. The load command has to look names up again
-and again, and to end by itself.
+For each trial on a live farm, lbdns-calibrate changes FILE and makes the server reload it. It restores FILE at the end,
+also after Ctrl-C; until then FILE.before-calibration holds the original. The load command must look names up again
+and again, and must end by itself.
 
-Exit status: 0 well, 1 when no metric beats round robin or the farm can't be measured, 2 for bad arguments."""
+Exit status: 0 for success, 1 if no metric beats round robin or the farm can't be measured, 2 for bad arguments."""
 
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.option("--simulate", is_flag=True, help="On a simulated farm, instead of the live one of FILE.")
+@click.option("--simulate", is_flag=True, help="Calibrate on a simulated farm instead of the live one of FILE.")
 @click.option("--servers", default="T3", show_default=True, help="Simulated: SPEEDxCORES,... or T3, H10, U10.")
 @click.option("--workload", default="mix", show_default=True, help="Simulated: html, cgi, mix or lognormal.")
 @click.option("--clients", default="caches:20", show_default=True, help="Simulated: closed:N[:RESOLVE_S] or caches:N.")
-@click.option("--load", default=0.7, show_default=True, type=click.FloatRange(0.01, 10), help="Simulated: for caches.")
-@click.option("--duration", default=120.0, show_default=True, type=click.FloatRange(1, 1e6), help="Simulated: s a run.")
-@click.option("--processes", type=click.IntRange(1, 256), help="Simulated: runs side by side; default: all processors.")
+@click.option(
+    "--load", default=0.7, show_default=True, type=click.FloatRange(0.01, 10),
+    help="Simulated: share of the capacity, for caches.",
+)  # fmt: skip
+@click.option(
+    "--duration", default=120.0, show_default=True, type=click.FloatRange(1, 1e6),
+    help="Simulated: seconds of each run.",
+)  # fmt: skip
+@click.option("--processes", type=click.IntRange(1, 256), help="Simulated: runs at a time; default: one per processor.")
 @config_option
 @click.option("--control", type=click.Path(path_type=Path), help="Live: the server's control socket.")
-@click.option("--url", help="Live: where the server's HTTP is, such as http://127.0.0.1:8053.")
-@click.option("--load-command", help="Live: a command that asks for pages and ends by itself.")
+@click.option("--url", help="Live: URL of the server's HTTP interface, such as http://127.0.0.1:8053.")
+@click.option("--load-command", help="Live: a command that loads pages and then ends.")
 @click.option(
-    "--settle", default=5.0, show_default=True, type=click.FloatRange(0, 3600), help="Live: s before the load."
-)
+    "--settle", default=5.0, show_default=True, type=click.FloatRange(0, 3600),
+    help="Live: seconds between a reload and the load.",
+)  # fmt: skip
 @click.option(
-    "--metric", "metrics", multiple=True, help="Only this one; may be repeated. Default: all that are reported."
-)
+    "--metric", "metrics", multiple=True,
+    help="Use only this metric; may be repeated. Default: all that members report.",
+)  # fmt: skip
 @click.option("--method", default="gain", show_default=True, type=click.Choice(["gain", "1999"]),
-              help="Weights in proportion to the gain over round robin, or to all that is achieved.")  # fmt: skip
+              help="Weights in proportion to the gain over round robin, or to the whole achievement.")  # fmt: skip
 @click.option("--by", "measure", type=click.Choice(["throughput", "response"]),
-              help="What is to be gained. Default: throughput; response for clients that don't wait.")  # fmt: skip
+              help="What to improve. Default: throughput; response for caches.")  # fmt: skip
 @click.option(
-    "--rounds", default=3, show_default=True, type=click.IntRange(1, 1000), help="Of all trials; seeds 1, 2, ..."
-)
-@click.option("--name", default="calibrated", show_default=True, help="What the new score is called.")
+    "--rounds", default=3, show_default=True, type=click.IntRange(1, 1000),
+    help="Rounds of all trials, with seeds 1, 2, ...",
+)  # fmt: skip
+@click.option("--name", default="calibrated", show_default=True, help="Name of the new score.")
 @click.option("--json", "json_output", is_flag=True, help="Print all figures as JSON.")
 @click.version_option(__version__, prog_name="lbdns-calibrate")
 def command(
@@ -80,20 +89,18 @@ def command(
 ) -> None:  # fmt: skip
     """Find weights and limits of a score for a farm.
 
-    Lets each metric decide alone and measures what the farm achieves, weighs the metrics by that, prints a [score.NAME]
+    Measures what the farm achieves when each metric decides alone, computes weights from that, prints a [score.NAME]
     table for the configuration, and compares the new score with "thesis" and with round robin.
     """
-    if not NAME.match(name) or name == "thesis":
-        raise click.BadParameter(f"{name!r}: take letters, digits, - and _, and not 'thesis'", param_hint="--name")
-    farm: Farm
+    if not NAME.match(name) or name in SCORES:
+        raise click.BadParameter(f"{name!r}: must be letters, digits, - and _, and not 'thesis'", param_hint="--name")
+    farm: TrialFarm
     if simulate:
         scenario = Scenario(
             _parsed("--servers", parse_servers, servers),
             workload=_parsed("--workload", parse_workloads, workload)[0],
-            clients=_parsed("--clients", parse_clients, clients),
-            load=load,
-            duration=duration,
-        )
+            clients=_parsed("--clients", parse_clients, clients), load=load, duration=duration,
+        )  # fmt: skip
         farm = SimulatedFarm(scenario, processes or usable_processors())
         waits = scenario.clients.kind == "closed"
         how = f"a simulated farm: {servers}, workload {workload}, clients {clients}" + (
@@ -102,28 +109,33 @@ def command(
         measure = measure or ("throughput" if waits else "response")
     else:
         if load_command is None:
-            raise click.UsageError("a live farm needs --load-command 'ab ...'; or say --simulate")
-        live = LiveConfig(config, control)
+            raise click.UsageError("a live farm needs --load-command 'ab ...'; otherwise give --simulate")
+        live = LiveConfiguration(config, control)
         farm = LiveFarm(live, url or url_of(live.path), load_command, settle, seed=1)
         how, measure = f"the live farm of {config}, under: {load_command!r}", measure or "throughput"
     _run(farm, metrics, cast(Method, method), cast(Measure, measure), rounds, name, how, json_output)
 
 
 def _run(
-    farm: Farm, metrics: tuple[str, ...], method: Method, measure: Measure, rounds: int, name: str, how: str, js: bool
+    farm: TrialFarm,
+    metrics: tuple[str, ...],
+    method: Method,
+    measure: Measure,
+    rounds: int,
+    name: str,
+    how: str,
+    js: bool,
 ) -> None:
     known = farm.metrics()
     for metric in metrics:
         if metric not in known:
             raise ConfigError(
-                f"--metric {metric}: not all members report it, or no way is better; known: {', '.join(known)}"
+                f"--metric {metric}: some member does not report it, or its better direction is not known; "
+                f"choose from {', '.join(known)}"
             )
     tried = list(dict.fromkeys(metrics)) or list(known)
-    console = Console(stderr=True)
-    columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        task = progress.add_task("trials", total=trials_of(tried) * rounds)
-        found = calibrate(farm, tried, method, measure, rounds, lambda: progress.advance(task))
+    with count_bar(trials_of(tried) * rounds, "trials") as advance:
+        found = calibrate(farm, tried, method, measure, rounds, lambda: advance(""))
     if js:
         click.echo(json.dumps(as_json(found, name), indent=2))
         return

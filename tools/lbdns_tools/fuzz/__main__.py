@@ -1,4 +1,4 @@
-"""``python -m lbdns_tools.fuzz``: search, or give single inputs to a target."""
+"""``python -m lbdns_tools.fuzz``: searches for inputs that fail, replays inputs, or shrinks one."""
 
 from __future__ import annotations
 
@@ -6,42 +6,47 @@ import argparse
 import sys
 from pathlib import Path
 
-from lbdns_tools.fuzz.shrink import shrunk
-from lbdns_tools.fuzz.targets import TARGETS, load, run
+from lbdns_tools.fuzz.fuzz_targets import TARGETS, load_target, run_target
+from lbdns_tools.fuzz.input_shrinker import shrink_input
 
 EPILOG = """examples:
   python -m lbdns_tools.fuzz zonefile --seconds 1800 --corpus ~/fuzz/zonefile
-  python -m lbdns_tools.fuzz zonefile --shrink found/found-0123456789ab   (makes it smaller, in place)
-  python -m lbdns_tools.fuzz zonefile --replay found/found-0123456789ab   (with its traceback)"""
+  python -m lbdns_tools.fuzz zonefile --shrink found/found-0123456789ab   (shrinks the file in place)
+  python -m lbdns_tools.fuzz zonefile --replay found/found-0123456789ab   (shows the traceback)"""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m lbdns_tools.fuzz",
-        description="Look for inputs that a target does not take as it should.",
-        epilog=EPILOG,
+        prog="python -m lbdns_tools.fuzz", description="Search for inputs for which a target fails.", epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    )  # fmt: skip
     parser.add_argument("target", choices=TARGETS)
-    parser.add_argument("--seconds", type=int, default=60, help="how long to search (default: %(default)s)")
-    parser.add_argument("--corpus", type=Path, metavar="DIR", help="inputs to begin with; new ones are added")
-    parser.add_argument("--found", type=Path, metavar="DIR", default=Path("found"), help="for what goes wrong")
-    parser.add_argument("--replay", type=Path, metavar="FILE", nargs="+", help="only try these inputs")
-    parser.add_argument("--shrink", type=Path, metavar="FILE", help="only make this input that goes wrong smaller")
+    parser.add_argument("--seconds", type=int, default=60, help="duration of the search (default: %(default)s)")
+    parser.add_argument(
+        "--corpus", type=Path, metavar="DIR", help="folder of inputs to begin with, which receives new ones"
+    )
+    parser.add_argument(
+        "--found", type=Path, metavar="DIR", default=Path("found"),
+        help="folder for inputs that fail (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument("--replay", type=Path, metavar="FILE", nargs="+", help="only run these inputs")
+    parser.add_argument("--shrink", type=Path, metavar="FILE", help="only shrink this input, which must fail")
     arguments = parser.parse_args()
     if arguments.replay:
         for path in arguments.replay:
-            run(load(arguments.target), path.read_bytes())
+            run_target(load_target(arguments.target), path.read_bytes())
         return 0
     if arguments.shrink:
-        arguments.shrink.write_bytes(shrunk(load(arguments.target), arguments.shrink.read_bytes()))
+        arguments.shrink.write_bytes(shrink_input(load_target(arguments.target), arguments.shrink.read_bytes()))
         return 0
     try:
-        from lbdns_tools.fuzz.search import search
+        from lbdns_tools.fuzz.coverage_search import search
     except ModuleNotFoundError as error:
         if error.name != "atheris":
             raise
-        print("lbdns_tools.fuzz: atheris is not installed; pip install -e '.[fuzz]' brings it", file=sys.stderr)
+        print(
+            "lbdns_tools.fuzz: atheris is not installed; to install it: pip install -e './tools[fuzz]'", file=sys.stderr
+        )
         return 2
     return search(arguments.target, arguments.seconds, arguments.corpus, arguments.found)
 

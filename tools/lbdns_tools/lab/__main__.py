@@ -1,6 +1,6 @@
 """``python -m lbdns_tools.lab``: the same as ``lbdns-lab``."""
 
-from lbdns_tools.lab.cli import main
+from lbdns_tools.lab.lab_command import main
 
 if __name__ == "__main__":
     main()

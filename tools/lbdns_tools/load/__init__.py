@@ -1,1 +1,1 @@
-"""The load generator: clients that resolve, connect, ask and are counted; never a failure dropped."""
+"""The load generator ``lbdns-load``: clients that look names up, connect and send requests; failures count."""

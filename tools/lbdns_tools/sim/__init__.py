@@ -1,1 +1,1 @@
-"""``lbdns-sim``: the product's own choosing against simulated servers, agents and clients, in virtual time."""
+"""The simulator ``lbdns-sim``: lbdns's own policies with simulated servers, agents and clients, in virtual time."""

@@ -1,6 +1,6 @@
 """``python -m lbdns_tools.sim``: the same as ``lbdns-sim``."""
 
-from lbdns_tools.sim.cli import main
+from lbdns_tools.sim.sim_command import main
 
 if __name__ == "__main__":
     main()

@@ -1,8 +1,8 @@
-"""Amplification: bytes answered for bytes asked, by kind of query, with rate limiting at its default for everybody.
+"""Amplification: bytes sent for each byte received, by kind of query, with rate limiting at its default.
 
-Plain UDP queries at a high rate, each kind from a network of its own on the loopback (rate limits are kept by prefix),
-and at last all kinds in turn from one address. Bytes are of DNS messages, without the headers of IP and UDP that would
-flatter the ratio. A spoofed victim gets what is counted as answered.
+Plain UDP queries at a high rate, each kind from a loopback network of its own (rate limits apply per prefix), and
+finally all kinds in turn from one address. Bytes are those of DNS messages, without the IP and UDP headers that would
+lower the ratio. The bytes sent are what the victim of a spoofed address would receive.
 """
 
 from __future__ import annotations
@@ -10,26 +10,28 @@ from __future__ import annotations
 import argparse
 import contextlib
 import socket
-import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 from typing import Final
 
 from rich.console import Console
 
-from lbdns_tools.bench.dns import command
-from lbdns_tools.bench.dns.farm import Farm
-from lbdns_tools.bench.dns.prober import query_wire
-from lbdns_tools.bench.dns.servers import serving_lbdns
+from lbdns_tools.bench import benchmark_command as command
+from lbdns_tools.bench.dns.benchmark_farm import BenchmarkFarm
+from lbdns_tools.bench.dns.compared_servers import serving_lbdns
+from lbdns_tools.bench.dns.latency_prober import query_wire
 
 TAKES: Final = "about 50 s (kinds x seconds)"
-PIECE: Final = 16  # queries between two looks at clock and answers
-GRACE: Final = 0.3  # seconds for the last answers
+EXAMPLE: Final = "--rate 5000"
+PIECE: Final = 16  # queries sent between two readings of clock and answers
+GRACE: Final = 0.3  # seconds that the last answers may take
 TC: Final = 0x02  # in the third octet of a header (RFC 1035 4.1.1)
-BIG: Final = "big TXT " + " ".join(f'"{letter * 200}"' for letter in "abcde") + "\n"  # the most that fits 1232 octets
+BIG: Final = (
+    "big TXT " + " ".join(f'"{letter * 200}"' for letter in "abcde") + "\n"
+)  # the longest RRset that fits 1232 octets
 KINDS: Final[Mapping[str, bytes]] = {
     "best A, EDNS": query_wire("best.hobbit"),
     "best A": query_wire("best.hobbit", edns=False),
@@ -45,8 +47,8 @@ KINDS: Final[Mapping[str, bytes]] = {
 
 
 @dataclass(slots=True)
-class Flow:
-    """What went in and out for one source address."""
+class AmplificationFlow:
+    """Queries and answers of one source address, in number and bytes."""
 
     queries: int = 0
     answers: int = 0
@@ -59,9 +61,9 @@ class Flow:
         return round(self.bytes_out / self.bytes_in, 3) if self.bytes_in else 0.0
 
 
-def ask(port: int, source: str, queries: Sequence[bytes], rate: float, seconds: float) -> Flow:
-    """Send ``queries`` in turn from ``source``, ``rate`` a second, and count what comes back."""
-    flow, begin = Flow(), time.monotonic()
+def query_at_rate(port: int, source: str, queries: Sequence[bytes], rate: float, seconds: float) -> AmplificationFlow:
+    """Send ``queries`` in turn from ``source`` at ``rate``/s, and count the answers."""
+    flow, begin = AmplificationFlow(), time.monotonic()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
         sock.bind((source, 0))
@@ -82,7 +84,7 @@ def ask(port: int, source: str, queries: Sequence[bytes], rate: float, seconds: 
     return flow
 
 
-def _count_answers(sock: socket.socket, flow: Flow) -> None:
+def _count_answers(sock: socket.socket, flow: AmplificationFlow) -> None:
     with contextlib.suppress(BlockingIOError):
         while True:
             answer = sock.recv(65535)
@@ -91,44 +93,33 @@ def _count_answers(sock: socket.socket, flow: Flow) -> None:
             flow.truncated += answer[2] & TC != 0
 
 
-def measure(options: argparse.Namespace, folder: Path) -> command.Figures:
-    farm = Farm(folder, limit=None, zone=BIG, plane=options.plane)
-    flows: dict[str, Flow] = {}
-    with serving_lbdns(farm, options.server_core) as served:
+def measure(options: argparse.Namespace, folder: Path) -> command.Results:
+    farm = BenchmarkFarm(folder, limit=None, zone=BIG, plane=options.plane)
+    flows: dict[str, AmplificationFlow] = {}
+    with serving_lbdns(farm, options.server_core) as server:
         for number, (kind, query) in enumerate(KINDS.items()):
-            flows[kind] = ask(served.port, f"127.1.{number}.1", [query], options.rate, options.seconds)
-        flows["all in turn"] = ask(served.port, "127.2.0.1", list(KINDS.values()), options.rate, options.seconds)
-        note = served.note
+            flows[kind] = query_at_rate(server.port, f"127.1.{number}.1", [query], options.rate, options.seconds)
+        flows["all in turn"] = query_at_rate(
+            server.port, "127.2.0.1", list(KINDS.values()), options.rate, options.seconds
+        )
+        note = server.note
     whole = flows["all in turn"].ratio
+    worst = max(flow.ratio for flow in flows.values())
     return {
-        "note": f"{note}; worst ratio {max(flow.ratio for flow in flows.values())}, all in turn {whole}",
-        "kinds": {
-            kind: {
-                "queries": flow.queries,
-                "answers": flow.answers,
-                "truncated": flow.truncated,
-                "bytes_in": flow.bytes_in,
-                "bytes_out": flow.bytes_out,
-                "ratio": flow.ratio,
-            }
-            for kind, flow in flows.items()
-        },
+        "note": f"{note}; highest ratio {worst}, all in turn {whole}",
+        "worst_ratio": worst,
+        "kinds": {kind: asdict(flow) | {"ratio": flow.ratio} for kind, flow in flows.items()},
     }
 
 
-def show(figures: command.Figures, console: Console) -> None:
+def show(results: command.Results, console: Console) -> None:
     heads = ("kind", "queries", "answers", "truncated", "bytes in", "bytes out", "out / in")
-    rows = [(kind, *found.values()) for kind, found in figures["kinds"].items()]
-    console.print(command.table("bytes answered for bytes asked", heads, rows))
-    console.print(command.noted(figures))
+    rows = [(kind, *found.values()) for kind, found in results["kinds"].items()]
+    console.print(command.table("bytes sent for bytes received", heads, rows))
+    console.print(command.conditions(results))
 
 
-def main() -> int:
-    made = command.parser("amplification", __doc__, TAKES, "--rate 5000")
-    command.bound(made, "--seconds", float, 0.2, 60, 4, "seconds of each kind")
-    command.bound(made, "--rate", float, 100, 50_000, 3000, "queries/s")
-    return command.run(made, measure, show)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def add_options(parser: argparse.ArgumentParser) -> None:
+    command.add_number(parser, "--seconds", float, 0.2, 60, 4, "seconds of each kind")
+    command.add_number(parser, "--rate", float, 100, 50_000, 3000, "queries/s")
+    command.add_dns_options(parser)

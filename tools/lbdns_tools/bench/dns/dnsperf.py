@@ -1,4 +1,4 @@
-"""dnsperf: started, bounded in time and count, and what it prints read."""
+"""dnsperf: starts it, bounded in time and count, and reads what it prints."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from lbdns_tools.bench.dns.processes import BenchError, need, stop
+from lbdns_tools.bench.dns.measured_processes import BenchmarkError, need, stop
 
 CLIENTS: Final = 4  # sockets that queries come from
-OUTSTANDING: Final = 128  # queries that wait at a time: twice a drain; 250 overflow a default receive buffer at times
-TIMEOUT: Final = 1.0  # seconds until dnsperf takes a query for lost
-MARGIN: Final = 15.0  # seconds dnsperf may take longer than it was told
+OUTSTANDING: Final = (
+    128  # unanswered queries at a time: twice what lbdns reads at once; 250 can overflow a receive buffer
+)
+TIMEOUT: Final = 1.0  # seconds until dnsperf counts a query as lost
+MARGIN: Final = 15.0  # seconds dnsperf may run longer than requested
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """What one run of dnsperf came to."""
+class DnsperfResult:
+    """The statistics of one run of dnsperf."""
 
     sent: int
     answered: int
@@ -34,32 +36,35 @@ class Load:
 
     @property
     def rate(self) -> float:
-        """Answers a second."""
+        """Answers/s."""
         return self.answered / self.seconds
 
 
-def parse(text: str) -> Load:
-    """Read dnsperf's statistics. Raises BenchError when there are none."""
+def parse_statistics(text: str) -> DnsperfResult:
+    """Return the statistics that dnsperf printed. Raises BenchmarkError if there are none."""
     found = {
         name: re.search(rf"^ *{name}: +([0-9.]+)", text, re.MULTILINE)
         for name in ("Queries sent", "Queries completed", r"Run time \(s\)")
     }
     sent, answered, seconds = found.values()
     if not (sent and answered and seconds and float(seconds[1]) > 0):
-        raise BenchError(f"dnsperf printed no statistics:\n{text[-1500:]}")
+        raise BenchmarkError(f"dnsperf printed no statistics:\n{text[-1500:]}")
     codes = re.search(r"^ *Response codes: +(.*)$", text, re.MULTILINE)
     rcodes = {name: int(count) for name, count in re.findall(r"(\w+) (\d+) \(", codes[1] if codes else "")}
-    return Load(int(sent[1]), int(answered[1]), float(seconds[1]), rcodes)
+    return DnsperfResult(int(sent[1]), int(answered[1]), float(seconds[1]), rcodes)
 
 
 def latencies(text: str) -> list[float]:
-    """Milliseconds of each answered query, from what dnsperf prints with -v ("> NOERROR best.hobbit A 0.000295")."""
+    """Return the milliseconds of each answered query, as dnsperf prints them with -v.
+
+    A line is such as "> NOERROR best.hobbit A 0.000295", in seconds.
+    """
     return [1000 * float(match) for match in re.findall(r"^> [A-Z]\w+ \S+ \S+ ([0-9.]+)$", text, re.MULTILINE)]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """How dnsperf is to ask: for ``seconds``, or the whole file ``runs`` times; at most ``rate`` queries/s."""
+class DnsperfRun:
+    """A run of dnsperf: for ``seconds``, or the whole file ``runs`` times; at most ``rate`` queries/s, 0: unlimited."""
 
     port: int
     queries: Path
@@ -70,32 +75,28 @@ class Run:
     options: tuple[str, ...] = ("-e",)
 
     def command(self) -> list[str]:
-        assert self.seconds or self.runs, "a run has an end"
-        words = [need("taskset", "util-linux"), "-c", str(self.core), need("dnsperf", "dnsperf")]
-        words += ["-s", "127.0.0.1", "-p", str(self.port), "-d", str(self.queries), *self.options]
-        words += ["-q", str(OUTSTANDING), "-c", str(CLIENTS), "-T", "1", "-t", str(TIMEOUT)]
+        assert self.seconds or self.runs, "a run needs an end: seconds or runs"
+        command = [need("taskset", "util-linux"), "-c", str(self.core), need("dnsperf", "dnsperf")]
+        command += ["-s", "127.0.0.1", "-p", str(self.port), "-d", str(self.queries), *self.options]
+        command += ["-q", str(OUTSTANDING), "-c", str(CLIENTS), "-T", "1", "-t", str(TIMEOUT)]
         if self.seconds:
-            words += ["-l", f"{self.seconds:g}"]
+            command += ["-l", f"{self.seconds:g}"]
         if self.runs:
-            words += ["-n", str(self.runs)]
+            command += ["-n", str(self.runs)]
         if self.rate:
-            words += ["-Q", str(int(self.rate))]
-        return words
+            command += ["-Q", str(int(self.rate))]
+        return command
 
 
-class Background:
-    """A dnsperf that runs beside something else."""
+class DnsperfProcess:
+    """A running dnsperf. The caller must call ``close``."""
 
-    def __init__(self, run: Run) -> None:
-        # Files, not pipes: nobody reads while it runs
+    def __init__(self, run: DnsperfRun) -> None:
+        # Files, not pipes: they are read only after it has ended
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # closed by close()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self.process = subprocess.Popen(
-            run.command(),
-            stdin=subprocess.DEVNULL,
-            stdout=self._output,
-            stderr=self._errors,
-            start_new_session=True,
+            run.command(), stdin=subprocess.DEVNULL, stdout=self._output, stderr=self._errors, start_new_session=True
         )
 
     @property
@@ -103,19 +104,22 @@ class Background:
         return self.process.poll() is not None
 
     def output(self, timeout: float) -> str:
-        """All that it printed, once it has ended. Raises BenchError when that takes over ``timeout`` seconds."""
+        """Wait until it has ended and return what it printed.
+
+        Raises BenchmarkError if it fails, or takes more than ``timeout`` seconds.
+        """
         try:
             status = self.process.wait(timeout)
         except subprocess.TimeoutExpired:
-            raise BenchError(f"dnsperf did not end within {timeout:g} s") from None
+            raise BenchmarkError(f"dnsperf did not end within {timeout:g} s") from None
         for file in (self._output, self._errors):
             file.seek(0)
         if status:
-            raise BenchError(f"dnsperf ended with exit status {status}:\n{self._errors.read()[-1500:].decode()}")
+            raise BenchmarkError(f"dnsperf ended with exit status {status}:\n{self._errors.read()[-1500:].decode()}")
         return self._output.read().decode(errors="replace")
 
-    def result(self, timeout: float) -> Load:
-        return parse(self.output(timeout))
+    def result(self, timeout: float) -> DnsperfResult:
+        return parse_statistics(self.output(timeout))
 
     def close(self) -> None:
         if not self.ended:
@@ -125,22 +129,19 @@ class Background:
 
 
 @contextlib.contextmanager
-def beside(run: Run) -> Iterator[Background]:
-    """Run dnsperf while something else is done; whatever happens, it has ended afterwards."""
-    background = Background(run)
-    try:
-        yield background
-    finally:
-        background.close()
+def dnsperf_beside(run: DnsperfRun) -> Iterator[DnsperfProcess]:
+    """Run dnsperf for the length of a with statement at most."""
+    with contextlib.closing(DnsperfProcess(run)) as process:
+        yield process
 
 
-def load(run: Run) -> Load:
-    """Ask for ``run.seconds``; what came of it. Raises BenchError."""
-    with beside(run) as background:
-        return background.result(run.seconds + MARGIN)
+def run_dnsperf(run: DnsperfRun) -> DnsperfResult:
+    """Run dnsperf to its end and return its statistics. Raises BenchmarkError."""
+    with dnsperf_beside(run) as process:
+        return process.result(run.seconds + MARGIN)
 
 
 def write_queries(path: Path, questions: Iterable[tuple[str, str]]) -> Path:
-    """A file of queries, a name and a type a line."""
+    """Write a file with a name and a type on each line, and return its path."""
     path.write_text("".join(f"{name} {qtype}\n" for name, qtype in questions))
     return path

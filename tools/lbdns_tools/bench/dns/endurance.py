@@ -1,7 +1,7 @@
-"""Endurance: millions of queries against one lbdns, good ones mixed with random names and malformed datagrams.
+"""Endurance: millions of queries to one lbdns, good ones mixed with random names and malformed datagrams.
 
 Resident memory is read every second. The first tenth of the run is warm-up: interpreter and kernel settle, tables fill.
-After it memory has to stay: the slope is told in kB a million queries, by least squares.
+After that memory must not grow: the report shows its slope by least squares, in kB per million queries.
 """
 
 from __future__ import annotations
@@ -9,30 +9,30 @@ from __future__ import annotations
 import argparse
 import itertools
 import statistics
-import sys
 import time
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 
-from lbdns_tools.bench.dns import command
-from lbdns_tools.bench.dns.dnsperf import MARGIN, Run, beside, write_queries
-from lbdns_tools.bench.dns.farm import BEST, ROUND_ROBIN, Farm
-from lbdns_tools.bench.dns.junk import flooding, questions
-from lbdns_tools.bench.dns.servers import Served, serving_lbdns
+from lbdns_tools.bench import benchmark_command as command
+from lbdns_tools.bench.dns.benchmark_farm import BEST, ROUND_ROBIN, BenchmarkFarm
+from lbdns_tools.bench.dns.compared_servers import MeasuredServer, serving_lbdns
+from lbdns_tools.bench.dns.dnsperf import MARGIN, DnsperfRun, dnsperf_beside, write_queries
+from lbdns_tools.bench.dns.malformed_datagrams import flooding, questions
 
 TAKES: Final = "about 15 minutes at 25,000 queries/s"
-NAMES: Final = 100_000  # random names in the file, as many good queries beside them
+EXAMPLE: Final = "--millions 20 --json endurance.json"
+NAMES: Final = 100_000  # random names in the file, with as many good queries
 MILLION: Final = 1_000_000
-STEP: Final = 1.0  # seconds between two looks at memory
+STEP: Final = 1.0  # seconds between two readings of the memory
 WARM_UP: Final = 0.1  # of the run
 JUNK_RATE: Final = 200.0  # malformed datagrams/s
-SLOWEST: Final = 2000.0  # queries/s: a run that is slower than this is given up
+SLOWEST: Final = 2000.0  # queries/s: a slower run is given up
 
 
 def query_file(folder: Path, seed: int) -> Path:
-    """Random names, and good queries between them."""
+    """Write a file in which random names and good queries alternate, and return its path."""
     good = itertools.cycle(
         (BEST, ROUND_ROBIN, ("best.hobbit", "AAAA"), ("gandalf.hobbit", "A"), ("weighted.hobbit", "A"))
     )
@@ -40,18 +40,18 @@ def query_file(folder: Path, seed: int) -> Path:
     return write_queries(folder / "queries", mixed)
 
 
-def endure(served: Served, queries: Path, options: argparse.Namespace) -> command.Figures:
+def endure(server: MeasuredServer, queries: Path, options: argparse.Namespace) -> command.Results:
     runs = max(1, round(options.millions * MILLION / (2 * NAMES)))
     total = runs * 2 * NAMES
     limit = total / SLOWEST + MARGIN
-    samples, begin = [(0.0, served.running.rss())], time.monotonic()
-    lines = served.running.log_lines()
-    run = Run(served.port, queries, options.load_core, runs=runs, seconds=limit)
-    with flooding(served.port, options.load_core, options.seed, limit, JUNK_RATE), beside(run) as background:
-        while not background.ended:
+    samples, begin = [(0.0, server.process.rss())], time.monotonic()
+    lines = server.process.log_lines()
+    run = DnsperfRun(server.port, queries, options.load_core, runs=runs, seconds=limit)
+    with flooding(server.port, options.load_core, options.seed, limit, JUNK_RATE), dnsperf_beside(run) as load:
+        while not load.ended:
             time.sleep(STEP)
-            samples.append((time.monotonic() - begin, served.running.rss()))
-        found = background.result(1)
+            samples.append((time.monotonic() - begin, server.process.rss()))
+        found = load.result(1)
     warm = [sample for sample in samples if sample[0] >= WARM_UP * samples[-1][0]]
     return {
         "queries": found.sent,
@@ -63,36 +63,31 @@ def endure(served: Served, queries: Path, options: argparse.Namespace) -> comman
         "rss_most_mb": round(max(rss for _, rss in samples) / 1e6, 2),
         "rss_end_mb": round(samples[-1][1] / 1e6, 2),
         "slope_kb_per_million": slope(warm, found.rate),
-        "log_lines": served.running.log_lines() - lines,
+        "log_lines": server.process.log_lines() - lines,
     }
 
 
 def slope(samples: list[tuple[float, int]], rate: float) -> float:
-    """Growth in kB a million queries, of (seconds, bytes) at ``rate`` queries/s."""
+    """Return the growth in kB per million queries of samples (seconds, bytes) at ``rate`` queries/s."""
     if len(samples) < 2:
         return 0.0
     seconds, sizes = zip(*samples, strict=True)
     return round(statistics.linear_regression(seconds, sizes).slope / rate * MILLION / 1000, 2)
 
 
-def measure(options: argparse.Namespace, folder: Path) -> command.Figures:
+def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     queries = query_file(folder, options.seed)
-    with serving_lbdns(Farm(folder, plane=options.plane), options.server_core) as served:
-        return {"note": served.note, **endure(served, queries, options)}
+    with serving_lbdns(BenchmarkFarm(folder, plane=options.plane), options.server_core) as server:
+        return {"note": server.note, **endure(server, queries, options)}
 
 
-def show(figures: command.Figures, console: Console) -> None:
-    rows = [(name.replace("_", " "), value) for name, value in figures.items() if name not in ("note", "python")]
+def show(results: command.Results, console: Console) -> None:
+    rows = [(name.replace("_", " "), value) for name, value in results.items() if name not in ("note", "python")]
     console.print(command.table("endurance", ("", "lbdns"), rows))
-    console.print(command.noted(figures))
+    console.print(command.conditions(results))
 
 
-def main() -> int:
-    made = command.parser("endurance", __doc__, TAKES, "--millions 20 --json endurance.json")
-    command.bound(made, "--millions", float, 0.2, 500, 20, "million queries")
-    command.bound(made, "--seed", int, 0, 2**31, 1, "of random names and malformed datagrams")
-    return command.run(made, measure, show)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def add_options(parser: argparse.ArgumentParser) -> None:
+    command.add_number(parser, "--millions", float, 0.2, 500, 20, "million queries")
+    command.add_number(parser, "--seed", int, 0, 2**31, 1, "seed of random names and malformed datagrams")
+    command.add_dns_options(parser)

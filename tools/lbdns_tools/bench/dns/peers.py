@@ -1,40 +1,42 @@
-"""Speed beside other servers: queries/s at saturation and CPU time a query, each server alone on one core.
+"""Speed beside other servers: queries/s at saturation and CPU time per query, each server alone on one core.
 
-Servers run one after another, round after round; ratios are made within a round, and their median is told. CPU is
-user + system time of all the server's processes and threads, divided by the queries answered. All listen on a wildcard
-address and are asked with EDNS for best.hobbit and round.robin.hobbit: lbdns balances them over three members whose
-reports come in every second, the peers have a fixed alias with TTL 0. 'busy' is the share of its core that the server
-used: well below 100 % the generator was the limit, and only CPU a query compares.
+Servers take turns, round after round. Ratios are taken within a round, and the report shows their median. CPU time is
+user and system time of all the server's processes and threads, divided by the answered queries. All servers listen on
+a wildcard address and receive queries with EDNS for best.hobbit and round.robin.hobbit. lbdns balances both names over
+three members whose reports arrive every second; the peers serve a fixed alias with TTL 0. 'busy' is the share of its
+core that the server used: well below 100 % the generator was the limit, and only CPU time per query is comparable.
+
+--also compares two versions of lbdns: it starts the server of another checkout with that checkout's .venv, or with
+this Python if it has none. With --compare-planes, the ratios compare the two versions on the same plane.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import statistics
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 
-from lbdns_tools.bench.dns import command
-from lbdns_tools.bench.dns.dnsperf import Run, load, write_queries
-from lbdns_tools.bench.dns.farm import BEST, ROUND_ROBIN, Farm
-from lbdns_tools.bench.dns.prober import answered_names, await_answer, query_wire, with_cookie
-from lbdns_tools.bench.dns.processes import BenchError
-from lbdns_tools.bench.dns.servers import PEERS, Served, serving_lbdns, serving_peer
+from lbdns_tools.bench import benchmark_command as command
+from lbdns_tools.bench.dns.benchmark_farm import BEST, ROUND_ROBIN, LbdnsProgram
+from lbdns_tools.bench.dns.compared_servers import PEERS, MeasuredServer, serving_beside_peers
+from lbdns_tools.bench.dns.dnsperf import DnsperfRun, run_dnsperf, write_queries
+from lbdns_tools.bench.dns.latency_prober import answered_names, await_answer, cookie_option, query_wire
+from lbdns_tools.bench.dns.measured_processes import BenchmarkError
 
 TAKES: Final = "about 3 minutes (rounds x (seconds + warm-up) x servers)"
+EXAMPLE: Final = "--rounds 7 --peers nsd --also old=../lbdns-1.0 --json peers.json"
 WARM_UP: Final = 0.5  # seconds of load before each measured run
 NAMES: Final = {"best": [BEST], "round.robin": [ROUND_ROBIN], "both": [BEST, ROUND_ROBIN]}
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ServerRound:
     """One server in one round."""
 
     queries_per_s: float
@@ -44,100 +46,104 @@ class Sample:
     lost: int
 
 
-def sample(served: Served, run: Run) -> Sample:
-    """Load one server and see what it cost. Raises BenchError."""
-    load(Run(run.port, run.queries, run.core, seconds=WARM_UP, options=run.options))
-    before, begin = served.running.cpu_seconds(), time.monotonic()
-    found = load(run)
-    cpu, took = served.running.cpu_seconds() - before, time.monotonic() - begin
+def measure_server(server: MeasuredServer, run: DnsperfRun) -> ServerRound:
+    """Put one server under load and return its cost. Raises BenchmarkError."""
+    run_dnsperf(DnsperfRun(run.port, run.queries, run.core, seconds=WARM_UP, options=run.options))
+    before, begin = server.process.cpu_seconds(), time.monotonic()
+    found = run_dnsperf(run)
+    cpu, took = server.process.cpu_seconds() - before, time.monotonic() - begin
     if not found.answered or set(found.rcodes) != {"NOERROR"}:
-        raise BenchError(f"{served.running.name} answered {found.rcodes or 'nothing'}, not NOERROR alone")
-    return Sample(found.rate, 1e6 * cpu / found.answered, cpu / took, found.answered, found.lost)
+        raise BenchmarkError(f"{server.process.name} must answer NOERROR only, but sent {found.rcodes or 'nothing'}")
+    return ServerRound(found.rate, 1e6 * cpu / found.answered, cpu / took, found.answered, found.lost)
 
 
-def planes(options: argparse.Namespace) -> dict[str, str]:
-    """Name in the table -> plane, of each lbdns that takes part."""
+def lbdns_servers(options: argparse.Namespace) -> dict[str, tuple[str, LbdnsProgram]]:
+    """Return plane and program of each lbdns that takes part, by its name in the report."""
+    programs = {"lbdns": LbdnsProgram(), **{label: LbdnsProgram(path) for label, path in options.also}}
     if options.compare_planes:
-        return {"lbdns python": "python", "lbdns native": "native"}
-    return {"lbdns": options.plane}
+        return {f"{name} {plane}": (plane, one) for name, one in programs.items() for plane in ("python", "native")}
+    return {name: (options.plane, one) for name, one in programs.items()}
 
 
-@contextlib.contextmanager
-def serving_all(options: argparse.Namespace, folder: Path) -> Iterator[dict[str, Served]]:
-    """All servers that take part, at once: those that nobody asks cost nothing."""
-    with contextlib.ExitStack() as stack:
-        served: dict[str, Served] = {}
-        for name, plane in planes(options).items():
-            place = folder / name.replace(" ", "-")
-            place.mkdir()
-            served[name] = stack.enter_context(serving_lbdns(Farm(place, plane=plane), options.server_core, name))
-        for name in options.peers + (["coredns"] if options.coredns else []):
-            peer = serving_peer(name, folder / name, options.server_core, coredns=options.coredns, ttl=options.peer_ttl)
-            served[name] = stack.enter_context(peer)
-        yield served
-
-
-def measure(options: argparse.Namespace, folder: Path) -> command.Figures:
+def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     queries = write_queries(folder / "queries", NAMES[options.names])
-    rounds: list[dict[str, Sample]] = []
-    with serving_all(options, folder) as servers:
-        says = {name: answered_names(await_answer(one.port, query_wire(*BEST), 5)) for name, one in servers.items()}
+    rounds: list[dict[str, ServerRound]] = []
+    peers = options.peers + (["coredns"] if options.coredns else [])
+    with serving_beside_peers(
+        lbdns_servers(options), peers, folder, options.server_core, coredns=options.coredns, ttl=options.peer_ttl
+    ) as servers:
+        answers = {name: answered_names(await_answer(one.port, query_wire(*BEST), 5)) for name, one in servers.items()}
         for number in range(options.rounds):
             command.progress(f"round {number + 1} of {options.rounds}")
             rounds.append({})
-            for name, served in servers.items():
-                ask = ("-E", with_cookie(served.port)) if options.cookies else ("-e",)
-                run = Run(served.port, queries, options.load_core, seconds=options.seconds, options=ask)
-                rounds[-1][name] = sample(served, run)
+            # The first server of a round has the coldest processor: every other round begins at the other end
+            for name in list(servers)[:: -1 if number % 2 else 1]:
+                server = servers[name]
+                edns = ("-E", cookie_option(server.port)) if options.cookies else ("-e",)
+                run = DnsperfRun(server.port, queries, options.load_core, seconds=options.seconds, options=edns)
+                rounds[-1][name] = measure_server(server, run)
         notes = [f"{name}: {one.note}" for name, one in servers.items() if one.note]
     return {
         "note": "; ".join(notes) + ("; with cookies" if options.cookies else ""),
         "names": options.names,
-        "answers": says,
+        "answers": answers,
         "servers": summary(rounds),
         "rounds": [{name: asdict(one) for name, one in samples.items()} for samples in rounds],
     }
 
 
-def summary(rounds: list[dict[str, Sample]]) -> dict[str, command.Figures]:
-    """Medians of each server, and of the first server's ratio to it round by round."""
-    first = next(iter(rounds[0]))
+def reference(name: str, names: Sequence[str]) -> str:
+    """Return the server that ``name`` is compared with: this lbdns, on the plane of ``name`` if it is an lbdns too."""
+    on_plane = f"lbdns {name.rpartition(' ')[2]}"
+    return on_plane if on_plane in names and name not in ("lbdns python", "lbdns native") else names[0]
+
+
+def summary(rounds: list[dict[str, ServerRound]]) -> dict[str, command.Results]:
+    """Return by server the medians, and the median ratio of its reference to it within a round."""
     columns = {name: [samples[name] for samples in rounds] for name in rounds[0]}
     rate = {name: [one.queries_per_s for one in column] for name, column in columns.items()}
     cost = {name: [one.cpu_us_per_query for one in column] for name, column in columns.items()}
+    first = {name: reference(name, list(columns)) for name in columns}
     return {
         name: {
             "queries_per_s": round(statistics.median(rate[name])),
             "cpu_us_per_query": round(statistics.median(cost[name]), 2),
             "busy_percent": round(100 * statistics.median(one.busy for one in column)),
             "lost": sum(one.lost for one in column),
-            "rate_ratio": command.ratios(rate[first], rate[name]),
-            "cpu_ratio": command.ratios(cost[first], cost[name]),
+            "rate_ratio": command.median_ratio(rate[first[name]], rate[name]),
+            "cpu_ratio": command.median_ratio(cost[first[name]], cost[name]),
         }
         for name, column in columns.items()
     }
 
 
-def show(figures: command.Figures, console: Console) -> None:
-    first = next(iter(figures["servers"]))
-    heads = ("server", "queries/s", "CPU us/query", "busy %", "lost", f"{first} / it: rate", f"{first} / it: CPU")
-    rows = [(name, *found.values()) for name, found in figures["servers"].items()]
-    console.print(command.table(f"{figures['names']}, median of {len(figures['rounds'])} rounds", heads, rows))
-    console.print(command.noted(figures))
+def show(results: command.Results, console: Console) -> None:
+    heads = ("server", "queries/s", "CPU us/query", "busy %", "lost", "lbdns / it: rate", "lbdns / it: CPU")
+    rows = [(name, *found.values()) for name, found in results["servers"].items()]
+    console.print(command.table(f"{results['names']}, median of {len(results['rounds'])} rounds", heads, rows))
+    console.print(command.conditions(results))
 
 
-def main() -> int:
-    made = command.parser("peers", __doc__, TAKES, "--rounds 9 --coredns ./coredns --json peers.json")
-    command.bound(made, "--rounds", int, 1, 50, 5, "rounds over all servers")
-    command.bound(made, "--seconds", float, 0.5, 60, 5, "seconds of each run")
-    made.add_argument("--names", choices=NAMES, default="both", help="what is asked (default: both)")
-    made.add_argument("--peers", nargs="*", choices=list(PEERS), default=list(PEERS), help="default: all but CoreDNS")
-    made.add_argument("--coredns", type=Path, metavar="PATH", help="a CoreDNS binary to compare with too")
-    made.add_argument("--cookies", action="store_true", help="each query with a cookie that its server has given")
-    made.add_argument("--compare-planes", action="store_true", help="pure Python against the native part of lbdns")
-    command.bound(made, "--peer-ttl", int, 0, 86400, 0, "TTL of the peers' alias; above 0 PowerDNS's cache can hold it")
-    return command.run(made, measure, show)
+def _checkout(text: str) -> tuple[str, Path]:
+    label, _, path = text.partition("=")
+    if not label or not path or label in ("lbdns", *PEERS):
+        raise argparse.ArgumentTypeError(f"must be LABEL=PATH with a new label, such as old=../lbdns-1.0, not {text!r}")
+    return label, Path(path).resolve()
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def add_options(parser: argparse.ArgumentParser) -> None:
+    command.add_number(parser, "--rounds", int, 1, 50, 5, "rounds over all servers")
+    command.add_number(parser, "--seconds", float, 0.5, 60, 5, "seconds of each run")
+    parser.add_argument("--names", choices=NAMES, default="both", help="names in the queries (default: both)")
+    parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=list(PEERS), help="default: all but CoreDNS")
+    parser.add_argument("--coredns", type=Path, metavar="PATH", help="also compare with this CoreDNS binary")
+    parser.add_argument(
+        "--also", type=_checkout, action="append", default=[], metavar="LABEL=PATH",
+        help="also compare with the lbdns in the checkout at PATH, shown as LABEL; may be repeated",
+    )  # fmt: skip
+    parser.add_argument("--cookies", action="store_true", help="send a cookie of the server with each query")
+    parser.add_argument("--compare-planes", action="store_true", help="run each lbdns on the python and native planes")
+    command.add_number(
+        parser, "--peer-ttl", int, 0, 86400, 0, "TTL of the peers' alias; PowerDNS caches the answer if it is above 0"
+    )
+    command.add_dns_options(parser)

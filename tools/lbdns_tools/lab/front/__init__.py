@@ -1,1 +1,1 @@
-"""What stands before the web hosts of the lab: the DNS server, balancers, caching resolvers."""
+"""The programs in front of a lab's web hosts: lbdns, balancers (HAProxy, nginx, Pound), caching resolvers."""

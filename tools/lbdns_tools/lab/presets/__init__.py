@@ -1,1 +1,1 @@
-"""The studies that can be done with one command, one a file."""
+"""The studies that ``lbdns-lab`` can run: NAME_study.py has the steps of a study, NAME_report.py its report."""

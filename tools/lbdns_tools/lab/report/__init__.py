@@ -1,1 +1,1 @@
-"""The report of a study: static HTML, pictures, and a manifest of what it was made with."""
+"""The report of a lab study: static HTML page, charts, and a manifest of versions, machine and settings."""

@@ -1,1 +1,1 @@
-"""A web host of the lab: what it serves, its Apache, its agent."""
+"""The web hosts of a lab: their pages and CGI programs, their Apache, their agent."""

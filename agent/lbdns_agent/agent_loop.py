@@ -1,0 +1,146 @@
+"""The running agent: samples and reports on schedule, sends alarms at once, and a ``bye`` when it stops."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import random
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from lbdns_agent.agent_options import AgentOptions
+from lbdns_agent.alarm_conditions import alarm_reason
+from lbdns_agent.host_sampler import HostSampler
+from lbdns_agent.measured_host import open_host
+from lbdns_agent.non_blocking_sensors import SensorTasks
+from lbdns_agent.report_schedule import ReportSchedule
+from lbdns_agent.report_sender import RECOVERY_TIME, ReportSender
+from lbdns_agent.signal_pipe import STOP, SignalPipe
+from lbdns_agent.signing_key import load_signing_key
+from lbdns_shared.errors import LbdnsError
+from lbdns_shared.report import Kind, Report, encode
+
+LONGEST_WAIT: Final = 0.25  # seconds, and share of the interval, that a report waits for non-blocking sensors
+NAME_TIMEOUT: Final = 1.0  # seconds that the first report waits for the look-up of the collectors' names
+
+log = logging.getLogger("lbdns.agent")
+
+
+class ReportingAgent:
+    """One agent, from its start to its ``bye``."""
+
+    def __init__(self, options: AgentOptions, signals: SignalPipe) -> None:
+        """Raises LbdnsError if the key file, the cgroup or the system can't be used."""
+        self._options = options
+        self._signals = signals
+        self._key = load_signing_key(options.key_file, options.name)
+        self._tasks = SensorTasks(signals.fd)
+        self._sampler = HostSampler(open_host(options), self._tasks)
+        self._sender = ReportSender(options.collectors, max(RECOVERY_TIME, 2 * options.interval))
+        self._boot = random.getrandbits(64)
+        self._seq = 0
+        self._metrics: dict[str, float] = {}
+        self._alarm = ""
+        self._watched = frozenset(condition.metric for condition in options.alarms)
+
+    def run(self) -> int:
+        """Report until a signal stops the agent. Return the exit status."""
+        options = self._options
+        self._log_start()
+        self._sample()  # the first report's differences count from here
+        self._sender.wait_for_names(NAME_TIMEOUT)
+        gc.freeze()  # these objects live as long as the agent: garbage collection need not visit them
+        # A random offset, so that the agents of many hosts don't all report at the same moment
+        schedule = ReportSchedule(time.monotonic() + random.random() * options.interval, options.interval)
+        due = wake = schedule.first
+        while True:
+            if self._tasks.wait(wake) and self._handle_signals():
+                return 0
+            now = time.monotonic()
+            if now >= due:
+                self._report()
+                due = schedule.next_report(time.monotonic())
+            elif now >= wake:
+                self._check_alarms()
+            wake = schedule.next_alarm_check(time.monotonic(), due) if self._watched and self._metrics else due
+
+    def _handle_signals(self) -> bool:
+        """Act on the signals that have arrived. Return whether one of them stops the agent."""
+        for number in self._signals.take():
+            if number in STOP:
+                self._send("bye", {})
+                self._sender.close()
+                log.info("stopped")
+                return True
+            self._reload()
+        return False
+
+    def _log_start(self) -> None:
+        options = self._options
+        log.info(
+            "reporting as %s every %g s to %s, %s",
+            options.name,
+            options.interval,
+            ", ".join(map(str, options.collectors)),
+            f"signed with key {self._key.key_id.hex()}" if self._key else "unsigned",
+        )
+
+    def _sample(self) -> Mapping[str, float]:
+        interval = self._options.interval
+        return self._sampler.sample(min(LONGEST_WAIT, LONGEST_WAIT * interval), interval).metrics
+
+    def _report(self) -> None:
+        """Send the report that is due, as an alarm while an alarm condition holds."""
+        self._metrics = dict(self._sample())
+        self._update_alarm(self._metrics)
+        self._send("alarm" if self._alarm else "data", self._metrics)
+
+    def _check_alarms(self) -> None:
+        """Between two reports, send an alarm as soon as an alarm condition holds."""
+        if self._alarm:
+            return
+        now = {**self._metrics, **self._sampler.quick_read(self._watched)}
+        self._update_alarm(now)
+        if self._alarm:
+            self._send("alarm", now)
+
+    def _update_alarm(self, metrics: Mapping[str, float]) -> None:
+        before, self._alarm = self._alarm, alarm_reason(self._options.alarms, metrics)
+        if self._alarm and not before:
+            log.warning("overloaded: %s", self._alarm)
+        elif before and not self._alarm:
+            log.info("no longer overloaded")
+
+    def _send(self, kind: Kind, metrics: Mapping[str, float]) -> None:
+        self._seq += 1
+        report = Report(
+            host=self._options.name,
+            boot=self._boot,
+            seq=self._seq,
+            time=time.time(),
+            interval=self._options.interval,
+            metrics=metrics,
+            kind=kind,
+            alarm=self._alarm if kind == "alarm" else "",
+        )
+        self._sender.send(encode(report, self._key))
+
+    def _reload(self) -> None:
+        """Read the key file again and look the collectors' names up again. A bad key file changes nothing."""
+        self._sender.resolve_again()
+        try:
+            self._key = load_signing_key(self._options.key_file, self._options.name)
+        except LbdnsError as error:
+            log.error("the key file was not reloaded, the old key stays in use: %s", error)
+        else:
+            log.info("reloaded")
+
+
+def run(options: AgentOptions) -> int:
+    """Run an agent and return its exit status. Raises LbdnsError if it can't start."""
+    signals = SignalPipe()
+    try:
+        return ReportingAgent(options, signals).run()
+    finally:
+        signals.close()

@@ -1,0 +1,71 @@
+"""The agent's command-line options as one frozen value, and the parsers of their texts. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from lbdns_agent.alarm_conditions import AlarmCondition
+from lbdns_agent.gateway.default_route import Gateway
+from lbdns_agent.webserver.status_url import StatusUrl
+from lbdns_shared.endpoint import Endpoint
+from lbdns_shared.report import Report, encode
+
+SHORTEST_INTERVAL, LONGEST_INTERVAL = 0.1, 3600.0  # seconds between two reports
+AUTO: Final = "auto"
+OFF: Final = "off"
+
+
+@dataclass(frozen=True)
+class AgentOptions:
+    """All options of a running agent. ``gateway`` and ``status`` are None if they are switched off."""
+
+    name: str
+    collectors: tuple[Endpoint, ...] = ()
+    interval: float = 1.0
+    gateway: Gateway | str | None = AUTO
+    status: StatusUrl | None = None
+    key_file: Path | None = None
+    cgroup: str = AUTO
+    alarms: tuple[AlarmCondition, ...] = ()
+
+
+def default_name() -> str:
+    """Return this host's name without its domain, in lower case."""
+    return socket.gethostname().partition(".")[0].lower()
+
+
+def parse_name(text: str) -> str:
+    """Return a host name as reports carry it. Raises ValueError."""
+    name = text.strip().lower().rstrip(".")
+    encode(Report(name, 0, 1, 0.0, 1.0, {}))  # checks the name
+    return name
+
+
+def parse_interval(text: str) -> float:
+    """Return the seconds between two reports. Raises ValueError."""
+    try:
+        interval = float(text)
+    except ValueError:
+        interval = 0.0
+    if not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL:
+        raise ValueError(
+            f"must be a number of seconds from {SHORTEST_INTERVAL:g} to {LONGEST_INTERVAL:g}, not {text!r}"
+        )
+    return interval
+
+
+def parse_gateway(text: str) -> Gateway | str | None:
+    """Return AUTO, None for ``off``, or the gateway with an address, ``ADDRESS[%INTERFACE]``. Raises ValueError."""
+    if text == AUTO:
+        return AUTO
+    if text == OFF:
+        return None
+    address, _, interface = text.partition("%")
+    try:
+        return Gateway(str(ipaddress.ip_address(address)), interface)
+    except ValueError:
+        raise ValueError(f"must be 'auto', 'off' or an address such as 192.0.2.1, not {text!r}") from None

@@ -1,0 +1,84 @@
+"""Alarm conditions, ``METRIC[/cpu] > NUMBER``: parsed, and checked against a host's metrics. Pure.
+
+An overloaded host sends an alarm at once, and the server sends it no more clients until the alarm ends.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+MAX_REASON_LENGTH: Final = 200  # characters, so that the report still fits into one datagram
+PER_CPU: Final = "/cpu"
+#: Limits that no healthy server reaches: a long accept queue, almost no memory left, a very long run queue.
+DEFAULT_CONDITIONS: Final = ("listen_queue > 256", "mem_available < 2", "run_queue/cpu > 64")
+
+_COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+_FORM = re.compile(r"\s*([A-Za-z0-9_]+)(\s*/\s*cpu)?\s*(>=|<=|>|<)\s*(\S+)\s*\Z")
+
+
+@dataclass(frozen=True)
+class AlarmCondition:
+    """A limit for one metric. With ``per_cpu`` the metric is divided by cpu_count, or by 1 if that is larger."""
+
+    metric: str
+    comparison: str
+    limit: float
+    per_cpu: bool = False
+
+    def __str__(self) -> str:
+        return f"{self._subject} {self.comparison} {self.limit:g}"
+
+    @property
+    def _subject(self) -> str:
+        return self.metric + (PER_CPU if self.per_cpu else "")
+
+    def reason(self, metrics: Mapping[str, float]) -> str:
+        """Return why the condition holds, such as ``run_queue 130 > 100``.
+
+        Returns an empty string if the condition doesn't hold, or the metric is missing.
+        """
+        value = metrics.get(self.metric)
+        if value is not None and self.per_cpu:
+            cores = metrics.get("cpu_count", 0.0)
+            # A quota below one core doesn't count: with 0.07 cores, 5 tasks would become 70
+            value = value / max(1.0, cores) if cores > 0 else None
+        if value is None or not _COMPARISONS[self.comparison](value, self.limit):
+            return ""
+        return f"{self._subject} {value:.4g} {self.comparison} {self.limit:g}"
+
+
+def parse_alarm_condition(text: str, known: Collection[str]) -> AlarmCondition:
+    """Parse ``METRIC[/cpu] OPERATOR NUMBER``. Raises ValueError; for an unknown metric it suggests a ``known`` one."""
+    match = _FORM.match(text)
+    if not match:
+        raise ValueError(f"{text!r} is not a condition such as 'run_queue>100' or 'run_queue/cpu>64' (>, >=, <, <=)")
+    metric, per_cpu, comparison, number = match.groups()
+    if metric not in known:
+        import difflib  # not loaded unless needed
+
+        close = difflib.get_close_matches(metric, known, n=1, cutoff=0.6)
+        hint = f". Perhaps you meant {close[0]!r}?" if close else f"; the metrics are: {', '.join(known)}"
+        raise ValueError(f"unknown metric {metric!r}{hint}")
+    try:
+        limit = float(number)
+    except ValueError:
+        limit = math.nan
+    if not math.isfinite(limit):
+        raise ValueError(f"{text!r}: {number!r} is not a number")
+    return AlarmCondition(metric, comparison, limit, per_cpu is not None)
+
+
+def alarm_reason(conditions: Iterable[AlarmCondition], metrics: Mapping[str, float]) -> str:
+    """Return the reasons of all conditions that hold, in their order; an empty string if none holds."""
+    text = "; ".join(filter(None, (condition.reason(metrics) for condition in conditions)))
+    return text if len(text) <= MAX_REASON_LENGTH else text[: MAX_REASON_LENGTH - 3] + "..."

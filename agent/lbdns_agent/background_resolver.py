@@ -1,0 +1,61 @@
+"""Resolves a host name in a background thread, because a name server may be slow."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+from lbdns_shared.endpoint import Endpoint
+
+REFRESH_INTERVAL: Final = 30.0  # seconds between two look-ups of a name
+SHORTEST_INTERVAL: Final = 2.0  # seconds between two look-ups, however often ``refresh`` is called
+
+Address = tuple[socket.AddressFamily, tuple[Any, ...]]
+
+
+def look_up_addresses(endpoint: Endpoint) -> list[Address]:
+    """Return the addresses of an endpoint in the order to try them (RFC 6724). Raises OSError."""
+    flags = socket.AI_NUMERICHOST if endpoint.is_address else 0
+    answers = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_DGRAM, flags=flags)
+    return [(family, where) for family, _, _, _, where in answers]
+
+
+class BackgroundResolver:
+    """Keeps the addresses of one name, and the last good ones while look-ups fail.
+
+    ``addresses`` is None until the first look-up has ended. ``error`` is the reason if the last one failed.
+    """
+
+    def __init__(self, endpoint: Endpoint, look_up: Callable[[Endpoint], list[Address]] = look_up_addresses) -> None:
+        self.endpoint = endpoint
+        self.addresses: tuple[Address, ...] | None = None
+        self.error = ""
+        self._look_up = look_up
+        self._requested = threading.Event()
+        self._first = threading.Event()
+        threading.Thread(target=self._run, name=f"resolve {endpoint.host}", daemon=True).start()
+
+    def refresh(self) -> None:
+        """Look the name up again soon."""
+        self._requested.set()
+
+    def wait_for_first(self, longest: float) -> None:
+        """Wait until the first look-up has ended, for ``longest`` seconds at most."""
+        self._first.wait(longest)
+
+    def _run(self) -> None:
+        pause = threading.Event()
+        while True:
+            try:
+                self.addresses = tuple(self._look_up(self.endpoint))
+                self.error = ""
+            except (OSError, UnicodeError) as error:
+                # UnicodeError: not a valid host name, for example a label of 64 letters
+                self.error = getattr(error, "strerror", None) or str(error)
+                self.addresses = self.addresses or ()
+            self._first.set()
+            pause.wait(SHORTEST_INTERVAL)
+            self._requested.wait(REFRESH_INTERVAL - SHORTEST_INTERVAL)
+            self._requested.clear()

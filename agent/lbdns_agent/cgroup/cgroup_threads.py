@@ -1,0 +1,84 @@
+"""The threads of a control group and of the groups below it: how many are runnable, and their CPU time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+from lbdns_agent.cgroup.cgroup_mounts import cgroup_subtree
+from lbdns_agent.kernel_files import KernelFile
+from lbdns_agent.process_stat import TICKS_PER_SECOND, ProcessStat, ProcessStatFile, parse
+
+KEPT_OPEN: Final = 256  # threads; a soft limit of 1024 open files is usual
+SEARCH_INTERVAL: Final = 5.0  # seconds between two searches for new and removed groups below
+
+
+class CgroupThreads:
+    """The threads below one directory of a hierarchy; the file ``file_name`` of each group lists them."""
+
+    def __init__(self, directory: Path, file_name: str, proc: str = "/proc") -> None:
+        self._directory = directory
+        self._file_name = file_name
+        self._proc = proc
+        self._next_search = 0.0
+        self._lists: dict[Path, KernelFile] = {}
+        self._stat_files: dict[int, ProcessStatFile] = {}
+        self._stats: dict[int, ProcessStat] = {}
+        self._used = 0  # ticks
+
+    def read(self) -> None:
+        """Read every thread once. Raises OSError if the group itself was removed."""
+        files: dict[int, ProcessStatFile] = {}
+        stats: dict[int, ProcessStat] = {}
+        for thread in self._threads():
+            file = self._stat_files.pop(thread, None) or self._open(thread, len(files))
+            if file is None:
+                continue
+            if line := file.read():
+                files[thread], stats[thread] = file, parse(line)
+            else:
+                file.close()
+        for file in self._stat_files.values():
+            file.close()
+        self._used += sum(
+            max(0, stat.used - self._stats[thread].used) for thread, stat in stats.items() if thread in self._stats
+        )
+        self._stat_files, self._stats = files, stats
+
+    def runnable(self, without: Collection[int]) -> int:
+        """Return how many threads were runnable (state R) at the last read; ``without`` lists threads not to count."""
+        return sum(stat.state == "R" for thread, stat in self._stats.items() if thread not in without)
+
+    def seconds(self) -> float:
+        """Return the CPU seconds that threads used between two reads, summed up over all reads.
+
+        Misses threads that start and end between two reads. Used where no cpuacct controller counts.
+        """
+        return self._used / TICKS_PER_SECOND
+
+    def _threads(self) -> list[int]:
+        if (now := time.monotonic()) >= self._next_search:
+            self._next_search = now + SEARCH_INTERVAL
+            groups = cgroup_subtree(self._directory)
+            for gone in self._lists.keys() - set(groups):
+                self._lists.pop(gone).close()
+            for group in groups:
+                self._lists.setdefault(group, KernelFile(group / self._file_name))
+        found: list[int] = []
+        for group, file in self._lists.items():
+            try:
+                found += map(int, file.read().split())
+            except OSError:
+                self._next_search = 0.0
+                if group == self._directory:
+                    raise
+        return found
+
+    def _open(self, thread: int, kept: int) -> ProcessStatFile | None:
+        try:
+            # Not /proc/THREAD/stat: that is the sum over all threads of the process
+            return ProcessStatFile(f"{self._proc}/{thread}/task/{thread}/stat", keep=kept < KEPT_OPEN)
+        except OSError:
+            return None

@@ -1,0 +1,100 @@
+"""Finds the control group to measure: the agent's own, or the one that ``--cgroup`` names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lbdns_agent.cgroup.cgroup_controllers import (
+    CpuController,
+    CpuControllerV1,
+    CpuControllerV2,
+    MemoryController,
+    MemoryControllerV1,
+    MemoryControllerV2,
+)
+from lbdns_agent.cgroup.cgroup_mounts import (
+    UNIFIED,
+    CgroupMount,
+    cgroup_and_ancestors,
+    cgroup_directory,
+    read_cgroup_membership,
+    read_cgroup_mounts,
+)
+from lbdns_agent.cgroup.limiting_cgroup import LimitingCgroup
+from lbdns_shared.errors import ConfigError
+
+AUTO, OFF = "auto", "off"
+
+
+def find_cgroup(choice: str, proc: str = "/proc") -> LimitingCgroup | None:
+    """Return the group for ``--cgroup``: ``auto``, ``off``, or a path as in /proc/self/cgroup or below a mount point.
+
+    Returns None if only the root group applies. Raises ConfigError if the named group doesn't exist.
+    """
+    if choice == OFF:
+        return None
+    try:
+        mounts = read_cgroup_mounts(proc)
+        membership = read_cgroup_membership("self", proc)
+    except OSError as error:
+        if choice == AUTO:
+            return None
+        raise ConfigError(f"--cgroup {choice}: this host's cgroups can't be read: {error.strerror}") from None
+    if choice != AUTO:
+        path = _named(choice, mounts)
+        membership = dict.fromkeys(("cpu", "cpuacct", "memory", UNIFIED), path)
+    cpu = _cpu_levels(mounts, membership)
+    if not cpu and choice != AUTO:
+        searched = ", ".join(str(mount.point) for mount in mounts if mount.controllers & {"cpu", UNIFIED})
+        raise ConfigError(f"--cgroup {choice}: there is no such group below {searched or 'any cgroup mount'}")
+    if not cpu or (choice == AUTO and len(cpu) == 1 and cpu[0].quota() is None):
+        return None  # the root group has only the limits of the host
+    return LimitingCgroup(cpu, _memory_levels(mounts, membership), os.cpu_count() or 1, choice != AUTO, proc)
+
+
+def _named(choice: str, mounts: Sequence[CgroupMount]) -> str:
+    """Return the group's path as in /proc/PID/cgroup; ``choice`` is such a path, or a directory below a mount point."""
+    for mount in mounts:
+        if Path(choice).is_relative_to(mount.point):
+            below = "/" + str(Path(choice).relative_to(mount.point)).strip("./")
+            return below if mount.root == "/" else mount.root + below
+    return "/" + choice.strip("/")
+
+
+def _cpu_levels(mounts: Sequence[CgroupMount], membership: Mapping[str, str]) -> list[CpuController]:
+    """Return the group and its ancestors in the cpu hierarchy: version 1 if it is mounted, else version 2."""
+    if not any("cpu" in mount.controllers for mount in mounts):
+        found = cgroup_directory(mounts, UNIFIED, membership.get(UNIFIED, "/"))
+        return [CpuControllerV2(directory) for directory in cgroup_and_ancestors(*found)] if found else []
+    found = cgroup_directory(mounts, "cpu", membership.get("cpu", "/"))
+    if found is None:
+        return []
+    accounting = cgroup_directory(mounts, "cpuacct", membership.get("cpuacct", "/"))
+    return [
+        CpuControllerV1(directory, _same_group(directory, found[1], accounting))
+        for directory in cgroup_and_ancestors(*found)
+    ]
+
+
+def _same_group(directory: Path, top: Path, accounting: tuple[Path, Path] | None) -> Path | None:
+    """Return the group's directory in the cpuacct hierarchy, or None if its CPU time isn't counted there.
+
+    The two controllers are usually mounted together. If not, a process may be in a group of only one of them.
+    """
+    if accounting is None:
+        return None
+    counted, counted_top = accounting
+    same = counted_top / directory.relative_to(top)
+    return same if same == counted or same in counted.parents else None
+
+
+def _memory_levels(mounts: Sequence[CgroupMount], membership: Mapping[str, str]) -> list[MemoryController]:
+    version1 = any("memory" in mount.controllers for mount in mounts)
+    controller = "memory" if version1 else UNIFIED
+    found = cgroup_directory(mounts, controller, membership.get(controller, "/"))
+    if found is None:
+        return []
+    new = MemoryControllerV1 if version1 else MemoryControllerV2
+    return [new(directory) for directory in cgroup_and_ancestors(*found)]

@@ -1,0 +1,91 @@
+"""Finds the default gateway in the kernel's routing tables. The parsers are pure."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from lbdns_agent.kernel_files import read_once
+
+# linux/route.h, linux/ipv6_route.h
+RTF_UP: Final = 0x1
+RTF_GATEWAY: Final = 0x2
+RTF_REJECT: Final = 0x200
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """A router's address as text, and the interface that leads to it (empty: any)."""
+
+    address: str
+    interface: str = ""
+
+    @property
+    def family(self) -> socket.AddressFamily:
+        return socket.AF_INET6 if ":" in self.address else socket.AF_INET
+
+    def __str__(self) -> str:
+        return f"{self.address}%{self.interface}" if self.interface else self.address
+
+
+def parse_ipv4(text: bytes) -> Gateway | None:
+    """Return the gateway of the default route with the lowest metric in /proc/net/route, the first of equals.
+
+    Skips lines that are not routes.
+    """
+    return _best(_ipv4_defaults(text))
+
+
+def parse_ipv6(text: bytes) -> Gateway | None:
+    """Return the same from /proc/net/ipv6_route (Documentation/networking: proc_net_ipv6)."""
+    return _best(_ipv6_defaults(text))
+
+
+def find_gateway(proc: str = "/proc") -> Gateway | None:
+    """Return the gateway of the IPv4 default route, else of the IPv6 one, else None."""
+    for name, parse in (("route", parse_ipv4), ("ipv6_route", parse_ipv6)):
+        try:
+            gateway = parse(read_once(f"{proc}/net/{name}"))
+        except OSError:
+            continue  # a kernel without this address family
+        if gateway is not None:
+            return gateway
+    return None
+
+
+def _best(routes: Iterator[tuple[int, Gateway]]) -> Gateway | None:
+    best = min(routes, key=lambda route: route[0], default=None)
+    return best[1] if best else None
+
+
+def _ipv4_defaults(text: bytes) -> Iterator[tuple[int, Gateway]]:
+    for line in text.splitlines()[1:]:
+        fields = line.split()
+        try:
+            interface, destination, gateway, flags, _, _, metric, mask = fields[:8]
+            is_default = int(destination, 16) == int(mask, 16) == 0 and _usable(int(flags, 16))
+            # The kernel prints the 32 bits in network order as one number of this machine
+            address = socket.inet_ntoa(int(gateway, 16).to_bytes(4, sys.byteorder))
+            if is_default:
+                yield int(metric), Gateway(address, interface.decode("ascii", "replace"))
+        except (ValueError, OverflowError):
+            continue
+
+
+def _ipv6_defaults(text: bytes) -> Iterator[tuple[int, Gateway]]:
+    for line in text.splitlines():
+        fields = line.split()
+        try:
+            destination, length, _, _, hop, metric, _, _, flags, interface = fields[:10]
+            if int(destination, 16) == int(length, 16) == 0 and _usable(int(flags, 16)):
+                address = socket.inet_ntop(socket.AF_INET6, int(hop, 16).to_bytes(16, "big"))
+                yield int(metric, 16), Gateway(address, interface.decode("ascii", "replace"))
+        except (ValueError, OverflowError):
+            continue
+
+
+def _usable(flags: int) -> bool:
+    return flags & RTF_UP != 0 and flags & RTF_GATEWAY != 0 and flags & RTF_REJECT == 0

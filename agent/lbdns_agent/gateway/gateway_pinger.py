@@ -1,0 +1,141 @@
+"""Pings the gateway with one ICMP echo at a time, through a ping socket if permitted, else a raw socket."""
+
+from __future__ import annotations
+
+import math
+import os
+import socket
+import struct
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from lbdns_agent.gateway import icmp_echo
+from lbdns_agent.gateway.default_route import Gateway, find_gateway
+from lbdns_agent.missing_value import MissingValueError
+from lbdns_agent.non_blocking_sensors import READABLE, DescriptorWait, ReadingSteps
+
+TIMEOUT: Final = 1.0  # seconds to wait for a reply
+ROUTE_INTERVAL: Final = 5.0  # seconds between two reads of the routing table; it is also read after a lost echo
+PAYLOAD: Final = 16  # random bytes: only a host that saw the request can answer it
+IPPROTO_ICMPV6: Final = socket.IPPROTO_ICMPV6
+SOL_RAW: Final = 255  # linux/socket.h
+ICMP_FILTER: Final = 1  # linux/icmp.h
+ICMPV6_FILTER: Final = 1  # linux/icmpv6.h
+SO_TIMESTAMPNS: Final = 35  # asm-generic/socket.h
+_TIMESTAMP = struct.Struct("@ll")  # struct timespec
+HOW_TO_ALLOW: Final = (
+    "ICMP is not permitted; allow it with 'sysctl net.ipv4.ping_group_range=\"0 2147483647\"' "
+    "or the capability CAP_NET_RAW"
+)
+
+
+class GatewayPinger:
+    """Measures the round trip to the gateway that ``find`` returns."""
+
+    def __init__(self, find: Callable[[], Gateway | None] = find_gateway) -> None:
+        self._find = find
+        self._next_route_read = 0.0
+        self._gateway: Gateway | None = None
+        self._socket: socket.socket | None = None
+        self._raw = False
+        self._sequence = 0
+        self._identifier = os.getpid() & 0xFFFF
+
+    def ping(self) -> ReadingSteps[float]:
+        """Return the round trip in ms. Raises MissingValueError."""
+        gateway = self._find_gateway()
+        try:
+            connection = self._socket or self._open(gateway)
+            return (yield from self._round_trip(connection, gateway))
+        except TimeoutError:
+            self._next_route_read = 0.0
+            raise MissingValueError(f"no reply from the gateway {gateway} within {TIMEOUT:g} s") from None
+        except OSError as error:
+            self.close()
+            raise MissingValueError(f"gateway {gateway}: {error.strerror or error}") from None
+
+    def close(self) -> None:
+        """Close the socket. The next ping reads the routing table and opens another."""
+        if self._socket is not None:
+            self._socket.close()
+        self._socket, self._next_route_read = None, 0.0
+
+    def _find_gateway(self) -> Gateway:
+        now = time.monotonic()
+        if now >= self._next_route_read:
+            gateway = self._find()
+            if gateway != self._gateway:
+                self.close()
+            self._gateway, self._next_route_read = gateway, now + ROUTE_INTERVAL
+        if self._gateway is None:
+            raise MissingValueError("the routing table has no default gateway; set one with --gateway ADDRESS")
+        return self._gateway
+
+    def _open(self, gateway: Gateway) -> socket.socket:
+        protocol = socket.IPPROTO_ICMP if gateway.family == socket.AF_INET else IPPROTO_ICMPV6
+        self._raw = False
+        try:
+            opened = socket.socket(gateway.family, socket.SOCK_DGRAM, protocol)
+        except PermissionError:
+            try:
+                opened = socket.socket(gateway.family, socket.SOCK_RAW, protocol)
+            except PermissionError:
+                raise MissingValueError(HOW_TO_ALLOW) from None
+            self._raw = True
+        try:
+            if self._raw:
+                _only_replies(opened, gateway.family)
+            opened.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+            opened.setblocking(False)
+            opened.connect(_address(gateway))
+        except OSError:
+            opened.close()
+            raise
+        self._socket = opened
+        return opened
+
+    def _round_trip(self, connection: socket.socket, gateway: Gateway) -> ReadingSteps[float]:
+        version4 = gateway.family == socket.AF_INET
+        self._sequence = (self._sequence + 1) & 0xFFFF
+        kind = icmp_echo.ECHO_REQUEST_4 if version4 else icmp_echo.ECHO_REQUEST_6
+        sent = icmp_echo.request(kind, self._identifier, self._sequence, os.urandom(PAYLOAD))
+        start, started = time.time(), time.monotonic()
+        connection.send(sent)
+        while True:
+            yield DescriptorWait(connection.fileno(), READABLE)
+            packet, ancillary, _, _ = connection.recvmsg(2048, socket.CMSG_SPACE(_TIMESTAMP.size))
+            message = icmp_echo.without_ip_header(packet) if self._raw and version4 else packet
+            if icmp_echo.is_reply(message, sent, any_identifier=not self._raw):
+                elapsed = time.monotonic() - started
+                # The kernel's time stamp leaves out our own delay; it is useless if the clock was set meanwhile
+                stamped = _arrival(ancillary) - start
+                return (stamped if 0.0 <= stamped <= elapsed else elapsed) * 1000.0
+
+
+def _arrival(ancillary: Sequence[tuple[int, int, bytes]]) -> float:
+    """Return when the kernel received a packet, in Unix seconds (socket(7), SO_TIMESTAMPNS); infinity if unknown."""
+    for level, kind, value in ancillary:
+        if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS and len(value) >= _TIMESTAMP.size:
+            seconds, nanoseconds = _TIMESTAMP.unpack_from(value)
+            return float(seconds) + float(nanoseconds) / 1e9
+    return math.inf
+
+
+def _only_replies(raw: socket.socket, family: int) -> None:
+    """Have the kernel drop all ICMP but echo replies, which a raw socket would get (raw(7), RFC 3542 section 3.2)."""
+    if family == socket.AF_INET:
+        raw.setsockopt(SOL_RAW, ICMP_FILTER, struct.pack("=I", ~(1 << icmp_echo.ECHO_REPLY_4) & 0xFFFFFFFF))
+    else:
+        blocked = [0xFFFFFFFF] * 8
+        blocked[icmp_echo.ECHO_REPLY_6 // 32] &= ~(1 << icmp_echo.ECHO_REPLY_6 % 32)
+        raw.setsockopt(IPPROTO_ICMPV6, ICMPV6_FILTER, struct.pack("=8I", *blocked))
+
+
+def _address(gateway: Gateway) -> tuple[str | int, ...]:
+    if gateway.family == socket.AF_INET:
+        return (gateway.address, 0)
+    # A link-local address needs its interface (RFC 4007)
+    link_local = gateway.address.lower().startswith("fe80:")
+    scope = socket.if_nametoindex(gateway.interface) if link_local and gateway.interface else 0
+    return (gateway.address, 0, 0, scope)

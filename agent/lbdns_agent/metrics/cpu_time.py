@@ -1,0 +1,82 @@
+"""cpu_idle and cpu_steal: how the processors spent the time since the last sample, in %.
+
+With a cgroup's quota: the share of the quota that was left, and how long the group was throttled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lbdns_agent.cgroup.limiting_cgroup import QuotaTimes
+from lbdns_agent.measured_host import MeasuredHost
+from lbdns_agent.sensor import MetricValues, Sensor
+
+_IDLE, _STEAL, _FIELDS = 3, 7, 8  # guest time, which follows, is part of user time
+
+
+@dataclass(frozen=True)
+class HostCpuTimes:
+    """Times of all processors since the start, in any unit; ``steal`` is None if the system doesn't count it."""
+
+    idle: float
+    steal: float | None
+    total: float
+
+
+def parse(text: bytes) -> HostCpuTimes:
+    """Parse the first line of /proc/stat (proc_stat(5)). Idle time doesn't include I/O wait. Raises ValueError."""
+    fields = text.partition(b"\n")[0].split()
+    if len(fields) < 5 or fields[0] != b"cpu":
+        raise ValueError("the file must begin with the times of all processors")
+    times = [int(field) for field in fields[1 : _FIELDS + 1]]
+    return HostCpuTimes(times[_IDLE], times[_STEAL] if len(times) > _STEAL else None, sum(times))
+
+
+def read(host: MeasuredHost) -> HostCpuTimes | QuotaTimes:
+    """Return the times of the quota, or of the host if there is no quota. Raises OSError, ValueError."""
+    of_group = host.group.times() if host.group is not None else None
+    return of_group or parse(host.proc.read("stat"))
+
+
+def read_psutil(psutil: Any) -> HostCpuTimes:
+    """Return the host's times in seconds."""
+    times = psutil.cpu_times()._asdict()
+    total = sum(value for name, value in times.items() if name not in ("guest", "guest_nice"))
+    return HostCpuTimes(times["idle"], times.get("steal"), total)
+
+
+def values(before: HostCpuTimes | QuotaTimes | None, now: HostCpuTimes | QuotaTimes, seconds: float) -> MetricValues:
+    """Return shares of the time since ``before``; nothing if the quota has changed."""
+    if isinstance(now, QuotaTimes):
+        return _of_quota(before, now, seconds) if isinstance(before, QuotaTimes) else {}
+    return _of_host(before, now) if isinstance(before, HostCpuTimes) else {}
+
+
+def _of_host(before: HostCpuTimes, now: HostCpuTimes) -> MetricValues:
+    total = now.total - before.total
+    if total <= 0:
+        return {}
+    found: dict[str, float | str] = {"cpu_idle": _percent((now.idle - before.idle) / total)}
+    if now.steal is None or before.steal is None:
+        found["cpu_steal"] = "this system does not count it"
+    else:
+        found["cpu_steal"] = _percent((now.steal - before.steal) / total)
+    return found
+
+
+def _of_quota(before: QuotaTimes, now: QuotaTimes, seconds: float) -> MetricValues:
+    if seconds <= 0 or (before.directory, before.quota) != (now.directory, now.quota):
+        return {}
+    return {
+        "cpu_idle": _percent(1 - (now.used - before.used) / (now.quota * seconds)),
+        "cpu_steal": _percent((now.throttled - before.throttled) / seconds),
+    }
+
+
+def _percent(share: float) -> float:
+    """Return a share in %, within bounds: idle time may go back a little (proc_stat(5)), a quota may be exceeded."""
+    return 100.0 * min(1.0, max(0.0, share))
+
+
+SENSOR: Final = Sensor("/proc/stat", read, values, read_psutil=read_psutil)

@@ -1,0 +1,150 @@
+"""Sensors that wait for a server or the network: one thread and one poll(2) serve them all.
+
+A reading is a generator: it yields each file descriptor that it waits for, and returns its result. A slow
+sensor delays neither the samples nor other sensors. There is one thread because every switch between threads
+is a wake-up, and a wake-up costs more than the work done in it.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+READABLE: Final = select.POLLIN
+WRITABLE: Final = select.POLLOUT
+
+
+class DescriptorWait(NamedTuple):
+    """A file descriptor and the event to wait for: READABLE or WRITABLE."""
+
+    fd: int
+    events: int
+
+
+#: A reading in steps. When its time is up, TimeoutError is raised at the ``yield`` where it waits.
+ReadingSteps = Generator[DescriptorWait, None, T]
+
+
+@dataclass(frozen=True)
+class TimedReading:
+    """A sensor's result, or the exception it raised, with the time of its completion (monotonic seconds)."""
+
+    value: Any
+    at: float
+
+
+class SensorTask:
+    """The current reading of one non-blocking sensor."""
+
+    def __init__(self, begin: Callable[[], ReadingSteps[Any]], timeout: float) -> None:
+        self.late = False  # True from a missed deadline of ``settle`` to the next result
+        self.result: TimedReading | None = None  # the newest result that nobody has taken
+        self.wait: DescriptorWait | None = None  # None while no reading is in progress
+        self.deadline = 0.0
+        self._begin = begin
+        self._timeout = timeout
+        self._steps: ReadingSteps[Any] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a reading is in progress."""
+        return self._steps is not None
+
+    def start(self) -> None:
+        """Begin a reading. The task must not be busy."""
+        self.deadline = time.monotonic() + self._timeout
+        self._steps = self._begin()
+        self.resume()
+
+    def resume(self, error: Exception | None = None) -> None:
+        """Run the reading to its next wait or to its end, after raising ``error`` in it if given."""
+        assert self._steps is not None
+        try:
+            self.wait = self._steps.throw(error) if error else next(self._steps)
+        except StopIteration as end:
+            self._end(end.value)
+        except Exception as failure:  # any error costs this sensor's metrics only, never the agent
+            self._end(failure.with_traceback(None))
+
+    def take(self, oldest: float) -> TimedReading | None:
+        """Return the result once, unless it is older than ``oldest`` (monotonic seconds)."""
+        result, self.result = self.result, None
+        return result if result is not None and result.at >= oldest else None
+
+    def _end(self, value: object) -> None:
+        self.result = TimedReading(value, time.monotonic())
+        self._steps = self.wait = None
+        self.late = False
+
+
+class SensorTasks:
+    """The tasks of all non-blocking sensors, and an alert: a descriptor that ends ``wait`` when it is readable."""
+
+    def __init__(self, alert: int | None = None) -> None:
+        self.all: list[SensorTask] = []
+        self._alert = alert
+
+    def add(self, begin: Callable[[], ReadingSteps[Any]], timeout: float) -> SensorTask:
+        """Add a sensor whose readings may take ``timeout`` seconds each."""
+        task = SensorTask(begin, timeout)
+        self.all.append(task)
+        return task
+
+    def start(self) -> None:
+        """Begin a reading of every idle sensor."""
+        for task in self.all:
+            if not task.busy:
+                task.start()
+
+    def settle(self, end: float) -> None:
+        """Wait until ``end`` (monotonic seconds) for the sensors that were in time at the last sample."""
+        while any(task.busy and not task.late for task in self.all):
+            self._poll(end, None)
+            if time.monotonic() >= end:
+                break
+        for task in self.all:
+            task.late = task.busy
+
+    def wait(self, end: float) -> bool:
+        """Serve the readings until ``end`` (monotonic seconds). Return True as soon as the alert is ready."""
+        while not self._poll(end, self._alert):
+            if time.monotonic() >= end:
+                return False
+        return True
+
+    def _poll(self, end: float, alert: int | None) -> bool:
+        """Poll once until ``end`` at most and resume the tasks that are ready. Return whether the alert is ready."""
+        poller = select.poll()
+        waiting = {task.wait.fd: task for task in self.all if task.wait is not None}
+        for task in waiting.values():
+            assert task.wait is not None
+            poller.register(*task.wait)
+        if alert is not None:
+            poller.register(alert, READABLE)
+        until = min([end, *(task.deadline for task in waiting.values())])
+        ready = dict(poller.poll(max(0.0, until - time.monotonic()) * 1000.0))
+        for fd, task in waiting.items():
+            if fd in ready:
+                task.resume()
+            elif time.monotonic() >= task.deadline:
+                task.resume(TimeoutError())
+        return alert in ready
+
+
+def run_to_end(steps: ReadingSteps[T], timeout: float) -> T:
+    """Run one reading to its end and return its result. Raises what the reading raises."""
+    tasks = SensorTasks()
+    task = tasks.add(lambda: steps, timeout)
+    tasks.start()
+    while task.busy:
+        tasks._poll(task.deadline, None)
+    assert task.result is not None
+    if isinstance(task.result.value, Exception):
+        raise task.result.value
+    value: T = task.result.value
+    return value

@@ -1,0 +1,72 @@
+"""A process's or thread's stat file in /proc: its parent, state and CPU times.
+
+An open stat file always stands for the same process: once that process has ended, reads fail, even if another
+process has its number by then.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from lbdns_agent.kernel_files import read_once, read_short
+
+TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class ProcessStat:
+    """Some fields of /proc/PID/stat (proc_pid_stat(5)); times in clock ticks."""
+
+    state: str
+    parent: int
+    used: int  # user and system time of its own threads
+    waited_for: int  # user and system time of the children it has waited for, and of their children
+    threads: int
+
+
+def parse(line: bytes) -> ProcessStat:
+    """Parse a stat line; the name in parentheses may hold any bytes. Raises ValueError. Pure."""
+    fields = line[line.rfind(b")") + 2 :].split(None, 18)
+    if len(fields) < 18:
+        raise ValueError("not the stat file of a process")
+    return ProcessStat(
+        fields[0].decode("ascii", "replace"),
+        int(fields[1]),
+        int(fields[11]) + int(fields[12]),
+        int(fields[13]) + int(fields[14]),
+        int(fields[17]),
+    )
+
+
+def read_process_stat(proc: str, pid: int) -> ProcessStat | None:
+    """Read a process's stat file once. Return None if there is no such process."""
+    try:
+        return parse(read_once(f"{proc}/{pid}/stat"))
+    except OSError:
+        return None
+
+
+class ProcessStatFile:
+    """The stat file of one process or thread, kept open (``keep``) or opened for each read."""
+
+    __slots__ = ("_fd", "_path")
+
+    def __init__(self, path: str, keep: bool = True) -> None:
+        """Raises OSError if there is no such process."""
+        self._path = path
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if keep else -1
+
+    def read(self) -> bytes:
+        """Return the line, or an empty one if the process has ended."""
+        try:
+            return read_short(self._fd) if self._fd >= 0 else read_once(self._path)
+        except OSError:
+            return b""
+
+    def close(self) -> None:
+        """Close the file if it is open."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1

@@ -1,0 +1,136 @@
+"""Sends reports to the collectors, through one UDP socket for each. Nothing is ever received."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from lbdns_agent.background_resolver import Address, BackgroundResolver, look_up_addresses
+from lbdns_shared.endpoint import Endpoint
+
+#: Seconds without an error before a collector counts as reachable again; the sender uses two intervals if longer
+RECOVERY_TIME: Final = 2.0
+
+log = logging.getLogger("lbdns.agent")
+
+
+class CollectorSocket:
+    """The socket for one collector, given by name or address. Sending never waits and never raises.
+
+    The socket is connected, so that the kernel reports a closed port (udp(7)). It does so when the next
+    datagram is sent; that datagram is then sent again, so the first one to a restarted collector arrives.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, recovery_time: float = RECOVERY_TIME, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.endpoint = endpoint
+        self.resolver = None if endpoint.is_address else BackgroundResolver(endpoint)
+        self._literal: tuple[Address, ...] | None = None
+        self._recovery_time = recovery_time
+        self._clock = clock
+        self._socket: socket.socket | None = None
+        self._address: Address | None = None
+        self._failures = 0  # consecutive reports whose first attempt failed
+        self._failed_at: float | None = None  # time of the last error, while the collector counts as unreachable
+
+    def send(self, datagram: bytes) -> None:
+        """Send to the address that worked last, or else to the others in turn."""
+        error = self._try_all(datagram)
+        now = self._clock()
+        if error:
+            if self._failed_at is None:
+                log.warning("collector %s can't be reached: %s; the agent keeps trying", self.endpoint, error)
+            self._failed_at = now
+            self.resolve_again()
+        elif self._failed_at is not None and now - self._failed_at >= self._recovery_time:
+            # Errors arrive one report late, and routers report only some of them: one success proves nothing
+            self._failed_at = None
+            log.info("collector %s can be reached again", self.endpoint)
+
+    def resolve_again(self) -> None:
+        """Look the collector's name up again soon, if it has a name."""
+        if self.resolver is not None:
+            self.resolver.refresh()
+
+    def close(self) -> None:
+        """Close the socket. The next ``send`` opens another."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _try_all(self, datagram: bytes) -> str:
+        """Send to one address after the other. Return an empty string, or why the collector can't be reached."""
+        addresses = self._addresses()
+        if addresses is None:
+            return ""  # the first look-up is in progress
+        if not addresses:
+            return (self.resolver.error if self.resolver else "") or "the name has no address"
+        first = addresses.index(self._address) if self._address in addresses else 0
+        errors: list[str] = []
+        # The first address is tried once more at the end: its error may have been that of the last report
+        for address in (*addresses[first:], *addresses[:first], addresses[first]):
+            error = self._try(datagram, address)
+            if not error:
+                break
+            errors.append(error)
+        # An error from an address that was tried for the first time shows only at the next report
+        self._failures = self._failures + 1 if errors else 0
+        return errors[0] if self._failures >= len(addresses) or len(errors) > len(addresses) else ""
+
+    def _try(self, datagram: bytes, address: Address) -> str:
+        try:
+            if self._address != address or self._socket is None:
+                self.close()
+                self._address = address
+                self._socket = socket.socket(address[0], socket.SOCK_DGRAM)
+                self._socket.setblocking(False)
+                self._socket.connect(address[1])
+            self._socket.send(datagram)
+        except (BlockingIOError, ConnectionRefusedError) as error:
+            return error.strerror or str(error)
+        except OSError as error:
+            self.close()  # this host may have another address now
+            return error.strerror or str(error)
+        return ""
+
+    def _addresses(self) -> tuple[Address, ...] | None:
+        if self.resolver is not None:
+            return self.resolver.addresses
+        if self._literal is None:
+            with contextlib.suppress(OSError):
+                self._literal = tuple(look_up_addresses(self.endpoint))
+        return self._literal or ()
+
+
+class ReportSender:
+    """Sends every report to every collector."""
+
+    def __init__(self, endpoints: Iterable[Endpoint], recovery_time: float = RECOVERY_TIME) -> None:
+        self._collectors = [CollectorSocket(endpoint, recovery_time) for endpoint in endpoints]
+
+    def wait_for_names(self, longest: float) -> None:
+        """Wait for the first look-ups of the collectors' names, for ``longest`` seconds at most."""
+        end = time.monotonic() + longest
+        for collector in self._collectors:
+            if collector.resolver is not None:
+                collector.resolver.wait_for_first(max(0.0, end - time.monotonic()))
+
+    def send(self, datagram: bytes) -> None:
+        """Send one report to all collectors."""
+        for collector in self._collectors:
+            collector.send(datagram)
+
+    def resolve_again(self) -> None:
+        """Look all names up again soon."""
+        for collector in self._collectors:
+            collector.resolve_again()
+
+    def close(self) -> None:
+        """Close all sockets."""
+        for collector in self._collectors:
+            collector.close()

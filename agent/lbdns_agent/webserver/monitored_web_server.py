@@ -1,0 +1,115 @@
+"""The monitored web server of this host, found by the address of its status page: accept queues and CPU time."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from lbdns_agent.missing_value import MissingValueError, SwitchedOffError
+from lbdns_agent.webserver.listening_sockets import ListeningSocket, ListeningSocketReader
+from lbdns_agent.webserver.web_server_processes import WebServerEndedError, WebServerProcesses
+
+FULL_READ_INTERVAL: Final = 10.0  # seconds between two reads of all listening sockets, not only of the server's
+
+
+class MonitoredWebServer:
+    """The server that listens on ``port`` of one of the ``addresses()`` (bytes in network order)."""
+
+    def __init__(self, addresses: Callable[[], tuple[bytes, ...]], port: int, proc: str = "/proc") -> None:
+        self._addresses = addresses
+        self._port = port
+        self._sockets = ListeningSocketReader(proc)
+        self._processes = WebServerProcesses(proc)
+        self._listeners: list[ListeningSocket] = []  # the server's sockets
+        self._up_to_date = False  # ``_listeners`` was read in this round
+        self._next_full_read = 0.0
+        self._local: set[bytes] = set()
+
+    @property
+    def cheap(self) -> bool:
+        """Whether the accept queues are cheap enough to be read between samples."""
+        return self._sockets.cheap
+
+    def start_round(self) -> None:
+        """Forget what was read in the last round."""
+        self._up_to_date = False
+
+    def listen_queue(self) -> int:
+        """Return how many connections wait to be accepted, on the port and all sockets of the server's processes.
+
+        Raises MissingValueError.
+        """
+        self._read_sockets()
+        return sum(listener.queue for listener in self._listeners)
+
+    def cpu_seconds(self) -> float:
+        """Return the cumulative CPU seconds of the server and all processes it started. Raises MissingValueError.
+
+        The count starts again with another server.
+        """
+        self._read_sockets()
+        try:
+            return self._processes.cpu_seconds(self._port)
+        except WebServerEndedError:
+            self._up_to_date, self._next_full_read = False, 0.0
+            self._read_sockets()
+            return self._processes.cpu_seconds(self._port)
+
+    def _read_sockets(self) -> None:
+        """Read the server's listening sockets, once a round at most. Raises MissingValueError."""
+        if self._up_to_date:
+            return
+        if self._listeners and time.monotonic() < self._next_full_read:
+            again = self._sockets.read_again(self._listeners)
+            if again is not None:
+                self._listeners, self._up_to_date = again, True
+                return
+        self._listeners = []
+        listeners = self._sockets.read_all()
+        mine = frozenset(listener.inode for listener in self._page_sockets(listeners))
+        own = self._processes.find(mine, frozenset(listener.inode for listener in listeners))
+        self._listeners = [listener for listener in listeners if listener.inode in mine or listener.inode in own]
+        self._up_to_date, self._next_full_read = True, time.monotonic() + FULL_READ_INTERVAL
+
+    def _page_sockets(self, listeners: Iterable[ListeningSocket]) -> list[ListeningSocket]:
+        """Return the sockets bound to the page's address, else those bound to any address. Raises MissingValueError."""
+        targets = self._addresses()
+        if not targets:
+            raise MissingValueError("the address of the status page is not known yet")
+        if not any(self._is_local(target) for target in targets):
+            raise MissingValueError("the status page is on another host")
+        at_port = [listener for listener in listeners if listener.port == self._port]
+        exact = {form for target in targets for form in _forms(target)}
+        found = [listener for listener in at_port if listener.address in exact]
+        found = found or [listener for listener in at_port if not any(listener.address)]
+        if not found:
+            where = " or ".join(str(ipaddress.ip_address(target)) for target in targets)
+            raise MissingValueError(f"nothing listens on port {self._port} of {where}")
+        return found
+
+    def _is_local(self, address: bytes) -> bool:
+        """Return whether an address belongs to this host: only then can a socket be bound to it (ip(7))."""
+        if address not in self._local:
+            family = socket.AF_INET if len(address) == 4 else socket.AF_INET6
+            try:
+                with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                    probe.bind((socket.inet_ntop(family, address), 0))
+            except OSError:
+                return False  # not remembered: the host may get the address later
+            self._local.add(address)
+        return True
+
+
+def monitored(server: MonitoredWebServer | None) -> MonitoredWebServer:
+    """Return the server. Raises SwitchedOffError without one."""
+    if server is None:
+        raise SwitchedOffError("switched off by --server-status off")
+    return server
+
+
+def _forms(address: bytes) -> tuple[bytes, ...]:
+    """Return an address, and for IPv4 also the form in which IPv6 sockets have it (RFC 4291 section 2.5.5.2)."""
+    return (address, bytes(10) + b"\xff\xff" + address) if len(address) == 4 else (address,)

@@ -1,0 +1,188 @@
+"""The CPU time of a process and all its descendants; it never goes back while processes start and end.
+
+When a parent waits for a child that ended, the child's time moves to the parent's "waited for" time, so the sum
+over the living processes stays the same. The time of processes that leave the tree is added to the sum. A parent
+that ignores SIGCHLD never waits; it gets a clock that includes its children, if the kernel permits one.
+
+To keep this cheap, stat files stay open. A process whose stat line is unchanged has hardly run, so its children
+are searched again only every SWEEP rounds, and the number of searches in a round is limited.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from lbdns_agent.kernel_files import read_once
+from lbdns_agent.process_stat import TICKS_PER_SECOND, ProcessStat, ProcessStatFile, parse, read_process_stat
+from lbdns_agent.webserver.inherited_cpu_clock import InheritedCpuClock, ignores_children
+
+KEPT_OPEN: Final = 256  # processes; a soft limit of 1024 open files is usual
+SEARCHES: Final = 16  # children files read in a round (new processes not counted); the others have their turn later
+SWEEP: Final = 16  # rounds between searches of a process whose line is unchanged: vfork() leaves no trace in it
+SIGNAL_CHECKS: Final = 3  # searches of a process that also check whether it ignores SIGCHLD
+TRIES: Final = 3  # reads of a tree that changes during the read
+SCAN_EVERY: Final = 5  # rounds between scans of all processes on kernels without children files (before 3.5)
+
+
+@dataclass
+class _Node:
+    """One process of the tree."""
+
+    file: ProcessStatFile
+    line: bytes = b""
+    stat: ProcessStat = field(default_factory=lambda: ProcessStat("", 0, 0, 0, 1))
+    children: tuple[int, ...] = ()
+    searched: bool = False  # ``children`` is up to date with ``line``
+    searches: int = 0
+    clock: InheritedCpuClock | None = None  # started when the ticks were ``base``; leaves out ``children``
+    base: int = 0
+
+    @property
+    def ticks(self) -> float:
+        """Ticks of the process and of all processes below it that are not among its ``children``."""
+        if self.clock is not None:
+            return self.base + self.clock.seconds() * TICKS_PER_SECOND
+        return self.stat.used + self.stat.waited_for
+
+    def close(self) -> None:
+        """Close the node's files."""
+        self.file.close()
+        if self.clock is not None:
+            self.clock.close()
+
+
+class ProcessTreeCpu:
+    """The processes at and below ``roots``. Call ``seconds`` once a round."""
+
+    def __init__(self, roots: Iterable[int], proc: str = "/proc") -> None:
+        self.roots = tuple(roots)
+        self._proc = proc
+        self._nodes: dict[int, _Node] = {}
+        self._left = 0  # searches that remain in this round
+        self._consistent = True
+        self._sum = 0.0  # ticks at the last consistent read
+        self._lost = 0.0  # ticks of processes that left the tree
+        self._highest = 0.0
+        self._round = 0
+        self._has_children_files = os.path.exists(f"{proc}/{os.getpid()}/task/{os.getpid()}/children")
+
+    def seconds(self) -> float | None:
+        """Return the cumulative CPU seconds of the tree, or None if a root has ended."""
+        self._round += 1
+        self._left = SEARCHES
+        if not self._has_children_files and self._round % SCAN_EVERY == 1:
+            self._scan()
+        total = 0.0
+        for _ in range(TRIES):
+            self._consistent = True
+            seen: set[int] = set()
+            total = sum(self._visit(root, 0, seen) for root in self.roots)
+            if not seen.issuperset(self.roots):
+                return None
+            self._forget_all_but(seen)
+            if self._consistent:
+                self._lost += max(0.0, self._sum - total)
+                self._sum = total
+                break
+        self._highest = max(self._highest, total + self._lost)
+        return self._highest / TICKS_PER_SECOND
+
+    def pids(self) -> set[int]:
+        """Return the processes of the last round."""
+        return set(self._nodes)
+
+    def close(self) -> None:
+        """Close all files."""
+        self._forget_all_but(set())
+
+    def _visit(self, pid: int, parent: int, seen: set[int]) -> float:
+        """Return the ticks of ``pid``, a child of ``parent`` (0: a root), and of all below it; 0 if it has ended."""
+        node = self._nodes.get(pid) or self._new(pid)
+        if node is None or pid in seen:
+            return 0.0
+        before = node.children
+        if not self._read(pid, node) or (parent and node.stat.parent != parent):
+            return 0.0  # it has ended, and another process may have its number
+        seen.add(pid)
+        if not before and not node.children:
+            return node.ticks
+        waited_for = node.stat.waited_for
+        below = sum(self._visit(child, pid, seen) for child in self._in_turn(node.children))
+        line = node.file.read()
+        if line and line != node.line:
+            node.line, node.stat, node.searched = line, parse(line), False
+        if node.clock is not None:
+            # A later child with the same number as one of these is a new process, which the clock includes
+            node.children = tuple(child for child in node.children if child in seen)
+        else:
+            # A child that was waited for in the meantime may have been counted twice, or not at all
+            self._consistent &= node.stat.waited_for == waited_for
+        return below + node.ticks
+
+    def _in_turn(self, children: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the children from another start each round, so that all of them get their share of the searches."""
+        first = self._round % len(children) if children else 0
+        return children[first:] + children[:first]
+
+    def _new(self, pid: int) -> _Node | None:
+        try:
+            node = _Node(ProcessStatFile(f"{self._proc}/{pid}/stat", keep=len(self._nodes) < KEPT_OPEN))
+        except OSError:
+            return None
+        self._nodes[pid] = node
+        return node
+
+    def _read(self, pid: int, node: _Node) -> bool:
+        """Update a node. Return False if the process has ended."""
+        line = node.file.read()
+        if not line:
+            return False
+        if line != node.line:
+            node.line, node.stat, node.searched = line, parse(line), False
+        if self._has_children_files and node.clock is None:
+            due = not node.searched or (pid + self._round) % SWEEP == 0
+            if due and (self._left > 0 or node.searches == 0):
+                self._search(pid, node)
+        return True
+
+    def _search(self, pid: int, node: _Node) -> None:
+        """Find the children of all threads of a process (Documentation/filesystems/proc.rst 3.7)."""
+        node.searched = True
+        found: list[int] = []
+        try:
+            tasks = os.listdir(f"{self._proc}/{pid}/task") if node.stat.threads > 1 else [str(pid)]
+            self._left -= len(tasks)
+            for task in tasks:
+                found += map(int, read_once(f"{self._proc}/{pid}/task/{task}/children").split())
+        except OSError:
+            # A thread has ended, and another one inherits its children: keep them all until they are found again
+            found += node.children
+            node.searched = False
+        node.children = tuple(dict.fromkeys(found))
+        node.searches += 1
+        if node.searches <= SIGNAL_CHECKS and node.stat.threads == 1 and ignores_children(self._proc, pid):
+            with contextlib.suppress(OSError):
+                node.clock = InheritedCpuClock(pid)
+                node.base = node.stat.used + node.stat.waited_for
+
+    def _scan(self) -> None:
+        """Find all children through the parents of all processes, on kernels without children files."""
+        children: dict[int, list[int]] = {}
+        for name in os.listdir(self._proc):
+            if name.isdigit() and (stat := read_process_stat(self._proc, int(name))):
+                children.setdefault(stat.parent, []).append(int(name))
+        pending = list(self.roots)
+        while pending:
+            pid = pending.pop()
+            node = self._nodes.get(pid) or self._new(pid)
+            if node is not None:
+                node.children = tuple(children.get(pid, ()))
+                pending += node.children
+
+    def _forget_all_but(self, pids: set[int]) -> None:
+        for pid in [pid for pid in self._nodes if pid not in pids]:
+            self._nodes.pop(pid).close()

@@ -1,0 +1,195 @@
+"""Fetches the web server's status page with one HTTP/1.0 request, limited in time and size.
+
+Every request opens a connection, because an open connection would occupy a worker of the server between two
+samples. HTTP/1.0 has no chunked responses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import ipaddress
+import os
+import re
+import socket
+from typing import TYPE_CHECKING, Final
+
+from lbdns_agent.background_resolver import Address, BackgroundResolver, look_up_addresses
+from lbdns_agent.missing_value import MissingValueError
+from lbdns_agent.non_blocking_sensors import READABLE, WRITABLE, DescriptorWait, ReadingSteps
+from lbdns_agent.webserver.status_url import StatusUrl
+from lbdns_shared import __version__
+
+if TYPE_CHECKING:
+    import ssl
+
+TIMEOUT: Final = 5.0  # seconds for the whole exchange
+LARGEST: Final = 256 * 1024  # bytes: the scoreboard has one letter for each worker, 20,000 at most
+
+
+class ServerStatusPage:
+    """The status page at one URL."""
+
+    def __init__(self, url: StatusUrl) -> None:
+        self.url = url
+        self._request = (
+            f"GET {url.target} HTTP/1.0\r\nHost: {url.host_header}\r\n"
+            f"User-Agent: lbdns-agent/{__version__}\r\nConnection: close\r\n\r\n"
+        ).encode()
+        self._resolver = None if url.endpoint.is_address else BackgroundResolver(url.endpoint)
+        self._literal: tuple[Address, ...] = ()
+        self._security: ssl.SSLContext | None = None
+
+    @property
+    def addresses(self) -> tuple[bytes, ...]:
+        """The server's addresses in network order; none until its name has been looked up."""
+        return tuple(_packed(where[0]) for _, where in self._places())
+
+    def fetch(self) -> ReadingSteps[bytes]:
+        """Return the page's text. Raises MissingValueError."""
+        try:
+            answer = yield from self._exchange()
+        except TimeoutError:
+            raise MissingValueError(f"{self.url}: no complete response within {TIMEOUT:g} s") from None
+        except OSError as error:
+            if self._resolver is not None:
+                self._resolver.refresh()
+            raise MissingValueError(f"{self.url}: {error.strerror or error}") from None
+        return status_page_body(answer, str(self.url))
+
+    def _places(self) -> tuple[Address, ...]:
+        if self._resolver is not None:
+            return self._resolver.addresses or ()
+        if not self._literal:
+            with contextlib.suppress(OSError):  # the interface after % may not exist yet
+                self._literal = tuple(look_up_addresses(self.url.endpoint))
+        return self._literal
+
+    def _exchange(self) -> ReadingSteps[bytes]:
+        with (yield from self._connect()) as connection:
+            # The buffer of a new connection has room for the request
+            connection.send(self._request)
+            parts: list[bytes] = []
+            length = 0
+            expected = LARGEST
+            while length < expected:
+                part = yield from _receive(connection)
+                if not part:
+                    break
+                parts.append(part)
+                length += len(part)
+                if len(parts) == 1:
+                    expected = min(expected, _whole_length(part))
+            return b"".join(parts)
+
+    def _connect(self) -> ReadingSteps[socket.socket]:
+        """Return a connection to the first address that accepts one."""
+        error: OSError = OSError("the address can't be used, or the name has not been looked up yet")
+        if self._resolver is not None and self._resolver.error:
+            error = OSError(self._resolver.error)
+        for family, where in self._places():
+            connection = socket.socket(family, socket.SOCK_STREAM)
+            try:
+                connection.setblocking(False)
+                if (code := connection.connect_ex(where)) == errno.EINPROGRESS:
+                    yield DescriptorWait(connection.fileno(), WRITABLE)
+                    code = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                if code:
+                    raise OSError(code, os.strerror(code))
+                if self.url.scheme == "https":
+                    return (yield from self._secured(connection))
+                return connection
+            except TimeoutError:
+                connection.close()
+                raise
+            except OSError as failed:
+                connection.close()
+                error = failed
+        raise error
+
+    def _secured(self, connection: socket.socket) -> ReadingSteps[socket.socket]:
+        import ssl  # takes 5 MB, and http doesn't need it
+
+        if self._security is None:
+            self._security = ssl.create_default_context()
+        if ipaddress.ip_address(connection.getpeername()[0].partition("%")[0]).is_loopback:
+            # There is no network to attack, and no authority issues certificates for 127.0.0.1
+            self._security.check_hostname = False
+            self._security.verify_mode = ssl.CERT_NONE
+        secured = self._security.wrap_socket(
+            connection, server_hostname=self.url.endpoint.host, do_handshake_on_connect=False
+        )
+        while True:
+            try:
+                secured.do_handshake()
+            except ssl.SSLWantReadError:
+                yield DescriptorWait(secured.fileno(), READABLE)
+            except ssl.SSLWantWriteError:
+                yield DescriptorWait(secured.fileno(), WRITABLE)
+            else:
+                return secured
+
+
+def _receive(connection: socket.socket) -> ReadingSteps[bytes]:
+    """Return the next bytes of a connection; empty at its end."""
+    while True:
+        try:
+            return connection.recv(65_536)
+        except BlockingIOError:
+            yield DescriptorWait(connection.fileno(), READABLE)
+        except OSError as error:
+            # ssl.SSLWantReadError, by name because http doesn't load the module
+            if type(error).__name__ != "SSLWantReadError":
+                raise
+            yield DescriptorWait(connection.fileno(), READABLE)
+
+
+def _packed(address: str) -> bytes:
+    return ipaddress.ip_address(address.partition("%")[0]).packed
+
+
+def _whole_length(beginning: bytes) -> int:
+    """Return the length of the response if its head has it: then there is no need to wait for the connection's end."""
+    head, blank, _ = beginning.partition(b"\r\n\r\n")
+    length = _content_length(head) if blank else None
+    return LARGEST if length is None else len(head) + len(blank) + length
+
+
+def _content_length(head: bytes) -> int | None:
+    """Return the length of the body, or None if the head doesn't have it. An invalid length counts as LARGEST."""
+    text = _field(head, b"content-length")
+    if text is None:
+        return None
+    return int(text) if text.isdigit() and len(text) < 16 else LARGEST
+
+
+def _field(head: bytes, name: bytes) -> bytes | None:
+    for line in head.split(b"\r\n")[1:]:
+        key, _, value = line.partition(b":")
+        if key.strip().lower() == name:
+            return value.strip()
+    return None
+
+
+def status_page_body(answer: bytes, where: str) -> bytes:
+    """Return the body of an HTTP response. Raises MissingValueError if it is an error, invalid, or incomplete. Pure."""
+    head, blank, body = answer.partition(b"\r\n\r\n")
+    words = head.split(b"\r\n", 1)[0].split(None, 2)
+    if not blank or len(words) < 2 or not words[0].startswith(b"HTTP/") or not re.fullmatch(rb"[0-9]{3}", words[1]):
+        raise MissingValueError(f"{where}: the response is not HTTP, or incomplete")
+    status = int(words[1])
+    if status != 200:
+        hint = {
+            401: "; the page must not require a password ('Require local')",
+            403: "; let this host read the page ('Require local')",
+            404: "; is mod_status loaded ('a2enmod status'), and is the path right?",
+        }.get(status, "")
+        if 300 <= status < 400:
+            hint = f"; use {(_field(head, b'location') or b'its address').decode('ascii', 'replace')} instead"
+        raise MissingValueError(f"{where}: HTTP status {status}{hint}")
+    if len(answer) >= LARGEST:
+        raise MissingValueError(f"{where}: the page is larger than {LARGEST // 1024} KiB; is it a status page?")
+    length = _content_length(head)
+    if length is not None and len(body) < length:
+        raise MissingValueError(f"{where}: the page is incomplete")
+    return body

@@ -1,0 +1,139 @@
+"""Key files for signed reports: master keys for collectors, agent keys for agents, one key a line.
+
+A file with several keys serves rotation: all of them are accepted, the first one signs.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+import secrets
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lbdns_shared.errors import KeyFileError
+from lbdns_shared.report import KEY_ID_LENGTH, AgentKey, is_host_name
+
+KEY_LENGTH = 32  # bytes: the strength of SHA-256
+_DERIVATION = b"lbdns report v1 "
+
+
+@dataclass(frozen=True)
+class MasterKey:
+    """The key of a collector, from which the key of every host is derived."""
+
+    secret: bytes = field(repr=False)
+
+    @property
+    def key_id(self) -> bytes:
+        """The key's id in datagrams: the first 4 bytes of its SHA-256."""
+        return hashlib.sha256(self.secret).digest()[:KEY_ID_LENGTH]
+
+    def agent_key(self, host: str) -> AgentKey:
+        """Return the key of one host. It reveals neither the master key nor the key of another host."""
+        secret = hmac.digest(self.secret, _DERIVATION + host.encode("ascii"), hashlib.sha256)
+        return AgentKey(self.key_id, host, secret)
+
+    def line(self) -> str:
+        """Return the key as a line of a key file."""
+        return f"master {base64.b64encode(self.secret).decode()}"
+
+
+def agent_line(key: AgentKey) -> str:
+    """Return an agent's key as a line of a key file."""
+    return f"agent {key.host} {key.key_id.hex()} {base64.b64encode(key.secret).decode()}"
+
+
+def new_master_key() -> MasterKey:
+    """Return a random master key."""
+    return MasterKey(secrets.token_bytes(KEY_LENGTH))
+
+
+@dataclass(frozen=True)
+class KeyFile:
+    """The keys of one file, in their order."""
+
+    masters: tuple[MasterKey, ...]
+    agents: tuple[AgentKey, ...]
+
+    def key_to_send(self, host: str) -> AgentKey | None:
+        """Return the key that ``host`` signs with: its own agent key, else one derived from the first master key."""
+        for key in self.agents:
+            if key.host == host:
+                return key
+        return self.masters[0].agent_key(host) if self.masters else None
+
+
+def parse_key_file(text: str, where: str) -> KeyFile:
+    """Parse the lines of a key file; ``where`` is its name in errors. Raises KeyFileError with all bad lines.
+
+    No message contains a secret.
+    """
+    masters: list[MasterKey] = []
+    agents: list[AgentKey] = []
+    findings: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split("#", 1)[0].split()
+        try:
+            if words[:1] == ["master"] and len(words) == 2:
+                masters.append(MasterKey(_secret(words[1])))
+            elif words[:1] == ["agent"] and len(words) == 4:
+                agents.append(AgentKey(_key_id(words[2]), _host(words[1]), _secret(words[3])))
+            elif words:
+                raise ValueError("expected 'master BASE64' or 'agent HOST KEY-ID BASE64'")
+        except ValueError as error:
+            findings.append(f"{where}:{number}: key: {error}. 'lbdns keygen' prints a valid line")
+    if not findings and not masters and not agents:
+        findings.append(f"{where}: key: the file holds no key. 'lbdns keygen' prints one")
+    if findings:
+        raise KeyFileError(*findings)
+    return KeyFile(tuple(masters), tuple(agents))
+
+
+def read_key_file(path: Path) -> tuple[KeyFile, list[str]]:
+    """Return the keys in ``path``, and a warning if other users can read the file. Raises KeyFileError."""
+    text, warnings = read_private(path, "key file", "is it a key file?")
+    return parse_key_file(text, str(path)), warnings
+
+
+def read_private(path: Path, what: str, hint: str) -> tuple[str, list[str]]:
+    """Return the text of a file with secrets, and a warning if other users can read it. Raises KeyFileError.
+
+    ``what`` is the kind of file in messages; ``hint`` ends the message about a file that is not text.
+    """
+    try:
+        text = path.read_text("ascii")
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except OSError as error:
+        raise KeyFileError(f"{path}: {what}: can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise KeyFileError(f"{path}: {what}: is not a text file; {hint}") from None
+    if mode & 0o077:
+        return text, [f"{path}: {what}: mode {mode:04o} lets other users read it; run 'chmod 600 {path}'"]
+    return text, []
+
+
+def _host(text: str) -> str:
+    if not is_host_name(text.lower()):
+        raise ValueError(f"{text!r} is not a valid host name")
+    return text.lower()
+
+
+def _secret(text: str) -> bytes:
+    try:
+        secret = base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise ValueError("the key must be in base64") from None
+    if len(secret) != KEY_LENGTH:
+        raise ValueError(f"the key has {len(secret)} bytes, not {KEY_LENGTH}")
+    return secret
+
+
+def _key_id(text: str) -> bytes:
+    if not re.fullmatch(r"[0-9a-fA-F]{8}", text):
+        raise ValueError("the key id must be 8 hex digits")
+    return bytes.fromhex(text)

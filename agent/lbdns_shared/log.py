@@ -1,0 +1,170 @@
+"""Logging to standard error for every program: one line an event, as text or JSON, with floods suppressed.
+
+If standard error is the systemd journal, lines begin with their priority (sd-daemon(3)) and have no time, which
+the journal adds.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from lbdns_shared.log_suppression import WINDOW, LogSuppressor, SuppressedLines
+
+FORMATS: Final = ("text", "json")
+LEVELS: Final = ("debug", "info", "warning", "error")
+_STDERR: Final = 2
+if TYPE_CHECKING:
+    _StreamHandler = logging.StreamHandler[Any]
+else:  # not subscriptable before Python 3.11
+    _StreamHandler = logging.StreamHandler
+#: Logging level and priority (syslog(3)), the most severe first
+_PRIORITIES: Final = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
+_DEBUG: Final = 7
+
+
+class _JsonFormatter(logging.Formatter):
+    """Formats a record as one JSON object."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": round(record.created, 3),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if event := getattr(record, "event", None):
+            about = {"kind": event.kind, "pool": event.pool, "member": event.member}
+            line |= {key: value for key, value in about.items() if value}
+        if held := getattr(record, "held", 0):
+            line["held"] = held
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+class _TextFormatter(logging.Formatter):
+    """Formats a record as one line of text."""
+
+    def __init__(self, with_time: bool) -> None:
+        text = "%(levelname)-7s %(name)s: %(message)s"
+        super().__init__(f"%(asctime)s {text}" if with_time else text, "%Y-%m-%dT%H:%M:%SZ")
+        self.converter = time.gmtime
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # logging's name
+        # Text from a peer must neither forge another line nor control the terminal
+        line = super().formatMessage(record)
+        return line if line.isprintable() else "".join(map(_printable, line))
+
+
+class _JournalFormatter(logging.Formatter):
+    """Adds the priority to each line of another formatter, because the journal takes every line for a record."""
+
+    def __init__(self, inner: logging.Formatter) -> None:
+        super().__init__()
+        self._inner = inner
+
+    def format(self, record: logging.LogRecord) -> str:
+        prefix = f"<{_priority(record.levelno)}>"
+        return "\n".join(prefix + line for line in self._inner.format(record).split("\n"))
+
+
+class _Handler(_StreamHandler):
+    """Writes records, or suppresses them and reports their number later.
+
+    The report comes with the next record after the window has ended, or from a timer thread if there is none.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(sys.stderr)
+        self._clock = clock
+        self._suppressor: LogSuppressor[logging.LogRecord] = LogSuppressor()
+        self._timer: threading.Timer | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        now = self._clock()
+        self._report(now)
+        event = getattr(record, "event", None)
+        kind = record.name, record.levelno, event and event.kind
+        similar = (event.pool, event.member) if event else str(record.msg)
+        if self._suppressor.admits(record, similar, kind, now):
+            super().emit(record)
+        elif self._timer is None or not self._timer.is_alive():  # a fork copies the timer but not its thread
+            self._start_timer(now)
+
+    def close(self) -> None:
+        """Report the records that are still suppressed."""
+        self.acquire()
+        try:
+            if self._timer:
+                self._timer.cancel()
+                self._timer = None
+            self._report(float("inf"))
+        finally:
+            self.release()
+        super().close()
+
+    def _report_later(self) -> None:
+        self.acquire()
+        try:
+            self._timer = None
+            now = self._clock()
+            self._report(now)
+            self._start_timer(now)
+        finally:
+            self.release()
+
+    def _start_timer(self, now: float) -> None:
+        """Start the timer for the next window that has suppressed a record, if there is one."""
+        if (end := self._suppressor.next_end) is not None:
+            self._timer = threading.Timer(max(0.0, end - now), self._report_later)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _report(self, now: float) -> None:
+        for suppressed in self._suppressor.ended(now):
+            super().emit(_summary(suppressed))
+
+
+def _summary(suppressed: SuppressedLines[logging.LogRecord]) -> logging.LogRecord:
+    """Return the record that stands for the suppressed ones."""
+    last = suppressed.last
+    record = logging.makeLogRecord({"name": last.name, "levelno": last.levelno, "levelname": last.levelname})
+    what = "like this" if suppressed.similar else "of this kind"
+    record.msg = f"{suppressed.count} more {what} in the last {WINDOW:g} s, the last one: {last.getMessage()}"
+    record.held = suppressed.count
+    if event := getattr(last, "event", None):
+        record.event = event
+    return record
+
+
+def _priority(level: int) -> int:
+    return next((priority for lowest, priority in _PRIORITIES if level >= lowest), _DEBUG)
+
+
+def _printable(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+
+
+def _is_journal() -> bool:
+    """Return whether standard error is the journal, according to systemd's environment (systemd.exec(5))."""
+    try:
+        status = os.fstat(_STDERR)
+    except OSError:
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
+
+
+def set_up(log_format: str = "text", level: str = "info") -> None:
+    """Log to standard error. A program calls this once, from its command line."""
+    journal = _is_journal()
+    formatter = _JsonFormatter() if log_format == "json" else _TextFormatter(with_time=not journal)
+    handler = _Handler()
+    handler.setFormatter(_JournalFormatter(formatter) if journal else formatter)
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

@@ -1,0 +1,211 @@
+"""The report datagram, version 1: how to encode, open and decode it. Pure.
+
+Its layout is the contract between agents and collectors::
+
+    offset  size  field
+    0       4     magic "LBR1"
+    4       4     key id; zeros without a key
+    8       1     n, length of the host name
+    9       n     host name: the member's name, lower case
+    9+n     m     body: one msgpack map
+    9+n+m   16    tag; zeros without a key
+
+A receiver takes two steps, so that it never decodes the body of a forged datagram: ``open_envelope`` splits the
+datagram; if ``Envelope.signed_by`` accepts the tag, ``decode_body`` reads the map.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import math
+import re
+import reprlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NamedTuple
+
+import msgpack
+
+from lbdns_shared.errors import ReportError
+
+MAGIC: Final = b"LBR1"
+MAX_DATAGRAM: Final = 1200  # bytes: no path fragments such a datagram
+TAG_LENGTH: Final = 16
+KEY_ID_LENGTH: Final = 4
+NO_KEY_ID: Final = bytes(KEY_ID_LENGTH)
+NO_TAG: Final = bytes(TAG_LENGTH)
+MAX_INTERVAL: Final = 86_400.0  # seconds: a longer one is a mistake, and the host would never count as silent
+MAX_METRICS: Final = 256  # a datagram has no room for many more
+
+Kind = Literal["data", "alarm", "bye"]
+KINDS: Final[tuple[Kind, ...]] = ("data", "alarm", "bye")
+
+#: The reasons for dropping a datagram, in the order of the checks.
+REASONS: Final = ("too_long", "malformed", "unknown_host", "bad_tag", "rate", "clock", "replay")
+
+_HEADER_LENGTH: Final = 9
+_HOST = re.compile(rb"[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*\Z")
+_U64: Final = 2**64
+
+
+@dataclass(frozen=True)
+class AgentKey:
+    """The secret that one host signs with: HMAC-SHA256(master key, "lbdns report v1 " + host name)."""
+
+    key_id: bytes
+    host: str
+    secret: bytes = field(repr=False)
+
+    def tag(self, signed: bytes) -> bytes:
+        """Return the tag: the first 16 bytes of HMAC-SHA256 over everything before the tag."""
+        return hmac.digest(self.secret, signed, hashlib.sha256)[:TAG_LENGTH]
+
+
+class Report(NamedTuple):
+    """One agent's report about its host.
+
+    ``time`` is in Unix seconds, ``interval`` in seconds. ``metrics`` maps names to finite numbers, in the units
+    of the metric catalogue; a metric that couldn't be read is not in the map.
+    """
+
+    host: str
+    boot: int
+    seq: int
+    time: float
+    interval: float
+    metrics: Mapping[str, float]
+    kind: Kind = "data"
+    alarm: str = ""
+
+
+class Envelope(NamedTuple):
+    """A datagram split into its fields. Nothing in it is trusted yet."""
+
+    host: str
+    key_id: bytes
+    body: bytes
+    signed: bytes
+    tag: bytes
+
+    def signed_by(self, key: AgentKey) -> bool:
+        """Return whether the tag was made with ``key``, in a time that does not depend on the answer."""
+        return hmac.compare_digest(self.tag, key.tag(self.signed))
+
+
+def is_host_name(text: str) -> bool:
+    """Return whether ``text`` is a valid host name for a report: labels of lower-case letters, digits, - and _."""
+    return len(text) <= 255 and _HOST.match(text.encode("ascii", "replace")) is not None
+
+
+def encode(report: Report, key: AgentKey | None = None) -> bytes:
+    """Return the datagram for ``report``, signed with ``key`` if there is one.
+
+    Raises ValueError if the host name is not valid, or the datagram would be longer than MAX_DATAGRAM.
+    """
+    if not is_host_name(report.host):
+        raise ValueError(
+            f"{report.host!r} can't be the host name of a report: use lower-case letters, digits, - and _ only"
+        )
+    body: dict[str, Any] = {
+        "boot": report.boot,
+        "seq": report.seq,
+        "time": report.time,
+        "interval": report.interval,
+        "kind": report.kind,
+        "metrics": dict(report.metrics),
+    }
+    if report.kind == "alarm":
+        body["alarm"] = report.alarm
+    host = report.host.encode("ascii")
+    key_id = key.key_id if key else NO_KEY_ID
+    signed = b"".join((MAGIC, key_id, bytes((len(host),)), host, msgpack.packb(body)))
+    datagram = signed + (key.tag(signed) if key else NO_TAG)
+    if len(datagram) > MAX_DATAGRAM:
+        raise ValueError(f"the report has {len(datagram)} bytes, the limit is {MAX_DATAGRAM}")
+    return datagram
+
+
+def open_envelope(datagram: bytes) -> Envelope:
+    """Split a datagram into its fields. Raises ReportError (too_long, malformed)."""
+    if len(datagram) > MAX_DATAGRAM:
+        raise ReportError("too_long", f"the datagram has {len(datagram)} bytes, the limit is {MAX_DATAGRAM}")
+    if len(datagram) < _HEADER_LENGTH or datagram[:4] != MAGIC:
+        raise ReportError("malformed", "the datagram does not begin with LBR1")
+    body_start = _HEADER_LENGTH + datagram[8]
+    body_end = len(datagram) - TAG_LENGTH
+    host = datagram[_HEADER_LENGTH:body_start]
+    if body_end <= body_start or not _HOST.match(host):
+        raise ReportError("malformed", "the host name is not valid, or there is no room for a body and a tag")
+    return Envelope(
+        host=host.decode("ascii"),
+        key_id=datagram[4:8],
+        body=datagram[body_start:body_end],
+        signed=datagram[:body_end],
+        tag=datagram[body_end:],
+    )
+
+
+def decode_body(envelope: Envelope) -> Report:
+    """Decode the body of an envelope. Check its tag first. Raises ReportError (malformed).
+
+    Ignores unknown keys and keeps unknown metrics, so that an older collector accepts newer agents.
+    """
+    try:
+        # unpackb limits every length in the body to the length of the body itself
+        body = msgpack.unpackb(envelope.body, strict_map_key=True)
+    except (ValueError, msgpack.UnpackException, UnicodeDecodeError, RecursionError) as error:
+        raise ReportError("malformed", f"the body is not one msgpack map: {error}") from None
+    if not isinstance(body, dict):
+        raise ReportError("malformed", "the body is not a map")
+    kind = body.get("kind", "data")
+    if kind not in KINDS:
+        raise ReportError("malformed", f"kind is {_shown(kind)}, it must be one of {', '.join(KINDS)}")
+    alarm = body.get("alarm", "")
+    if not isinstance(alarm, str):
+        raise ReportError("malformed", "alarm must be a string")
+    interval = _number(body, "interval")
+    if not 0 < interval <= MAX_INTERVAL:
+        raise ReportError("malformed", f"interval must be between 0 and {MAX_INTERVAL:.0f} s, not {interval}")
+    return Report(
+        host=envelope.host,
+        boot=_unsigned(body, "boot", 0),
+        seq=_unsigned(body, "seq", 1),
+        time=_number(body, "time"),
+        interval=interval,
+        metrics=_metrics(body.get("metrics", {})),
+        kind=kind,
+        alarm=alarm,
+    )
+
+
+def _unsigned(body: Mapping[str, Any], name: str, least: int) -> int:
+    value = body.get(name)
+    if type(value) is not int or not least <= value < _U64:
+        raise ReportError("malformed", f"{name} must be an integer from {least}, not {_shown(value)}")
+    return value
+
+
+def _number(body: Mapping[str, Any], name: str) -> float:
+    value = body.get(name)
+    if type(value) not in (int, float) or not math.isfinite(value):  # type: ignore[arg-type]
+        raise ReportError("malformed", f"{name} must be a finite number, not {_shown(value)}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _metrics(value: object) -> dict[str, float]:
+    if not isinstance(value, dict) or len(value) > MAX_METRICS:
+        raise ReportError("malformed", f"metrics must be a map with at most {MAX_METRICS} entries")
+    # In place and in one loop: this is the most expensive check of a report
+    for name, number in value.items():
+        kind = type(number)
+        if type(name) is not str or (kind is not float and kind is not int) or not math.isfinite(number):
+            raise ReportError("malformed", f"metric {_shown(name)} must be a finite number, not {_shown(number)}")
+        if kind is int:
+            value[name] = float(number)
+    return value
+
+
+def _shown(value: object) -> str:
+    """Return a value as text for an error message; repr would fail on a value with a thousand levels of nesting."""
+    return reprlib.repr(value)

@@ -1,0 +1,245 @@
+"""The collector program: what ``lbdns-collector`` runs, from report sockets to web server, until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lbdns.choosing.guard_rails.guard_rails import Guard
+from lbdns.counting.event_loop_lag import EventLoopLag
+from lbdns.events.event_log import EventLog
+from lbdns.model.checked_configuration import CheckedConfiguration
+from lbdns.model.farm import Farm, load_farm
+from lbdns.model.overrides import NO_OVERRIDES
+from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
+from lbdns.planning.planner import Planner
+from lbdns.process import privileges, program
+from lbdns.process.apply_configuration import Part, PreparedChange, apply
+from lbdns.secrets.report_keys import load_report_keys
+from lbdns_collector.reports.collector import Collector
+from lbdns_collector.status.history_sampler import HistorySampler
+from lbdns_collector.status.stat_file import StatFile
+from lbdns_collector.status.status_document import ShadowStatistics
+from lbdns_collector.web.web_interface import WebInterface
+from lbdns_shared.errors import ConfigError, LbdnsError, UnknownNameError
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+    from lbdns.history.live_history import LiveHistory
+
+log = logging.getLogger("lbdns.collector")
+
+
+class CollectorMembers:
+    """The MemberSource of a collector without a DNS server. It logs when a member changes state."""
+
+    overrides = NO_OVERRIDES
+
+    def __init__(self, collector: Collector, events: EventLog) -> None:
+        self._collector = collector
+        self._callbacks: list[Callable[[], None]] = []
+        self.snapshot: Snapshot = EMPTY_SNAPSHOT
+        # This planner makes no plans, because the program answers no queries; it observes the members' states
+        self.planner = Planner(collector.farm, {}, asyncio.get_running_loop(), events=events)
+
+    @property
+    def farm(self) -> Farm:
+        return self._collector.farm
+
+    def deliver(self, snapshot: Snapshot) -> None:
+        """Take over a new snapshot, and notify subscribers."""
+        self.snapshot = snapshot
+        self.planner.deliver(snapshot)
+        self._notify()
+
+    async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
+        """Return a change that observes the new members. The collector must commit first."""
+
+        def commit() -> None:
+            self.planner.use(new.farm, {})
+            self._notify()
+
+        return PreparedChange("states of members", commit=commit)
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        self._callbacks.append(callback)
+        return lambda: self._callbacks.remove(callback)
+
+    def _notify(self) -> None:
+        for callback in tuple(self._callbacks):
+            callback()
+
+
+class NoSelection:
+    """The SelectionSource of a program that answers no queries: it knows capacities only."""
+
+    def __init__(self, planner: Planner) -> None:
+        self.capacities = planner.capacities
+
+    def answers(self, pool: str) -> Sequence[int]:
+        return ()
+
+    def guards(self, pool: str) -> Sequence[Guard]:
+        return ()
+
+    def shadows(self) -> Mapping[str, Sequence[ShadowStatistics]]:
+        return {}
+
+    async def explain(self, name: str) -> Mapping[str, Any]:
+        raise UnknownNameError("a collector answers no queries; ask the DNS servers that follow it")
+
+
+class CollectorCounters:
+    """The CounterSource of a collector without a DNS server."""
+
+    queries = 0
+
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+        self.lag: EventLoopLag | None = None
+
+    @property
+    def report_counts(self) -> Mapping[str, int]:
+        return self._collector.counts
+
+    def type_and_rcode_counts(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        return {}, {}
+
+    async def refresh(self) -> None:
+        """Do nothing: the counters are always current."""
+
+    def metric_families(self) -> Iterable[Metric]:
+        from lbdns_collector.prometheus.program_families import lag_families
+        from lbdns_collector.prometheus.status_families import collector_families
+
+        yield from collector_families(self._collector)
+        if self.lag:
+            found = self.lag.figures()
+            yield from lag_families(found.lag, found.lag_us)
+
+
+class CollectorRuntime:
+    """The ProgramSource of a collector without a DNS server."""
+
+    workers = 0
+
+    def __init__(self, events: EventLog) -> None:
+        self.events = events
+        self.history_sampler: HistorySampler | None = None
+        self.serving = False
+        self._started = time.monotonic()
+
+    @property
+    def history(self) -> LiveHistory | None:
+        return self.history_sampler.history if self.history_sampler else None
+
+    @property
+    def uptime_s(self) -> float:
+        return time.monotonic() - self._started
+
+
+class CollectorStatus:
+    """The StatusSource of a collector without a DNS server."""
+
+    def __init__(self, collector: Collector, events: EventLog) -> None:
+        self.scoring = collector
+        self.members = CollectorMembers(collector, events)
+        self.selection = NoSelection(self.members.planner)
+        self.counters = CollectorCounters(collector)
+        self.program = CollectorRuntime(events)
+
+
+class CollectorProgram:
+    """The collector, web interface and stat file of one configuration file; a ``Program`` of ``lbdns.process.program``.
+
+    Construct it inside a running event loop. Raises ConfigError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        configuration = load_collector(path)
+        self.events = EventLog()
+        self._collector = Collector(configuration.farm, configuration.keys, self.events)
+        self._status = CollectorStatus(self._collector, self.events)
+        self._history_sampler = self._status.program.history_sampler = HistorySampler(self._status)
+        self._web = WebInterface(self._status)
+        self._stat_file = StatFile(self._status.members)
+        self._parts: Sequence[Part[CheckedConfiguration]] = (
+            self._web, self._collector, self._status.members, self._history_sampler,
+        )  # fmt: skip
+
+    @property
+    def user(self) -> str:
+        """The user to run as after the sockets are open."""
+        return self._status.members.farm.config.server.user
+
+    async def start(self) -> None:
+        """Open the report sockets, drop root privileges, then open the web server. Raises LbdnsError, and then holds
+        nothing."""
+        farm = self._status.members.farm
+        for warning in farm.warnings:
+            log.warning(warning)
+        if farm.config.web.listen is None and farm.config.collector.stat_file is None:
+            log.warning("[web] listen is off and there is no stat_file: the collected data is not visible anywhere")
+        try:
+            await self._collector.start(self._status.members.deliver)
+            privileges.own_folder(farm.config.server.state_dir, farm.config.server.user)
+            privileges.become(farm.config.server.user)
+            self._status.program.serving = True
+            self._status.counters.lag = EventLoopLag("main")
+            await self._web.start(farm.config.web)
+        except LbdnsError:
+            await self.stop()
+            raise
+        self._stat_file.start()
+        await self._history_sampler.start()
+        members = {member.full_name for pool in farm.pools for member in pool.members}
+        self.events.record("server", f"ready: {len(farm.pools)} pools, {len(members)} members", logger=log.name)
+
+    async def stop(self) -> None:
+        self._status.program.serving = False
+        if self._status.counters.lag:
+            self._status.counters.lag.stop()
+        await self._stat_file.stop()
+        await self._web.stop()
+        await self._history_sampler.stop()
+        await self._collector.stop()
+        self._status.members.planner.stop()
+
+    async def reload(self) -> None:
+        """Read the configuration again and use it. No report and no score is lost.
+
+        Raises LbdnsError; unless it is a PartlyAppliedError, every part then uses the old configuration.
+        """
+        # In a thread: reading a large zone takes seconds, and reports must be read meanwhile
+        new = await asyncio.to_thread(load_collector, self._path)
+        if new.farm.config.server.user != self.user:
+            raise ConfigError(f"{self._path}: [server] user: changing it needs a restart")
+        await apply(self._parts, new)
+        for warning in new.farm.warnings:
+            log.warning(warning)
+
+
+def load_collector(path: Path) -> CheckedConfiguration:
+    """Read configuration, zones and keys of a collector without a DNS server. Raises ConfigError."""
+    farm = load_farm(path)
+    connect = farm.config.collector.connect
+    if connect:
+        raise ConfigError(
+            f"{path}: [collector] connect: {connect!r} makes 'lbdns serve' follow another collector; "
+            "remove connect, because lbdns-collector receives reports itself"
+        )
+    privileges.check_user(farm.config.server.user)
+    return CheckedConfiguration(farm, load_report_keys(farm.config))
+
+
+async def run(path: Path) -> None:
+    """Run until SIGTERM or SIGINT; SIGHUP reloads. Raises LbdnsError if the collector cannot start."""
+    collector = CollectorProgram(path)
+    privileges.limit(collector.user)
+    await program.run(collector)

@@ -1,0 +1,125 @@
+"""Metric families about pools and their members. Farms with very many members get no series per member."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from prometheus_client.core import Metric
+
+from lbdns.model.farm import Farm, Pool
+from lbdns.model.liveness import STATES
+from lbdns.model.overrides import KINDS
+from lbdns_collector.prometheus.exposition import FamilyRow, families, family
+from lbdns_collector.status.status_document import StatusInputs
+
+#: A state besides those of liveness: the member reports well, but is quarantined. All counts add up to the pool's size
+QUARANTINED_STATE: Final = "quarantined"
+
+
+def has_member_series(farm: Farm) -> bool:
+    """Return whether each member gets time series of its own.
+
+    A dozen series per member cost CPU time here, and storage in Prometheus.
+    """
+    return _members(farm) <= farm.config.web.max_member_series
+
+
+def pool_families(inputs: StatusInputs) -> Iterator[Metric]:
+    """Yield the families that exist whatever the number of members."""
+    states: list[FamilyRow] = []
+    measured: list[FamilyRow] = []
+    for pool in inputs.farm.pools:
+        counts = Counter(_states(inputs, pool))
+        states += [((pool.name, state), counts[state]) for state in (*STATES, QUARANTINED_STATE)]
+        capacities, is_measured = inputs.capacities_of(pool)
+        if capacities:
+            measured.append(((pool.name,), is_measured))
+    text = "Members by state; a quarantined member would be usable if it served requests"
+    yield from families("lbdns_pool_members", "gauge", text, ("pool", "state"), states)
+    text = "1 if the members' capacities are in requests/s, 0 while they are only relative to each other"
+    yield from families("lbdns_pool_capacity_measured", "gauge", text, ("pool",), measured)
+    yield from _override_families(inputs)
+    omitted = 0 if has_member_series(inputs.farm) else _members(inputs.farm)
+    text = "Members without series of their own because there are more than [web] max_member_series"
+    yield family("lbdns_member_series_omitted", "gauge", text, omitted)
+
+
+def _override_families(inputs: StatusInputs) -> Iterator[Metric]:
+    counts: list[FamilyRow] = []
+    oldest: list[FamilyRow] = []
+    for pool in inputs.farm.pools:
+        names = {member.full_name for member in pool.members} if inputs.overrides.items else ()
+        here = [o for o in inputs.overrides.items if o.pool in ("", pool.name) and o.member in names]
+        for kind in KINDS:
+            since = [override.since for override in here if override.kind == kind]
+            counts.append(((pool.name, kind), len(since)))
+            if since:
+                oldest.append(((pool.name, kind), min(since)))
+    labels = "pool", "kind"
+    yield from families("lbdns_pool_overrides", "gauge", "Overrides in force for members of the pool", labels, counts)
+    name, text = "lbdns_pool_oldest_override_timestamp_seconds", "When the oldest override in force began"
+    yield from families(name, "gauge", text, labels, oldest)
+
+
+def member_families(inputs: StatusInputs) -> Iterator[Metric]:
+    """Yield score, state, age, guard and capacity of every member. A member that never reported has neither score nor
+    age."""
+    if not has_member_series(inputs.farm):
+        return
+    for name, text, rows in (
+        ("lbdns_member_score", "Score of the newest report", _scores),
+        ("lbdns_member_usable", "1 if the member reports and is not drained, in alarm or quarantined", _usable),
+        ("lbdns_member_report_age_seconds", "Time since the newest report", _ages),
+        ("lbdns_member_quarantined", "1 while the member is not selected because it serves no requests", _quarantined),
+        ("lbdns_member_ramp", "Fraction of its share that the member gets; below 1 during slow start", _ramps),
+        ("lbdns_member_capacity", _CAPACITY, _capacities),
+    ):
+        yield from families(name, "gauge", text, ("pool", "member"), _rows(inputs, rows))
+
+
+#: One value per member of a pool; None for a member without one
+_Values = Callable[[StatusInputs, Pool], Iterable[float | None]]
+_CAPACITY: Final = "Estimated capacity of the member; in requests/s if lbdns_pool_capacity_measured is 1"
+
+
+def _rows(inputs: StatusInputs, values: _Values) -> Iterator[FamilyRow]:
+    for pool in inputs.farm.pools:
+        # The values are shorter than the pool if they are known for no member
+        for member, value in zip(pool.members, values(inputs, pool), strict=False):
+            if value is not None:
+                yield (pool.name, member.name), value
+
+
+def _scores(inputs: StatusInputs, pool: Pool) -> Iterable[float | None]:
+    return (None if reading is None else reading.score for reading in inputs.readings(pool))
+
+
+def _usable(inputs: StatusInputs, pool: Pool) -> Iterable[float]:
+    return (state == "usable" for state in _states(inputs, pool))
+
+
+def _ages(inputs: StatusInputs, pool: Pool) -> Iterable[float | None]:
+    return (None if reading is None else max(0.0, inputs.now - reading.received) for reading in inputs.readings(pool))
+
+
+def _quarantined(inputs: StatusInputs, pool: Pool) -> Iterable[float]:
+    return (guard.quarantined for guard in inputs.guards_of(pool)) if pool.name in inputs.guards else ()
+
+
+def _ramps(inputs: StatusInputs, pool: Pool) -> Iterable[float]:
+    return (guard.ramp for guard in inputs.guards_of(pool)) if pool.name in inputs.guards else ()
+
+
+def _capacities(inputs: StatusInputs, pool: Pool) -> Iterable[float]:
+    return inputs.capacities_of(pool)[0]
+
+
+def _states(inputs: StatusInputs, pool: Pool) -> list[str]:
+    states = zip(inputs.liveness(pool).states, inputs.guards_of(pool), strict=True)
+    return [QUARANTINED_STATE if guard.quarantined and state == "usable" else state for state, guard in states]
+
+
+def _members(farm: Farm) -> int:
+    return sum(len(pool.members) for pool in farm.pools)

@@ -1,0 +1,201 @@
+"""Adaptive weights: a search for weights of a score that shorten response times. Sans-I/O: the caller passes time and
+chance in.
+
+The search works by trial. A trial moves some weight from one term to another, then uses the old and the new weights in
+turn (old, new, new, old), each for ``period`` seconds, so that changes in load affect both alike. The trial ends as
+soon as the new weights are behind. The search keeps the new weights only if four such rounds leave no doubt. Simulated
+annealing, which accepts a single better result and sometimes a worse one, was tried first: response times vary so much
+that it wandered and reported gains that did not exist. From time to time the search compares the configured weights
+with those in use, and returns to the configured ones unless they are slower. Each weight stays within a factor of its
+configured value, and the sum of all weights stays constant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from lbdns.scores.score import Score, Term
+
+if TYPE_CHECKING:
+    from random import Random
+
+_TURNS: Final = (False, True, True, False)  # whether the turn uses the new weights; this order cancels a steady drift
+ROUNDS: Final = 4  # of four turns each, in a trial that is not ended early
+DOUBT: Final = 3.0  # standard errors that a gain must exceed; chance alone does so in at most 1 of 30 trials
+SETTLING: Final = 0.3  # fraction of each turn that is ignored: requests from the turn before still run
+CHECK_EVERY: Final = 6  # trials between two checks of the configured weights, while others are in use
+LEAST_MOVE: Final = 0.005  # fraction of the sum of all weights; a smaller move changes no score, a whole number
+LEAST_REQUESTS: Final = 50.0  # in each half of a round; fewer give no usable mean
+
+
+@dataclass(frozen=True, slots=True)
+class WeightSearchSettings:
+    """The limits of a weight search.
+
+    ``factor``: each weight stays between configured / factor and configured * factor. ``period``: seconds per turn.
+    """
+
+    factor: float = 2.0
+    period: float = 60.0
+
+
+@dataclass(slots=True)
+class _ResponseTimeSums:
+    """Sums over the reports of the turns with the same weights. By Little's law, the mean response time is busy /
+    requests."""
+
+    busy: float = 0.0  # requests in progress * seconds
+    requests: float = 0.0
+
+    @property
+    def is_enough(self) -> bool:
+        return self.requests >= LEAST_REQUESTS and self.busy > 0
+
+    @property
+    def response(self) -> float:
+        return self.busy / self.requests
+
+
+@dataclass(frozen=True, slots=True)
+class WeightSearchStatus:
+    """The state of a weight search: the score's name, its weights, and the number of trials made and accepted.
+
+    ``gain`` is the fraction by which responses are shorter than with the configured weights, as far as trials show.
+    """
+
+    score: str
+    weights: Mapping[str, float]
+    trials: int
+    accepted: int
+    gain: float
+
+
+class WeightSearch:
+    """A search for better weights of one score. Call ``observe`` with every report; if it returns True, read
+    ``score``."""
+
+    def __init__(self, terms: Mapping[str, Term], settings: WeightSearchSettings, chance: Random) -> None:
+        self.configured = dict(terms)
+        self.settings = settings
+        self._chance = chance
+        self._total = sum(term.weight for term in terms.values())
+        self._movable = [metric for metric, term in terms.items() if term.weight > 0]
+        self._weights = self._usual = {metric: term.weight for metric, term in terms.items()}
+        self._candidate: dict[str, float] | None = None
+        self._checking = False  # whether the candidate is the configured weights
+        self._since_check = 0
+        self._changes: list[float] = []  # per round of this trial: ln(new response time / old response time)
+        self._turn, self._turn_began = 0, -math.inf
+        self._old, self._new = _ResponseTimeSums(), _ResponseTimeSums()
+        self._accepted_changes: list[str] = []
+        self.trials = self.accepted = 0
+        self.gain = 0.0  # fraction by which responses were shorter than with the configured weights, when last checked
+        self.score = self._make_score()
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """The weights in use, without those on trial."""
+        return self._weights
+
+    def take_changes(self) -> list[str]:
+        """Return one line for each change accepted since the last call."""
+        changes, self._accepted_changes = self._accepted_changes, []
+        return changes
+
+    def observe(self, metrics: Mapping[str, float], interval: float, now: float) -> bool:
+        """Record a report that covers ``interval`` seconds. Return whether ``score`` has changed."""
+        if len(self._movable) < 2:
+            return False
+        if self._turn_began == -math.inf:
+            self._turn_began = now
+            self._propose()
+            return False  # the first turn uses the old weights
+        moved = now >= self._turn_began + self.settings.period and self._next_turn(now)
+        if now >= self._turn_began + SETTLING * self.settings.period:
+            seen = self._new if _TURNS[self._turn] else self._old
+            # The agent's own status request counts as a request, and occupies a worker
+            seen.busy += interval * max(0.0, metrics.get("busy_workers", 0.0) - 1.0)
+            seen.requests += max(0.0, interval * metrics.get("requests_per_s", 0.0) - 1.0)
+        return moved
+
+    def _next_turn(self, now: float) -> bool:
+        self._turn_began = now
+        self._turn += 1
+        if self._turn == len(_TURNS):
+            self._turn = 0
+            self._end_round()
+        before, self.score = self.score, self._make_score()
+        return before != self.score
+
+    def _make_score(self) -> Score:
+        weights = self._candidate if self._candidate and _TURNS[self._turn] else self._weights
+        return Score({m: Term(weights[m], t.limit, t.better, t.cap) for m, t in self.configured.items()})
+
+    def _end_round(self) -> None:
+        old, new = self._old, self._new
+        self._old, self._new = _ResponseTimeSums(), _ResponseTimeSums()
+        if self._candidate is None:
+            self._propose()
+        elif old.is_enough and new.is_enough:
+            self._changes.append(math.log(new.response / old.response))
+            mean = sum(self._changes) / len(self._changes)
+            # A check must run to its end: ending it early would bias its result
+            if len(self._changes) == ROUNDS or (mean >= 0 and not self._checking):
+                self._judge(self._candidate, mean)
+                self._propose()
+
+    def _judge(self, candidate: dict[str, float], change: float) -> None:
+        """Count the finished trial, and keep its weights if they are better."""
+        self.trials += 1
+        self._since_check += 1
+        if self._checking:
+            self._since_check = 0
+            self.gain = max(0.0, -math.expm1(-change))
+            if change <= 0:
+                self._accept(candidate, "back to the configured weights, which are not slower")
+        elif len(self._changes) == ROUNDS and change < -DOUBT * _standard_error(self._changes):
+            self._accept(candidate, f"responses {100 * math.expm1(change):+.1f} %")
+
+    def _accept(self, weights: dict[str, float], why: str) -> None:
+        changed = [f"{m} {self._weights[m]:.2f} -> {w:.2f}" for m, w in weights.items() if w != self._weights[m]]
+        self._weights = weights
+        self.accepted += 1
+        self._accepted_changes.append(f"weights: {', '.join(changed)}: {why}")
+
+    def _propose(self) -> None:
+        """Choose the weights of the next trial: one term gives weight to another, or all return to the configured
+        weights."""
+        self._changes = []
+        self._checking = self._weights != self._usual and self._since_check >= CHECK_EVERY
+        if self._checking:
+            self._candidate = self._usual
+            return
+        room = {metric: self._room(metric) for metric in self._movable}
+        least = LEAST_MOVE * self._total
+        pairs = [
+            (giver, taker, most)
+            for giver in self._movable
+            for taker in self._movable
+            if giver != taker and (most := min(room[giver][0], room[taker][1])) >= least
+        ]
+        if not pairs:
+            self._candidate = None
+            return
+        giver, taker, most = self._chance.choice(pairs)
+        moved = max(least, most * self._chance.random())
+        self._candidate = {
+            **self._weights, giver: self._weights[giver] - moved, taker: self._weights[taker] + moved,
+        }  # fmt: skip
+
+    def _room(self, metric: str) -> tuple[float, float]:
+        """Return how far a weight may fall, and how far it may rise."""
+        weight, usual, factor = self._weights[metric], self._usual[metric], self.settings.factor
+        return weight - usual / factor, usual * factor - weight
+
+
+def _standard_error(values: list[float]) -> float:
+    mean = sum(values) / len(values)
+    return math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))

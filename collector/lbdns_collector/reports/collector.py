@@ -1,0 +1,234 @@
+"""The collector: report sockets, report table and snapshot publisher together. ``lbdns serve`` embeds it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from lbdns.config import Config
+from lbdns.events.event_log import EventLog
+from lbdns.model.checked_configuration import CheckedConfiguration
+from lbdns.model.configured_scores import build_score, build_shadow_score
+from lbdns.model.farm import Farm
+from lbdns.model.snapshot import Snapshot
+from lbdns.process.apply_configuration import PreparedChange
+from lbdns.scores.score import Score
+from lbdns_collector.reports.adaptive_weights import WeightSearch, WeightSearchSettings, WeightSearchStatus
+from lbdns_collector.reports.report_socket import ReportSocket
+from lbdns_collector.reports.report_table import ReportTable
+from lbdns_collector.reports.snapshot_publisher import SnapshotPublisher
+from lbdns_shared.endpoint import Endpoint
+from lbdns_shared.keys import MasterKey
+
+log = logging.getLogger("lbdns.collector")
+
+NO_SOCKETS: Final[Mapping[Endpoint, socket.socket]] = MappingProxyType({})
+
+
+class Collector:
+    """Receives reports at the farm's addresses and delivers snapshots."""
+
+    def __init__(self, farm: Farm, keys: Sequence[MasterKey], events: EventLog | None = None) -> None:
+        """``events``: the event log for dropped reports."""
+        self.farm = farm
+        self._events = events or EventLog()
+        self.table = ReportTable(farm.hosts, keys, build_score(farm.config), build_shadow_score(farm.config))
+        self.table.adaptive = _adaptive(farm.config, None)
+        self._keyed = bool(keys)
+        self._sockets: list[ReportSocket] = []
+        self._lost = 0  # overflows of closed sockets
+        self._publisher: SnapshotPublisher | None = None
+        self._paused = False
+
+    def open(self, given: Mapping[Endpoint, socket.socket] = NO_SOCKETS) -> None:
+        """Open the sockets, or use the sockets in ``given``, which are keyed by configured address. Reports wait in
+        them.
+
+        Raises ListenError; the collector then holds no socket.
+        """
+        wanted = dict.fromkeys(self.farm.config.collector.listen)
+        taken = [ReportSocket(endpoint, given=sock) for endpoint, sock in given.items()]
+        try:
+            self._sockets = taken + self._open([endpoint for endpoint in wanted if endpoint not in given], [])
+        except BaseException:
+            self._close(taken, leave=True)
+            raise
+
+    async def start(self, deliver: Callable[[Snapshot], None]) -> None:
+        """Start receiving reports. ``deliver`` is called with a new snapshot whenever reports have changed it.
+
+        Opens the sockets if ``open`` was not called. Raises ListenError; the collector then holds no socket.
+        """
+        if not self._sockets:
+            self.open()
+        loop = asyncio.get_running_loop()
+        self._publisher = SnapshotPublisher(self.table.snapshot, deliver, loop.call_later, time.perf_counter)
+        self._attach(self._sockets)
+        self._log_authentication(self._keyed)
+        # Sockets that are inherited but no longer configured are closed; reports that wait in them are processed first
+        wanted = self.farm.config.collector.listen
+        self._close([sock for sock in self._sockets if sock.configured not in wanted])
+        self._sockets = [sock for sock in self._sockets if sock.configured in wanted]
+        self._changed()
+
+    async def stop(self) -> None:
+        """Process the reports that have arrived, then close the sockets. No more snapshots are delivered.
+
+        A paused collector leaves waiting reports in the sockets, because another process continues with them.
+        """
+        never_started = self._publisher is None
+        if self._publisher is not None:
+            self._publisher.stop()
+            self._publisher = None
+        self._close(self._sockets, leave=self._paused or never_started)
+        self._sockets = []
+
+    def pause(self) -> None:
+        """Stop reading reports; datagrams wait in the sockets."""
+        self._paused = True
+        for sock in self._sockets:
+            sock.pause(asyncio.get_running_loop())
+
+    def resume(self) -> None:
+        """Read reports again."""
+        self._paused = False
+        for sock in self._sockets:
+            sock.resume(asyncio.get_running_loop())
+
+    def duplicates(self) -> Iterator[tuple[Endpoint, socket.socket]]:
+        """Yield a duplicate of each socket for another process, with its configured address."""
+        for sock in self._sockets:
+            yield sock.configured, sock.duplicate()
+
+    async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
+        """Open the sockets that ``new`` needs; reports wait in them until the change commits, and none is lost.
+
+        Raises ListenError if an address is not available.
+        """
+        wanted = new.farm.config.collector.listen
+        kept = [sock for sock in self._sockets if sock.configured in wanted]
+        dropped = [sock for sock in self._sockets if sock.configured not in wanted]
+        have = [sock.configured for sock in kept]
+        fresh = self._open([endpoint for endpoint in wanted if endpoint not in have], dropped)
+
+        def commit() -> None:
+            self._attach(fresh)
+            self._close(dropped)
+            self._sockets = kept + fresh
+            self._use(new)
+
+        async def rollback() -> None:
+            for sock in fresh:
+                # A socket for one address receives reports that the socket for all addresses would have received
+                sock.attach(self.table, self._changed, asyncio.get_running_loop(), self._events)
+            self._close(fresh)
+            for sock in dropped:
+                sock.allow_sharing(False)
+
+        return PreparedChange("collector", commit=commit, rollback=rollback)
+
+    def _use(self, new: CheckedConfiguration) -> None:
+        self.farm = farm = new.farm
+        adaptive = self.table.adaptive = _adaptive(farm.config, self.table.adaptive)
+        score = adaptive.score if adaptive else build_score(farm.config)
+        self.table.reconfigure(farm.hosts, new.keys, score, build_shadow_score(farm.config))
+        if bool(new.keys) != self._keyed:
+            self._keyed = bool(new.keys)
+            self._log_authentication(self._keyed)
+        self._changed()
+
+    @property
+    def addresses(self) -> tuple[Endpoint, ...]:
+        """The addresses that receive reports, with the real port if port 0 was configured."""
+        return tuple(sock.address for sock in self._sockets)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Datagrams so far by result: "accepted", or a reason from ``lbdns_shared.report.REASONS``."""
+        return self.table.counts
+
+    @property
+    def overflows(self) -> int:
+        """Datagrams so far that the kernel dropped because the receive buffer was full."""
+        return self._lost + sum(sock.overflows for sock in self._sockets)
+
+    @property
+    def score(self) -> Score:
+        """The score in force. Earlier reports may have been scored with another one."""
+        return self.table.score
+
+    @property
+    def adapted(self) -> WeightSearchStatus | None:
+        """The state of the weight search; None if adaptive weights are off."""
+        adaptive = self.table.adaptive
+        if adaptive is None:
+            return None
+        name = self.farm.config.collector.score
+        return WeightSearchStatus(name, adaptive.weights, adaptive.trials, adaptive.accepted, adaptive.gain)
+
+    def _changed(self) -> None:
+        if self.table.adaptive:
+            for line in self.table.adaptive.take_changes():
+                log.info("score %s: %s", self.farm.config.collector.score, line)
+        if self._publisher is not None:
+            self._publisher.changed()
+
+    def _open(self, endpoints: Sequence[Endpoint], replaced: Sequence[ReportSocket]) -> list[ReportSocket]:
+        """Open sockets for all ``endpoints``, or none. Raises ListenError.
+
+        Their addresses may overlap those of the ``replaced`` sockets: one address may replace 0.0.0.0, or the reverse.
+        """
+        for sock in replaced:
+            sock.allow_sharing(True)
+        opened: list[ReportSocket] = []
+        try:
+            for endpoint in dict.fromkeys(endpoints):
+                overlaps = endpoint.port in [sock.address.port for sock in replaced]
+                opened.append(ReportSocket(endpoint, share=overlaps))
+        except BaseException:
+            self._close(opened)
+            for sock in replaced:
+                sock.allow_sharing(False)
+            raise
+        for sock in opened:
+            sock.allow_sharing(False)
+        return opened
+
+    def _attach(self, sockets: Sequence[ReportSocket]) -> None:
+        loop = asyncio.get_running_loop()
+        for sock in sockets:
+            sock.attach(self.table, self._changed, loop, self._events)
+            log.info("receiving reports on %s", sock.address)
+
+    def _close(self, sockets: Sequence[ReportSocket], leave: bool = False) -> None:
+        loop = asyncio.get_running_loop()
+        for sock in sockets:
+            self._lost += sock.overflows
+            sock.close(loop, leave)
+
+    @staticmethod
+    def _log_authentication(keyed: bool) -> None:
+        if keyed:
+            log.info("reports are accepted if their tag fits a key in the key file")
+        else:
+            log.warning("no key_file: reports are accepted if they come from a member's address, which can be forged")
+
+
+def _adaptive(config: Config, before: WeightSearch | None) -> WeightSearch | None:
+    """Return the weight search that ``config`` asks for, or None.
+
+    It is ``before`` if that one searches the same weights with the same settings, so that its results survive a reload.
+    """
+    if not config.collector.adapt:
+        return None
+    score = build_score(config)
+    settings = WeightSearchSettings(config.collector.adapt_factor, config.collector.adapt_period)
+    if before and before.configured == dict(score.terms) and before.settings == settings:
+        return before
+    return WeightSearch(score.terms, settings, random.Random())

@@ -1,0 +1,116 @@
+"""Report sockets: UDP sockets that receive report datagrams and pass them to the report table."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from lbdns.events.event_log import EventKind, EventLog
+from lbdns.sockets.binding import bind, bound_endpoint, enlarge, overflows
+from lbdns_collector.reports.rejection_log import RejectionLog
+from lbdns_collector.reports.report_table import ACCEPTED, ReportTable
+from lbdns_shared.endpoint import Endpoint
+from lbdns_shared.report import MAX_DATAGRAM
+
+#: The kind of event for each reason to drop a datagram; "reports" for all others
+_KINDS: Final[Mapping[str, EventKind]] = {"bad_tag": "key", "clock": "clock"}
+BATCH: Final = 64  # datagrams per wake-up, about a millisecond: other work in this event loop gets its turn
+RECEIVE_BUFFER: Final = 4 * 2**20  # bytes requested from the kernel: room for ten thousand reports at one moment
+
+
+class ReportSocket:
+    """One bound UDP socket. Once attached, it passes what it receives to the report table."""
+
+    def __init__(self, endpoint: Endpoint, share: bool = False, given: socket.socket | None = None) -> None:
+        """Bind ``endpoint``, or use ``given``, a socket already bound there.
+
+        ``share``: allow another socket of this process that permits sharing to use an overlapping address. Raises
+        ListenError.
+        """
+        self.configured = endpoint
+        self._socket = given or bind(endpoint, socket.SOCK_DGRAM, "reports", "[collector] listen", share)
+        enlarge(self._socket, RECEIVE_BUFFER)
+        self.address = bound_endpoint(self._socket)
+        self._table: ReportTable | None = None
+        self._on_change: Callable[[], None] = _nothing
+        self._rejections = RejectionLog()
+        self._events: EventLog | None = None
+
+    def attach(
+        self, table: ReportTable, on_change: Callable[[], None], loop: asyncio.AbstractEventLoop, events: EventLog
+    ) -> None:
+        """Pass datagrams to ``table`` from now on.
+
+        ``on_change`` is called after each batch that contains an accepted report. Dropped datagrams are logged in
+        ``events``, at a limited rate.
+        """
+        self._table, self._on_change, self._rejections, self._events = table, on_change, RejectionLog(), events
+        self.resume(loop)
+
+    def pause(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Stop reading; datagrams wait in the socket."""
+        loop.remove_reader(self._socket)
+
+    def resume(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Read again."""
+        loop.add_reader(self._socket, self.drain)
+
+    def duplicate(self) -> socket.socket:
+        """Return a duplicate of the socket for another process."""
+        return self._socket.dup()
+
+    def drain(self) -> bool:
+        """Read at most one batch of waiting datagrams. Return whether more may wait."""
+        table = self._table
+        if table is None:
+            return False
+        receive, accept = self._socket.recvfrom, table.accept
+        now, wall = time.monotonic(), time.time()
+        changed, left = False, BATCH
+        while left:
+            left -= 1
+            try:
+                # One byte more than the limit shows whether a datagram is too long
+                datagram, source = receive(MAX_DATAGRAM + 1)
+            except BlockingIOError:
+                break
+            except OSError:
+                continue  # an ICMP error that a client provoked; the socket still works
+            result = accept(datagram, source[0], now, wall)
+            if result is ACCEPTED:
+                changed = True
+            elif line := self._rejections.note(result, source[0], now):
+                self._log_rejection(result, line)
+        if changed:
+            self._on_change()
+        return left == 0
+
+    def _log_rejection(self, reason: str, line: str) -> None:
+        if self._events:
+            kind = _KINDS.get(reason, "reports")
+            self._events.record(kind, line, level=logging.WARNING, logger="lbdns.collector")
+
+    @property
+    def overflows(self) -> int:
+        """Datagrams that the kernel dropped because the receive buffer was full."""
+        return overflows(self._socket)
+
+    def allow_sharing(self, allowed: bool) -> None:
+        """Let another socket of this process bind an overlapping address while a reload replaces this one."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(allowed))
+
+    def close(self, loop: asyncio.AbstractEventLoop, leave: bool = False) -> None:
+        """Process the datagrams that have arrived, unless ``leave`` says that another process has this socket too; then
+        close."""
+        loop.remove_reader(self._socket)
+        while not leave and self.drain():
+            pass
+        self._socket.close()
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,279 @@
+"""The report table: decides which report datagrams to accept, and keeps the newest reading of every member. Sans-I/O.
+
+The checks run in the order below, and the first that fails gives the reason. The body of a datagram is decoded only
+after its origin is verified.
+
+    too_long      over 1200 bytes
+    malformed     no valid envelope (or, after the rate check, no valid body)
+    unknown_host  no member has that name
+    bad_tag       the tag fits no configured key; without keys: the source is not one of the host's addresses
+    rate          more than 50 reports a second from one host for a while
+    clock         the report's time differs from the collector's by more than 30 s
+    replay        not newer than the last accepted report from that host
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from lbdns.model.farm import ReportingHost
+from lbdns.model.reading_data import read_reading, write_reading
+from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot
+from lbdns.scores.score import Score
+from lbdns_collector.reports.adaptive_weights import WeightSearch
+from lbdns_shared.errors import ReportError
+from lbdns_shared.keys import MasterKey
+from lbdns_shared.report import REASONS, AgentKey, Envelope, Report, decode_body, open_envelope
+
+ACCEPTED: Final = "accepted"
+RESULTS: Final = (ACCEPTED, *REASONS)
+
+MAX_SKEW: Final = 30.0  # seconds between an agent's clock and the collector's
+RATE: Final = 50.0  # reports a second from one host: five times the rate of the shortest interval, with alarms
+MAX_REPLACED: Final = 64  # boots remembered per host; an agent that restarts more often in a minute harms only itself
+BURST: Final = 100.0  # reports at once, for example after a network outage
+
+_LONG_AGO: Final = float("-inf")
+
+
+class _ReportingHost:
+    """The state that the table keeps for one host that sends reports."""
+
+    __slots__ = ("boot", "filled", "host", "keys", "newest", "replaced", "seq", "skew", "tokens")
+
+    def __init__(self, host: ReportingHost) -> None:
+        self.host = host
+        self.keys: dict[bytes, AgentKey] = {}  # by key id, derived on first use
+        self.boot = self.seq = -1  # of the last accepted report
+        self.newest = _LONG_AGO  # latest time in any accepted report, Unix seconds
+        self.replaced: dict[int, float] = {}  # earlier boots, and until when to remember them, Unix seconds
+        self.skew = 0.0  # seconds by which its clock is ahead of the collector's
+        self.tokens = BURST
+        self.filled = _LONG_AGO  # when the tokens were counted, monotonic seconds
+
+    def may_send(self, now: float) -> bool:
+        """Refill the host's tokens at ``now`` (monotonic seconds). Return whether one is left."""
+        self.tokens = min(BURST, self.tokens + (now - self.filled) * RATE)
+        self.filled = now
+        return self.tokens >= 1.0
+
+    def has_seen(self, report: Report, wall: float) -> bool:
+        """Return whether ``report`` is not newer than the last accepted report.
+
+        A report with another boot must have a later time than every report before it, and its boot must be new: setting
+        an agent's clock back must not make datagrams from an earlier boot acceptable again.
+        """
+        if report.boot == self.boot:
+            return report.seq <= self.seq
+        return report.time <= self.newest or wall <= self.replaced.get(report.boot, _LONG_AGO)
+
+    def note(self, report: Report, wall: float) -> None:
+        """Record an accepted report."""
+        # Only accepted reports use a token: an attacker who replays or garbles datagrams cannot starve the host
+        self.tokens -= 1.0
+        if report.boot != self.boot and self.seq >= 0:
+            self._replace(wall)
+        self.boot, self.seq = report.boot, report.seq
+        self.newest = max(self.newest, report.time)
+        self.skew = report.time - wall
+
+    def state(self, now: float) -> list[Any]:
+        """Return plain data, with monotonic times as ages at ``now`` and "never" as None."""
+        filled = now - self.filled if self.filled > _LONG_AGO else None
+        newest = self.newest if self.newest > _LONG_AGO else None
+        return [self.boot, self.seq, newest, list(self.replaced.items()), self.skew, self.tokens, filled]
+
+    def restore(self, value: Any, now: float) -> None:
+        """Take over the state of another process. Raises ValueError or TypeError."""
+        boot, seq, newest, replaced, skew, tokens, filled = value
+        self.boot, self.seq = int(boot), int(seq)
+        self.newest = _LONG_AGO if newest is None else float(newest)
+        self.replaced = {int(other): float(until) for other, until in replaced[-MAX_REPLACED:]}
+        self.skew, self.tokens = float(skew), min(BURST, float(tokens))
+        self.filled = _LONG_AGO if filled is None else now - float(filled)
+
+    def _replace(self, wall: float) -> None:
+        """Remember the boot that another one replaces until the clock check rejects everything it has sent.
+
+        No longer than that: if two agents use one name, the first must be accepted again when the second has stopped.
+        """
+        self.replaced = {boot: until for boot, until in self.replaced.items() if until >= wall}
+        self.replaced[self.boot] = wall + 2 * MAX_SKEW
+        while len(self.replaced) > MAX_REPLACED:
+            del self.replaced[next(iter(self.replaced))]
+
+
+class ReportTable:
+    """Accepts or drops datagrams and keeps the readings. Only one thread may call it; snapshots are immutable."""
+
+    def __init__(
+        self, hosts: Mapping[str, ReportingHost], keys: Sequence[MasterKey], score: Score, shadow: Score | None = None
+    ) -> None:
+        """``shadow``: a second score that is computed for comparison only."""
+        self.counts = dict.fromkeys(RESULTS, 0)
+        self._hosts = hosts
+        self._masters = {key.key_id: key for key in keys}
+        self._score, self._shadow = score, shadow
+        #: the search for better weights of the score, if adaptive weights are on
+        self.adaptive: WeightSearch | None = None
+        self._peers: dict[str, _ReportingHost] = {}  # of known hosts only, so never more than the farm has
+        self._readings: dict[str, Reading] = {}
+        self._snapshot = EMPTY_SNAPSHOT
+        self._changed = False
+
+    def accept(self, datagram: bytes, source: str, now: float, wall: float) -> str:
+        """Check a datagram from address ``source``, and record its reading if it is accepted.
+
+        ``now`` is in monotonic seconds, ``wall`` in Unix seconds. Returns "accepted" or one of
+        ``lbdns_shared.report.REASONS``. Never raises, whatever the datagram contains.
+        """
+        try:
+            result = self._judge(datagram, source, now, wall)
+        except ReportError as error:
+            result = error.reason
+        self.counts[result] += 1
+        return result
+
+    def snapshot(self) -> Snapshot:
+        """Return the current readings; the same object as before if nothing has changed."""
+        if self._changed:
+            self._snapshot = Snapshot(self._snapshot.version + 1, self._readings.copy())
+            self._changed = False
+        return self._snapshot
+
+    @property
+    def score(self) -> Score:
+        """The score for the next report."""
+        return self._score
+
+    @property
+    def skews(self) -> dict[str, float]:
+        """Seconds by which each reporting host's clock is ahead of the collector's, by host name."""
+        return {name: peer.skew for name, peer in self._peers.items() if peer.seq >= 0}
+
+    def reconfigure(
+        self, hosts: Mapping[str, ReportingHost], keys: Sequence[MasterKey], score: Score, shadow: Score | None = None
+    ) -> None:
+        """Use another configuration. Hosts that remain keep their readings and sequence numbers; their scores are
+        recomputed."""
+        members = {member for host in hosts.values() for member in host.members}
+        peers = {name: peer for name, peer in self._peers.items() if name in hosts}
+        for name, peer in peers.items():
+            peer.host = hosts[name]
+            peer.keys.clear()
+        readings = {name: reading for name, reading in self._readings.items() if name in members}
+        must_rescore = score != self._score or shadow != self._shadow
+        self._score, self._shadow = score, shadow
+        if must_rescore:
+            readings = {name: self._rescored(reading) for name, reading in readings.items()}
+        self._hosts, self._masters = hosts, {key.key_id: key for key in keys}
+        self._peers = peers
+        self._changed = self._changed or readings != self._readings
+        self._readings = readings
+
+    def _judge(self, datagram: bytes, source: str, now: float, wall: float) -> str:
+        envelope = open_envelope(datagram)
+        peer = self._peers.get(envelope.host)
+        if peer is None:
+            host = self._hosts.get(envelope.host)
+            if host is None:
+                return "unknown_host"
+            peer = self._peers[envelope.host] = _ReportingHost(host)
+        if not self._is_authentic(envelope, peer, source):
+            return "bad_tag"
+        if not peer.may_send(now):
+            return "rate"
+        report = decode_body(envelope)
+        if abs(report.time - wall) > MAX_SKEW:
+            return "clock"
+        if peer.has_seen(report, wall):
+            return "replay"
+        peer.note(report, wall)
+        self._record(peer.host.members, report, now)
+        return ACCEPTED
+
+    def _is_authentic(self, envelope: Envelope, peer: _ReportingHost, source: str) -> bool:
+        if not self._masters:
+            return source in peer.host.addresses or plain_address(source) in peer.host.addresses
+        key = peer.keys.get(envelope.key_id)
+        if key is None:
+            master = self._masters.get(envelope.key_id)
+            if master is None:
+                return False
+            key = peer.keys[envelope.key_id] = master.agent_key(envelope.host)
+        return envelope.signed_by(key)
+
+    def _record(self, members: tuple[str, ...], report: Report, now: float) -> None:
+        metrics = report.metrics
+        if self.adaptive and report.kind == "data" and self.adaptive.observe(metrics, report.interval, now):
+            # For reports from now on: after one interval all members are scored alike again
+            self._score = self.adaptive.score
+        score, shadow = self._scores(metrics)
+        alarm = (report.alarm or "alarm") if report.kind == "alarm" else ""
+        gone = report.kind == "bye"
+        for member in members:
+            if report.kind != "data" and not metrics and (before := self._readings.get(member)):
+                # This report is about the agent, not about the load: the load known before stays valid
+                reading = dataclasses.replace(before, received=now, interval=report.interval, alarm=alarm, gone=gone)
+            else:
+                reading = Reading(now, report.interval, score, metrics, alarm, gone, shadow)
+            self._readings[member] = reading
+        self._changed = True
+
+    def _scores(self, metrics: Mapping[str, float]) -> tuple[int, int | None]:
+        return self._score.of(metrics), self._shadow.of(metrics) if self._shadow else None
+
+    def _rescored(self, reading: Reading) -> Reading:
+        score, shadow = self._scores(reading.metrics)
+        return dataclasses.replace(reading, score=score, shadow_score=shadow)
+
+    def state(self, now: float) -> dict[str, Any]:
+        """Return everything the table knows as plain data for another process.
+
+        It holds the readings with their ages at ``now``, the sequence numbers, so that replays stay rejected, and the
+        counts.
+        """
+        return {
+            "version": self._snapshot.version,
+            "readings": {name: write_reading(reading, now) for name, reading in self._readings.items()},
+            "peers": {name: peer.state(now) for name, peer in self._peers.items()},
+            "counts": dict(self.counts),
+        }
+
+    def restore(self, state: Any, now: float) -> None:
+        """Continue from the state of another process. Unknown hosts are ignored, and scores are recomputed.
+
+        ``now`` is the monotonic time at which ``state`` was made. Raises ValueError; the table is then unchanged.
+        """
+        try:
+            members = {member for host in self._hosts.values() for member in host.members}
+            readings = {str(name): read_reading(value, now) for name, value in state["readings"].items()}
+            peers = {}
+            for name, value in state["peers"].items():
+                if name in self._hosts:
+                    peers[name] = _ReportingHost(self._hosts[name])
+                    peers[name].restore(value, now)
+            counts = {result: int(state["counts"].get(result, 0)) for result in RESULTS}
+            version = int(state["version"])
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
+            raise ValueError(f"not a valid collector state: {error!r}") from None
+        self._readings = {name: self._rescored(reading) for name, reading in readings.items() if name in members}
+        self._peers, self._changed = peers, True
+        self._snapshot = Snapshot(max(version, self._snapshot.version), {})
+        for result, count in counts.items():
+            self.counts[result] += count
+
+
+def plain_address(text: str) -> str:
+    """Return an address as zones write it: IPv4 instead of IPv4-mapped IPv6 (RFC 4291, section 2.5.5.2), without a zone
+    id."""
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return text
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+        return str(address.ipv4_mapped)
+    return str(address)

@@ -1,0 +1,113 @@
+"""The stat file: the members as colon-separated lines, rewritten as a whole, for scripts that read files."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from pathlib import Path
+from typing import Final
+
+from lbdns.model.farm import Farm
+from lbdns.model.liveness import pool_liveness, state_of
+from lbdns.model.overrides import Overrides
+from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.process.atomic_file import replace_file
+from lbdns_collector.status.status_source import MemberSource
+from lbdns_shared.metric_catalogue import CATALOGUE
+
+log = logging.getLogger("lbdns.collector")
+
+PERIOD: Final = 1.0  # seconds between two versions of the file
+COLUMNS: Final = ("member", "pool", "state", "score", "age", *CATALOGUE)
+
+
+def render(farm: Farm, snapshot: Snapshot, overrides: Overrides, now: float) -> str:
+    """Return the file's text at ``now`` (monotonic seconds): a header that names the columns, then one line per member.
+
+    Ages are in seconds and metrics in the units of the catalogue; unknown values are empty fields.
+    """
+    lines = ["# " + ":".join(COLUMNS)]
+    for pool in farm.pools:
+        readings = [snapshot.readings.get(member.full_name) for member in pool.members]
+        liveness = pool_liveness(pool, snapshot, overrides, now, farm.config.collector.stale_after)
+        for member, reading, state in zip(pool.members, readings, liveness.states, strict=True):
+            lines.append(":".join((member.name, _plain(pool.name), state, *_fields(reading, now))))
+    return "\n".join(lines) + "\n"
+
+
+def _fields(reading: Reading | None, now: float) -> list[str]:
+    if reading is None:
+        return [""] * (len(COLUMNS) - 3)
+    metrics = [_number(reading.metrics[name]) if name in reading.metrics else "" for name in CATALOGUE]
+    return [str(reading.score), _number(round(now - reading.received, 1)), *metrics]
+
+
+def _number(value: float) -> str:
+    """Return a number in plain decimal notation, with an exponent only from 1e15."""
+    if abs(value) >= 1e15:
+        return repr(value)
+    return f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+def _plain(text: str) -> str:
+    """Return a pool's name, which may be any text, without characters that separate columns or lines."""
+    return "".join("_" if char == ":" or not char.isprintable() else char for char in text)
+
+
+class StatFile:
+    """Keeps the file named by ``[collector] stat_file`` up to date; a reload may name another file, or none.
+
+    A thread renders and writes the file, so that a slow disk or a large farm delays no report and no query.
+    """
+
+    def __init__(self, source: MemberSource) -> None:
+        self._source = source
+        self._task: asyncio.Task[None] | None = None
+        self._failed = ""
+        self._written: object = None
+        self.failures = 0  # failed attempts to write the file
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+    async def _run(self) -> None:
+        while True:
+            path = self._source.farm.config.collector.stat_file
+            if path is not None:
+                await self.update(path)
+            await asyncio.sleep(PERIOD)
+
+    async def update(self, path: Path) -> None:
+        """Rewrite the file now, unless all members are silent and were so in the last version."""
+        farm, snapshot = self._source.farm, self._source.snapshot
+        overrides = self._source.overrides
+        now = time.monotonic()
+        stale_after = farm.config.collector.stale_after
+        resting = all(state_of(reading, now, stale_after) == "silent" for reading in snapshot.readings.values())
+        # The farm is compared by identity: it is immutable, and a reload makes another one
+        said = (path, id(farm), snapshot.version, overrides, resting)
+        if resting and said == self._written:
+            return
+        try:
+            await asyncio.to_thread(lambda: replace_file(path, render(farm, snapshot, overrides, now)))
+        except OSError as error:
+            self._fail(f"stat_file: {path}: cannot write: {error.strerror}; trying again every second")
+            return
+        if self._failed:
+            log.info("stat_file: %s: writing works again", path)
+        self._failed, self._written = "", said
+
+    def _fail(self, what: str) -> None:
+        self.failures += 1
+        if what != self._failed:
+            log.error(what)
+        self._failed, self._written = what, None

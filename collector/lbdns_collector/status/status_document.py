@@ -1,0 +1,247 @@
+"""The status document: pools, members and their states as ``/api/v1/status`` shows them. Pure functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from lbdns.choosing.guard_rails.guard_rails import NO_GUARD, Guard
+from lbdns.model.farm import Farm, Pool
+from lbdns.model.liveness import Liveness, pool_liveness
+from lbdns.model.overrides import Overrides
+from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.planning.explanation import ScoreParts, reason, score_parts
+from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
+
+#: Seconds between keep-alives on an event stream, for a follower and for a page
+FOLLOWER_KEEP_ALIVE: Final = 2.0
+PAGE_KEEP_ALIVE: Final = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramStatus:
+    """The part of a status document's inputs that is about the program."""
+
+    version: str
+    uptime_s: float
+    queries: int
+    workers: int
+    started: float = 0.0  # Unix seconds
+    types: Mapping[str, int] = field(default_factory=dict)  # queries so far by the name of their type
+    rcodes: Mapping[str, int] = field(default_factory=dict)  # responses so far by the name of their rcode
+    history: Mapping[str, Any] | None = None  # the state of the history, as plain data
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowStatistics:
+    """What a shadow policy beside the policy ``live`` would have done.
+
+    ``answers``: selections per member, in the pool's order. ``diverted``: selections that differ from those of
+    ``live``.
+    """
+
+    live: str
+    policy: str
+    score: str  # empty if it is the score in force
+    answers: Sequence[int]
+    diverted: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatusInputs:
+    """Everything a status document is made from, at the moment ``now`` (monotonic seconds).
+
+    ``answers``, ``shadows``, ``guards`` and ``capacities`` are keyed by pool name. Their sequences have one item per
+    member, in the pool's order. ``capacities`` also says whether the unit is requests/s.
+    """
+
+    farm: Farm
+    snapshot: Snapshot
+    now: float
+    overrides: Overrides
+    answers: Mapping[str, Sequence[int]]
+    server: ProgramStatus
+    parts: ScoreParts = lambda _: {}
+    capacities: Mapping[str, tuple[Sequence[float], bool]] = field(default_factory=dict)
+    shadows: Mapping[str, Sequence[ShadowStatistics]] = field(default_factory=dict)
+    adapted: WeightSearchStatus | None = None
+    guards: Mapping[str, Sequence[Guard]] = field(default_factory=dict)
+
+    def guards_of(self, pool: Pool) -> Sequence[Guard]:
+        """Return one guard per member. During a reload, answering processes may still know other members."""
+        guards = self.guards.get(pool.name, ())
+        return guards if len(guards) == len(pool.members) else (NO_GUARD,) * len(pool.members)
+
+    def capacities_of(self, pool: Pool) -> tuple[Sequence[float], bool]:
+        """Return the members' capacities, and whether their unit is requests/s; empty if they are unknown."""
+        found, is_measured = self.capacities.get(pool.name, ((), False))
+        return (found, is_measured) if len(found) == len(pool.members) else ((), False)
+
+    def readings(self, pool: Pool) -> list[Reading | None]:
+        """Return one reading per member of ``pool``; None for a member that never reported."""
+        return [self.snapshot.readings.get(member.full_name) for member in pool.members]
+
+    def liveness(self, pool: Pool) -> Liveness:
+        """Return the states of the members of ``pool``."""
+        return pool_liveness(pool, self.snapshot, self.overrides, self.now, self.farm.config.collector.stale_after)
+
+
+def build_status(inputs: StatusInputs) -> dict[str, Any]:
+    """Return the whole status document."""
+    pools = (pool_document(inputs, pool) for pool in inputs.farm.pools)
+    return {"pools": [{**head, "members": list(members)} for head, members in pools], **program_document(inputs)}
+
+
+def program_document(inputs: StatusInputs) -> dict[str, Any]:
+    """Return the part of the status document that is about the program."""
+    server = inputs.server
+    return {
+        "server": {
+            "version": server.version,
+            "uptime_s": round(server.uptime_s, 3),
+            "queries": server.queries,
+            "workers": server.workers,
+            "started": round(server.started, 3),
+            "types": dict(server.types),
+            "rcodes": dict(server.rcodes),
+            "history": server.history or {"on": False, "ok": True, "error": "", "dropped": 0, "bytes": 0},
+        },
+        **({"adaptive": _adapted(inputs.adapted)} if inputs.adapted else {}),
+    }
+
+
+def _adapted(figures: WeightSearchStatus) -> dict[str, Any]:
+    return {
+        "score": figures.score,
+        "weights": {metric: round(weight, 2) for metric, weight in figures.weights.items()},
+        "trials": figures.trials,
+        "accepted": figures.accepted,
+        "gain": round(figures.gain, 4),
+    }
+
+
+def change_signature(inputs: StatusInputs) -> tuple[object, float]:
+    """Return a signature of everything that can change without a report, and when a state will next change.
+
+    A signature that equals the previous one means that nothing has changed. The time is in monotonic seconds, inf if
+    never.
+    """
+    signature: list[object] = []
+    next_change = math.inf
+    for pool in inputs.farm.pools:
+        liveness = inputs.liveness(pool)
+        guards = tuple((guard.why, guard.quarantined, guard.ramp < 1) for guard in inputs.guards.get(pool.name, ()))
+        shadows = tuple(figures.diverted for figures in inputs.shadows.get(pool.name, ()))
+        answers = tuple(inputs.answers.get(pool.name, ()))
+        signature.append((liveness.states, liveness.fail_open, answers, shadows, guards))
+        next_change = min(next_change, liveness.next_change)
+    signature.append(inputs.overrides)
+    return signature, next_change
+
+
+def pool_document(inputs: StatusInputs, pool: Pool) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
+    """Return the document of a pool without its members, and an iterator over the members' documents.
+
+    The iterator lets a caller build a long document in short steps.
+    """
+    liveness = inputs.liveness(pool)
+    answers = inputs.answers.get(pool.name) or [0] * len(pool.members)
+    capacities, is_measured = inputs.capacities_of(pool)
+    total, whole = sum(answers), sum(capacities)
+    head = {
+        "name": pool.name,
+        "zone": pool.config.zone,
+        "policies": dict(pool.config.names),
+        "fail_open": bool(liveness.fail_open),
+        "fail_open_reason": liveness.fail_open,
+        "measured": is_measured,
+        "shadow": [_shadow(pool, figures) for figures in inputs.shadows.get(pool.name, ())],
+    }
+    members = (
+        {
+            "name": member.name,
+            "addresses": member.addresses,
+            "state": state,
+            "reason": reason(state, reading, overrides, inputs.now),
+            "guard": guard.text(inputs.now),
+            "answers": count,
+            "share": round(count / total, 4) if total else 0.0,
+            "capacity": round(capacity, 3) if capacities else None,
+            "capacity_share": round(capacity / whole, 4) if whole else None,
+            "overrides": [override.document() for override in overrides],
+            **_reported(reading, inputs.now),
+            "score_parts": score_parts(reading, inputs.parts) if reading else {},
+        }
+        for member, reading, state, overrides, guard, count, capacity in zip(
+            pool.members,
+            inputs.readings(pool),
+            liveness.states,
+            (inputs.overrides.of(pool.name, member.full_name) for member in pool.members),
+            inputs.guards_of(pool),
+            answers,
+            capacities or (0.0,) * len(pool.members),
+            strict=True,
+        )
+    )
+    return head, members
+
+
+def _shadow(pool: Pool, figures: ShadowStatistics) -> dict[str, Any]:
+    total = sum(figures.answers)
+    by_member = list(zip((member.name for member in pool.members), figures.answers, strict=True))
+    return {
+        "policy": figures.live,
+        "shadow": figures.policy,
+        "score": figures.score or None,
+        "answers": dict(by_member),
+        "share": {name: round(count / total, 4) if total else 0.0 for name, count in by_member},
+        "diverted": figures.diverted,
+        "diverted_share": round(figures.diverted / total, 4) if total else 0.0,
+    }
+
+
+def _reported(reading: Reading | None, now: float) -> dict[str, Any]:
+    if reading is None:
+        return {"score": None, "age_s": None, "interval_s": None, "metrics": {}, "alarm": "", "gone": False}
+    return {
+        "score": reading.score,
+        **({} if reading.shadow_score is None else {"shadow_score": reading.shadow_score}),
+        "age_s": round(max(0.0, now - reading.received), 3),
+        "interval_s": reading.interval,
+        "metrics": reading.metrics,
+        "alarm": reading.alarm,
+        "gone": reading.gone,
+    }
+
+
+class ReportChanges:
+    """Builds the short document for followers: what the reports of changed members say.
+
+    It has the shape of the status document, without pools and members that did not change, and with only those keys
+    that a report can change. It is built for ten thousand members that change every second, so it looks at nothing
+    else.
+    """
+
+    def __init__(self, farm: Farm) -> None:
+        self.farm = farm
+        self._places: dict[str, list[tuple[str, str, str]]] = {}  # full name -> pool, zone, name
+        for pool in farm.pools:
+            for member in pool.members:
+                self._places.setdefault(member.full_name, []).append((pool.name, pool.config.zone, member.name))
+
+    def build(self, members: Iterable[str], readings: Mapping[str, Reading], now: float) -> dict[str, Any]:
+        """Return what ``readings`` say about ``members`` (full names) at ``now`` (monotonic seconds)."""
+        pools: dict[str, dict[str, Any]] = {}
+        for full_name in members:
+            for pool, zone, name in self._places.get(full_name, ()):
+                document = pools.setdefault(pool, {"name": pool, "zone": zone, "members": []})
+                document["members"].append({"name": name, **_reported(readings.get(full_name), now)})
+        return {"pools": list(pools.values())}
+
+
+def changed_members(before: Mapping[str, Reading], after: Mapping[str, Reading]) -> list[str]:
+    """Return the full names of the members whose reading is another object than before."""
+    known = before.get
+    return [name for name, reading in after.items() if known(name) is not reading]

@@ -1,0 +1,179 @@
+"""Status sources: the protocols through which pages, metrics, history and stat file read a running program."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lbdns import __version__
+from lbdns.choosing.guard_rails.guard_rails import Guard
+from lbdns.events.event_log import EventLog
+from lbdns.model.farm import Farm
+from lbdns.model.overrides import Overrides
+from lbdns.model.snapshot import Snapshot
+from lbdns.scores.score import Score
+from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
+from lbdns_collector.status.status_document import ProgramStatus, ShadowStatistics, StatusInputs
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+    from lbdns.history.live_history import LiveHistory
+
+
+class MemberSource(Protocol):
+    """The members as configured, as they report, and as operators override them."""
+
+    @property
+    def farm(self) -> Farm:
+        """The configuration in force; a reload replaces the object."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The newest snapshot."""
+
+    @property
+    def overrides(self) -> Overrides:
+        """The overrides in force."""
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call ``callback`` in the event loop whenever snapshot, overrides or farm have changed.
+
+        Returns a function that ends the subscription.
+        """
+
+
+class ScoreSource(Protocol):
+    """How reports are scored now."""
+
+    @property
+    def score(self) -> Score:
+        """The score in force."""
+
+    @property
+    def adapted(self) -> WeightSearchStatus | None:
+        """The state of the weight search; None if adaptive weights are off."""
+
+
+class SelectionSource(Protocol):
+    """What selection knows about members. Sequences have one item per member, in the pool's order."""
+
+    def capacities(self, pool: str) -> tuple[Sequence[float], bool]:
+        """Return the members' capacities, and whether their unit is requests/s; empty if unknown."""
+
+    def answers(self, pool: str) -> Sequence[int]:
+        """Return the number of answers so far that named each member."""
+
+    def guards(self, pool: str) -> Sequence[Guard]:
+        """Return what keeps each usable member from its full share; empty if this program selects no members."""
+
+    def shadows(self) -> Mapping[str, Sequence[ShadowStatistics]]:
+        """Return the statistics of shadow policies by pool name."""
+
+    async def explain(self, name: str) -> Mapping[str, Any]:
+        """Return the explanation of the next answer for ``name`` (see ``lbdns.planning.explanation``).
+
+        Raises UnknownNameError if no pool serves the name, and LbdnsError if no answering process replies now.
+        """
+
+
+class CounterSource(Protocol):
+    """Counters of queries and reports. All of them grow until the program ends."""
+
+    @property
+    def queries(self) -> int:
+        """DNS queries received."""
+
+    @property
+    def report_counts(self) -> Mapping[str, int]:
+        """Report datagrams by result, as in ``Collector.counts``; empty if another program receives the reports."""
+
+    def type_and_rcode_counts(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        """Return queries by the name of their type, and responses by the name of their rcode."""
+
+    async def refresh(self) -> None:
+        """Bring the counters up to date; this may need a reply from other processes."""
+
+    def metric_families(self) -> Iterable[Metric]:
+        """Return the families for /metrics that only this kind of program has."""
+
+
+class ProgramSource(Protocol):
+    """The program itself."""
+
+    @property
+    def uptime_s(self) -> float:
+        """Seconds since the program started."""
+
+    @property
+    def workers(self) -> int:
+        """Number of processes that answer queries; 0 if the program answers none."""
+
+    @property
+    def serving(self) -> bool:
+        """Whether the program's sockets are open and it is not stopping."""
+
+    @property
+    def events(self) -> EventLog:
+        """The program's event log."""
+
+    @property
+    def history(self) -> LiveHistory | None:
+        """The recorded history; None while recording is off."""
+
+
+class StatusSource(Protocol):
+    """A running program, as ``lbdns serve`` and ``lbdns-collector`` show it.
+
+    All parts are read in the event loop, and reading them is cheap.
+    """
+
+    @property
+    def members(self) -> MemberSource: ...
+
+    @property
+    def scoring(self) -> ScoreSource: ...
+
+    @property
+    def selection(self) -> SelectionSource: ...
+
+    @property
+    def counters(self) -> CounterSource: ...
+
+    @property
+    def program(self) -> ProgramSource: ...
+
+
+def member_inputs(source: StatusSource) -> StatusInputs:
+    """Return the inputs of metrics: ``status_inputs`` without its parts that take long when there are many members."""
+    members, selection = source.members, source.selection
+    farm, uptime_s = members.farm, source.program.uptime_s
+    return StatusInputs(
+        farm=farm,
+        snapshot=members.snapshot,
+        now=time.monotonic(),
+        overrides=members.overrides,
+        answers={},
+        server=ProgramStatus(
+            __version__, uptime_s, source.counters.queries, source.program.workers, time.time() - uptime_s
+        ),
+        capacities={pool.name: selection.capacities(pool.name) for pool in farm.pools},
+        guards={pool.name: guards for pool in farm.pools if (guards := tuple(selection.guards(pool.name)))},
+    )
+
+
+def status_inputs(source: StatusSource) -> StatusInputs:
+    """Return the inputs of a status document. They no longer change, so a thread may build the document from them."""
+    inputs, selection, history = member_inputs(source), source.selection, source.program.history
+    types, rcodes = source.counters.type_and_rcode_counts()
+    recording = asdict(history.status) if history else None
+    return replace(
+        inputs,
+        answers={pool.name: tuple(selection.answers(pool.name)) for pool in inputs.farm.pools},
+        server=replace(inputs.server, types=types, rcodes=rcodes, history=recording),
+        parts=source.scoring.score.parts,
+        shadows=selection.shadows(),
+        adapted=source.scoring.adapted,
+    )

@@ -1,0 +1,201 @@
+"""The event hub: turns changes of the status source into events, builds each event once, and sends it to all
+streams."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Final, Literal
+
+from lbdns.events.event_log import LoggedEvent
+from lbdns.events.server_sent_events import encode_event
+from lbdns.model.snapshot import Reading
+from lbdns.process.duty_cycle import DutyCycle
+from lbdns_collector.status.status_document import (
+    FOLLOWER_KEEP_ALIVE,
+    PAGE_KEEP_ALIVE,
+    ReportChanges,
+    StatusInputs,
+    change_signature,
+    changed_members,
+)
+from lbdns_collector.status.status_source import StatusSource, status_inputs
+from lbdns_collector.web.render_scheduler import RenderScheduler
+from lbdns_collector.web.single_flight import SingleFlight
+from lbdns_collector.web.status_json import status_json, to_json
+from lbdns_collector.web.stream_queue import MAX_STREAMS, StreamQueue
+
+log = logging.getLogger("lbdns.web")
+
+#: What a stream carries: status and log, the log alone, or what reports change
+StreamKind = Literal["page", "log", "changes"]
+
+PAGE_GAP: Final = 0.1  # seconds between two whole documents: the eye follows no faster
+#: Whole documents for pages take at most about a tenth of a core
+PAGES: Final = DutyCycle(10.0, shortest=PAGE_GAP, longest=1.0)
+AT_ONCE: Final = 100  # members in one event for followers: about 2 ms of work before other tasks run
+BREATH: Final = 0.005  # seconds between two such events: if CPU time is short, reports come first
+TICK: Final = 1.0  # seconds between checks for changes without a report: states by age, answer counts
+
+
+class EventHub:
+    """Feeds two kinds of streams: pages receive the whole status as it changes, followers the members that changed.
+
+    Followers get an event in the event loop's next turn after a snapshot, with a limited number of members at a time:
+    between two events, reports are read and queries answered. Documents for pages are built in the render scheduler's
+    slices.
+    """
+
+    def __init__(self, source: StatusSource, scheduler: RenderScheduler, status: SingleFlight) -> None:
+        self._source, self._scheduler, self._status = source, scheduler, status
+        self._streams: dict[StreamKind, set[StreamQueue]] = {"page": set(), "log": set(), "changes": set()}
+        self._changes = ReportChanges(source.members.farm)
+        self._pending: dict[str, None] = {}  # changed members that no event has named yet, oldest first
+        self._turn: asyncio.Handle | None = None
+        self._sent_readings: Mapping[str, Reading] = source.members.snapshot.readings
+        self._dirty = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._unsubscribe: list[Callable[[], None]] = []
+
+    def start(self) -> None:
+        self._unsubscribe = [
+            self._source.members.subscribe(self._changed),
+            self._source.program.events.subscribe(self._push_event),
+        ]
+        self._task = asyncio.get_running_loop().create_task(self._serve_pages())
+
+    def end_streams(self) -> None:
+        """End every stream, because the program is stopping."""
+        for streams in self._streams.values():
+            for stream in tuple(streams):
+                stream.end()
+
+    async def stop(self) -> None:
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
+        self._unsubscribe = []
+        self.end_streams()
+        if self._turn is not None:
+            self._turn.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    @property
+    def streams(self) -> int:
+        """The number of open streams."""
+        return sum(map(len, self._streams.values()))
+
+    @property
+    def is_full(self) -> bool:
+        return self.streams >= MAX_STREAMS
+
+    async def open(self, abort: Callable[[], None], kind: StreamKind) -> tuple[StreamQueue, bytes]:
+        """Return a new stream and its first event, the whole status. The stream already holds all later changes.
+
+        A stream of kind "log" has no first event.
+        """
+        stream = StreamQueue(abort, FOLLOWER_KEEP_ALIVE if kind == "changes" else PAGE_KEEP_ALIVE)
+        self._streams[kind].add(stream)
+        if kind == "log":
+            return stream, b""
+        self._dirty.set()
+        try:
+            return stream, encode_event("status", await self._status.get())
+        except BaseException:
+            self.close(stream)
+            raise
+
+    def close(self, stream: StreamQueue) -> None:
+        stream.end()
+        for streams in self._streams.values():
+            streams.discard(stream)
+
+    def _changed(self) -> None:
+        self._dirty.set()
+        if self._turn is None:
+            self._turn = asyncio.get_running_loop().call_soon(self._push_changes)
+
+    def _push_event(self, event: LoggedEvent) -> None:
+        if self._streams["page"] or self._streams["log"]:
+            message = encode_event("log", to_json(event.document()))
+            self._push("page", message)
+            self._push("log", message)
+
+    def _push_changes(self) -> None:
+        self._turn = None
+        before, self._sent_readings = self._sent_readings, self._source.members.snapshot.readings
+        reloaded = self._source.members.farm is not self._changes.farm
+        if reloaded:
+            self._changes = ReportChanges(self._source.members.farm)
+        followers = self._streams["changes"]
+        if not followers or reloaded:
+            self._pending.clear()
+        if not followers:
+            return
+        if reloaded:
+            self._push("changes", encode_event("status", status_json(status_inputs(self._source))))
+            return
+        if before is not self._sent_readings:
+            self._pending.update(dict.fromkeys(changed_members(before, self._sent_readings)))
+        some = list(itertools.islice(self._pending, AT_ONCE))
+        for name in some:
+            del self._pending[name]
+        document = self._changes.build(some, self._sent_readings, time.monotonic())
+        if document["pools"]:
+            self._push("changes", encode_event("changes", to_json(document)))
+        if self._pending:
+            self._turn = asyncio.get_running_loop().call_later(BREATH, self._push_changes)
+
+    def _push(self, kind: StreamKind, event: bytes) -> None:
+        for stream in tuple(self._streams[kind]):
+            stream.push(event)
+
+    async def _serve_pages(self) -> None:
+        pages = self._streams["page"]
+        before: object = None
+        next_change = math.inf
+        while True:
+            reported = await self._wait(min(TICK, max(0.0, next_change - time.monotonic())) if pages else None)
+            if not pages:
+                continue
+            spent = self._scheduler.spent
+            try:
+                found = await self._scheduler.work(_outlooks(self._source))
+                signature, next_change = [part for part, _ in found], min((at for _, at in found), default=math.inf)
+                if not reported and signature == before:
+                    continue
+                before = signature
+                event = encode_event("status", await self._status.get())
+            except Exception:
+                log.exception("the status could not be sent")
+                await asyncio.sleep(TICK)
+                continue
+            for stream in tuple(pages):
+                stream.replace(event)
+            await asyncio.sleep(PAGES.pause_after(self._scheduler.spent - spent))
+            while pages and all(stream.is_behind for stream in pages):  # noqa: ASYNC110  an event of each would cost more
+                await asyncio.sleep(PAGE_GAP)
+
+    async def _wait(self, longest: float | None) -> bool:
+        """Wait for a change. Return False if none came within ``longest`` seconds."""
+        try:
+            await asyncio.wait_for(self._dirty.wait(), longest)
+        except TimeoutError:
+            return False
+        self._dirty.clear()
+        return True
+
+
+def _outlooks(source: StatusSource) -> Iterator[tuple[object, float]]:
+    """Yield the change signature of each pool."""
+    now: StatusInputs = status_inputs(source)
+    for pool in now.farm.pools:
+        yield change_signature(replace(now, farm=replace(now.farm, pools=(pool,))))

@@ -1,0 +1,67 @@
+"""HTTP responses: JSON documents and errors; long bodies are sent in pieces, each in a scheduled slice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+from aiohttp import web
+
+from lbdns_collector.web.app_keys import SCHEDULER
+from lbdns_collector.web.render_scheduler import RenderScheduler
+from lbdns_collector.web.status_json import to_json
+
+JSON: Final = "application/json"
+PIECE: Final = 32 * 1024  # bytes, which the kernel copies and sends over the loopback in about 30 us
+PATIENCE: Final = 20.0  # seconds that a client may take to read a piece
+POLL_PERIOD: Final = 0.01  # seconds between two checks of the write buffer
+
+
+def error(status: int, what: str, **headers: str) -> web.Response:
+    """Return an error response. ``what`` says what is wrong, where, and what to do instead.
+
+    In the names of ``headers``, write ``_`` for ``-``.
+    """
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return web.Response(status=status, body=to_json({"error": what}), content_type=JSON, headers=named)
+
+
+async def document(request: web.Request, body: bytes, content_type: str = JSON) -> web.StreamResponse:
+    """Send a whole body."""
+    if len(body) <= PIECE:
+        return web.Response(body=body, headers={"Content-Type": content_type})
+    response = web.StreamResponse(headers={"Content-Type": content_type})
+    response.content_length = len(body)
+    await response.prepare(request)
+    if request.method != "HEAD":
+        await send(request, response, body)
+    await response.write_eof()
+    return response
+
+
+async def joined(scheduler: RenderScheduler, pieces: Iterable[bytes]) -> bytes:
+    """Return the concatenated ``pieces``, which are made in scheduled slices."""
+    return b"".join(await scheduler.work(iter(pieces)))
+
+
+async def send(request: web.Request, response: web.StreamResponse, body: bytes) -> None:
+    """Send ``body`` in pieces. Raises ConnectionError if the client has disconnected or reads too slowly."""
+    view = memoryview(body)
+    for start in range(0, len(view), PIECE):
+        await _wait_until_read(request)
+        async with request.app[SCHEDULER].turn("work"):
+            await response.write(view[start : start + PIECE])  # does not wait: the buffer has room for a piece
+
+
+async def _wait_until_read(request: web.Request) -> None:
+    """Wait until the write buffer is empty: a slice must never wait for a slow client."""
+    left = PATIENCE
+    while (transport := request.transport) is not None and transport.get_write_buffer_size():
+        if left <= 0:
+            transport.abort()
+            break
+        left -= POLL_PERIOD
+        await asyncio.sleep(POLL_PERIOD)
+    if transport is None or transport.is_closing():
+        raise ConnectionResetError("the client has disconnected")

@@ -1,0 +1,166 @@
+"""Request handlers for documents: status, log, explanation, history, metrics, health."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from aiohttp import web
+
+from lbdns.events.event_log import EVENT_KINDS, KEPT, LoggedEvent
+from lbdns.text.suggestions import nearest
+from lbdns_collector.web.app_keys import METRICS, SCHEDULER, SOURCE, STATUS
+from lbdns_collector.web.http_responses import document, error, joined
+from lbdns_collector.web.status_json import to_json
+from lbdns_shared.errors import ConfigError, LbdnsError, UnknownNameError
+
+LIMIT: Final = 200  # events, unless the client asks for another number
+SPAN: Final = 3600.0  # seconds of history, unless the client asks for another span
+POINTS: Final = 600  # about the width of a plot in pixels
+MAX_POINTS: Final = 5000
+MAX_NAME: Final = 300  # characters
+METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+async def status(request: web.Request) -> web.StreamResponse:
+    """Send the status document."""
+    return await document(request, await request.app[STATUS].get())
+
+
+async def metrics(request: web.Request) -> web.StreamResponse:
+    """Send the metrics as Prometheus text."""
+    return await document(request, await request.app[METRICS].get(), METRICS_TYPE)
+
+
+async def health(request: web.Request) -> web.Response:
+    """Return 200 while the program serves, else 503."""
+    if request.app[SOURCE].program.serving:
+        return web.Response(text="ok\n")
+    return web.Response(status=503, text="not serving\n")
+
+
+async def explain(request: web.Request) -> web.StreamResponse:
+    """Send the explanation of the next answer for a name."""
+    name = request.query.get("name", "")
+    if not name or len(name) > MAX_NAME:
+        return error(400, "name: is missing or too long; example: /api/v1/explain?name=best.hobbit")
+    try:
+        explanation = await request.app[SOURCE].selection.explain(name)
+    except UnknownNameError as wrong:
+        return error(404, f"name: {wrong}")
+    except LbdnsError as wrong:
+        return error(503, str(wrong), Retry_After="2")
+    return await document(request, await joined(request.app[SCHEDULER], explanation_pieces(explanation)))
+
+
+async def events_so_far(request: web.Request) -> web.StreamResponse:
+    """Send the newest events."""
+    try:
+        since = _number(request, "since", 0.0)
+        limit = int(_number(request, "limit", LIMIT, 1, KEPT))
+        kind = request.query.get("kind", "")
+        if kind and kind not in EVENT_KINDS:
+            raise ConfigError(f"kind: {kind!r} is not a kind of event{nearest(kind, EVENT_KINDS)}")
+        found = await _events(request, since, limit, kind)
+    except ConfigError as wrong:
+        return error(400, str(wrong))
+    return await document(request, await joined(request.app[SCHEDULER], _log_pieces(found)))
+
+
+async def _events(request: web.Request, since: float, limit: int, kind: str) -> Sequence[LoggedEvent]:
+    """Return events from the history, which is written every few seconds, followed by those still in memory only."""
+    program = request.app[SOURCE].program
+    fresh = [event for event in program.events.newest(KEPT, since) if kind in ("", event.kind)]
+    if program.history is None or len(fresh) >= limit:
+        return fresh[-limit:]
+    try:
+        old = await request.app[SCHEDULER].beside(program.history.events(since, limit, kind))
+    except ConfigError:
+        raise
+    except LbdnsError:  # recording is off, or the history cannot be read; its own events say so
+        old = []
+    known = {(event.time, event.kind, event.text) for event in fresh}
+    return ([event for event in old if (event.time, event.kind, event.text) not in known] + fresh)[-limit:]
+
+
+async def history(request: web.Request) -> web.StreamResponse:
+    """Send one metric over time."""
+    recorded = request.app[SOURCE].program.history
+    if recorded is None:
+        return error(404, "history is off: [history] on is false in this server's configuration")
+    try:
+        pool, metric, members = _requested_series(request)
+        end = _number(request, "to", time.time())
+        start = _number(request, "from", end - SPAN)
+        points = int(_number(request, "points", POINTS, 1, MAX_POINTS))
+        if start >= end:
+            raise ConfigError("from: must be earlier than to; both are Unix seconds")
+        found = await request.app[SCHEDULER].beside(recorded.series(pool, metric, members, start, end, points))
+    except ConfigError as wrong:
+        return error(400, str(wrong))
+    except LbdnsError as wrong:
+        return error(404, str(wrong))
+    return await document(request, await joined(request.app[SCHEDULER], _series_pieces(found.document())))
+
+
+def _requested_series(request: web.Request) -> tuple[str, str, Sequence[str]]:
+    """Return the requested pool, metric and members. Raises ConfigError."""
+    pool, metric, members = request.query.get("pool", ""), request.query.get("metric", ""), _members(request)
+    if not metric:
+        raise ConfigError("metric: is missing; example: /api/v1/history?pool=web&metric=score")
+    if not pool:
+        return pool, metric, members
+    pools = {known.name: known for known in request.app[SOURCE].members.farm.pools}
+    if pool not in pools:
+        raise ConfigError(f"pool: {pool!r} does not exist{nearest(pool, pools)}")
+    known = [member.name for member in pools[pool].members]
+    for member in members:
+        if member not in known:
+            raise ConfigError(f"member: pool {pool} has no member {member!r}{nearest(member, known)}")
+    return pool, metric, members
+
+
+def _members(request: web.Request) -> Sequence[str]:
+    return list(dict.fromkeys(request.query.getall("member", ())))
+
+
+def _number(request: web.Request, name: str, default: float, least: float = -math.inf, most: float = math.inf) -> float:
+    """Return a numeric argument. Raises ConfigError if it is not a number within its bounds."""
+    text = request.query.get(name)
+    if text is None:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and least <= value <= most):
+        bounds = f" from {least:g} to {most:g}" if math.isfinite(least) else ""
+        raise ConfigError(f"{name}: {text[:50]!r} is not a number{bounds}")
+    return value
+
+
+def _log_pieces(events: Sequence[LoggedEvent]) -> Iterator[bytes]:
+    yield b'{"events":['
+    for number, event in enumerate(events):
+        yield (b"," if number else b"") + to_json(event.document())
+    yield b"]}"
+
+
+def explanation_pieces(explanation: Mapping[str, Any]) -> Iterator[bytes]:
+    """Yield the JSON of an explanation in small pieces; "members" comes last."""
+    yield (
+        to_json({key: value for key, value in explanation.items() if key != "members"}).removesuffix(b"}")
+        + b',"members":['
+    )
+    for number, member in enumerate(explanation.get("members", ())):
+        yield (b"," if number else b"") + to_json(member)
+    yield b"]}"
+
+
+def _series_pieces(series: Mapping[str, Any]) -> Iterator[bytes]:
+    yield to_json({key: value for key, value in series.items() if key != "series"}).removesuffix(b"}") + b',"series":{'
+    for number, (name, values) in enumerate(series["series"].items()):
+        yield (b"," if number else b"") + to_json(name) + b":" + to_json(values)
+    yield b"}}"

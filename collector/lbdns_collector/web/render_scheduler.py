@@ -1,0 +1,202 @@
+"""The render scheduler: runs all work for HTTP clients in short slices, so that it cannot slow down DNS. After each
+slice comes a pause that grows with the query rate.
+
+Documents are built in the event loop that also answers queries, and a query that arrives during a slice waits for its
+end. So slices are short, and on a busy server they take a small fraction of the time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator
+from types import TracebackType
+from typing import Final, Literal, TypeVar
+
+from lbdns.process.duty_cycle import DutyCycle
+
+T = TypeVar("T")
+
+#: Kinds of work. Each lane gets the same CPU time, so a flood in one lane does not hold up the others
+RenderLane = Literal["work", "health", "request", "connection"]
+LANES: Final[tuple[RenderLane, ...]] = ("work", "health", "request", "connection")
+
+QUERY_SAMPLE_PERIOD: Final = 0.25  # seconds between two measurements of the query rate
+PAUSE_DECAY: Final = 0.6  # what remains of a pause after each measurement: queries that stop briefly may resume
+QUERIES_PER_SLICE: Final = 10.0  # queries/s for each further slice of pause
+SHORTEST_PAUSE: Final = 1.0  # slices: without queries, documents may take half of the time
+LONGEST_PAUSE: Final = 500.0  # slices: on a busy server, documents take 0.2 %, and one query in 500 meets a slice
+#: slices: on a large farm 1.2 %, where a document takes 60 ms and reports take ten times as much
+LARGE_FARM_PAUSE: Final = 80.0
+SMALL_FARM: Final = 100  # members up to which LONGEST_PAUSE holds; the limit falls as farms grow
+CREDIT_PAUSE: Final = 4.0  # slices at most, while credit is left
+MAX_LANE_LEAD: Final = 0.002  # seconds of CPU time that an idle lane may gain on the others
+MAX_CREDIT: Final = 0.05  # seconds of CPU time: enough to open the page, 40 requests, without pauses
+MAX_DEBT: Final = 0.001  # seconds; a hiccup of the machine during a slice must not stop the pages
+LONGEST_REST: Final = 3.0  # seconds, after work in a thread
+QUIET_SLICE: Final = 0.001  # seconds
+BUSY_SLICE: Final = 0.0002  # seconds: the delay of the answers that meet a slice
+BUSY_FROM: Final = 10.0  # slices of pause; from this on, slices are short
+
+
+class RenderScheduler:
+    """Gives turns to one task at a time. ``queries`` returns the number of DNS queries so far, ``members`` the farm's
+    size.
+
+    CPU time is spent from a credit, which earns 1 second in ``pause`` seconds. Pauses are short while credit is left;
+    without credit, they last until there is some.
+    """
+
+    def __init__(self, queries: Callable[[], int], members: Callable[[], int]) -> None:
+        self._queries, self._members = queries, members
+        self._seen, self._seen_at = 0, 0.0
+        self._sampling: asyncio.TimerHandle | None = None
+        self._waiting: dict[RenderLane, deque[asyncio.Future[None]]] = {lane: deque() for lane in LANES}
+        self._used: dict[RenderLane, float] = dict.fromkeys(LANES, 0.0)  # seconds of CPU time, to compare lanes
+        self._inside: RenderLane | None = None
+        self._opens = 0.0  # loop time
+        self._opening: asyncio.TimerHandle | None = None
+        self._beside = asyncio.Lock()
+        self._rested = 0.0  # monotonic seconds
+        self.pause = SHORTEST_PAUSE  # slices
+        self._credit, self._credit_at = MAX_CREDIT, time.monotonic()  # seconds of CPU time, and when it was computed
+        self.spent = 0.0  # seconds of CPU time so far
+
+    def start(self) -> None:
+        """Start measuring the query rate."""
+        self._seen, self._seen_at = self._queries(), time.monotonic()
+        self._sampling = asyncio.get_running_loop().call_later(QUERY_SAMPLE_PERIOD, self._sample_queries)
+
+    def stop(self) -> None:
+        """Stop measuring the query rate, and give no more turns."""
+        for timer in (self._sampling, self._opening):
+            if timer is not None:
+                timer.cancel()
+
+    @property
+    def slice(self) -> float:
+        """Seconds that a slice may take now."""
+        return QUIET_SLICE if self.pause < BUSY_FROM else BUSY_SLICE
+
+    def waiting(self, lane: RenderLane) -> int:
+        """Return how many tasks wait in a lane."""
+        return len(self._waiting[lane])
+
+    def turn(self, lane: RenderLane, extra: float = 0.0) -> RenderTurn:
+        """Return a context manager for one turn. Code inside it must not await anything.
+
+        ``extra``: further CPU seconds that the turn will cause outside it.
+        """
+        return RenderTurn(self, lane, extra)
+
+    async def work(self, steps: Iterator[T]) -> list[T]:
+        """Return everything that ``steps`` yield; each step is a little work, and they run in slices."""
+        done: list[T] = []
+        while True:
+            async with self.turn("work"):
+                end = time.perf_counter() + self.slice
+                for step in steps:
+                    done.append(step)
+                    if time.perf_counter() >= end:
+                        break
+                else:
+                    return done
+
+    async def beside(self, work: Coroutine[None, None, T]) -> T:
+        """Await ``work``, which runs in a thread or has slices of its own, and return its result. One such task runs at
+        a time, with a rest before the next: a thread that computes holds the interpreter lock, and the event loop waits
+        for that lock."""
+        try:
+            async with self._beside:
+                await asyncio.sleep(max(0.0, self._rested - time.monotonic()))
+                began = time.monotonic()
+                try:
+                    return await work
+                finally:
+                    now = time.monotonic()
+                    self._rested = now + DutyCycle(self.pause, longest=LONGEST_REST).pause_after(now - began)
+        finally:
+            work.close()  # in case it never started
+
+    async def enter(self, lane: RenderLane) -> None:
+        """Wait for a turn. The caller must call ``leave`` afterwards."""
+        loop = asyncio.get_running_loop()
+        if not self._waiting[lane]:  # an idle lane may save up only a little CPU time
+            self._used[lane] = max(self._used[lane], self._least_used() - MAX_LANE_LEAD)
+        if self._inside is None and self._opening is None and loop.time() >= self._opens:
+            self._inside = lane
+            return
+        turn: asyncio.Future[None] = loop.create_future()
+        self._waiting[lane].append(turn)
+        self._open_soon()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                with contextlib.suppress(ValueError):
+                    self._waiting[lane].remove(turn)
+            else:
+                self.leave(0.0)  # its turn has begun: end it
+            raise
+
+    def leave(self, spent: float) -> None:
+        """End the turn, which took ``spent`` seconds of CPU time."""
+        if self._inside:
+            self._used[self._inside] += spent
+        self._inside = None
+        self.spent += spent
+        now = time.monotonic()
+        came = (now - self._credit_at) / self.pause
+        self._credit = max(min(self._credit + came, MAX_CREDIT) - spent, -max(MAX_DEBT, self.slice))
+        self._credit_at = now
+        wait = spent * min(self.pause, CREDIT_PAUSE) if self._credit > 0 else -self._credit * self.pause
+        self._opens = asyncio.get_running_loop().time() + wait
+        self._open_soon()
+
+    def _least_used(self) -> float:
+        """Return the least CPU time used by a lane in which a task waits."""
+        return min((self._used[lane] for lane in LANES if self._waiting[lane]), default=0.0)
+
+    def _open_soon(self) -> None:
+        if self._inside is not None or self._opening is not None or not any(self._waiting.values()):
+            return
+        self._opening = asyncio.get_running_loop().call_at(self._opens, self._open)
+
+    def _open(self) -> None:
+        self._opening = None
+        for lane in sorted(LANES, key=self._used.__getitem__):
+            while self._waiting[lane]:
+                turn = self._waiting[lane].popleft()
+                if not turn.done():  # cancelled, but not yet removed
+                    self._inside = lane
+                    turn.set_result(None)
+                    return
+
+    def _sample_queries(self) -> None:
+        self._sampling = asyncio.get_running_loop().call_later(QUERY_SAMPLE_PERIOD, self._sample_queries)
+        queries, now = self._queries(), time.monotonic()
+        rate = (queries - self._seen) / max(now - self._seen_at, QUERY_SAMPLE_PERIOD / 2)
+        self._seen, self._seen_at = queries, now
+        longest = max(LONGEST_PAUSE * min(1.0, SMALL_FARM / max(self._members(), 1)), LARGE_FARM_PAUSE)
+        self.pause = min(max(rate / QUERIES_PER_SLICE, self.pause * PAUSE_DECAY, SHORTEST_PAUSE), longest)
+
+
+class RenderTurn:
+    """One turn; it measures the CPU time spent inside."""
+
+    __slots__ = ("_began", "_extra", "_lane", "_scheduler")
+
+    def __init__(self, scheduler: RenderScheduler, lane: RenderLane, extra: float) -> None:
+        self._scheduler, self._lane, self._extra = scheduler, lane, extra
+        self._began = 0.0
+
+    async def __aenter__(self) -> None:
+        await self._scheduler.enter(self._lane)
+        self._began = time.thread_time()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._scheduler.leave(time.thread_time() - self._began + self._extra)

@@ -1,0 +1,48 @@
+"""Single flight: clients that request a document at the same time share one build of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+
+class SingleFlight:
+    """Calls ``build`` for all waiting clients together.
+
+    A request that arrives during a build waits for the next one, so no client gets a document older than its request,
+    and at most one build runs at a time.
+    """
+
+    def __init__(self, build: Callable[[], Awaitable[bytes]]) -> None:
+        self._build = build
+        self._lock = asyncio.Lock()
+        self._next: asyncio.Task[bytes] | None = None
+        self._tasks: set[asyncio.Task[bytes]] = set()  # the running build, and the next
+
+    async def get(self) -> bytes:
+        """Return a document that was built after the call."""
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_task(self._run())
+            self._tasks.add(self._next)
+            self._next.add_done_callback(self._done)
+        # Shielded: a client that disconnects must not cancel the build for the others
+        return await asyncio.shield(self._next)
+
+    async def stop(self) -> None:
+        """Cancel running builds and the clients that wait for them."""
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self) -> bytes:
+        async with self._lock:
+            self._next = None  # later requests may need newer data than this build sees
+            return await self._build()
+
+    def _done(self, task: asyncio.Task[bytes]) -> None:
+        self._tasks.discard(task)
+        if self._next is task:
+            self._next = None  # cancelled before it started
+        if not task.cancelled():
+            task.exception()  # the waiting clients get the exception; this marks it as retrieved if there are none

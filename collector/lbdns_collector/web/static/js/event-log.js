@@ -1,0 +1,123 @@
+// The event log: the server's events, newest first, filtered by kind and level. If the server sends none, the page logs
+// changes of members' states instead.
+
+import { make, makeLabel, makeSelect, setAttribute, setHidden, setOptions, setText } from "./dom-elements.js";
+import { fetchJsonIfPresent } from "./fetch-api.js";
+import { displayState } from "./status-model.js";
+import { formatTime } from "./value-format.js";
+
+const MAX_KEPT = 1000;  // events
+const MAX_SHOWN = 200;  // rows
+const MAX_FETCHED = 500;  // events per request
+const LEVELS = ["info", "warning", "error"];
+
+export class EventLog {
+  constructor(element, announcer) {
+    this.announcer = announcer;
+    this.eventsByKey = new Map();  // oldest first
+    this.serverSendsEvents = false;
+    this.states = new Map();  // the last known state of each member
+    this.isBehind = true;  // whether the server may have events that the page lacks
+    this.isFetching = false;
+    const title = make("h2", "", "Events");
+    title.id = "log-title";
+    this.kindSelect = makeSelect([["", "all kinds"]], "");
+    this.kindSelect.addEventListener("change", () => this.show());
+    this.onlyProblems = make("input");
+    this.onlyProblems.type = "checkbox";
+    this.onlyProblems.addEventListener("change", () => this.show());
+    this.list = make("ol", "events");
+    this.list.tabIndex = 0;
+    setAttribute(this.list, "aria-label", "Events, newest first");
+    this.emptyNote = make("p", "empty");
+    const tools = make("div", "tools", makeLabel("Kind", this.kindSelect), makeLabel("only warnings and errors", this.onlyProblems, "check"));
+    element.append(make("div", "panel-head", title), tools, this.list, this.emptyNote);
+    this.show();
+  }
+
+  /** Fetch the events that happened before the page was opened or while the stream was down. */
+  async catchUp() {
+    if (!this.isBehind || this.isFetching) return;
+    this.isFetching = true;
+    try {
+      const since = this.events.findLast(({ isLocal }) => !isLocal)?.time ?? 0;
+      const response = await fetchJsonIfPresent(`/api/v1/log?since=${since}&limit=${MAX_FETCHED}`);
+      this.isBehind = false;
+      if (response) this.merge(response.events ?? []);
+    } catch {
+      // The page header shows that the connection is lost; the next call tries again
+    } finally {
+      this.isFetching = false;
+    }
+  }
+
+  merge(events) {
+    this.serverSendsEvents = true;
+    const all = [...this.events.filter(({ isLocal }) => !isLocal), ...events];  // the server's events replace the page's own
+    this.eventsByKey.clear();
+    for (const event of all.sort((a, b) => a.time - b.time || a.id - b.id)) this.add(event);
+    this.show();
+  }
+
+  /** All kept events, oldest first. */
+  get events() {
+    return [...this.eventsByKey.values()];
+  }
+
+  /** Show an event that has just happened. */
+  receive(event) {
+    if (!this.add(event)) return;
+    this.show();
+    if (event.level !== "info") setText(this.announcer, `${event.level}: ${event.text}`);
+  }
+
+  /** Keep an event; return false if it was already known. */
+  add(event) {
+    const key = `${event.time} ${event.id} ${event.text}`;
+    if (this.eventsByKey.has(key)) return false;
+    this.eventsByKey.set(key, event);
+    if (this.eventsByKey.size > MAX_KEPT) this.eventsByKey.delete(this.eventsByKey.keys().next().value);
+    return true;
+  }
+
+  /** If the server sends no events, log an event for each member whose state has changed. */
+  detectStateChanges(model) {
+    if (this.serverSendsEvents) return;
+    for (const pool of model.pools) {
+      for (const member of pool.members) {
+        const key = `${pool.name}\n${member.name}`;
+        const state = displayState(member);
+        const before = this.states.get(key);
+        this.states.set(key, state);
+        if (before === undefined || before === state) continue;
+        const reason = member.guard || member.reason;
+        this.receive({
+          isLocal: true, id: 0, time: Date.now() / 1000, kind: "state", level: state === "usable" ? "info" : "warning",
+          text: `${member.name} is ${state}${reason ? `: ${reason}` : ""}`, pool: pool.name, member: member.name,
+        });
+      }
+    }
+  }
+
+  show() {
+    const { events } = this;
+    const kinds = [...new Set(events.map(({ kind }) => kind))].sort();
+    setOptions(this.kindSelect, [["", "all kinds"], ...kinds.map(kind => [kind, kind.replaceAll("_", " ")])]);
+    const chosenKind = this.kindSelect.value;
+    const matches = ({ kind, level }) => (!chosenKind || kind === chosenKind) && (!this.onlyProblems.checked || level !== "info");
+    const shown = events.filter(matches).slice(-MAX_SHOWN).reverse();
+    this.list.replaceChildren(...shown.map(makeEventItem));
+    setHidden(this.list, !shown.length);
+    setHidden(this.emptyNote, shown.length > 0);
+    setText(this.emptyNote, events.length ? "No event matches." : this.isBehind ? "" : "No events yet.");
+  }
+}
+
+function makeEventItem(event) {
+  const level = LEVELS.includes(event.level) ? event.level : "info";
+  const time = make("time", "", formatTime(event.time));
+  time.dateTime = new Date(event.time * 1000).toISOString();
+  const kind = make("span", "kind", event.kind.replaceAll("_", " "));
+  const pool = make("span", "where", event.pool ? `pool ${event.pool}` : "");
+  return make("li", level, make("div", "event-head", time, make("b", "level", level), kind, pool), make("p", "", event.text));
+}

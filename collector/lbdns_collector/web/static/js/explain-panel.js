@@ -1,0 +1,215 @@
+// The panel "Why this server?": explains which member the next answer for a name selects, and what decides it.
+
+import {
+  fillList, make, makeButton, makeHeaderCell, makeLabel, makeSelect, setAttribute, setChildren, setClass, setHidden, setOptions,
+  setStyle, setText,
+} from "./dom-elements.js";
+import { fetchJson } from "./fetch-api.js";
+import { MemberStateCell } from "./member-state-cell.js";
+import { drawScoreBar, makeScoreBar } from "./score-share-bars.js";
+import { readSetting, saveSetting } from "./url-settings.js";
+import { NO_VALUE, domainName, formatDuration, formatNumber, formatPercent, formatReading, formatTime } from "./value-format.js";
+
+const REFRESH_INTERVAL = 2000;  // milliseconds between two requests while the panel is visible
+const MAX_ROWS = 12;  // members of a larger pool that are shown unless the viewer asks for all
+
+const valueColumn = (title, valueOf) => ({
+  title, right: true,
+  build: cell => {
+    cell.classList.add("right");
+    return member => setText(cell, valueOf(member));
+  },
+});
+
+const COLUMNS = [
+  {
+    title: "State",
+    build: cell => {
+      const stateCell = new MemberStateCell(cell);
+      return member => stateCell.update(member);
+    },
+  },
+  {
+    title: "Probability",
+    build: cell => {
+      const bar = make("div", "bar share");
+      const percentage = make("span", "number");
+      cell.append(make("div", "with-bar one", percentage, bar));
+      return member => {
+        setText(percentage, formatPercent(member.probability, 1));
+        setStyle(bar, "--share", `${100 * (member.probability ?? 0)}%`);
+        setStyle(bar, "--mark", "-9px");
+      };
+    },
+  },
+  valueColumn("Score", m => formatNumber(m.score)),
+  {
+    title: "Parts of the score",
+    build: cell => {
+      const bar = makeScoreBar();
+      cell.append(bar);
+      return (member, maxScore) => drawScoreBar(bar, member.score_parts ?? {}, maxScore);
+    },
+  },
+  valueColumn("Capacity", m => `${formatReading(m.capacity)} (${formatPercent(m.capacity_share)})`),
+  valueColumn("Load", m => formatReading(m.load)),
+  valueColumn("Charge", m => formatNumber(m.charge, 2, true)),
+  valueColumn("Credit", m => formatNumber(m.credit, 2, true)),
+  valueColumn("Available capacity", m => formatPercent(m.left)),
+  valueColumn("Slow start", m => formatPercent(m.ramp)),
+  valueColumn("Weight", m => (typeof m.weight === "number" ? `× ${formatNumber(m.weight, 2)}` : NO_VALUE)),
+  valueColumn("Report age", m => formatDuration(m.age_s)),
+  valueColumn("Answers", m => `${formatNumber(m.answers)} (${formatPercent(m.share)})`),
+];
+
+export class ExplainPanel {
+  constructor(element) {
+    this.name = readSetting("why", "");
+    this.rows = new Map();
+    this.isVisible = this.showsAll = this.isFetching = false;
+    this.explanation = null;  // the newest one
+    const title = make("h2", "", "Why this server?");
+    title.id = "explain-title";
+    this.nameSelect = makeSelect([], "");
+    this.nameSelect.addEventListener("change", () => this.choose(this.nameSelect.value));
+    this.autoRefresh = make("input");
+    Object.assign(this.autoRefresh, { type: "checkbox", checked: true });
+    const refresh = makeButton("Refresh", () => this.fetch());
+    const tools = make("div", "tools", makeLabel("Name", this.nameSelect), refresh, makeLabel("refresh automatically", this.autoRefresh, "check"));
+    this.next = make("p", "next");
+    this.plan = make("ol", "plan");
+    setAttribute(this.plan, "aria-label", "The next answers, in order");
+    this.figures = make("dl", "figures small");
+    this.error = make("p", "empty");
+    setAttribute(this.error, "role", "status");
+    this.body = make("tbody");
+    const caption = make("caption", "unseen", "Members, and the values that decide how likely each is to be selected");
+    const headerCells = COLUMNS.map(({ title: heading, right }) => makeHeaderCell(heading, right ? "right" : ""));
+    const head = make("thead", "", make("tr", "", makeHeaderCell("Member"), ...headerCells));
+    const table = make("table", "why", caption, head, this.body);
+    this.toggleAll = makeButton("", () => {
+      this.showsAll = !this.showsAll;
+      this.show(this.explanation);
+    });
+    this.result = make("div", "", this.next, this.plan, this.figures, make("div", "scroll", table), this.toggleAll);
+    this.result.hidden = true;
+    element.append(make("div", "panel-head", title), tools, this.error, this.result);
+    new IntersectionObserver(entries => {
+      this.isVisible = entries.at(-1).isIntersecting;  // the last entry is the newest
+      if (this.isVisible && !this.explanation) this.fetch();
+    }).observe(element);
+    setInterval(() => {
+      if (this.autoRefresh.checked && this.isVisible && !document.hidden) this.fetch();
+    }, REFRESH_INTERVAL);
+  }
+
+  choose(name) {
+    this.name = name;
+    saveSetting("why", name);
+    this.fetch();
+  }
+
+  /** Update the list of names that can be explained. */
+  update(model) {
+    const names = model.pools.flatMap(({ policies, zone }) => Object.keys(policies).map(owner => domainName(owner, zone)));
+    const isKnown = names.includes(this.name);
+    setOptions(this.nameSelect, names.map(name => [name, name]), isKnown ? this.name : names[0]);
+    const isFirst = !this.name && names.length;
+    if (!isKnown) this.name = names[0] ?? "";
+    if (isFirst && this.isVisible) this.fetch();
+  }
+
+  async fetch() {
+    if (!this.name || this.isFetching) return;
+    this.isFetching = true;
+    const { name } = this;
+    try {
+      const explanation = await fetchJson(`/api/v1/explain?name=${encodeURIComponent(name)}`);
+      if (name === this.name) this.show(explanation);
+      setText(this.error, "");
+    } catch (error) {
+      setText(this.error, `The server did not explain ${name}: ${error.message}`);
+    } finally {
+      this.isFetching = false;
+      setHidden(this.error, !this.error.textContent);
+    }
+    if (name !== this.name) this.fetch();
+  }
+
+  show(explanation) {
+    this.explanation = explanation;
+    this.result.hidden = false;
+    const { name, next, why, plan, members = [] } = explanation;
+    this.next.replaceChildren(
+      `The next answer for ${name} names `, make("b", "", next ?? "no member"), why ? `. Reason: ${why}.` : ".");
+    const nextMembers = plan?.next ?? [];
+    this.plan.replaceChildren(...nextMembers.map(member => make("li", "", member)));
+    setHidden(this.plan, !nextMembers.length);
+    fillList(this.figures, figuresOf(explanation));
+    const isLarge = members.length > MAX_ROWS;
+    const sorted = isLarge ? members.toSorted((a, b) => b.probability - a.probability || b.score - a.score) : members;
+    this.showMembers(this.showsAll ? sorted : sorted.slice(0, MAX_ROWS), explanation);
+    setHidden(this.toggleAll, !isLarge);
+    setText(this.toggleAll, this.showsAll ? `Show only the ${MAX_ROWS} most probable members` : `Show all ${members.length} members`);
+  }
+
+  showMembers(members, { next }) {
+    const maxScore = Math.max(0, ...members.map(({ score }) => score ?? 0));
+    setChildren(this.body, members.map(member => {
+      const row = this.row(member.name);
+      row.update(member, maxScore, next);
+      return row.element;
+    }));
+  }
+
+  row(name) {
+    let row = this.rows.get(name);
+    if (row) return row;
+    const sign = make("span", "sign");
+    sign.setAttribute("aria-hidden", "true");
+    const note = make("span", "quiet");
+    const nameCell = make("th", "member", sign, name, " ", note);
+    nameCell.scope = "row";
+    const element = make("tr", "", nameCell);
+    const updates = COLUMNS.map(({ title, build }) => {
+      const cell = make("td");
+      cell.dataset.title = title;
+      element.append(cell);
+      return build(cell);
+    });
+    row = {
+      element,
+      update(member, maxScore, next) {
+        const isNext = name === next;
+        const isExcluded = member.candidate === false;
+        setClass(element, isNext ? "is-next" : isExcluded ? "no-candidate" : "");
+        setText(sign, isNext ? "▶" : "");
+        setText(note, isNext ? "next" : isExcluded ? "excluded" : member.suspect ? "report overdue" : "");
+        const shown = { ...member, overrides: member.overrides ?? [], reason: member.reason ?? "", guard: member.guard ?? "" };
+        for (const update of updates) update(shown, maxScore);
+      },
+    };
+    this.rows.set(name, row);
+    return row;
+  }
+}
+
+/** Return the list of values that apply to the whole explanation. */
+function figuresOf(explanation) {
+  const { policy, plan, workers, time } = explanation;
+  return [
+    ["policy", `${policy ?? NO_VALUE}`.replaceAll("_", " ")],
+    ["score", explanation.score_name ?? NO_VALUE],
+    ["TTL", `${explanation.ttl ?? NO_VALUE} s`],
+    ["answers/s", formatReading(explanation.answers_per_s)],
+    ["requests/s", formatReading(explanation.requests_per_s)],
+    ["light-traffic answers left", formatNumber(explanation.answers_allowed), "",
+      "Answers until the next report that still count as light traffic"],
+    ["plan", plan ? `${formatNumber(plan.given)} of ${formatNumber(plan.length)} used${plan.repeats ? "; repeats" : ""}` : NO_VALUE],
+    ["capacity", explanation.measured ? "measured" : "by processors"],
+    ["report interval", formatDuration(explanation.interval_s)],
+    ["process", workers > 1 ? `${explanation.worker + 1} of ${workers}` : "1 of 1"],
+    ["at", time ? formatTime(time) : NO_VALUE],
+    ...(explanation.fail_open ? [["fail open", explanation.fail_open_reason || "yes", "warn"]] : []),
+  ];
+}

@@ -1,0 +1,92 @@
+// The columns of the member table: how each is titled, sorted, created and updated.
+
+import { make, setText } from "./dom-elements.js";
+import { MemberStateCell } from "./member-state-cell.js";
+import { drawScoreBar, drawShareBar, makeScoreBar, makeShareBar } from "./score-share-bars.js";
+import { NO_VALUE, formatDuration, formatNumber, formatPercent, formatReading } from "./value-format.js";
+
+const STATE_ORDER = ["silent", "alarm", "unknown", "drained", "usable"];  // most urgent first
+const metricOf = name => ({ metrics }) => metrics[name] ?? null;
+
+/** Return a ``build`` function for a cell that contains only text. */
+function textCell(valueOf) {
+  return () => ({ update: (cell, member, pool) => setText(cell, valueOf(member, pool)) });
+}
+
+/** Return the CPU time in use, in percent, or null if the member doesn't report it. */
+function cpuInUse({ metrics }) {
+  return typeof metrics.cpu_idle === "number" ? Math.max(0, 100 - metrics.cpu_idle) : null;
+}
+
+export const NAME_COLUMN = { key: "name", title: "Member", sort: member => member.name };
+
+/** ``sort`` returns the value to sort by (null: the column can't be sorted). With ``down``, the first click on the heading
+ * sorts from high to low. ``build`` fills a new cell and returns its ``update(cell, member, pool)``. */
+export const COLUMNS = [
+  {
+    key: "state", title: "State", sort: ({ state, guard }) => STATE_ORDER.indexOf(state) * 2 - (guard ? 1 : 0),
+    build(cell) {
+      const stateCell = new MemberStateCell(cell);
+      return { update: (_, member) => stateCell.update(member) };
+    },
+  },
+  { key: "score", title: "Score", right: true, down: true, sort: m => m.score, build: textCell(m => formatNumber(m.score)) },
+  {
+    key: "parts", title: "Parts of the score", sort: null,
+    build(cell) {
+      const bar = makeScoreBar();
+      cell.append(bar);
+      return { update: (_, member, pool) => drawScoreBar(bar, member.parts, pool.topScore) };
+    },
+  },
+  {
+    key: "age", title: "Report", note: "age", right: true, down: true, sort: m => m.age_s,
+    build: textCell((m, { statusAge }) => (m.age_s === null ? NO_VALUE : formatDuration(m.age_s + statusAge))),
+  },
+  {
+    key: "share", title: "Share of answers", note: "of capacity", down: true, sort: m => m.share,
+    build(cell) {
+      const bar = makeShareBar();
+      const share = make("span", "number");
+      const capacity = make("span", "number quiet");
+      cell.append(make("div", "with-bar", share, capacity, bar));
+      return {
+        update(_, member, pool) {
+          setText(share, formatPercent(member.share, 1));
+          setText(capacity, formatPercent(member.capacityShare, 1));
+          drawShareBar(bar, member.share, member.capacityShare, pool.topShare);
+        },
+      };
+    },
+  },
+  {
+    key: "rate", title: "Answers/s", right: true, down: true, sort: m => m.rate,
+    build: textCell(m => formatNumber(m.rate, 1, true)),
+  },
+  {
+    key: "requests", title: "Requests/s", right: true, down: true, sort: metricOf("requests_per_s"),
+    build: textCell(m => formatNumber(m.metrics.requests_per_s, 1, true)),
+  },
+  {
+    key: "busy", title: "Busy", note: "workers", right: true, down: true, sort: metricOf("busy_workers"),
+    build: textCell(m => formatReading(m.metrics.busy_workers)),
+  },
+  {
+    key: "cpu", title: "CPU", right: true, down: true, sort: cpuInUse,
+    build: textCell(m => (cpuInUse(m) === null ? NO_VALUE : `${formatNumber(cpuInUse(m))} %`)),
+  },
+];
+
+const collator = new Intl.Collator("en", { numeric: true });
+
+/** Return a function that compares two members by a column. Members without a value come last; ties are sorted by name. */
+export function memberComparator(key, down) {
+  const { sort } = [NAME_COLUMN, ...COLUMNS].find(column => column.key === key && column.sort) ?? NAME_COLUMN;
+  const sign = down ? -1 : 1;
+  return (a, b) => {
+    const [x, y] = [sort(a), sort(b)];
+    const missing = (x === null || x === undefined) - (y === null || y === undefined);
+    const order = typeof x === "string" ? collator.compare(x, y) : x - y;
+    return missing || sign * (order || 0) || collator.compare(a.name, b.name);
+  };
+}

@@ -1,0 +1,54 @@
+// The row that opens below a member: addresses, capacity, overrides, parts of the score and all reported metrics.
+
+import { fillList, make, setText } from "./dom-elements.js";
+import { metricLabel, metricUnit, sortMetrics } from "./metric-labels.js";
+import { overrideDescription } from "./override-text.js";
+import { NO_VALUE, formatNumber, formatPercent, formatReading } from "./value-format.js";
+
+export class MemberDetails {
+  constructor(columnCount) {
+    this.summary = make("p", "about");
+    this.overrides = make("ul", "overrides");
+    this.parts = make("dl", "figures small");
+    this.metrics = make("dl", "figures small");
+    const box = make("div", "details-box", this.summary, this.overrides, make("h4", "", "Parts of the score"), this.parts);
+    box.append(make("h4", "", "Metrics as reported"), this.metrics);
+    const cell = make("td", "", box);
+    cell.colSpan = columnCount;
+    this.element = make("tr", "details", cell);
+  }
+
+  update(member, pool) {
+    setText(this.summary, summaryOf(member, pool));
+    const overrides = member.overrides.map(overrideDescription);
+    while (this.overrides.childElementCount > overrides.length) this.overrides.lastElementChild.remove();
+    while (this.overrides.childElementCount < overrides.length) this.overrides.append(make("li"));
+    overrides.forEach((description, i) => setText(this.overrides.children[i], description));
+    const parts = sortMetrics(Object.keys(member.parts));
+    const partEntries = parts.map(metric => [metricLabel(metric), formatNumber(member.parts[metric], 1, true)]);
+    fillList(this.parts, parts.length ? partEntries : [["unknown", NO_VALUE]]);
+    const metrics = sortMetrics(Object.keys(member.metrics));
+    fillList(this.metrics, metrics.map(metric => [metricLabel(metric), `${formatReading(member.metrics[metric])} ${unitOf(metric)}`]));
+  }
+}
+
+function summaryOf(member, pool) {
+  const facts = [
+    member.addresses.join(", "), member.guard, member.alarm && `alarm: ${member.alarm}`, member.gone && "agent stopped",
+  ];
+  if (typeof member.capacity === "number") {
+    facts.push(`capacity ${formatNumber(member.capacity, 1)}${pool.measured === false ? " (by processors, not yet measured)" : " requests/s"}`);
+  }
+  if (typeof member.shadow_score === "number") facts.push(`shadow score ${formatNumber(member.shadow_score)}`);
+  for (const { policy, shadow, share } of pool.shadow) {
+    facts.push(`would get ${formatPercent(share?.[member.name] ?? null, 1)} of the answers if ${shadow} replaced ${policy}`);
+  }
+  facts.push(`${formatNumber(member.answers)} answers since the start`);
+  return facts.filter(Boolean).join(" · ");
+}
+
+/** Return the unit of a metric, or "" if its label already contains it. */
+function unitOf(metric) {
+  const unit = metricUnit(metric);
+  return metricLabel(metric).endsWith(unit) ? "" : unit;
+}

@@ -1,0 +1,45 @@
+// The table cell that shows a member's state: sign, word, reason, and a badge for each override.
+
+import { make, setAttribute, setClass, setText } from "./dom-elements.js";
+import { overrideDescription, overrideTitle } from "./override-text.js";
+import { displayState } from "./status-model.js";
+
+/** A sign for each state, so that no state is shown by colour alone. */
+const SIGNS = {
+  usable: "●", silent: "✕", drained: "◌", alarm: "▲", unknown: "?", down: "▼", quarantined: "▲", "held back": "◐",
+};
+
+export class MemberStateCell {
+  constructor(cell) {
+    this.sign = make("span", "sign");
+    this.sign.setAttribute("aria-hidden", "true");
+    this.word = make("span", "word");
+    this.badges = make("span", "badges");
+    this.reason = make("span", "reason");
+    this.cell = cell;
+    this.baseClass = cell.className;
+    this.shownOverrides = "";  // as JSON
+    cell.append(make("span", "state-line", this.sign, this.word, this.badges), this.reason);
+  }
+
+  update(member) {
+    const state = displayState(member);
+    const reason = (member.guard || member.reason || "").replace(/^quarantined: /, "");
+    setClass(this.cell, `${this.baseClass} state ${state.replace(" ", "-")}`);
+    setText(this.sign, SIGNS[state] ?? "?");
+    setText(this.word, state);
+    setText(this.reason, reason);
+    setAttribute(this.reason, "title", reason || null);
+    const overrides = member.overrides.length ? JSON.stringify(member.overrides) : "";
+    if (overrides === this.shownOverrides) return;
+    this.shownOverrides = overrides;
+    this.badges.replaceChildren(...member.overrides.map(makeBadge));
+  }
+}
+
+function makeBadge(override) {
+  const badge = make("span", "badge", overrideTitle(override));
+  badge.title = overrideDescription(override);
+  badge.append(make("span", "unseen", badge.title));
+  return badge;
+}

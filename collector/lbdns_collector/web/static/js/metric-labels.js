@@ -1,0 +1,49 @@
+// Labels, units, order and colours of the metrics in reports. A metric that isn't listed is shown by its own name.
+
+const KNOWN_METRICS = {
+  run_queue: ["run queue", "tasks"],
+  cpu_idle: ["CPU idle", "%"],
+  gateway_ping: ["gateway ping", "ms"],
+  requests_per_s: ["requests/s", "requests/s"],
+  scan_rate: ["scan rate", "pages/s"],
+  idle_workers: ["idle workers", "workers"],
+  busy_workers: ["busy workers", "workers"],
+  load1: ["load average, 1 min", "tasks"],
+  cpu_count: ["processors", "cores"],
+  cpu_steal: ["CPU steal", "%"],
+  mem_available: ["memory available", "%"],
+  disk_busy: ["disk busy", "%"],
+  disk_await: ["disk wait", "ms"],
+  listen_queue: ["listen queue", "connections"],
+  net_rx: ["network in", "bytes/s"],
+  net_tx: ["network out", "bytes/s"],
+  requests_total: ["total requests", "requests"],
+  httpd_cpu_seconds: ["web server CPU time", "s"],
+  answers: ["answers/s", "answers/s"],
+  score: ["score", "points"],
+  usable: ["usable", "1 = yes"],
+  age_s: ["report age", "s"],
+};
+const ORDER = Object.keys(KNOWN_METRICS);
+const PART_COLOURS = 8;  // --part-0 to --part-7
+const colourSlots = new Map(ORDER.slice(0, 6).map((metric, i) => [metric, i]));
+
+export function metricLabel(metric) {
+  return KNOWN_METRICS[metric]?.[0] ?? metric.replaceAll("_", " ");
+}
+
+export function metricUnit(metric) {
+  return KNOWN_METRICS[metric]?.[1] ?? "";
+}
+
+/** Return the metrics in the order above, unknown ones last. */
+export function sortMetrics(metrics) {
+  const position = metric => (metric in KNOWN_METRICS ? ORDER.indexOf(metric) : ORDER.length);
+  return [...metrics].sort((a, b) => position(a) - position(b) || a.localeCompare(b));
+}
+
+/** Return the colour of a metric's part of the score. It stays the same until the page is closed. */
+export function partColour(metric) {
+  if (!colourSlots.has(metric)) colourSlots.set(metric, colourSlots.size);
+  return `var(--part-${colourSlots.get(metric) % PART_COLOURS})`;
+}

@@ -1,0 +1,17 @@
+// The texts that describe an override: a short one for the badge, a full one with author, time and reason.
+
+import { formatNumber, formatTime } from "./value-format.js";
+
+const KIND_TEXTS = { drain: "drained", up: "forced up", down: "forced down" };
+
+export function overrideTitle({ kind, factor }) {
+  return kind === "weight" ? `weight × ${formatNumber(factor, 2)}` : KIND_TEXTS[kind] ?? kind;
+}
+
+export function overrideDescription(override) {
+  const { by, since, until, reason } = override;
+  return [
+    overrideTitle(override), by && `by ${by}`, typeof since === "number" && `since ${formatTime(since)}`,
+    typeof until === "number" ? `until ${formatTime(until)}` : "until removed", reason && `reason: ${reason}`,
+  ].filter(Boolean).join(", ");
+}

@@ -1,0 +1,66 @@
+// The page header: state of the connection, statistics of the server, and a banner while there is no connection.
+
+import { fillList, setClass, setHidden, setText } from "./dom-elements.js";
+import { formatDuration, formatMegabytes, formatNumber, formatTime, pluralize } from "./value-format.js";
+import { metricLabel } from "./metric-labels.js";
+
+const MAX_STATUS_AGE = 10;  // seconds after which the page counts as out of date, even if the stream is open
+
+const LINK_TEXTS = {
+  connecting: "connecting",
+  live: "live",
+  polling: "polling every 2 s",
+  disconnected: "no connection",
+};
+
+export class PageHeader {
+  constructor({ connection, disconnected, server }, model) {
+    Object.assign(this, { connection, disconnected, server, model });
+    this.linkState = "connecting";
+  }
+
+  setLink(state) {
+    this.linkState = state;
+    this.tick();
+  }
+
+  /** Call once a second and when the link changes. */
+  tick() {
+    const { statusAge, receivedAt } = this.model;
+    const state = this.linkState === "live" && statusAge > MAX_STATUS_AGE ? "disconnected" : this.linkState;
+    const isDisconnected = state === "disconnected";
+    setClass(this.connection, `link ${state}`);
+    setText(this.connection, LINK_TEXTS[state]);
+    setHidden(this.disconnected, !isDisconnected);
+    // A fixed time, not an age: a screen reader would read out every change of this alert
+    const lastUpdate = receivedAt ? ` This page was last updated at ${formatTime(this.updatedAt)}.` : "";
+    setText(this.disconnected, isDisconnected ? `No connection to the server.${lastUpdate}` : "");
+  }
+
+  update() {
+    this.updatedAt = Date.now() / 1000;
+    const { server, rates, statusAge, adaptive } = this.model;
+    const entries = [
+      ["queries/s", formatNumber(rates.queries, 1, true)],
+      ["queries", formatNumber(server.queries)],
+      ["up", formatDuration((server.uptime_s ?? NaN) + statusAge)],
+    ];
+    if (server.workers > 1) entries.push(["processes", formatNumber(server.workers)]);
+    if (server.history) entries.push(historyEntry(server.history));
+    if (adaptive) entries.push(adaptiveEntry(adaptive));
+    entries.push(["version", server.version ?? ""]);
+    fillList(this.server, entries);
+  }
+}
+
+function historyEntry({ on, ok, error, dropped, bytes }) {
+  if (!on) return ["history", "off"];
+  if (ok !== false) return ["history", formatMegabytes(bytes)];
+  return ["history", "not recording", "warn", `${error || "cannot be written"}; ${pluralize(dropped ?? 0, "value")} dropped`];
+}
+
+function adaptiveEntry({ score, trials, accepted, gain, weights }) {
+  const weightTexts = Object.entries(weights ?? {}).map(([metric, weight]) => `${metricLabel(metric)} ${formatNumber(weight, 2)}`);
+  return ["adaptive score", `${score}: responses ${formatNumber(100 * gain, 1)} % shorter`, "",
+    `${accepted} of ${pluralize(trials, "trial")} accepted; weights: ${weightTexts.join(", ")}`];
+}

@@ -1,0 +1,176 @@
+// The panel of one pool: its statistics, the names that clients look up, its member table, and its shadow policies.
+
+import { fillList, make, makeButton, makeLabel, makeSelect, setAttribute, setClass, setHidden, setText } from "./dom-elements.js";
+import { COLUMNS, NAME_COLUMN } from "./member-columns.js";
+import { MemberTable } from "./member-table.js";
+import { fillLegend } from "./score-share-bars.js";
+import { readSetting, saveSetting } from "./url-settings.js";
+import { domainName, formatNumber, formatPercent } from "./value-format.js";
+
+const PAGE_SIZES = [25, 50, 100, 200];
+const MAX_UNFILTERED = 12;  // members: a pool this small needs neither filter nor pages
+
+const CAPACITY_NOTES = {
+  true: "Capacities are in requests/s, measured from the requests that the members served",
+  false: "Capacities are numbers of processors until the members have served enough requests",
+};
+
+export class PoolPanel {
+  /** ``explain`` is called with the name to explain when the viewer clicks on one of the pool's names. */
+  constructor(pool, plottedMembers, explain) {
+    this.explain = explain;
+    this.firstRow = 0;
+    const sort = { key: readSetting("sort", "name"), down: readSetting("down", "") === "1" };
+    this.table = new MemberTable(pool.name, domainName("@", pool.zone), plottedMembers, sort);
+    this.table.onChange = isSortChange => {
+      if (isSortChange) this.saveSort();
+      this.updateTable();
+    };
+    const id = `pool-${pool.name}`;
+    const title = make("h2", "", pool.name);
+    title.id = id;
+    this.zone = make("span", "quiet");
+    this.figures = make("dl", "figures");
+    this.names = make("ul", "names");
+    this.failOpenBanner = make("p", "banner");
+    this.stateChips = make("span", "states");
+    this.legend = make("ul", "legend");
+    this.legend.setAttribute("aria-label", "Colours of the parts of a score");
+    this.shadow = make("ul", "shadow");
+    this.element = make("section", "panel pool", make("div", "panel-head", make("div", "name", title, this.zone), this.figures));
+    this.element.setAttribute("aria-labelledby", id);
+    this.element.append(this.failOpenBanner, this.makeTools(), make("div", "scroll", this.table.element), this.table.noMatch, this.shadow);
+    setAttribute(this.failOpenBanner, "role", "status");
+  }
+
+  makeTools() {
+    this.filter = make("input");
+    this.filter.type = "search";
+    this.filter.placeholder = "name, state, reason";
+    this.filter.autocomplete = "off";
+    this.filter.addEventListener("input", () => {
+      this.firstRow = 0;
+      this.updateTable();
+    });
+    const columns = [NAME_COLUMN, ...COLUMNS].filter(column => column.sort);
+    this.sortSelect = makeSelect(columns.flatMap(({ key, title }) => [[key, `${title} ↑`], [`${key} down`, `${title} ↓`]]));
+    this.sortSelect.addEventListener("change", () => {
+      const [key, down] = this.sortSelect.value.split(" ");
+      Object.assign(this.table.sort, { key, down: Boolean(down) });
+      this.table.sortedAt = -Infinity;
+      this.saveSort();
+      this.updateTable();
+    });
+    this.saveSort();
+    this.pageSize = makeSelect(PAGE_SIZES.map(size => [String(size), `${size} rows`]), "50");
+    this.pageSize.addEventListener("change", () => this.turnPage(0));
+    this.previousPage = makeButton("‹", () => this.turnPage(-1));
+    this.nextPage = makeButton("›", () => this.turnPage(1));
+    setAttribute(this.previousPage, "aria-label", "Previous page");
+    setAttribute(this.nextPage, "aria-label", "Next page");
+    setAttribute(this.pageSize, "aria-label", "Rows per page");
+    this.position = make("span", "place");
+    this.position.setAttribute("aria-live", "polite");
+    this.filterLabel = makeLabel("Filter", this.filter, "find");
+    this.paging = make("span", "pages", this.position, this.previousPage, this.nextPage, makeLabel("", this.pageSize));
+    const sortLabel = makeLabel("Sort by", this.sortSelect, "sort");
+    return make("div", "tools", this.names, this.filterLabel, sortLabel, this.stateChips, this.paging, this.legend);
+  }
+
+  saveSort() {
+    const { key, down } = this.table.sort;
+    this.sortSelect.value = down ? `${key} down` : key;
+    saveSetting("sort", key === "name" ? "" : key);
+    saveSetting("down", down ? "1" : "");
+  }
+
+  turnPage(pages) {
+    this.firstRow = Math.max(0, this.firstRow + pages * this.rowsPerPage);
+    this.updateTable();
+  }
+
+  get rowsPerPage() {
+    return Number(this.pageSize.value);
+  }
+
+  update(pool, statusAge) {
+    this.pool = pool;
+    pool.statusAge = statusAge;
+    const isLarge = pool.members.length > MAX_UNFILTERED;
+    setHidden(this.filterLabel, !isLarge);
+    setClass(this.names, isLarge ? "names alone" : "names");
+    setText(this.zone, `zone ${domainName("@", pool.zone)}`);
+    fillList(this.figures, [
+      ["usable", `${pool.usable} of ${pool.members.length}`, pool.usable < pool.members.length ? "warn" : ""],
+      ["answers/s", formatNumber(pool.rate, 1, true)],
+      ["requests/s", formatNumber(pool.requests, 1, true), "", "As reported by the members' web servers"],
+      ...("measured" in pool ? [["capacity", pool.measured ? "measured" : "by processors", "", CAPACITY_NOTES[pool.measured]]] : []),
+    ]);
+    this.updateNames(pool);
+    setHidden(this.failOpenBanner, !pool.fail_open);
+    const reason = pool.fail_open_reason || "too few members are usable";
+    setText(this.failOpenBanner, pool.fail_open ? `Fail open: ${reason}. Answers name every member that is not drained.` : "");
+    this.updateStateChips(pool, isLarge);
+    fillLegend(this.legend, pool.parts);
+    this.updateShadow(pool);
+    this.updateTable();
+  }
+
+  updateTable() {
+    const count = this.table.update(this.pool, { filter: this.filter.value, from: this.firstRow, size: this.rowsPerPage });
+    if (this.firstRow >= count && this.firstRow > 0) {
+      this.firstRow = Math.max(0, count - 1 - ((count - 1) % this.rowsPerPage));
+      this.updateTable();
+      return;
+    }
+    const end = this.firstRow + this.rowsPerPage;
+    setHidden(this.paging, this.pool.members.length <= PAGE_SIZES[0]);
+    setText(this.position, count ? `${this.firstRow + 1} to ${Math.min(count, end)} of ${count}` : "none");
+    this.previousPage.disabled = this.firstRow === 0;
+    this.nextPage.disabled = end >= count;
+  }
+
+  tick(statusAge) {
+    this.pool.statusAge = statusAge;
+    this.table.tick(this.pool);
+  }
+
+  updateNames(pool) {
+    const names = Object.entries(pool.policies).map(([owner, policy]) => [domainName(owner, pool.zone), policy]);
+    const signature = JSON.stringify(names);
+    if (signature === this.shownNames) return;
+    this.shownNames = signature;
+    this.names.replaceChildren(...names.map(([name, policy]) => {
+      const link = make("a", "", name);
+      link.href = "#explain";
+      link.title = `Explain the answer for ${name}`;
+      link.addEventListener("click", () => this.explain(name));
+      return make("li", "", link, ` ${policy.replaceAll("_", " ")}`);
+    }));
+  }
+
+  /** Show a chip for each state other than usable. A click filters the table by that state. */
+  updateStateChips(pool, isLarge) {
+    const states = Object.entries(pool.states).filter(([state]) => state !== "usable");
+    const signature = JSON.stringify(states);
+    setHidden(this.stateChips, !isLarge || !states.length);
+    if (signature === this.shownStates) return;
+    this.shownStates = signature;
+    this.stateChips.replaceChildren(...states.map(([state, count]) => makeButton(`${count} ${state}`, () => {
+      this.filter.value = this.filter.value === state ? "" : state;
+      this.firstRow = 0;
+      this.updateTable();
+    }, `chip ${state.replace(" ", "-")}`)));
+  }
+
+  updateShadow(pool) {
+    setHidden(this.shadow, !pool.shadow.length);
+    while (this.shadow.childElementCount > pool.shadow.length) this.shadow.lastElementChild.remove();
+    while (this.shadow.childElementCount < pool.shadow.length) this.shadow.append(make("li"));
+    pool.shadow.forEach(({ policy, shadow, score, diverted_share: share, diverted }, i) => {
+      const scoreNote = score ? ` with score ${score}` : "";
+      setText(this.shadow.children[i], `Shadow of ${policy}: ${shadow}${scoreNote} would have sent `
+        + `${formatPercent(share ?? null, 1)} of the answers to another member (${formatNumber(diverted ?? null)}).`);
+    });
+  }
+}

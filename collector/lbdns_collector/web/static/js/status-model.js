@@ -1,0 +1,114 @@
+// The newest status of the server, completed for display: rates computed from counters, totals for each pool.
+// Fields that older servers don't send get defaults here, so that no other file has to check for them.
+
+const RATE_WINDOW = 3;  // seconds over which rates are computed; a shorter window makes them flicker
+const MIN_COUNTER_GAP = 0.9;  // seconds between two kept sets of counters
+
+const asList = value => (Array.isArray(value) ? value : []);
+const asObject = value => (value && typeof value === "object" ? value : {});
+
+function completeMember(member) {
+  return {
+    ...member,
+    addresses: asList(member.addresses),
+    reason: member.reason || member.alarm || "",
+    guard: member.guard || "",
+    metrics: asObject(member.metrics),
+    overrides: asList(member.overrides),
+    parts: asObject(member.score_parts),
+    capacityShare: member.capacity_share ?? null,
+    rate: null,
+  };
+}
+
+function completePool(pool) {
+  return { ...pool, members: asList(pool.members).map(completeMember), policies: asObject(pool.policies), shadow: asList(pool.shadow) };
+}
+
+export class StatusModel {
+  constructor() {
+    this.pools = [];
+    this.server = {};
+    this.adaptive = null;
+    this.receivedAt = 0;  // milliseconds, performance.now(); 0 before the first status
+    this.rates = { queries: null, types: {}, rcodes: {} };  // per second
+    this.counterHistory = [];  // the counters of the last few seconds, oldest first
+  }
+
+  /** Seconds since the newest status arrived. */
+  get statusAge() {
+    return (performance.now() - this.receivedAt) / 1000;
+  }
+
+  pool(name) {
+    return this.pools.find(pool => pool.name === name);
+  }
+
+  update(status, receivedAt) {
+    this.receivedAt = receivedAt;
+    this.pools = asList(status.pools).map(completePool);
+    this.server = asObject(status.server);
+    this.adaptive = status.adaptive ?? null;
+    this.updateRates();
+    for (const pool of this.pools) addTotals(pool);
+  }
+
+  updateRates() {
+    const { uptime_s: uptime, queries = 0, types, rcodes } = this.server;
+    const now = { uptime, server: { queries }, types: asObject(types), rcodes: asObject(rcodes), pools: {} };
+    for (const { name, members } of this.pools) {
+      now.pools[name] = Object.fromEntries(members.map(member => [member.name, member.answers]));
+    }
+    const newest = this.counterHistory.at(-1);
+    if (newest && uptime < newest.uptime) this.counterHistory = [];  // the server was restarted: its counters began at 0
+    while (this.counterHistory.length > 1 && this.counterHistory[1].uptime <= uptime - RATE_WINDOW) this.counterHistory.shift();
+    const before = this.counterHistory[0];
+    const seconds = before ? uptime - before.uptime : 0;
+    this.rates = { queries: null, types: {}, rcodes: {} };
+    if (seconds >= MIN_COUNTER_GAP) {
+      this.rates.queries = ratesOf(before.server, now.server, seconds).queries;
+      this.rates.types = ratesOf(before.types, now.types, seconds);
+      this.rates.rcodes = ratesOf(before.rcodes, now.rcodes, seconds);
+      for (const { name, members } of this.pools) {
+        const rates = ratesOf(before.pools[name] ?? {}, now.pools[name], seconds);
+        for (const member of members) member.rate = rates[member.name] ?? null;
+      }
+    }
+    if (!this.counterHistory.length || uptime - newest.uptime >= MIN_COUNTER_GAP) this.counterHistory.push(now);
+  }
+}
+
+/** Return the increase per second of each counter; a counter that is new began at 0. */
+function ratesOf(before, now, seconds) {
+  const rates = {};
+  for (const key in now) rates[key] = Math.max(0, (now[key] - (before[key] ?? 0)) / seconds);
+  return rates;
+}
+
+function addTotals(pool) {
+  pool.states = {};
+  pool.rate = pool.requests = null;
+  pool.usable = pool.topScore = pool.topShare = 0;
+  const metrics = new Set();
+  const parts = new Set();
+  for (const member of pool.members) {
+    const state = displayState(member);
+    pool.states[state] = (pool.states[state] ?? 0) + 1;
+    pool.usable += state === "usable" || state === "held back" ? 1 : 0;
+    if (member.rate !== null) pool.rate = (pool.rate ?? 0) + member.rate;
+    const requests = member.metrics.requests_per_s;
+    if (typeof requests === "number" && member.state === "usable") pool.requests = (pool.requests ?? 0) + requests;
+    pool.topScore = Math.max(pool.topScore, member.score ?? 0);
+    pool.topShare = Math.max(pool.topShare, member.share ?? 0, member.capacityShare ?? 0);
+    for (const metric in member.metrics) metrics.add(metric);
+    for (const metric in member.parts) parts.add(metric);
+  }
+  pool.metrics = metrics;
+  pool.parts = parts;
+}
+
+/** Return a member's state as the page shows it: a usable member that a guard rail restricts has a state of its own. */
+export function displayState({ state, guard }) {
+  if (state !== "usable" || !guard) return state;
+  return guard.startsWith("quarantined") ? "quarantined" : "held back";
+}

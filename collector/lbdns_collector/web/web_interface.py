@@ -1,0 +1,103 @@
+"""The web interface of a program: its HTTP server, started late because loading its libraries takes longer than
+everything else, and moved to a new address without closing the old one first."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import socket
+from typing import TYPE_CHECKING, Final
+
+from lbdns.config.web_section import WebConfig
+from lbdns.model.checked_configuration import CheckedConfiguration
+from lbdns.process.apply_configuration import PreparedChange, commit_all
+from lbdns.secrets.http_credentials import read_credentials
+from lbdns.sockets.binding import bind
+from lbdns_collector.web.access_control import AccessControl
+from lbdns_shared.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from lbdns_collector.status.status_source import StatusSource
+    from lbdns_collector.web.http_server import HttpServer
+
+log = logging.getLogger("lbdns.web")
+
+BACKLOG: Final = 128
+OFF: Final = WebConfig(listen=None)
+
+
+def open_web_socket(endpoint: Endpoint) -> socket.socket:
+    """Return a listening socket. Raises ListenError."""
+    return bind(endpoint, socket.SOCK_STREAM, "web", '[web] listen, or "off"', backlog=BACKLOG)
+
+
+class WebInterface:
+    """Serves the documents and pages of ``source`` at one address to the clients that may read, or nowhere."""
+
+    def __init__(self, source: StatusSource) -> None:
+        self._source = source
+        self._access = AccessControl()
+        self._configured: Endpoint | None = None
+        self._server: HttpServer | None = None
+
+    @property
+    def address(self) -> Endpoint | None:
+        """The address in use, with the real port; None if the interface is off."""
+        return self._server.address if self._server else None
+
+    def duplicate(self) -> tuple[Endpoint, socket.socket] | None:
+        """Return a duplicate of the listening socket for another process, and its configured address, or None."""
+        if self._server is None:
+            return None
+        return self._server.configured, self._server.sock.dup()
+
+    async def start(self, web: WebConfig, sock: socket.socket | None = None) -> None:
+        """Serve the pages as ``web`` says, on ``sock`` if it listens there already. Raises ListenError, and ConfigError
+        if a file of secrets cannot be read."""
+        await commit_all([await self._prepare(web, sock)])
+
+    async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
+        """Return a change to the address and access rules in ``new``. A new address is opened now; its connections wait
+        until the change commits.
+
+        Raises ListenError, and ConfigError if a file of secrets cannot be read.
+        """
+        return await self._prepare(new.farm.config.web)
+
+    async def stop(self) -> None:
+        await self.start(OFF)
+
+    async def _prepare(self, web: WebConfig, sock: socket.socket | None = None) -> PreparedChange:
+        credentials, warnings = read_credentials(web)
+        old, fresh = self._server, self._server
+        if web.listen != self._configured:
+            fresh = await self._set_up(web.listen, sock or open_web_socket(web.listen)) if web.listen else None
+
+        def commit() -> None:
+            # Set before the new server accepts connections
+            self._access.allow, self._access.credentials = web.allow, credentials
+            self._server, self._configured = fresh, web.listen
+            for warning in warnings:
+                log.warning(warning)
+
+        async def finish() -> None:
+            if fresh is not old:
+                if fresh:
+                    fresh.accept()
+                if old:
+                    await old.stop()
+
+        async def rollback() -> None:
+            if fresh and fresh is not old:
+                await fresh.stop()
+
+        return PreparedChange("web pages", commit, finish, rollback)
+
+    async def _set_up(self, endpoint: Endpoint, sock: socket.socket) -> HttpServer:
+        # In a thread: meanwhile, queries are answered and reports are read
+        app = await asyncio.to_thread(importlib.import_module, "lbdns_collector.web.app")
+        server = await asyncio.to_thread(importlib.import_module, "lbdns_collector.web.http_server")
+        web: HttpServer = server.HttpServer(app.make_app(self._source, self._access), endpoint, sock)
+        await web.set_up()
+        return web

@@ -1,0 +1,307 @@
+"""The answer table: one entry for each question asked so far, with its answer for each member, compiled on demand.
+
+A table belongs to one farm and is replaced whole on a reload. Sans-I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from lbdns.answering.cookies import CLIENT, SERVER
+from lbdns.answering.dns_constants import TRANSPORTS, TYPE_NAMES, UDP, Type
+from lbdns.answering.edns import LEAST_PAYLOAD, OptionCode, write_option
+from lbdns.answering.member_selection import FAMILY_TYPES, NativePlanCursor, PlanCursor
+from lbdns.answering.message_writer import AnswerSections, Record, ResponseBody, Variant, write_body, write_variant
+from lbdns.answering.plane import PYTHON_PLANE, Plane
+from lbdns.answering.query_reader import Query
+from lbdns.answering.query_shapes import FIRST_COOKIE_KIND, KINDS
+from lbdns.answering.tsig import keyring
+from lbdns.answering.zone_lookup import PoolMatch, ZoneIndex, look_up
+from lbdns.answering.zone_transfer import TransferResponder
+from lbdns.model.farm import Farm, Pool
+from lbdns.policies import POLICIES
+from lbdns.zones import names
+
+MAX_ENTRIES: Final = 65_536  # questions kept compiled; about 1 kB each
+#: Types whose answers are kept even if no record has them: those that clients really ask for.
+_USUAL_TYPES: Final = frozenset((Type.A, Type.AAAA, Type.ANY, Type.CNAME, Type.HTTPS, Type.MX, Type.NS, Type.TXT))
+#: The type that all types without a name in TYPE_NAMES are counted as, so that clients can't create counters.
+OTHER_TYPE: Final = 0
+_EMPTY_COOKIE: Final = write_option(OptionCode.COOKIE, bytes(CLIENT + SERVER))
+#: zone, type, transport, rcode -> queries
+QueryCounts = dict[tuple[str, int, str, int], int]
+
+
+class AnswerEntry:
+    """The answer to one question: one body, or one for each member of a pool.
+
+    ``make`` writes the body that names a member; it is called on first use. ``variants`` holds, by response kind, the
+    heads and tails that the fast path joins, one for each member: None until a query of the kind arrives, empty if a
+    response may be too long for some client.
+    """
+
+    __slots__ = (
+        "_bodies", "_make", "cursor", "external_aliases", "family", "kept", "key", "qtype", "queries", "variants",
+        "zone",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        key: bytes,
+        zone: str,
+        qtype: int,
+        make: Callable[[int], ResponseBody],
+        members: int = 1,
+        cursor: PlanCursor | None = None,
+    ) -> None:
+        self.key = key  # the question's bytes, in lower case
+        self.zone = zone
+        self.qtype = qtype
+        self.cursor = cursor  # None if the answer names no member
+        #: The type's number among those that share one member; None if its members are its own
+        self.family = FAMILY_TYPES.get(qtype) if cursor and cursor.affinity_window else None
+        self._make = make
+        # Written on first use: an entry that isn't kept needs one body of perhaps hundreds
+        self._bodies: list[ResponseBody | None] = [None] * (members if cursor else 1)
+        self.variants: list[Sequence[Variant] | None] = [None] * KINDS
+        self.queries = [0, 0]  # answered, by transport
+        self.kept = False  # whether the table holds it
+        self.external_aliases: tuple[Record, ...] = ()  # the whole answer, if it leads out of our zones
+
+    def body(self, member: int) -> ResponseBody:
+        """Return the answer that names ``member`` (an index; 0 if the answer names none)."""
+        body = self._bodies[member]
+        if body is None:
+            body = self._bodies[member] = self._make(member)
+        return body
+
+    @property
+    def bodies(self) -> list[ResponseBody]:
+        return [self.body(member) for member in range(len(self._bodies))]
+
+    @property
+    def rcode(self) -> int:
+        """The RCODE, the same for every member."""
+        return self.body(0).flags & 0xF
+
+
+class AnswerTable:
+    """Every answer of one farm. ``cursors`` has one plan cursor for each pool and policy; the planner sets their plans.
+
+    Names are in lower-case wire form.
+    """
+
+    def __init__(self, farm: Farm, plane: Plane = PYTHON_PLANE) -> None:
+        self.farm = farm
+        self.plane = plane
+        self.native = plane.native_table(farm.config.server.payload)
+        self.keys = keyring(farm.config.keys)
+        self.transfers = TransferResponder(farm)
+        self.cursors: dict[tuple[str, str], PlanCursor] = {}
+        self.entries: dict[bytes, AnswerEntry] = {}
+        self._counts: QueryCounts = {}  # queries for entries that are gone, and for questions that never had one
+        self._owners: dict[bytes, tuple[Pool, PlanCursor]] = {}
+        for pool in farm.pools:
+            for owner, policy in pool.owners.items():
+                if (pool.name, policy) not in self.cursors:
+                    self.cursors[pool.name, policy] = self._cursor(pool, policy)
+                self._owners[owner] = (pool, self.cursors[pool.name, policy])
+        self._zones: Mapping[bytes, ZoneIndex] = {
+            origin: ZoneIndex(zone, (owner for owner in self._owners if self._is_in(owner, origin)))
+            for origin, zone in farm.zones.items()
+        }
+        self._has_letter_types = any(
+            _is_letters(rtype) for zone in farm.zones.values() for node in zone.nodes.values() for rtype in node
+        )
+
+    def _cursor(self, pool: Pool, policy: str) -> PlanCursor:
+        window = 0.0 if POLICIES[policy].strict_rotation else pool.config.coherence
+        if self.native:
+            return NativePlanCursor(len(pool.members), self.native, window)
+        return PlanCursor(len(pool.members), len(self.cursors), window)
+
+    def _is_in(self, owner: bytes, origin: bytes) -> bool:
+        return self._owners[owner][0].zone.origin == origin
+
+    def zone_of(self, qname: bytes, qtype: int) -> ZoneIndex | None:
+        """Return the zone that answers for ``qname``; None if there is none.
+
+        The longest zone answers, except for DS at its apex: there the parent zone does (RFC 4035 section 3.1.4.1).
+        """
+        at = 0
+        while True:
+            index = self._zones.get(qname[at:])
+            if index and not (qtype == Type.DS and not at and self._has_parent_zone(qname)):
+                return index
+            if not qname[at]:
+                return None
+            at += 1 + qname[at]
+
+    def _has_parent_zone(self, origin: bytes) -> bool:
+        return bool(origin[0]) and any(above in self._zones for above in names.suffixes(names.parent(origin)))
+
+    def entry(self, index: ZoneIndex, qname: bytes, qtype: int) -> AnswerEntry:
+        """Return the entry for a question of class IN in the zone of ``index``.
+
+        It is kept if the name exists and its type is a usual one, so that no client can fill the memory with made-up
+        questions.
+        """
+        key = (qname + qtype.to_bytes(2, "big") + b"\0\1").lower()
+        entry = self.entries.get(key)
+        if entry is not None and entry.qtype == qtype:
+            return entry
+        entry = self._compile(index, key, qname, qtype)
+        usual = qtype in _USUAL_TYPES or qtype in (index.node(qname) or ())
+        if usual and qname in index.names and not (_is_letters(qtype) and self._has_letter_types):
+            if len(self.entries) >= MAX_ENTRIES:
+                self.forget_entries()
+            self.entries[key] = entry
+            entry.kept = True
+        return entry
+
+    def _compile(self, index: ZoneIndex, key: bytes, qname: bytes, qtype: int) -> AnswerEntry:
+        found = look_up(index, qname, qtype)
+        name = index.zone.name
+        if isinstance(found, AnswerSections):
+            sections = found
+            entry = AnswerEntry(key, name, qtype, lambda _: write_body(sections, qname))
+            entry.external_aliases = self._external_aliases(sections, qtype)
+            return entry
+        match = found
+        pool, cursor = self._owners[match.owner]
+        answer_for = _address_answer if _has_addresses(index, pool, match) else _alias_answer
+
+        def make(member: int) -> ResponseBody:
+            return write_body(answer_for(index, pool, pool.members[member].owner, match, qtype), qname)
+
+        has_member = names_member(index, pool, match, qtype)
+        return AnswerEntry(key, name, qtype, make, len(pool.members), cursor if has_member else None)
+
+    def _external_aliases(self, sections: AnswerSections, qtype: int) -> tuple[Record, ...]:
+        """Return the records of an answer that consists of aliases whose target is in none of our zones; else ()."""
+        records = sections.answer
+        if not records or records[-1].rtype != Type.CNAME or qtype in (Type.CNAME, Type.ANY) or sections.authority:
+            return ()
+        return records if self.zone_of(records[-1].rdata.lower(), qtype) is None else ()
+
+    def precompile(self, entry: AnswerEntry, kind: int, query: Query) -> None:
+        """Write the responses that the fast path sends to the next queries of this kind for a kept entry's question.
+
+        There are none if one of them would not fit every client over any transport. A response with a cookie ends where
+        the cookie begins.
+        """
+        has_cookie = kind >= FIRST_COOKIE_KIND
+        payload = self.farm.config.server.payload
+        variants = [precompiled_variant(body, query, has_cookie, payload) for body in entry.bodies]
+        around = 2 + len(query.question) + (CLIENT + SERVER if has_cookie else 0)
+        if any(around + len(head) + len(tail) > LEAST_PAYLOAD for head, tail in variants):
+            variants = []
+        entry.variants[kind] = variants
+        if self.native and variants:
+            cursor = entry.cursor.cursor if isinstance(entry.cursor, NativePlanCursor) else None
+            self.native.keep(entry.key, cursor, entry.family, kind, variants)
+
+    def forget_entries(self) -> None:
+        """Drop every entry, but keep its counts."""
+        for counter, count in self._entry_counts():
+            self.count(counter, count)
+        for entry in self.entries.values():
+            entry.kept = False
+        self.entries = {}
+        if self.native:
+            self.native.forget()
+
+    def count(self, counter: tuple[str, int, str, int], count: int = 1) -> None:
+        """Count queries that have no kept entry. ``counter``: zone, type, transport, rcode."""
+        zone, qtype, transport, rcode = counter
+        counter = (zone, counted_type(qtype), transport, rcode)
+        self._counts[counter] = self._counts.get(counter, 0) + count
+
+    def queries(self) -> QueryCounts:
+        """Return the queries answered so far, by zone, type, transport and rcode."""
+        total = dict(self._counts)
+        for counter, count in self._entry_counts():
+            total[counter] = total.get(counter, 0) + count
+        return total
+
+    def _entry_counts(self) -> Iterable[tuple[tuple[str, int, str, int], int]]:
+        for key, count in self.native.take_counts() if self.native else ():
+            self.entries[key].queries[UDP] += count
+        for entry in self.entries.values():
+            for transport, count in zip(TRANSPORTS, entry.queries, strict=True):
+                if count:
+                    yield (entry.zone, counted_type(entry.qtype), transport, entry.rcode), count
+
+    def take_over(self, old: AnswerTable) -> None:
+        """Continue the counters and rotations of the table before a reload. Call this before the first query."""
+        self._counts = old.queries()
+        members = {pool.name: [member.full_name for member in pool.members] for pool in self.farm.pools}
+        for pool in old.farm.pools:
+            now = {name: i for i, name in enumerate(members.get(pool.name, []))}
+            mapping = [now.get(member.full_name) for member in pool.members]
+            for policy in set(pool.owners.values()):
+                if cursor := self.cursors.get((pool.name, policy)):
+                    cursor.take_over(old.cursors[pool.name, policy], mapping)
+
+
+def precompiled_variant(body: ResponseBody, query: Query, has_cookie: bool, payload: int) -> Variant:
+    """Return the head and tail of one response for the fast path, without the bytes of its cookie."""
+    head, tail = write_variant(body, query.flags, query.edns, None, payload, _EMPTY_COOKIE if has_cookie else b"")
+    return head, tail[: -CLIENT - SERVER] if has_cookie else tail
+
+
+def counted_type(qtype: int) -> int:
+    """Return the type that a query for ``qtype`` is counted as."""
+    return qtype if qtype in TYPE_NAMES else OTHER_TYPE
+
+
+def names_member(index: ZoneIndex, pool: Pool, match: PoolMatch, qtype: int) -> bool:
+    """Return whether the answer names a member.
+
+    With addresses at the pool's own name, an answer of another type names none, nor does that of a type that no member
+    has.
+    """
+    if not _has_addresses(index, pool, match) or qtype == Type.ANY:
+        return True
+    return qtype in (Type.A, Type.AAAA) and any(qtype in (index.node(m.owner) or ()) for m in pool.members)
+
+
+def _has_addresses(index: ZoneIndex, pool: Pool, match: PoolMatch) -> bool:
+    """Return whether the addresses are at the pool's own name: always at the apex, which can't have a CNAME."""
+    return pool.config.answer == "address" or match.owner == index.zone.origin
+
+
+def _alias_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatch, qtype: int) -> AnswerSections:
+    """Return a CNAME to the member, and the member's records of this type."""
+    ttl = pool.config.ttl
+    chain = (*match.aliases, Record(match.owner, Type.CNAME, ttl, member))
+    if qtype in (Type.CNAME, Type.ANY):
+        return AnswerSections(answer=chain)
+    found = look_up(index, member, qtype, follow_pools=False)
+    assert isinstance(found, AnswerSections)
+    answer = tuple(record._replace(ttl=min(ttl, record.ttl)) for record in found.answer)
+    return replace(found, authoritative=True, answer=chain + answer)
+
+
+def _address_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatch, qtype: int) -> AnswerSections:
+    """Return the member's addresses at the pool's own name; other types as the zone file has them there."""
+    addresses = index.node(member) or {}
+    if qtype == Type.ANY:
+        qtype = next(rtype for rtype in (Type.A, Type.AAAA) if rtype in addresses)
+    if qtype in (Type.A, Type.AAAA):
+        if qtype not in addresses:
+            return AnswerSections(answer=match.aliases, authority=index.negative)
+        rrset = addresses[qtype]
+        ttl = min(pool.config.ttl, rrset.ttl)
+        records = (Record(match.owner, qtype, ttl, rdata) for rdata in rrset.rdatas)
+        return AnswerSections(answer=(*match.aliases, *records))
+    found = look_up(index, match.owner, qtype, follow_pools=False)
+    assert isinstance(found, AnswerSections)
+    return replace(found, answer=match.aliases + found.answer)
+
+
+def _is_letters(qtype: int) -> bool:
+    """Return whether lower-casing a question would turn this type into another, or another into it."""
+    return any(0x41 <= octet <= 0x5A or 0x61 <= octet <= 0x7A for octet in qtype.to_bytes(2, "big"))

@@ -1,0 +1,345 @@
+"""Member selection: which member of a pool an answer names, by plan, address family affinity and retransmission.
+
+A plan is an order of members. Each answer takes the next place in it, except in two cases:
+
+- A retransmitted query gets the same member again, so that a rotation counts clients and not datagrams.
+- A client that asks for A and AAAA (and HTTPS) of one name makes one connection, so both answers name one member.
+
+Sans-I/O: the caller passes the time. Memory is bounded: both caches have a fixed number of slots, and a new client or
+query overwrites whatever else falls on its slot. A forgotten client costs one extra place of the plan.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from lbdns.answering.dns_constants import TCP, Type
+from lbdns.policies.plan import Plan, Selections
+
+RETRANSMISSION_SLOTS: Final = 65_536
+RETRANSMISSION_WINDOW: Final = 6.0  # s: resolvers repeat a query after 0.4 to 5 s
+AFFINITY_SLOTS: Final = 16_384
+OPEN: Final = 8  # selections of one slot that another type can still join
+#: The types that a client asks for within moments to open one connection, numbered. Browsers ask for all three at once.
+FAMILY_TYPES: Final[Mapping[int, int]] = {Type.A: 0, Type.AAAA: 1, Type.HTTPS: 2}
+
+
+class CursorStore(Protocol):
+    """The native table, as far as plan cursors use it. Cursors are numbered from 0."""
+
+    def add_cursor(self, affinity_window: float) -> int:
+        """Add a cursor and return its number. Other types can join its selections for ``affinity_window`` seconds."""
+
+    def set_plan(self, cursor: int, order: Sequence[int], repeat_from: int, usable: Sequence[int]) -> None:
+        """Begin a new plan. Clients that were given a member of ``usable`` before may be given it again."""
+
+    def position(self, cursor: int) -> tuple[int, int]:
+        """Return the place in the plan's order, and how often the order came to its end."""
+
+    def next(self, cursor: int) -> int:
+        """Take the next place of the plan and return its member."""
+
+
+class PlanCursor:
+    """The plan of one pool and policy, and the place in it.
+
+    A query calls ``next``, which moves one counter. Counts per member are worked out on request, from the plan's order
+    and the place in it.
+    """
+
+    __slots__ = ("_at", "_before", "_last", "_passes", "affinity_window", "number", "order", "plan", "usable")
+
+    def __init__(self, members: int, number: int = 0, affinity_window: float = 0.0) -> None:
+        """Begin with a plan that names all ``members`` in turn.
+
+        ``number`` is unique within one answer table. Types of one family get the same member for ``affinity_window``
+        seconds.
+        """
+        self.number = number
+        self.affinity_window = affinity_window
+        self._before = [0] * members  # selections of earlier plans, by member
+        self._last: int | None = None  # the last selection of earlier plans
+        plan = Plan(tuple(range(members)))
+        self._begin(plan, frozenset(plan.order))
+
+    def _begin(self, plan: Plan, usable: frozenset[int]) -> None:
+        self.plan = plan
+        self.order: Sequence[int] = plan.order
+        self.usable = usable
+        self._at = 0
+        self._passes = 0  # how often the order came to its end
+
+    def set_plan(self, plan: Plan, usable: Collection[int] | None = None) -> None:
+        """Follow ``plan`` from its beginning.
+
+        A plan may leave out usable members. ``usable`` lists all of them: a client that was given one of these may be
+        given it again. The default is the plan's members.
+        """
+        self._before, self._last = self.totals(), self.last
+        self._begin(plan, frozenset(plan.order if usable is None else usable))
+
+    def next(self) -> int:
+        """Take the next place of the plan and return its member."""
+        at = self._at
+        if at == len(self.order):
+            self._passes += 1
+            at = self.plan.repeat_from
+        self._at = at + 1
+        return self.order[at]
+
+    def _position(self) -> tuple[int, int]:
+        """Return the place in the order, and how often the order came to its end."""
+        return self._at, self._passes
+
+    @property
+    def taken(self) -> int:
+        """How many places of the present plan were taken."""
+        at, passes = self._position()
+        return at + passes * (len(self.order) - self.plan.repeat_from)
+
+    @property
+    def due(self) -> int:
+        """The member that ``next`` would return."""
+        at, _ = self._position()
+        return self.order[at if at < len(self.order) else self.plan.repeat_from]
+
+    @property
+    def last(self) -> int | None:
+        """The member selected last, by any plan; None if there was none."""
+        at, _ = self._position()
+        return self.order[at - 1] if at else self._last
+
+    def counts(self) -> Counter[int]:
+        """Return the selections of the present plan, by member."""
+        at, passes = self._position()
+        if not passes:
+            return Counter(self.order[:at])
+        repeated = self.plan.repeat_from
+        counts = Counter(self.order) + Counter(self.order[repeated:at])
+        for member, count in Counter(self.order[repeated:]).items():
+            counts[member] += count * (passes - 1)
+        return counts
+
+    def totals(self) -> list[int]:
+        """Return all selections since the start, by member."""
+        counts = self.counts()
+        return [before + counts[i] for i, before in enumerate(self._before)]
+
+    def handed(self) -> Selections:
+        """Return the selections of the present plan in the form that policies read."""
+        counts = self.counts()
+        return Selections(self.plan, tuple(counts[i] for i in range(len(self._before))), self.last)
+
+    def take_over(self, old: PlanCursor, mapping: Sequence[int | None]) -> None:
+        """Continue the totals and the rotation of ``old``. Call this before the first ``next``.
+
+        ``mapping`` gives the new index of each of its members, None for a member that is gone.
+        """
+        for now, total in zip(mapping, old.totals(), strict=True):
+            if now is not None:
+                self._before[now] += total
+        self._last = mapping[old.last] if old.last is not None else None
+
+
+class NativePlanCursor(PlanCursor):
+    """A plan cursor whose counter lives in the native table, where the native fast path moves it."""
+
+    __slots__ = ("cursor", "store")
+
+    def __init__(self, members: int, store: CursorStore, affinity_window: float = 0.0) -> None:
+        self.store = store
+        self.cursor = store.add_cursor(affinity_window)
+        super().__init__(members, self.cursor, affinity_window)
+
+    def _begin(self, plan: Plan, usable: frozenset[int]) -> None:
+        super()._begin(plan, usable)
+        self.store.set_plan(self.cursor, plan.order, plan.repeat_from, tuple(usable))
+
+    def next(self) -> int:
+        return self.store.next(self.cursor)
+
+    def _position(self) -> tuple[int, int]:
+        return self.store.position(self.cursor)
+
+
+class RetransmissionCache:
+    """The member that each recent query got, by the hash of its client and bytes.
+
+    A client that receives no response repeats its query with the same id from the same port, and networks duplicate
+    datagrams. The busier the server, the sooner a slot is overwritten.
+    """
+
+    __slots__ = ("marks", "members", "repeated", "times")
+
+    def __init__(self) -> None:
+        self.marks = array("q", bytes(8 * RETRANSMISSION_SLOTS))
+        self.members = array("I", bytes(4 * RETRANSMISSION_SLOTS))
+        self.times = array("d", bytes(8 * RETRANSMISSION_SLOTS))
+        self.repeated = 0  # queries that got the member they had got before
+
+    @staticmethod
+    def mark(host: str, port: int, query: bytes) -> int:
+        """Return the hash by which ``member`` and ``note`` know this datagram."""
+        return hash((host, port, query))
+
+    def member(self, mark: int, now: float) -> int | None:
+        """Return the member that this query got before; None if it is new. ``now`` is in monotonic seconds."""
+        at = mark % RETRANSMISSION_SLOTS
+        if self.marks[at] == mark and now - self.times[at] < RETRANSMISSION_WINDOW:
+            return self.members[at]
+        return None
+
+    def note(self, mark: int, member: int, now: float) -> None:
+        """Remember that this query got ``member``."""
+        at = mark % RETRANSMISSION_SLOTS
+        self.marks[at], self.members[at], self.times[at] = mark, member, now
+
+
+# The cells of a slot of FamilyAffinity. Its selections are numbered without end, also from one owner to the next
+_MARK: Final = 0  # the owner
+_BEGIN: Final = 1  # the first selection that the owner can join
+_END: Final = 2  # the number of the next selection
+_NEXT: Final = 3  # by type: the first selection that it has not joined
+_TIMES: Final = _NEXT + len(FAMILY_TYPES)  # when each was made, monotonic seconds; each followed by the member
+_MEMBERS: Final = _TIMES + 1
+CELLS: Final = _TIMES + 2 * OPEN
+
+
+class FamilyAffinity:
+    """The newest selections for each client and plan cursor, which queries of another type can join.
+
+    The first query of a client takes a place of the plan; a query of another type gets the same member, and so does the
+    third type. The same type again belongs to the next connection and takes a new place. Many clients share a
+    resolver's address, so several selections stay open: each type joins them in order, the first AAAA query the first
+    selection of A, and the second the second.
+    """
+
+    __slots__ = ("_cells", "coherent")
+
+    def __init__(self) -> None:
+        # One list: an array would create an object for each number on each read
+        self._cells: list[Any] = [0] * (AFFINITY_SLOTS * CELLS)
+        self.coherent = 0  # queries that joined the selection of another type
+
+    @staticmethod
+    def mark(host: str, number: int) -> int:
+        """Return the hash of a client and a cursor's number. The client's port differs from query to query."""
+        return hash((host, number))
+
+    def member(self, mark: int, family: int, since: float) -> int | None:
+        """Return the member that a query of type ``family`` (a value of FAMILY_TYPES) would join, without joining it.
+
+        None if no selection after ``since`` (monotonic seconds) is open to it.
+        """
+        slot = mark % AFFINITY_SLOTS * CELLS
+        number = self._number(slot, family, since) if self._cells[slot] == mark else None
+        found: int | None = None if number is None else self._cells[slot + number % OPEN * 2 + _MEMBERS]
+        return found
+
+    def give(self, cursor: PlanCursor, host: str, family: int, now: float) -> int:
+        """Join an open selection, or else take the next place of the plan; return the member.
+
+        A member that is no longer usable is replaced for the types that have yet to ask, too.
+        """
+        mark = hash((host, cursor.number))
+        cells, slot = self._cells, mark % AFFINITY_SLOTS * CELLS
+        end = cells[slot + _END]
+        member: int
+        if cells[slot] != mark:
+            cells[slot] = mark
+            cells[slot + _BEGIN] = end
+        elif cells[slot + _NEXT + family] < end:
+            number = self._number(slot, family, now - cursor.affinity_window)
+            if number is not None:
+                cells[slot + _NEXT + family] = number + 1
+                place = slot + number % OPEN * 2
+                member = cells[place + _MEMBERS]
+                if member in cursor.usable:
+                    self.coherent += 1
+                    return member
+                member = cells[place + _MEMBERS] = cursor.next()
+                return member
+        member = cursor.next()
+        place = slot + end % OPEN * 2
+        cells[place + _TIMES] = now
+        cells[place + _MEMBERS] = member
+        cells[slot + _END] = cells[slot + _NEXT + family] = end + 1
+        return member
+
+    def _number(self, slot: int, family: int, since: float) -> int | None:
+        """Return the number of the oldest selection that this type can join."""
+        cells = self._cells
+        end: int = cells[slot + _END]
+        number: int = max(cells[slot + _NEXT + family], cells[slot + _BEGIN], end - OPEN)
+        while number < end:
+            if cells[slot + number % OPEN * 2 + _TIMES] > since:
+                return number
+            number += 1
+        return None
+
+
+class AnyRetransmissionCache(Protocol):
+    """``RetransmissionCache``, or the native one."""
+
+    repeated: int
+
+    def mark(self, host: str, port: int, query: bytes) -> int: ...
+    def member(self, mark: int, now: float) -> int | None: ...
+    def note(self, mark: int, member: int, now: float) -> None: ...
+
+
+class AnyFamilyAffinity(Protocol):
+    """``FamilyAffinity``, or the native one."""
+
+    coherent: int
+
+    def mark(self, host: str, number: int) -> int: ...
+    def member(self, mark: int, family: int, since: float) -> int | None: ...
+    def give(self, cursor: PlanCursor, host: str, family: int, now: float) -> int: ...
+
+
+class MemberSelector:
+    """Selects the member for each query that one responder answers.
+
+    ``family`` is a value of FAMILY_TYPES, or None for a query that shares its member with no other type.
+    """
+
+    __slots__ = ("affinity", "now", "retransmissions")
+
+    def __init__(self, retransmissions: AnyRetransmissionCache, affinity: AnyFamilyAffinity) -> None:
+        self.retransmissions, self.affinity = retransmissions, affinity
+        self.now = 0.0  # monotonic seconds, set by the responder on each tick
+
+    def select(
+        self, cursor: PlanCursor, family: int | None, query: bytes, client: tuple[Any, ...], transport: int
+    ) -> int:
+        """Return the member for ``query`` and remember it. Call this only for a response that names the member.
+
+        ``client`` begins with host and port. TCP repeats lost segments by itself.
+        """
+        now = self.now
+        if transport == TCP:
+            return cursor.next() if family is None else self.affinity.give(cursor, client[0], family, now)
+        retransmissions, host = self.retransmissions, client[0]
+        mark = retransmissions.mark(host, client[1], query)
+        member = retransmissions.member(mark, now)
+        # A retransmission also gets another member if its own is no longer usable
+        if member is not None and member in cursor.usable:
+            retransmissions.repeated += 1
+            return member
+        member = cursor.next() if family is None else self.affinity.give(cursor, host, family, now)
+        retransmissions.note(mark, member, now)
+        return member
+
+    def due(self, cursor: PlanCursor, family: int | None, query: bytes, client: tuple[Any, ...], transport: int) -> int:
+        """Return the member that ``select`` would return; change nothing."""
+        now, member = self.now, None
+        if transport != TCP:
+            member = self.retransmissions.member(self.retransmissions.mark(client[0], client[1], query), now)
+        if family is not None and member not in cursor.usable:
+            mark = self.affinity.mark(client[0], cursor.number)
+            member = self.affinity.member(mark, family, now - cursor.affinity_window)
+        return member if member is not None and member in cursor.usable else cursor.due

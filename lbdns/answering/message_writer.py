@@ -1,0 +1,247 @@
+"""Writing DNS response messages: records with compressed names, header, OPT record, size limits and truncation.
+
+Names are compressed against the question, whose name always begins at offset 12. So a body that was written for one
+question fits every query that asks it, in any letter case.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from lbdns.answering.dns_constants import (
+    AA,
+    CLASS_IN,
+    HEADER_LENGTH,
+    MAX_TCP_MESSAGE,
+    OPCODE_MASK,
+    QR,
+    RD,
+    TC,
+    TCP,
+    Rcode,
+    Type,
+)  # fmt: skip
+from lbdns.answering.edns import LEAST_PAYLOAD, OUR_PAYLOAD, Edns, EdnsOptions, write_opt
+from lbdns.answering.query_reader import Query
+
+_OFFSET_BITS: Final = 14  # of a compression pointer, RFC 1035 section 4.1.4
+_MAX_POINTER: Final = (1 << _OFFSET_BITS) - 1
+#: No name points to one that takes more pointers than this to read: readers stop after about 16, for fear of loops.
+_DEEPEST: Final = 8 << _OFFSET_BITS
+_RR_FIXED: Final = struct.Struct("!HHIH")
+_POINTER: Final = struct.Struct("!H")
+
+#: Head (flags and counts) and tail (records and OPT) of a response. The whole: id, head, question, tail.
+Variant = tuple[bytes, bytes]
+
+
+class Record(NamedTuple):
+    """One resource record: owner in lower-case wire form, rdata uncompressed, TTL in seconds."""
+
+    owner: bytes
+    rtype: int
+    ttl: int
+    rdata: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSections:
+    """The RCODE and the records of a response, before they are written."""
+
+    rcode: Rcode = Rcode.NOERROR
+    authoritative: bool = True
+    answer: tuple[Record, ...] = ()
+    authority: tuple[Record, ...] = ()
+    additional: tuple[Record, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseBody:
+    """A response written for one question, without the parts that each query determines: id, copied flags, OPT."""
+
+    flags: int  # AA and RCODE
+    counts: tuple[int, int, int]
+    records: bytes
+
+
+def write_body(sections: AnswerSections, qname: bytes) -> ResponseBody:
+    """Write ``sections`` for a question about ``qname`` (lower-case wire form)."""
+    writer = RecordWriter(qname)
+    for section in (sections.answer, sections.authority, sections.additional):
+        writer.add(section)
+    return ResponseBody(
+        flags=(AA if sections.authoritative else 0) | sections.rcode,
+        counts=(len(sections.answer), len(sections.authority), len(sections.additional)),
+        records=b"".join(writer.parts),
+    )
+
+
+def without_records(rcode: Rcode) -> ResponseBody:
+    """Return a body without records."""
+    return ResponseBody(rcode & 0xF, (0, 0, 0), b"")
+
+
+#: What is left of any response that is truncated before it is written.
+EMPTY_BODY: Final = without_records(Rcode.NOERROR)
+
+
+def truncated(body: ResponseBody) -> ResponseBody:
+    """Return ``body`` with TC set, so that the client asks again over TCP.
+
+    It has no records, so that no RRset is incomplete (RFC 2181 section 9).
+    """
+    return ResponseBody(body.flags | TC, (0, 0, 0), b"")
+
+
+def write_variant(
+    body: ResponseBody,
+    query_flags: int,
+    edns: Edns | None,
+    rcode: int | None = None,
+    payload: int = OUR_PAYLOAD,
+    options: bytes = b"",
+) -> Variant:
+    """Return head and tail of the response with ``body`` to a query with these flags and this OPT record.
+
+    ``rcode`` overrides that of the body. ``payload`` is the longest query that we accept over UDP, in bytes;
+    ``options`` is the rdata of our OPT record. The opcode is copied, and RD if it is QUERY (RFC 1035 section 4.1.1);
+    AD, CD and Z are clear (RFC 4035 section 3.1.6).
+    """
+    full = body.flags & 0xF if rcode is None else rcode
+    copied = query_flags & OPCODE_MASK or query_flags & RD
+    flags = QR | copied | (body.flags & ~0xF) | (full & 0xF)
+    answers, authorities, additionals = body.counts
+    opt = write_opt(edns, full, payload, options) if edns else b""
+    counts = (1, answers, authorities, additionals + bool(opt))
+    head = b"".join(number.to_bytes(2, "big") for number in (flags, *counts))
+    return head, body.records + opt
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseWriter:
+    """Writes whole responses within the limits of one configuration. The caller counts and sends them."""
+
+    payload: int = OUR_PAYLOAD  # bytes that we accept and send over UDP
+    udp_without_cookie: int = MAX_TCP_MESSAGE  # bytes at most for clients over UDP without a valid cookie
+
+    def write(
+        self, query: Query, body: ResponseBody, options: EdnsOptions, wall: float, rcode: Rcode | None = None
+    ) -> bytes:
+        """Return the response to ``query``, signed if the query was. ``wall`` is in Unix seconds.
+
+        ``rcode`` overrides that of the body: a body has no room for the upper bits of an extended RCODE.
+        """
+        head, tail = write_variant(body, query.flags, query.edns, rcode, self.payload, options.written)
+        if not query.question:
+            head = head[:2] + b"\0\0" + head[4:]  # no sound question to echo, none counted
+        response = b"".join((query.id, head, query.question, tail))
+        return query.signature.sign(response, wall) if query.signature else response
+
+    def limit(self, query: Query, options: EdnsOptions, transport: int) -> int:
+        """Return the longest response that we send to this client, in bytes.
+
+        Clients without a valid cookie get short ones, so that forged queries amplify little.
+        """
+        limit = self.payload_limit(query, transport)
+        return limit if transport == TCP or options.valid_cookie else min(limit, self.udp_without_cookie)
+
+    def payload_limit(self, query: Query, transport: int) -> int:
+        """Return the longest response that this client accepts, in bytes."""
+        if transport == TCP:
+            return MAX_TCP_MESSAGE
+        return min(max(LEAST_PAYLOAD, query.edns.payload), self.payload) if query.edns else LEAST_PAYLOAD
+
+
+class RecordWriter:
+    """Writes records after a question. ``parts`` joined are the bytes so far."""
+
+    def __init__(self, qname: bytes, exact_case: bool = False) -> None:
+        """``qname`` is in wire form. With ``exact_case``, names that differ in letter case share no bytes."""
+        self.parts: list[bytes] = []
+        self._fold = bytes if exact_case else bytes.lower
+        self._at = HEADER_LENGTH
+        # By name: its offset in 14 bits, and above them how many pointers it takes to read it there
+        self._places: dict[bytes, int] = {}
+        self._learn(self._fold(qname), len(qname) - 1, 0)
+        self._at += len(qname) + 4
+
+    @property
+    def size(self) -> int:
+        """The length of the message so far, in bytes."""
+        return self._at
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Append ``records``, all of one section."""
+        for owner, rtype, ttl, rdata in records:
+            self._name(owner)
+            names = _RDATA_NAMES.get(rtype)
+            if names is None:
+                self._put(_RR_FIXED.pack(rtype, CLASS_IN, ttl, len(rdata)) + rdata)
+                continue
+            before = len(self.parts)
+            self._put(b"")  # replaced by the fixed part once the length is known
+            self._at += _RR_FIXED.size
+            start = self._at
+            names(self, rdata)
+            self.parts[before] = _RR_FIXED.pack(rtype, CLASS_IN, ttl, self._at - start)
+
+    def _put(self, data: bytes) -> None:
+        self.parts.append(data)
+        self._at += len(data)
+
+    def _name(self, name: bytes) -> None:
+        """Write a name; its longest suffix that the message already has becomes a pointer."""
+        folded = self._fold(name)
+        find, at = self._places.get, 0
+        while length := name[at]:
+            place = find(folded[at:])
+            if place is not None and place < _DEEPEST:
+                self._learn(folded, at, (place >> _OFFSET_BITS) + 1)
+                self._put(name[:at] + _POINTER.pack(0xC000 | place & _MAX_POINTER))
+                return
+            at += 1 + length
+        self._learn(folded, at, 0)
+        self._put(name)
+
+    def _learn(self, folded: bytes, end: int, pointers: int) -> None:
+        """Let later names point into this one, which begins at the current offset, before its place ``end``.
+
+        Reading it takes ``pointers`` pointers.
+        """
+        at, here = 0, self._at
+        while at < end and here + at <= _MAX_POINTER:
+            self._places.setdefault(folded[at:], pointers << _OFFSET_BITS | here + at)
+            at += 1 + folded[at]
+
+    def one_name(self, rdata: bytes) -> None:
+        self._name(rdata)
+
+    def preference_and_name(self, rdata: bytes) -> None:
+        self._put(rdata[:2])
+        self._name(rdata[2:])
+
+    def soa(self, rdata: bytes) -> None:
+        mname_end = _name_end(rdata, 0)
+        rname_end = _name_end(rdata, mname_end)
+        self._name(rdata[:mname_end])
+        self._name(rdata[mname_end:rname_end])
+        self._put(rdata[rname_end:])
+
+
+def _name_end(data: bytes, at: int) -> int:
+    while data[at]:
+        at += 1 + data[at]
+    return at + 1
+
+
+#: The types of RFC 1035, the only ones whose rdata may hold compressed names (RFC 3597 section 4).
+_RDATA_NAMES: Final[dict[int, Callable[[RecordWriter, bytes], None]]] = {
+    Type.NS: RecordWriter.one_name,
+    Type.CNAME: RecordWriter.one_name,
+    Type.PTR: RecordWriter.one_name,
+    Type.MX: RecordWriter.preference_and_name,
+    Type.SOA: RecordWriter.soa,
+}

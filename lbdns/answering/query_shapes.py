@@ -1,0 +1,67 @@
+"""Query shapes: the bytes that nearly every client sends around its question, and the response kind of each shape.
+
+A response depends on few of these bytes: whether to copy RD, whether to add an OPT record and set DO in it, and whether
+a cookie goes into it. So the shapes fall into a handful of response kinds. No client can invent a shape that the server
+would have to keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import Final
+
+from lbdns.answering.cookies import CLIENT, SERVER
+from lbdns.answering.dns_constants import RD
+from lbdns.answering.edns import Edns, OptionCode, write_opt, write_option
+
+#: Payload sizes that resolvers announce, bytes; queries with another size take the slow path.
+USUAL_PAYLOADS: Final = (
+    512, 1200, 1220, 1232, 1280, 1400, 1410, 1432, 1440, 1452, 1472, 1500, 1680, 2048, 4000, 4096, 8192, 65535,
+)  # fmt: skip
+_AD: Final = 0x0020
+_CD: Final = 0x0010
+_FORMS: Final = 5  # no OPT, OPT, OPT with DO, OPT with a cookie, OPT with DO and a cookie
+_COOKIE_FORM: Final = 3  # the first form with a cookie
+KINDS: Final = 2 * _FORMS  # each form without RD and with it
+FIRST_COOKIE_KIND: Final = 2 * _COOKIE_FORM  # this kind and all above it carry a cookie
+#: Bytes from the root name of an OPT record to the data of its first option.
+COOKIE_AT: Final = 15
+#: Bytes after the question if the OPT record holds a cookie alone: a client cookie, or one with our server cookie.
+COOKIE_ENDS: Final = frozenset((COOKIE_AT + CLIENT, COOKIE_AT + CLIENT + SERVER))
+
+
+def _flags_and_counts(has_opt: bool) -> Iterator[tuple[bytes, bool]]:
+    for bits in product((0, RD), (0, _AD), (0, _CD)):
+        numbers = (sum(bits), 1, 0, 0, has_opt)
+        yield b"".join(number.to_bytes(2, "big") for number in numbers), bool(bits[0])
+
+
+def _shapes() -> Iterator[tuple[bytes, int]]:
+    for head, recurse in _flags_and_counts(False):
+        yield head, int(recurse)
+    for (head, recurse), payload, dnssec_ok in product(_flags_and_counts(True), USUAL_PAYLOADS, (False, True)):
+        opt = write_opt(Edns(payload, 0, dnssec_ok), 0, payload)
+        yield head + opt, 2 * (1 + dnssec_ok) + recurse
+
+
+def _cookie_shapes() -> Iterator[tuple[bytes, int]]:
+    cookies = [write_option(OptionCode.COOKIE, bytes(length)) for length in (CLIENT, CLIENT + SERVER)]
+    for (head, recurse), payload, dnssec_ok, cookie in product(
+        _flags_and_counts(True), USUAL_PAYLOADS, (False, True), cookies
+    ):
+        opt = write_opt(Edns(payload, 0, dnssec_ok), 0, payload, cookie)
+        yield head + opt[:COOKIE_AT], 2 * (_COOKIE_FORM + dnssec_ok) + recurse
+
+
+#: All bytes of a query except its id and its question -> its response kind, below KINDS.
+QUERY_SHAPES: Final[Mapping[bytes, int]] = dict(_shapes())
+#: The same for queries with a cookie and no other option, without the bytes of the cookie.
+COOKIE_QUERY_SHAPES: Final[Mapping[bytes, int]] = dict(_cookie_shapes())
+
+
+def query_parameters(kind: int) -> tuple[int, Edns | None]:
+    """Return what a response of this kind depends on: the flags of the query to copy, and the query's OPT record."""
+    form, recurse = divmod(kind, 2)
+    edns = Edns(0, 0, dnssec_ok=form % 2 == 0) if form else None
+    return RD if recurse else 0, edns

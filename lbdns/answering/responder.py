@@ -1,0 +1,310 @@
+"""The responder: one query in, one response out, by the fast path or the slow path. Sans-I/O.
+
+Fast path: the question's bytes in lower case find an entry of the answer table, and the bytes around the question find
+the response kind; the member selector picks a member, and the precompiled parts are joined. Every other query takes the
+slow path: a strict reader, a look-up, a writer. It gives the same answers, and precompiles them for the fast path.
+
+Only a response that names a member moves a rotation: not a retransmitted query, nor the second type that a client asks
+for, nor a query over the rate limit, nor a response that is truncated because it is too long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from lbdns.answering.answer_table import AnswerEntry, AnswerTable
+from lbdns.answering.deferred_answer import DeferredAnswer, RelayedQuery, ZoneTransfer
+from lbdns.answering.dns_constants import (
+    CLASS_IN,
+    MAX_TCP_MESSAGE,
+    META_TYPES,
+    RD,
+    TCP,
+    TRANSPORTS,
+    UDP,
+    Rcode,
+    Type,
+)  # fmt: skip
+from lbdns.answering.edns import NO_OPTIONS, EdnsOptions, answer_options
+from lbdns.answering.error_responses import error_response
+from lbdns.answering.explain_txt import LABEL, Explainer, ExplanationNames
+from lbdns.answering.message_writer import (
+    EMPTY_BODY,
+    AnswerSections,
+    ResponseBody,
+    ResponseWriter,
+    truncated,
+    without_records,
+    write_body,
+)  # fmt: skip
+from lbdns.answering.query_reader import Query, read_query
+from lbdns.answering.query_shapes import COOKIE_AT, COOKIE_ENDS, COOKIE_QUERY_SHAPES, FIRST_COOKIE_KIND, QUERY_SHAPES
+from lbdns.answering.relayed_query import AllowedNetworks
+from lbdns.answering.tsig import check_signature, rcode_of
+
+#: A client's address as sockets return it: host, port, and for IPv6 flow and scope.
+Client = tuple[Any, ...]
+#: Types whose queries no zone answers; OPT is no meta-type of the registry but just as wrong in a question.
+_UNUSUAL_TYPES: Final = META_TYPES | {Type.OPT}
+
+
+class Responder:
+    """Answers queries from one answer table. Holds no socket and reads no clock: the caller does both.
+
+    The caller must
+
+    - call ``tick`` whenever it wakes up to read queries, before ``respond``;
+    - pass each message that it receives to ``respond``;
+    - send the response that ``respond`` returns. It may drop one that the socket refuses: clients ask again;
+    - run a ``DeferredAnswer``: send every message of a ``ZoneTransfer`` over its TCP connection, or get the upstream's
+      answer to a ``RelayedQuery``, pass it to ``finish_relayed`` and send the result;
+    - call ``use`` for each new configuration.
+
+    One responder serves all sockets of a process, in one thread.
+    """
+
+    __slots__ = (
+        "_before", "_explanations", "_writer", "allowed", "cookies", "explainer", "limiter", "now",
+        "selector", "sheds", "table", "truncated", "wall",
+    )  # fmt: skip
+
+    def __init__(self, table: AnswerTable, secrets: Sequence[bytes] = (), share: int = 1) -> None:
+        """The arguments are those of ``use``."""
+        self.now = self.wall = 0.0
+        #: Set while a socket is overloaded: returns whether to drop the next query that would take the slow path.
+        self.sheds: Callable[[], bool] | None = None
+        #: Answers ``explain.NAME TXT``; None: the name does not exist.
+        self.explainer: Explainer | None = None
+        self.truncated = 0  # responses that were too long for their client
+        self._before = dict.fromkeys(("rate_limit_dropped", "rate_limit_cut", "repeated", "coherent"), 0)
+        self.limiter = table.plane.rate_limiter(table.farm.config.rate_limit, share)
+        self.selector = table.plane.member_selector()
+        self.use(table, secrets, share)
+
+    def use(self, table: AnswerTable, secrets: Sequence[bytes] = (), share: int = 1) -> None:
+        """Answer from ``table`` from now on. To continue the old table's counters, call its ``take_over`` first.
+
+        ``secrets`` (16 bytes each) make and check server cookies, the first makes them; without any, the server has no
+        cookies. ``share`` is the number of processes that answer at the same addresses: each enforces its part of the
+        rate limit.
+        """
+        config = table.farm.config
+        self._before = self._counters_since_start()
+        self.table = table
+        self.cookies = table.plane.cookie_jar(secrets) if secrets else None
+        without_cookie = config.cookies.udp_without if secrets else MAX_TCP_MESSAGE
+        self._writer = ResponseWriter(config.server.payload, without_cookie)
+        self.allowed = AllowedNetworks(config.forward.allow)
+        self._explanations = ExplanationNames(table.farm)
+        self.selector = table.plane.member_selector()  # a new one: indexes of members may have changed
+        self.selector.now = self.now
+        self.limiter = table.plane.rate_limiter(config.rate_limit, share)
+        self.limiter.tick(self.now)
+
+    def tick(self, now: float, wall: float) -> None:
+        """Set the time of the queries that follow: ``now`` in monotonic seconds, ``wall`` in Unix seconds.
+
+        Call this on each wake-up, before ``respond``. A time that is some milliseconds old does no harm.
+        """
+        self.now, self.wall = now, wall
+        self.selector.now = now
+        self.limiter.tick(now)
+
+    def counters(self) -> dict[str, int]:
+        """Return counters of responses since the start, by name, also across reloads."""
+        return {**self._counters_since_start(), "too_long_cut": self.truncated}
+
+    def _counters_since_start(self) -> dict[str, int]:
+        """Add the counters of the parts that ``use`` replaces to those of the parts before."""
+        limiter, selector = self.limiter, self.selector
+        now = (limiter.dropped, limiter.cut, selector.retransmissions.repeated, selector.affinity.coherent)
+        return {name: before + count for (name, before), count in zip(self._before.items(), now, strict=True)}
+
+    def respond(self, query: bytes, client: Client, transport: int = UDP) -> bytes | DeferredAnswer | None:
+        """Return the response to the message ``query`` of ``client``, by the fast path if possible.
+
+        Before: call ``tick``. After: send the bytes to ``client``; run a ``DeferredAnswer``; on None, send nothing.
+        ``transport`` is UDP or TCP; messages have no length prefix. Any bytes are allowed as ``query``; a malformed
+        one gets FORMERR, or None if it can't be a query. Raises nothing.
+        """
+        end = query.find(0, 12) + 5
+        entry = self.table.entries.get(query[12:end].lower())
+        if entry is not None:
+            kind = QUERY_SHAPES.get(query[2:12] + query[end:])
+            cookie: bytes = b""
+            known: bool | int = transport  # a TCP client can't forge its address
+            if kind is None and self.cookies is not None:
+                after = len(query) - end
+                # The shapes cover the lengths of a cookie's option but not the bytes that follow
+                if after in COOKIE_ENDS and query[end + COOKIE_AT - 1] == after - COOKIE_AT:
+                    kind = COOKIE_QUERY_SHAPES.get(query[2:12] + query[end : end + COOKIE_AT])
+                    if kind is not None:
+                        cookie, valid = self.cookies.answer(query[end + COOKIE_AT :], client[0], self.wall)
+                        known = known or valid
+            variants = entry.variants[kind] if kind is not None else None
+            if variants:
+                if not known and (over := self.limiter.count(client[0], entry.key)):
+                    return self._limit_usual(query, client, over)
+                if (cursor := entry.cursor) is None:
+                    head, tail = variants[0]
+                else:
+                    head, tail = variants[self.selector.select(cursor, entry.family, query, client, transport)]
+                entry.queries[transport] += 1
+                return b"".join((query[:2], head, query[12:end], tail, cookie))
+        if self.sheds is not None and transport == UDP and self.sheds():
+            return None
+        return self.respond_slowly(query, client, transport)
+
+    def respond_slowly(self, message: bytes, client: Client, transport: int = UDP) -> bytes | DeferredAnswer | None:
+        """Return what ``respond`` returns, by the slow path, and precompile the response for the fast path.
+
+        The same rules hold before and after. The native plane calls this for queries that it leaves to Python.
+        """
+        query = read_query(message)
+        if query is None:
+            return None
+        if query.tsig_at:
+            signature = check_signature(message, query.tsig_at, self.table.keys, self.wall)
+            query = replace(query, signature=signature, error=query.error or rcode_of(signature))
+        options = self._options(query, client, transport)
+        if (
+            query.error
+            or not options.sound
+            or not query.question
+            or query.qclass != CLASS_IN
+            or query.qtype in _UNUSUAL_TYPES
+        ):
+            error = error_response(query, options, self.table.farm.config.server)
+            if error:
+                return self._refuse(query, *error, options, client, transport)
+            return self._transfer(query, options, client, transport)
+        index = self.table.zone_of(query.qname, query.qtype)
+        if index is None:
+            if self._relays(query, client):
+                return RelayedQuery(query, client[0], transport, options)
+            return self._refuse(query, without_records(Rcode.REFUSED), Rcode.REFUSED, options, client, transport)
+        entry: AnswerEntry | None = None
+        if self.explainer is not None and query.qname.startswith(LABEL):
+            entry = self._explanations.entry(index, query, client[0], self.explainer)
+        entry = entry or self.table.entry(index, query.qname, query.qtype)
+        if entry.external_aliases and self._relays(query, client):
+            return RelayedQuery(query, client[0], transport, options, entry.zone, entry.external_aliases)
+        return self._answer(entry, message, query, options, client, transport)
+
+    def _answer(
+        self, entry: AnswerEntry, message: bytes, query: Query, options: EdnsOptions, client: Client, transport: int
+    ) -> bytes | None:
+        """Return the response that ``entry`` has for this client: whole, truncated, or none because of the rate limit.
+
+        Glue is never left out to make a response fit (RFC 9471).
+        """
+        if over := self._over_limit(options, client, transport, entry.key if entry.kept else _kind(entry)):
+            return self._limit(query, EMPTY_BODY, options, client, over)
+        if entry.kept:
+            entry.queries[transport] += 1
+            self._precompile(entry, message, query)
+        else:
+            self.table.count((entry.zone, entry.qtype, TRANSPORTS[transport], entry.rcode))
+        cursor, family = entry.cursor, entry.family
+        body = entry.body(0 if cursor is None else self.selector.due(cursor, family, message, client, transport))
+        response = self._writer.write(query, body, options, self.wall)
+        if len(response) > self._writer.limit(query, options, transport):
+            self.truncated += 1
+            return self._writer.write(query, truncated(body), options, self.wall)
+        if cursor is not None:
+            self.selector.select(cursor, family, message, client, transport)
+        return response
+
+    def _precompile(self, entry: AnswerEntry, message: bytes, query: Query) -> None:
+        """Precompile the responses for the next queries of this shape."""
+        if entry.external_aliases and self.allowed:
+            return  # the client decides whether the aliases are the whole answer
+        kind = response_kind(message[2:12], message[12 + len(query.question) :])
+        if kind is None or entry.variants[kind] is not None or (kind >= FIRST_COOKIE_KIND and self.cookies is None):
+            return
+        self.table.precompile(entry, kind, query)
+
+    def _transfer(
+        self, query: Query, options: EdnsOptions, client: Client, transport: int
+    ) -> bytes | DeferredAnswer | None:
+        """Return the transfer that an AXFR or IXFR query asks for, or the response that refuses it."""
+        index = self.table.zone_of(query.qname, Type.SOA)
+        zone = index.zone.name if index else ""
+        signature = query.signature
+        key = signature.key_name if signature else ""
+        found = self.table.transfers.answer(query, index.zone, client[0], key, transport) if index else Rcode.REFUSED
+        self.table.count((zone, query.qtype, TRANSPORTS[transport], found if isinstance(found, Rcode) else 0))
+        if not isinstance(found, Rcode | AnswerSections):
+            return ZoneTransfer(signature.sign_all(found, lambda: self.wall) if signature else found, zone)
+        body = without_records(found) if isinstance(found, Rcode) else write_body(found, query.qname)
+        if over := self._over_limit(options, client, transport, b"%s %d" % (zone.encode(), body.flags & 0xF)):
+            return self._limit(query, body, options, client, over)
+        return self._writer.write(query, body, options, self.wall)
+
+    def _relays(self, query: Query, client: Client) -> bool:
+        """Return whether an upstream answers this client's queries for names outside our zones."""
+        return bool(query.flags & RD) and not query.tsig_at and self.allowed.has(client[0])
+
+    def finish_relayed(self, relayed: RelayedQuery, body: ResponseBody) -> bytes:
+        """Return the response to a relayed query, truncated if it is longer than the client accepts.
+
+        ``body`` comes from ``relayed_query.relayed_body``. Call this once for each ``RelayedQuery`` that ``respond``
+        returned, then send the response to its client. The cookie limit does not apply: allowed clients are trusted not
+        to be victims of forged queries.
+        """
+        query, transport = relayed.query, relayed.transport
+        self.table.count((relayed.zone, query.qtype, TRANSPORTS[transport], body.flags & 0xF))
+        response = self._writer.write(query, body, relayed.options, self.wall)
+        if len(response) <= self._writer.payload_limit(query, transport):
+            return response
+        self.truncated += 1
+        return self._writer.write(query, truncated(body), relayed.options, self.wall)
+
+    def _refuse(
+        self, query: Query, body: ResponseBody, rcode: Rcode, options: EdnsOptions, client: Client, transport: int
+    ) -> bytes | None:
+        """Return a response that depends on no zone, and count it."""
+        if over := self._over_limit(options, client, transport, b" %d" % rcode):
+            return self._limit(query, body, options, client, over)
+        self.table.count(("", query.qtype, TRANSPORTS[transport], rcode))
+        return self._writer.write(query, body, options, self.wall, rcode)
+
+    def _options(self, query: Query, client: Client, transport: int) -> EdnsOptions:
+        if query.edns is None or query.error == Rcode.FORMERR:
+            return NO_OPTIONS
+        identity = self.table.farm.config.server.identity.encode()
+        return answer_options(query.edns, client[0], transport == TCP, identity, self.cookies, self.wall)
+
+    def _over_limit(self, options: EdnsOptions, client: Client, transport: int, kind: bytes) -> int:
+        """Count a response of ``kind``; return by how much it exceeds the rate limit. Only forgeable queries count."""
+        return 0 if transport == TCP or options.valid_cookie else self.limiter.count(client[0], kind)
+
+    def _limit(self, query: Query, body: ResponseBody, options: EdnsOptions, client: Client, over: int) -> bytes | None:
+        """Return what remains of a response ``over`` the rate limit: a truncated one, so that real clients can use TCP,
+        or none."""
+        if self.limiter.drops(over, client[0]):
+            return None
+        return self._writer.write(query, truncated(body), options, self.wall)
+
+    def _limit_usual(self, message: bytes, client: Client, over: int) -> bytes | None:
+        """Return what remains of a fast-path response ``over`` the rate limit."""
+        query = read_query(message)
+        return self._limit(query, EMPTY_BODY, self._options(query, client, UDP), client, over) if query else None
+
+
+def response_kind(before: bytes, after: bytes) -> int | None:
+    """Return the response kind of a query with these bytes around its question; None for an unusual shape.
+
+    ``before`` are the flags and counts, ``after`` everything behind the question.
+    """
+    kind = QUERY_SHAPES.get(before + after)
+    if kind is None and len(after) in COOKIE_ENDS and after[COOKIE_AT - 1] == len(after) - COOKIE_AT:
+        kind = COOKIE_QUERY_SHAPES.get(before + after[:COOKIE_AT])
+    return kind
+
+
+def _kind(entry: AnswerEntry) -> bytes:
+    """Return the rate limit's key for answers that are not kept: those of a zone with one RCODE count together."""
+    return b"%s %d" % (entry.zone.encode(), entry.rcode)

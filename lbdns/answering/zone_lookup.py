@@ -1,0 +1,162 @@
+"""Zone look-up: the records or the negative answer of a zone for a name and a type (RFC 1034 section 4.3.2). Pure.
+
+Wildcards follow RFC 4592, DNAME RFC 6672, empty non-terminals RFC 8020.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from lbdns.answering.dns_constants import Rcode, Type
+from lbdns.answering.message_writer import AnswerSections, Record
+from lbdns.zones import names
+from lbdns.zones.master_file import Node, RRset, Zone
+
+MAX_CHAIN: Final = 16  # aliases followed for one question; a longer chain is an error in the zone or an attack
+
+
+class ZoneIndex:
+    """A zone prepared for look-ups. ``pool_owners`` are the owner names that pools answer for."""
+
+    def __init__(self, zone: Zone, pool_owners: Iterable[bytes]) -> None:
+        self.zone = zone
+        self.pool_owners = frozenset(pool_owners)
+        #: Every name that exists, including empty non-terminals (RFC 8020)
+        self.names: frozenset[bytes] = frozenset(
+            above
+            for owner in (*zone.nodes, *self.pool_owners)
+            for above in names.suffixes(owner)
+            if len(above) >= len(zone.origin)
+        )
+        self.negative = (negative_soa(zone),)
+
+    def node(self, name: bytes) -> Node | None:
+        return self.zone.nodes.get(name)
+
+
+def negative_soa(zone: Zone) -> Record:
+    """Return the SOA record for negative answers: TTL = min(its TTL, its minimum field) (RFC 2308 section 3)."""
+    rdata = zone.soa.rdatas[0]
+    minimum = int.from_bytes(rdata[-4:], "big")
+    return Record(zone.origin, Type.SOA, min(zone.soa.ttl, minimum), rdata)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolMatch:
+    """A look-up that ends at a pool's name, ``owner``, perhaps by way of ``aliases``."""
+
+    owner: bytes
+    aliases: tuple[Record, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Alias:
+    records: tuple[Record, ...]
+    target: bytes
+
+
+def look_up(index: ZoneIndex, qname: bytes, qtype: int, follow_pools: bool = True) -> AnswerSections | PoolMatch:
+    """Look up ``qname`` (lower-case wire form, at or below the zone's origin) and ``qtype``.
+
+    Aliases are followed inside the zone; a target outside it ends the answer. With ``follow_pools`` false, pools' names
+    are looked up as the zone file has them, and the result is never a PoolMatch.
+    """
+    aliases: tuple[Record, ...] = ()
+    seen: set[bytes] = set()
+    name = qname
+    while True:
+        found = PoolMatch(name) if follow_pools and name in index.pool_owners else _step(index, name, qtype)
+        if isinstance(found, PoolMatch):
+            return PoolMatch(name, aliases)
+        if isinstance(found, AnswerSections):
+            return _after_aliases(aliases, found)
+        seen.add(name)
+        # The chain may pass the same DNAME twice, but the answer has it once
+        aliases += tuple(record for record in found.records if record not in aliases)
+        name = found.target.lower()
+        if name in seen or len(seen) > MAX_CHAIN or not names.is_below(name, index.zone.origin):
+            return AnswerSections(answer=aliases)
+
+
+def _after_aliases(aliases: tuple[Record, ...], found: AnswerSections) -> AnswerSections:
+    """Return ``found`` as the end of a chain. The first name is ours, so the answer is authoritative in any case."""
+    if not aliases:
+        return found
+    return AnswerSections(found.rcode, True, aliases + found.answer, found.authority, found.additional)
+
+
+def _step(index: ZoneIndex, name: bytes, qtype: int) -> AnswerSections | _Alias:
+    origin = index.zone.origin
+    above = _ancestors(name, origin)
+    for ancestor in reversed(above):  # from the origin, which may have a DNAME itself, down to the name
+        node = index.node(ancestor)
+        if node is None:
+            continue
+        if Type.NS in node and ancestor != origin and not (ancestor == name and qtype == Type.DS):
+            return _referral(index, ancestor, node[Type.NS])
+        if Type.DNAME in node and ancestor != name:
+            return _redirect(name, ancestor, node[Type.DNAME])
+    node = index.node(name)
+    if node is not None:
+        return _at_node(index, node, name, qtype)
+    if name in index.names:
+        return AnswerSections(authority=index.negative)
+    encloser = next(ancestor for ancestor in above if ancestor in index.names)
+    wildcard = index.node(b"\1*" + encloser)
+    if wildcard is not None:
+        return _at_node(index, wildcard, name, qtype)
+    if b"\1*" + encloser in index.names:
+        return AnswerSections(authority=index.negative)
+    return AnswerSections(Rcode.NXDOMAIN, authority=index.negative)
+
+
+def _ancestors(name: bytes, origin: bytes) -> list[bytes]:
+    """Return ``name`` and every name above it, up to ``origin``."""
+    found, at = [], 0
+    while len(name) - at >= len(origin):
+        found.append(name[at:])
+        at += 1 + name[at]
+    return found
+
+
+def records(owner: bytes, rtype: int, rrset: RRset) -> tuple[Record, ...]:
+    """Return the records of an RRset under ``owner``."""
+    return tuple(Record(owner, rtype, rrset.ttl, rdata) for rdata in rrset.rdatas)
+
+
+def _at_node(index: ZoneIndex, node: Node, name: bytes, qtype: int) -> AnswerSections | _Alias:
+    if qtype in node:
+        return AnswerSections(answer=records(name, qtype, node[qtype]))
+    if qtype == Type.ANY:
+        # One RRset is a valid answer and amplifies little (RFC 8482 section 4.1)
+        rtype = next(iter(node))
+        return AnswerSections(answer=records(name, rtype, node[rtype]))
+    if Type.CNAME in node:
+        return _Alias(records(name, Type.CNAME, node[Type.CNAME]), node[Type.CNAME].rdatas[0])
+    return AnswerSections(authority=index.negative)
+
+
+def _referral(index: ZoneIndex, cut: bytes, servers: RRset) -> AnswerSections:
+    """Return the NS and DS records of the delegation at ``cut``, and the addresses of its servers (glue)."""
+    node = index.node(cut) or {}
+    authority = records(cut, Type.NS, servers)
+    if Type.DS in node:
+        authority += records(cut, Type.DS, node[Type.DS])
+    glue: tuple[Record, ...] = ()
+    for server in servers.rdatas:
+        addresses = index.node(server.lower()) or {}
+        for rtype in (Type.A, Type.AAAA):
+            if rtype in addresses:
+                glue += records(server.lower(), rtype, addresses[rtype])
+    return AnswerSections(authoritative=False, authority=authority, additional=glue)
+
+
+def _redirect(name: bytes, owner: bytes, dname: RRset) -> AnswerSections | _Alias:
+    """Return the DNAME and its synthesized CNAME (RFC 6672 section 3.1); YXDOMAIN if the target would be too long."""
+    target = name[: -len(owner)] + dname.rdatas[0]
+    found = records(owner, Type.DNAME, dname)
+    if len(target) > names.MAX_NAME:
+        return AnswerSections(Rcode.YXDOMAIN, answer=found)
+    return _Alias((*found, Record(name, Type.CNAME, dname.ttl, target)), target)

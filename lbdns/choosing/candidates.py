@@ -1,0 +1,145 @@
+"""The candidates of a pool: which members may be selected now, by liveness, overrides, guard rails, spare capacity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from lbdns.choosing.answer_tally import AnswerTally
+from lbdns.choosing.capacity_estimate import loads
+from lbdns.choosing.guard_rails.guard_rails import Guard, GuardRails
+from lbdns.choosing.guard_rails.spare_capacity import needed_despite_alarm, raised_ramps, spare, total_demand
+from lbdns.choosing.observed_pool import ObservedPool
+from lbdns.model.liveness import Liveness, assess, state_of
+from lbdns.model.overrides import ForcedState
+from lbdns.policies.best import HORIZON
+
+
+class Candidates:
+    """Keeps a pool's candidates up to date. ``pool`` and ``tally`` are read, never changed.
+
+    ``stale_after`` is in report intervals, ``min_usable`` a share of the members, ``ramp_up`` the seconds of slow
+    start (0: none); ``black_hole``: whether members that serve nothing are quarantined.
+    """
+
+    def __init__(
+        self,
+        pool: ObservedPool,
+        tally: AnswerTally,
+        stale_after: float,
+        min_usable: float,
+        ramp_up: float,
+        black_hole: bool,
+    ) -> None:
+        self._pool, self._tally = pool, tally
+        self._stale_after, self._min_usable = stale_after, min_usable
+        self.guard_rails = GuardRails(len(pool.names), min_usable, ramp_up, black_hole)
+        self._now = -math.inf
+        self._forced_up: frozenset[int] = frozenset()
+        self.unproven: frozenset[int] = frozenset()  # forced up although their reports, if any, say otherwise
+        self.liveness: Liveness = assess(pool.readings, [""] * len(pool.names), 0.0, stale_after, min_usable)
+
+    def take_over(self, old: Candidates, places: Sequence[int | None]) -> None:
+        """Continue from the states of ``old``; ``places`` are the members' indexes there, None if new."""
+        self.guard_rails.take_over(old.guard_rails, places)
+        states = zip(self.liveness.states, places, strict=True)
+        known = tuple(state if place is None else old.liveness.states[place] for state, place in states)
+        self.liveness = replace(self.liveness, states=known, fail_open=old.liveness.fail_open)
+
+    def update(self, fresh: Collection[int], now: float) -> bool:
+        """Work out the candidates at ``now``. Return whether a state changed, so that plans are due.
+
+        ``pool`` must have recorded the snapshot before; ``fresh`` are the members with a new report.
+        """
+        for i in fresh:
+            if (reading := self._pool.members[i].reading) is not None:
+                self.guard_rails.observe(i, reading)
+        due = now >= self.next_change
+        forced = [self._pool.overrides.forced_state(name) for name in self._pool.names]
+        readings = self._pool.readings
+        liveness = assess(readings, forced, now, self._stale_after, self._min_usable)
+        unproven, self._forced_up = self.unproven, frozenset(i for i, state in enumerate(forced) if state == "up")
+        self.unproven = frozenset(
+            i for i in self._forced_up if state_of(readings[i], now, self._stale_after) != "usable"
+        )
+        can_spare = partial(self._can_spare, now=now)
+        alarmed = self._needed_despite_alarm(liveness, forced, now)
+        candidates = self.guard_rails.candidates(liveness, can_spare, self._forced_up, alarmed)
+        if candidates != liveness.candidates:
+            liveness = replace(liveness, candidates=candidates)
+        if not liveness.fail_open:
+            if self.liveness.fail_open:
+                # If a member is forced up, there may be no reading at all
+                longest = max((reading.interval for reading in readings if reading), default=0.0)
+                self.guard_rails.restart_slow_start(now, longest)
+            self.guard_rails.update_slow_start(candidates, now)
+        changed = due or liveness.states != self.liveness.states or unproven != self.unproven
+        self.liveness, self._now = liveness, now
+        return changed
+
+    @property
+    def next_change(self) -> float:
+        """Return when the candidates change if no report arrives, in monotonic seconds; inf if never."""
+        overdue = (self._pool.members[i].overdue_at for i in self.liveness.candidates)
+        next_overdue = min((at for at in overdue if at > self._now), default=math.inf)
+        return min(self.liveness.next_change, next_overdue, self.guard_rails.next_change(self._now))
+
+    def guards(self, now: float) -> tuple[Guard, ...]:
+        """Return what keeps each member from its full share although it is usable."""
+        return self.guard_rails.guards(now, self.ramps(now))
+
+    @property
+    def quarantine_exempt(self) -> frozenset[int]:
+        """Return the candidates that should be quarantined, but without which the pool cannot carry its load."""
+        return frozenset(self.liveness.candidates).intersection(self.guard_rails.caught)
+
+    def overdue(self, now: float) -> Collection[int]:
+        """Return the candidates that get nothing because their reports are overdue.
+
+        If the rest could not carry the load, the members with the newest reports are taken back first.
+        """
+        members, candidates = self._pool.members, self.liveness.candidates
+        late = [i for i in candidates if now >= members[i].overdue_at and i not in self._forced_up]
+        if not late:
+            return ()
+        late.sort(key=lambda i: -members[i].overdue_at)
+        others = [i for i in candidates if i not in late]
+        return self._can_spare(late, others, self._min_usable * len(candidates), now)
+
+    def ramps(self, now: float) -> Mapping[int, float]:
+        """Return the share of its weight that each member in slow start gets, raised to what the others can't carry."""
+        ramps = self.guard_rails.ramps(now)
+        if not ramps:
+            return ramps
+        capacity, candidates = self._pool.observed_capacities(), self.liveness.candidates
+        return raised_ramps(ramps, candidates, capacity, self._demand(candidates, capacity, now))
+
+    def _needed_despite_alarm(self, liveness: Liveness, forced: Sequence[ForcedState], now: float) -> list[int]:
+        """Return the members that give an alarm and that the others cannot do without."""
+        alarmed = [i for i, state in enumerate(liveness.states) if state == "alarm" and not forced[i]]
+        if not alarmed or not self._pool.measured or liveness.fail_open:
+            return []
+        others, capacity = liveness.candidates, self._pool.observed_capacities()
+        horizon = HORIZON * max(self._pool.members[i].interval for i in alarmed)
+        demand = self._demand((*alarmed, *others), capacity, now)
+        return needed_despite_alarm(alarmed, others, loads(self._pool.metrics, capacity), capacity, demand, horizon)
+
+    def _can_spare(self, suspended: Sequence[int], others: Sequence[int], minimum: float, now: float) -> list[int]:
+        """Return the members of ``suspended`` (least bad first) that the pool can do without."""
+        # An operator's weight changes a member's share, not what the others can carry
+        capacity = self._pool.observed_capacities()
+        return spare(suspended, others, minimum, capacity, self._demand((*suspended, *others), capacity, now))
+
+    def _demand(self, members: Sequence[int], capacity: Sequence[float], now: float) -> float:
+        """Return the requests/s that clients send to ``members``, a crowd just arriving included; 0 if unknown."""
+        if not self._pool.measured:
+            return 0.0
+        caught = self.guard_rails.caught
+        failing = [i for i in caught if i in self.liveness.candidates]
+        serving = [i for i in members if i not in caught]
+        rates = [member.requests_per_s.value for member in self._pool.members]
+        demand = total_demand(rates, self._tally.recent.values, capacity, serving, failing)
+        # Each answer to a crowd brings at least one request
+        return max(demand, self._tally.crowd_rate(now))

@@ -1,0 +1,224 @@
+"""Capacity estimates: how many requests/s each member can serve, from requests per CPU second of its web server.
+
+The estimate covers about the last minute. It uses the web server's own CPU seconds, because the utilisation of the
+whole host would misjudge a host that also runs other programs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+MEMORY: Final = 60.0  # s: time constant with which old observations fade
+RECENT: Final = 4.0  # s: the same for the present cost of requests
+CHANGED: Final = 2.0  # requests cost this factor more, or less, than over the last minute: their kind has changed ...
+UNLIKELY: Final = 4.0  # ... if the change is at least this many standard deviations, ...
+SQUARES: Final = 5.0  # ... where the mean square of the cost of a request is this many times the square of its mean
+MIN_CPU: Final = 0.05  # CPU seconds, five kernel clock ticks: the counters' resolution must not look like a change
+PRIOR: Final = 0.5  # CPU seconds of observation that weigh as much as the prior belief that all CPUs are equal
+ENOUGH: Final = 20.0  # requests of the whole pool, before capacities count as observed
+_STEPS: Final = 20  # of the bisection for the true variance between members
+MIN_VARIANCE: Final = 1e-6  # relative variance of a practically certain value
+MIN_CORES: Final = 1e-3  # no quota is smaller ...
+MAX_CORES: Final = 1e6  # ... and no machine larger
+MAX_VALUE: Final = 1e15  # requests or seconds: above it, sums of floats lose single units
+
+
+class RequestCost:
+    """The requests and CPU seconds of one member's web server; older observations fade."""
+
+    def __init__(self) -> None:
+        self.requests = 0.0
+        self.cpu_seconds = 0.0
+        self.recent_requests = self.recent_cpu_seconds = 0.0
+        # Sums of squares and products over single reports, for the variance of the cost of a request
+        self._requests_squared = self._product = self._cpu_squared = 0.0
+        self.counted = False  # whether the member has ever counted its requests; one report without them proves nothing
+        self._last: Mapping[str, float] | None = None
+
+    def observe(self, metrics: Mapping[str, float], seconds: float, status_requests: float = 0.0) -> None:
+        """Record the metrics of a report that came ``seconds`` after the one before.
+
+        A counter that fell back (a restart) only sets a new starting point. ``status_requests`` were the agent's own
+        requests for the server status. They cost almost nothing: if they counted, an idle night would make every server
+        look ten times too fast when a crowd arrives in the morning.
+        """
+        last, self._last = self._last, metrics
+        self.counted = self.counted or "requests_total" in metrics
+        if last is None or seconds <= 0:
+            return
+        fading = math.exp(-seconds / MEMORY)
+        self.requests *= fading
+        self.cpu_seconds *= fading
+        soon = math.exp(-seconds / RECENT)
+        self.recent_requests *= soon
+        self.recent_cpu_seconds *= soon
+        requests = _increase(last, metrics, "requests_total")
+        cpu = _increase(last, metrics, "httpd_cpu_seconds")
+        if cpu is None and "cpu_idle" in metrics and "httpd_cpu_seconds" not in metrics:
+            cpu = (1 - metrics["cpu_idle"] / 100) * metrics.get("cpu_count", 1.0) * seconds
+        if requests is not None and cpu is not None:
+            requests, cpu = max(0.0, requests - status_requests), max(0.0, cpu)
+            self.requests += requests
+            self.cpu_seconds += cpu
+            self.recent_requests += requests
+            self.recent_cpu_seconds += cpu
+            squared = fading * fading  # the variance of a fading sum fades twice as fast
+            self._requests_squared = self._requests_squared * squared + requests * requests
+            self._product = self._product * squared + requests * cpu
+            self._cpu_squared = self._cpu_squared * squared + cpu * cpu
+
+    @property
+    def relative_variance(self) -> float:
+        """Return the variance of ``requests / cpu_seconds`` relative to its square; inf if nothing is known."""
+        if self.requests <= 0 or self.cpu_seconds <= 0:
+            return math.inf
+        each = self.cpu_seconds / self.requests
+        variance = self._cpu_squared - 2 * self._product * each + self._requests_squared * each * each
+        return max(0.0, variance) / self.cpu_seconds / self.cpu_seconds
+
+
+def _increase(last: Mapping[str, float], now: Mapping[str, float], counter: str) -> float | None:
+    """Return the increase of ``counter`` between two reports, None if either lacks it or it fell back."""
+    if counter not in last or counter not in now or now[counter] < last[counter]:
+        return None
+    return now[counter] - last[counter]
+
+
+def capacities(costs: Sequence[RequestCost], cores: Sequence[float | None]) -> tuple[float, ...]:
+    """Return each member's capacity in requests/s; until the pool has had enough requests, its number of cores.
+
+    ``cores`` is None where a member does not report it: it then counts as the mean of the others, or as 1.
+    """
+    count = with_mean_for_missing(cores)
+    if not enough_observed(costs):
+        return tuple(count)
+    # All speeds are in requests per CPU second
+    common = sum(cost.requests for cost in costs) / sum(cost.cpu_seconds for cost in costs)
+    speeds = [
+        (cost.requests + PRIOR * common) / (cost.cpu_seconds + PRIOR) if cost.counted else common for cost in costs
+    ]
+    variances = [cost.relative_variance if cost.counted else math.inf for cost in costs]
+    speeds = _shrunk_to_mean(speeds, variances)
+    factor = _recent_speed_factor(costs, speeds)
+    return tuple(max(1e-9, m * speed * factor) for speed, m in zip(speeds, count, strict=True))
+
+
+def _recent_speed_factor(costs: Sequence[RequestCost], speeds: Sequence[float]) -> float:
+    """Return how many times faster requests are served now than over the last minute; 1 unless the change is large.
+
+    Static pages can give way to CGI programs within a second. By the minute's average the pool would then seem to have
+    room for twenty times its load, and its fastest member would get every client.
+    """
+    requests = sum(cost.recent_requests for cost in costs)
+    if requests < 1:
+        return 1.0
+    expected = sum(cost.recent_requests / speed for cost, speed in zip(costs, speeds, strict=True))
+    factor = (expected + MIN_CPU) / (sum(cost.recent_cpu_seconds for cost in costs) + MIN_CPU)
+    significant = max(math.log(CHANGED), UNLIKELY * math.sqrt(SQUARES / requests))
+    return factor if abs(math.log(factor)) > significant else 1.0
+
+
+def _shrunk_to_mean(values: Sequence[float], variances: Sequence[float]) -> list[float]:
+    """Return ``values`` shrunk towards their mean as far as their differences may be chance (empirical Bayes).
+
+    ``variances`` are relative to the squares of the values; inf where a value was not observed. Equal members get equal
+    results, so that they keep taking turns in the same order. Members that differ by more than chance keep their
+    observed values.
+    """
+    known = [
+        (v, max(variance, MIN_VARIANCE)) for v, variance in zip(values, variances, strict=True) if variance < math.inf
+    ]
+    if not known:
+        return list(values)
+    between = _variance_between_members(known)
+    mean = _weighted_mean(known, between)
+    return [
+        v if variance == math.inf else mean + (v - mean) * between / (between + max(variance, MIN_VARIANCE))
+        for v, variance in zip(values, variances, strict=True)
+    ]
+
+
+def _variance_between_members(known: Sequence[tuple[float, float]]) -> float:
+    """Return the relative variance between the members' true values (Paule and Mandel, 1982).
+
+    ``known`` are pairs of value and relative variance. The result is the variance that makes the observed differences
+    as large as expected. A value with a large variance has little influence and cannot hide the differences of others.
+    """
+
+    def differences(between: float) -> float:
+        mean = _weighted_mean(known, between)
+        return sum((value / mean - 1) ** 2 / (variance + between) for value, variance in known)
+
+    expected = len(known) - 1.0
+    low, high = 0.0, float(len(known))
+    if differences(low) <= expected:
+        return 0.0
+    while differences(high) > expected:
+        high *= 4
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if differences(middle) > expected else (low, middle)
+    return high
+
+
+def _weighted_mean(known: Sequence[tuple[float, float]], between: float) -> float:
+    """Return the mean of the values, each weighted by the inverse of its total variance."""
+    weights = [1 / (variance + between) for _, variance in known]
+    return sum(w * value for w, (value, _) in zip(weights, known, strict=True)) / sum(weights)
+
+
+def enough_observed(costs: Sequence[RequestCost]) -> bool:
+    """Return whether the pool has served enough requests to express capacities in requests/s."""
+    return sum(cost.requests for cost in costs) > ENOUGH and sum(cost.cpu_seconds for cost in costs) > 0
+
+
+def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> tuple[float, ...]:
+    """Return each member's load: requests in progress or waiting to be accepted, or runnable tasks if there are more.
+
+    A member that reports neither counts as full as the others together, in relation to its capacity.
+    """
+    known = [load_of(member) for member in metrics]
+    full = sum(load for load in known if load is not None)
+    room = sum(c for load, c in zip(known, capacity, strict=True) if load is not None)
+    level = full / room if room > 0 else 0.0
+    return tuple(level * c if load is None else load for load, c in zip(known, capacity, strict=True))
+
+
+def plausible(metrics: Mapping[str, float]) -> Mapping[str, float]:
+    """Return ``metrics`` without impossible values, so that one broken agent cannot spoil the pool's sums."""
+    if not metrics:
+        return metrics
+    # The usual case, without a call per metric. The sum is NaN if a metric is
+    values, cores = metrics.values(), metrics.get("cpu_count", MIN_CORES)
+    in_range = min(values) >= -MAX_VALUE and max(values) <= MAX_VALUE and MIN_CORES <= cores <= MAX_CORES
+    if in_range and not math.isnan(sum(values)):
+        return metrics
+    return dict(filter(_is_plausible, metrics.items()))
+
+
+def _is_plausible(metric: tuple[str, float]) -> bool:
+    name, value = metric
+    return MIN_CORES <= value <= MAX_CORES if name == "cpu_count" else -MAX_VALUE <= value <= MAX_VALUE
+
+
+def load_of(metrics: Mapping[str, float]) -> float | None:
+    """Return the requests in progress on one member or waiting to be accepted; None if it does not report them.
+
+    A web server whose workers are all busy hides the rest of its load in the listen queue. Without ``busy_workers`` the
+    longer of run queue and listen queue counts. A listen queue alone says nothing: it is empty on every server that
+    keeps up.
+    """
+    waiting, run_queue = metrics.get("listen_queue", 0.0), metrics.get("run_queue")
+    if "busy_workers" in metrics:
+        return max(0.0, metrics["busy_workers"] + max(0.0, waiting), run_queue or 0.0)
+    return None if run_queue is None else max(0.0, run_queue, waiting)
+
+
+def with_mean_for_missing(values: Iterable[float | None]) -> list[float]:
+    """Return ``values`` with the mean of the known ones in place of the missing ones; 1 if none is known."""
+    values = list(values)
+    known = [value for value in values if value is not None and value > 0]
+    mean = sum(known) / len(known) if known else 1.0
+    return [value if value is not None and value > 0 else mean for value in values]

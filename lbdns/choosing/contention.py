@@ -1,0 +1,54 @@
+"""Contention: the share of its capacity that a web server has while other programs run on its host.
+
+The estimated capacity assumes that the web server has its host's CPUs to itself. Beside other programs it gets fewer
+CPU seconds and waits longer for them, so judged by its capacity alone it would seem nearly empty.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+MEMORY: Final = 2.0  # s: time constant with which old observations fade
+PRIOR: Final = 0.5  # requests in progress for a second: weight of the prior belief that no other program runs
+
+
+class Contention:
+    """Estimates how much of its capacity other programs leave to one member's web server; sees the last seconds."""
+
+    def __init__(self) -> None:
+        self._got = self._wanted = 0.0
+        self._last: Mapping[str, float] | None = None
+
+    def observe(self, metrics: Mapping[str, float], seconds: float) -> None:
+        """Record the metrics of a report that came ``seconds`` after the one before.
+
+        A report without CPU times and busy workers changes nothing.
+        """
+        last, self._last = self._last, metrics
+        needed = ("httpd_cpu_seconds", "cpu_idle", "busy_workers")
+        if last is None or seconds <= 0 or any(name not in metrics or name not in last for name in needed):
+            return
+        cores = metrics.get("cpu_count", 1.0)
+        cpu_seconds = cores * seconds
+        used = (metrics["httpd_cpu_seconds"] - last["httpd_cpu_seconds"]) / cpu_seconds if cpu_seconds > 0 else -1.0
+        if used < 0:
+            return  # the web server has restarted, or the time between the reports rounds to nothing
+        idle = min(1.0, max(0.0, metrics["cpu_idle"] / 100))
+        load = (_in_progress(last) + _in_progress(metrics)) / 2
+        parallel = max(1.0, cores)
+        fading = math.exp(-seconds / MEMORY)
+        # With n requests in progress, one core of capacity c serves c * n / (n + 1) requests/s (M/M/1). A server that
+        # serves r requests/s therefore has a capacity of r * (n + 1) / n. Idle CPU time was available to it as well
+        self._got = self._got * fading + seconds * (used + idle) * (load + parallel)
+        self._wanted = self._wanted * fading + seconds * (load + idle * parallel)
+
+    @property
+    def available_share(self) -> float:
+        """Return the share of its capacity that the web server has, above 0 and at most 1."""
+        return min(1.0, (self._got + PRIOR) / (self._wanted + PRIOR))
+
+
+def _in_progress(metrics: Mapping[str, float]) -> float:
+    return max(0.0, metrics["busy_workers"]) + max(0.0, metrics.get("listen_queue", 0.0))

@@ -1,0 +1,188 @@
+"""The guard rails of one pool: which members are quarantined although their reports look good, or in slow start.
+
+Reports determine a member's state (``lbdns.model.liveness``). A guard is what keeps a usable member from its full
+share. Sans-I/O.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lbdns.choosing.guard_rails.black_hole import BlackHoleWatch
+from lbdns.choosing.guard_rails.slow_start import SlowStart
+from lbdns.model.liveness import Liveness
+from lbdns.model.snapshot import Reading
+
+RAMP_STEP: Final = 1.0  # s between plans during slow start without reports: a tenth of its default length
+ALL_AT_ONCE: Final = 3.0  # s: servers fail one after another; what fails at once is a switch or a page they share
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What keeps a usable member from its full share."""
+
+    why: str = ""  # the evidence against it; empty if none
+    since: float = 0.0  # monotonic seconds: when the evidence began
+    quarantined: bool = False  # not selected; if False despite ``why``, the pool cannot do without it
+    ramp: float = 1.0  # share of its weight during slow start
+
+    def text(self, now: float) -> str:
+        """Return the guard in words; empty if the member gets its full share."""
+        if self.why:
+            what = "quarantined" if self.quarantined else "needed, but"
+            return f"{what}: {self.why}, since {max(0.0, now - self.since):.0f} s"
+        return f"ramp {self.ramp:.0%}" if self.ramp < 1 else ""
+
+
+NO_GUARD: Final = Guard()
+
+#: (suspended members, least bad first; other members; minimum of members to keep) -> suspended members to spare
+Spare = Callable[[Sequence[int], Sequence[int], float], Sequence[int]]
+
+
+class GuardRails:
+    """The black-hole watches, alarms and slow starts of a pool's members, by index."""
+
+    def __init__(self, members: int, min_usable: float, ramp_up: float, black_hole: bool) -> None:
+        self.caught: tuple[int, ...] = ()  # the evidence is enough for a quarantine
+        self.quarantined: tuple[int, ...] = ()  # those of them that the pool can do without
+        self._needed: tuple[int, ...] = ()  # they give an alarm, but the pool cannot do without them
+        self._alarms: dict[int, tuple[str, float]] = {}  # member -> its alarm and when it began
+        self._alarmed_for: dict[int, float] = {}  # member -> seconds that its alarm lasted, until its newest report
+        self._min_usable, self._black_hole = min_usable, black_hole
+        self._watches = [BlackHoleWatch() for _ in range(members)]
+        self._suspected: set[int] = set()  # members with a symptom, whether they are usable or not
+        self._no_guards = (NO_GUARD,) * members
+        self._slow_start = SlowStart(members, ramp_up)
+
+    def take_over(self, old: GuardRails, places: Sequence[int | None]) -> None:
+        """Continue from the state of ``old``; ``places`` are the members' indexes there, None if new."""
+        self._slow_start.take_over(old._slow_start, places)
+        if old._black_hole and self._black_hole:
+            for i, place in enumerate(places):
+                if place is not None:
+                    self._watches[i] = old._watches[place]
+            self._suspected = {i for i, watch in enumerate(self._watches) if watch.symptom}
+            self.caught = tuple(i for i, place in enumerate(places) if place in old.caught)
+            self.quarantined = tuple(i for i, place in enumerate(places) if place in old.quarantined)
+        self._alarms = {i: old._alarms[place] for i, place in enumerate(places) if place in old._alarms}
+
+    def observe(self, member: int, reading: Reading) -> None:
+        """Record a new reading of ``member``."""
+        if reading.alarm:
+            _, since = self._alarms.get(member, ("", reading.received))
+            self._alarms[member] = (reading.alarm, since)
+        elif member in self._alarms:
+            _, since = self._alarms.pop(member)
+            self._alarmed_for[member] = reading.received - since
+        if not self._black_hole:
+            return
+        watch = self._watches[member]
+        if reading.gone and watch.symptom is None:
+            watch = self._watches[member] = BlackHoleWatch()  # its agent may return without server-status: no failure
+        watch.observe(reading)
+        if watch.symptom:
+            self._suspected.add(member)
+        else:
+            self._suspected.discard(member)
+
+    def count_selections(self, counts: Sequence[int], now: float, servers: int) -> None:
+        """Add each member's selections since the last call, by one of ``servers`` DNS servers."""
+        for watch, count in zip(self._watches, counts, strict=False):
+            if count:
+                watch.selections += count * servers
+                if watch.caught:
+                    watch.probed(now)
+
+    @property
+    def needs_counts(self) -> bool:
+        """Return whether the number of selections affects any member at present."""
+        watches = (self._watches[i] for i in self._suspected)
+        return any(watch.symptom is not None and watch.symptom.probed for watch in watches)
+
+    def candidates(
+        self,
+        liveness: Liveness,
+        can_spare: Spare,
+        forced_up: Collection[int] = (),
+        needed_despite_alarm: Sequence[int] = (),
+    ) -> tuple[int, ...]:
+        """Return the members that may be selected: the candidates of ``liveness`` without the quarantined ones.
+
+        While the pool fails open no member is quarantined. Members that an operator has forced up never are, and the
+        members in ``needed_despite_alarm`` are candidates although they give an alarm.
+        """
+        self._needed = tuple(needed_despite_alarm)
+        live = tuple(sorted((*liveness.candidates, *self._needed))) if self._needed else liveness.candidates
+        suspected = sorted(self._suspected.intersection(live).difference(forced_up)) if self._suspected else ()
+        self.caught = tuple(i for i in suspected if self._watches[i].caught)
+        if not self.caught or liveness.fail_open:
+            self.quarantined = ()
+            return live
+        others = [i for i in live if i not in self.caught]
+        not_drained = sum(state != "drained" for state in liveness.states)
+        minimum = self._min_usable * not_drained if self._is_doubtful() else 1.0
+        self.quarantined = tuple(sorted(can_spare(sorted(self.caught, key=self._badness), others, minimum)))
+        return tuple(i for i in live if i not in self.quarantined)
+
+    def _is_doubtful(self) -> bool:
+        """Return whether the monitoring, not a server, may have failed for at least some of the caught members."""
+        watches = [self._watches[i] for i in self.caught]
+        since = [watch.since for watch in watches]
+        return any(watch.caught and not watch.caught.certain for watch in watches) or (
+            len(since) > 1 and max(since) - min(since) <= ALL_AT_ONCE
+        )
+
+    def _badness(self, member: int) -> tuple[bool, float]:
+        """Return a sort key: certain symptoms and long-lasting ones are worst."""
+        watch = self._watches[member]
+        return watch.caught is not None and watch.caught.certain, -watch.since
+
+    def restart_slow_start(self, now: float, interval: float) -> None:
+        """Note that the pool no longer fails open; see ``SlowStart.restart``."""
+        self._slow_start.restart(now, interval)
+
+    def update_slow_start(self, candidates: tuple[int, ...], now: float) -> None:
+        """Start a slow start for members that have become candidates."""
+        self._slow_start.observe(candidates, now, self._alarmed_for)
+        self._alarmed_for.clear()
+
+    def ramps(self, now: float) -> Mapping[int, float]:
+        """Return the share of its weight that each member in slow start gets, above 0; others are not in the result."""
+        return self._slow_start.ramps(now)
+
+    def probes(self, now: float) -> list[int]:
+        """Return the caught members that are to be selected once now.
+
+        Members that the pool cannot do without are included: they have the lowest score, so some policies might never
+        select them.
+        """
+        return [i for i in self.caught if now >= self._watches[i].probe_at]
+
+    def next_change(self, now: float) -> float:
+        """Return when plans become outdated after ``now`` if no report arrives, monotonic seconds; inf if never."""
+        if not self.caught and not self._slow_start.running:
+            return math.inf
+        probes = (at for i in self.caught if (at := self._watches[i].probe_at) > now)
+        return min(min(probes, default=math.inf), now + RAMP_STEP if self._slow_start.running else math.inf)
+
+    def guards(self, now: float, ramps: Mapping[int, float]) -> tuple[Guard, ...]:
+        """Return each member's guard; ``ramps`` are the shares of the members in slow start.
+
+        Without any guard every call returns the same object, so that callers can compare with ``is``.
+        """
+        if not self.caught and not self._needed and not self._slow_start.running:
+            return self._no_guards
+        return tuple(self._guard(i, ramps.get(i, 1.0)) for i in range(len(self._watches)))
+
+    def _guard(self, member: int, ramp: float) -> Guard:
+        watch = self._watches[member]
+        if member in self._needed and member in self._alarms:
+            text, since = self._alarms[member]
+            return Guard(f"it gives an alarm ({text})", since, ramp=ramp)
+        if member not in self.caught or watch.caught is None:
+            return Guard(ramp=ramp) if ramp < 1 else NO_GUARD
+        return Guard(watch.caught.text, watch.since, member in self.quarantined, ramp)

@@ -1,0 +1,87 @@
+"""Slow start: a member that comes back gets its share little by little while the others carry the pool. Sans-I/O.
+
+A returning member is empty and has the best score, so it would get most new clients at once, with cold caches and
+processes yet to be started. A member that keeps failing and returning would disturb the whole pool each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+FLOOR: Final = 0.1  # share from the first moment: with less, the few selections would not show whether it works
+FIRST_REPORTS: Final = 5.0  # s within which agents send their first reports after a start, each at its own phase
+MEMORY: Final = 60.0  # s in which returns are counted
+OFTEN: Final = 3  # returns within MEMORY; each further one doubles the length of slow start ...
+LONGEST: Final = 8.0  # ... up to this multiple of the configured length
+NOT_ALARMED: Final[Mapping[int, float]] = MappingProxyType({})
+
+
+class SlowStart:
+    """The members of a pool that are in slow start, by index. ``seconds`` is its length; 0 for none."""
+
+    def __init__(self, members: int, seconds: float) -> None:
+        self._seconds = seconds
+        self._candidates: tuple[int, ...] = ()  # as of the last call of ``observe``
+        self._first_reports_until = float("-inf")
+        self._seen: set[int] = set()  # candidates at any time since the pool started or restarted
+        self._spans: dict[int, tuple[float, float]] = {}  # member -> beginning and end of its slow start
+        self._returns: list[tuple[float, ...]] = [()] * members  # when each member came back, within MEMORY
+
+    def take_over(self, old: SlowStart, places: Sequence[int | None]) -> None:
+        """Continue from the state of ``old``; ``places`` are the members' indexes there, None if new."""
+        self._first_reports_until = old._first_reports_until
+        self._candidates = tuple(i for i, place in enumerate(places) if place in old._candidates)
+        self._seen = {i for i, place in enumerate(places) if place in old._seen}
+        for i, place in enumerate(places):
+            if place is not None:
+                self._returns[i] = old._returns[place]
+                if place in old._spans:
+                    self._spans[i] = old._spans[place]
+
+    def restart(self, now: float, interval: float) -> None:
+        """Start afresh after the pool failed open, so that all members were selected until ``now``.
+
+        Members that become candidates within the next reports have served all along. ``interval`` is the longest time
+        between reports, in seconds.
+        """
+        self._candidates = ()
+        self._seen.clear()
+        self._spans.clear()
+        self._first_reports_until = now + max(FIRST_REPORTS, 2 * interval)
+
+    def observe(self, candidates: tuple[int, ...], now: float, alarmed_for: Mapping[int, float] = NOT_ALARMED) -> None:
+        """Start a slow start for each member that has become a candidate by ``now``.
+
+        ``alarmed_for`` maps members to the seconds for which an alarm kept them out. They are still warm, so their slow
+        start lasts no longer than the alarm did.
+        """
+        if candidates == self._candidates:
+            return
+        before, self._candidates = self._candidates, candidates
+        for i in before:
+            if i not in candidates:
+                self._spans.pop(i, None)
+        seen, self._seen = self._seen, self._seen.union(candidates)
+        if self._seconds <= 0 or not any(i in candidates for i in before):
+            return
+        for i in candidates:
+            if i not in before and (i in seen or now >= self._first_reports_until):
+                self._returns[i] = (*(at for at in self._returns[i] if now - at < MEMORY), now)
+                factor = min(LONGEST, 2.0 ** max(0, len(self._returns[i]) - OFTEN))
+                self._spans[i] = (now, now + factor * min(self._seconds, alarmed_for.get(i, self._seconds)))
+
+    def ramps(self, now: float) -> dict[int, float]:
+        """Return the share of its weight, from FLOOR to 1, that each member in slow start gets."""
+        if not self._spans:
+            return {}
+        self._spans = {i: (began, end) for i, (began, end) in self._spans.items() if now < end}
+        return {
+            i: FLOOR + (1 - FLOOR) * max(0.0, now - began) / (end - began) for i, (began, end) in self._spans.items()
+        }
+
+    @property
+    def running(self) -> bool:
+        """Return whether any member was in slow start at the last call of ``ramps`` or ``observe``."""
+        return bool(self._spans)

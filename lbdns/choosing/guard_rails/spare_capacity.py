@@ -1,0 +1,77 @@
+"""Spare capacity: how many members a pool can do without while the others still carry the demand. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+MARGIN: Final = 1.05  # times the demand: above 95 % of what servers can carry, queues grow without limit
+
+
+def spare(
+    suspended: Sequence[int], others: Sequence[int], minimum: float, capacity: Sequence[float], demand: float
+) -> list[int]:
+    """Return the members of ``suspended`` that the pool can do without; the first, the least bad, are taken back first.
+
+    ``others`` stay in use, and ``minimum`` members in all must. ``demand`` is in requests/s like ``capacity``, 0 if it
+    is unknown. Without any others no member can be spared: if all members look bad, the monitoring has most likely
+    failed.
+    """
+    if not others:
+        return []
+    count, carried = len(others), sum(capacity[i] for i in others)
+    kept = list(suspended)
+    while kept and (count < minimum or carried < MARGIN * demand):
+        carried += capacity[kept.pop(0)]
+        count += 1
+    return kept
+
+
+def needed_despite_alarm(
+    alarmed: Sequence[int],
+    others: Sequence[int],
+    load: Sequence[float],
+    capacity: Sequence[float],
+    demand: float,
+    horizon: float,
+) -> list[int]:
+    """Return the members of ``alarmed`` that ``others`` cannot do without while ``demand`` requests/s come in.
+
+    The others can do without them if within ``horizon`` seconds they serve the requests that wait and that come in. If
+    they cannot, a member whose load (in requests) in relation to its capacity is above the level that the others will
+    reach is spared all the same: it works off its queue meanwhile, so nothing is lost.
+    """
+    waiting = sum(load[i] for i in others)
+    level = (waiting + horizon * demand) / sum(capacity[i] for i in others)
+    missed = sorted((i for i in alarmed if load[i] < level * capacity[i]), key=lambda i: load[i] / capacity[i])
+    spared = spare(missed, others, 1.0, capacity, demand + waiting / horizon)
+    return [i for i in missed if i not in spared]
+
+
+def raised_ramps(
+    ramps: Mapping[int, float], members: Sequence[int], capacity: Sequence[float], demand: float
+) -> dict[int, float]:
+    """Return ``ramps``, the shares of members in slow start, raised until ``members`` together carry ``demand``."""
+    rest = sum(capacity[i] for i in members if i not in ramps)
+    starting = sum(capacity[i] for i in members if i in ramps)
+    least = min(1.0, (MARGIN * demand - rest) / starting) if starting > 0 else 0.0
+    return {i: max(least, ramp) for i, ramp in ramps.items()}
+
+
+def total_demand(
+    rates: Sequence[float | None],
+    selected: Sequence[float],
+    capacity: Sequence[float],
+    serving: Sequence[int],
+    failing: Sequence[int],
+) -> float:
+    """Return the requests/s that clients send, as the ``serving`` members count them; 0 if none of them does.
+
+    The requests sent to ``failing`` members are not counted anywhere. They are estimated from how often each member was
+    ``selected`` recently (in any unit), because a rotation sends a strong member no more than others. Without recent
+    selections they are taken to be in proportion to capacity.
+    """
+    unit = selected if sum(selected[i] for i in serving) > 0 else capacity
+    total = sum(unit[i] for i in serving)
+    counted = sum(rates[i] or 0.0 for i in serving)
+    return counted * (1 + sum(unit[i] for i in failing) / total) if total > 0 else 0.0

@@ -1,0 +1,56 @@
+"""Light traffic: so few queries that the highest score is the right answer, unless each answer brings a crowd.
+
+Few answers can still stand for many clients: two resolvers that cache an answer for a second ask twice a second,
+however many clients they serve. Each answer then decides where hundreds of requests go, and the highest score herds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+LIGHT: Final = 2.0  # answers per report interval, as a 10 s average: the most that counts as light traffic
+PAGES: Final = 10.0  # requests per answer: one client's pages, with some chance; more than this is a crowd ...
+HEAVY: Final = 0.5  # ... if an interval's answers bring more than this share of what the weakest member can serve, ...
+FOLLOWED: Final = 0.5  # ... and more than this share of the requests went where the answers pointed
+
+
+def answers_allowed(answered: int, span: float, interval: float, servers: int) -> int:
+    """Return how many more answers of this server count as light traffic before the next plan.
+
+    ``answered`` were given in the last ``span`` seconds, ``interval`` is the report interval in seconds. While the
+    average keeps to the limit, the result is at least one interval's worth of answers, because the oldest answers leave
+    the average as new ones enter it.
+    """
+    limit = LIGHT * span / interval / servers
+    if answered > limit:
+        return 0
+    return int(limit) - answered + math.ceil(LIGHT / servers)
+
+
+def brings_crowds(
+    requests: Sequence[float],
+    newest: Sequence[float],
+    selected: Sequence[float],
+    capacity: Sequence[float],
+    answers_per_s: float,
+    interval: float,
+) -> bool:
+    """Return whether even as few answers as in light traffic bring a crowd.
+
+    That is so if they bring more requests than the weakest member should get at a time, and if the requests went where
+    the answers pointed. Otherwise the requests come from elsewhere.
+
+    By member: ``requests`` per second as an average and by the ``newest`` reports, both without the agents' own (the
+    average keeps a crowd that has gone for too long); how often it was ``selected`` recently, in any unit; ``capacity``
+    in requests/s. ``answers_per_s`` is above 0.
+    """
+    total, total_selected = sum(requests), sum(selected)
+    if not total or not total_selected:
+        return False
+    per_answer = min(total, sum(newest)) / answers_per_s
+    if per_answer <= PAGES or LIGHT * per_answer <= HEAVY * min(capacity) * interval:
+        return False
+    followed = sum(min(r / total, s / total_selected) for r, s in zip(requests, selected, strict=True))
+    return followed > FOLLOWED

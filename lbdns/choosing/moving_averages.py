@@ -1,0 +1,127 @@
+"""Moving averages: rates over a sliding window, exponential means, fading counts. Sans-I/O: time is an argument."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+MIN_SPAN: Final = 1.0  # s: no rate covers less time
+UNLIKELY: Final = 4.0  # standard deviations of a count: exceeded by chance once in 30,000 evaluations
+MATTERS: Final = 1.5  # times the average: below it the average is as good
+
+
+class WindowRate:
+    """The rate of events over a sliding window of ``span`` seconds.
+
+    Events are counted in slices of a twentieth of the window. The window is at most one slice shorter than ``span``.
+    """
+
+    SLICES: Final = 20
+
+    def __init__(self, span: float = 10.0) -> None:
+        self.span = span
+        self._slice = span / self.SLICES
+        self._counts = [0] * self.SLICES
+        self._newest = 0  # number of the newest slice since the clock's zero
+        self._began: float | None = None  # time of the first ``add``, even of no events
+        self._total = 0
+        self._marks: deque[tuple[float, int]] = deque()  # (time, total) about half a slice apart, the newest last
+
+    def add(self, now: float, count: int) -> None:
+        """Add ``count`` events since the last call. ``now`` is in seconds and must not go back."""
+        self._advance(now)
+        self._counts[self._newest % self.SLICES] += count
+        self._total += count
+        if self._began is None:
+            self._began = now
+        if not self._marks or now - self._marks[-1][0] >= self._slice / 2:
+            self._marks.append((now, self._total))
+            while self._marks[0][0] < now - self.span:
+                self._marks.popleft()
+
+    def count(self, now: float) -> int:
+        """Return the number of events within the window."""
+        self._advance(now)
+        return sum(self._counts)
+
+    def rate(self, now: float) -> float:
+        """Return events per second; during the first ``span`` seconds, over the time since the first ``add``."""
+        lasted = self.span if self._began is None else min(self.span, max(MIN_SPAN, now - self._began))
+        return self.count(now) / lasted
+
+    def recent_rate(self, now: float, seconds: float) -> float:
+        """Return events per second over about the last ``seconds`` if that rate is significantly higher than ``rate``.
+
+        Otherwise return ``rate``. The recent span begins at a call of ``add``: if calls are rare, events that one call
+        reports together must not look like a burst.
+        """
+        average = self.rate(now)
+        mark = next((mark for mark in reversed(self._marks) if mark[0] <= now - seconds), None)
+        if mark is None or mark[0] < now - self.span:
+            return average
+        since, before = mark
+        newest, expected = self._total - before, average * (now - since)
+        if newest <= max(MATTERS * expected, expected + UNLIKELY * math.sqrt(expected) + UNLIKELY):
+            return average
+        return newest / (now - since)
+
+    def _advance(self, now: float) -> None:
+        newest = math.floor(now / self._slice)
+        if newest > self._newest:
+            for number in range(self._newest + 1, min(newest, self._newest + self.SLICES) + 1):
+                self._counts[number % self.SLICES] = 0
+            if newest - self._newest > self.SLICES:
+                self._counts = [0] * self.SLICES
+            self._newest = newest
+
+
+class ExponentialMean:
+    """The mean of a sampled value; older samples fade with time constant ``tau`` in seconds.
+
+    Samples are weighted by the time they cover. ``value`` is None before the first sample.
+    """
+
+    def __init__(self, tau: float) -> None:
+        self.tau = tau
+        self.value: float | None = None
+
+    def add(self, sample: float, seconds: float) -> None:
+        """Add ``sample``, which covers the last ``seconds``."""
+        if self.value is None:
+            self.value = sample
+        elif seconds > 0:
+            self.value += (sample - self.value) * -math.expm1(-seconds / self.tau)
+
+
+class FadingCounts:
+    """Counts by index; older counts fade with time constant ``tau`` in seconds. Only the ratios mean anything.
+
+    New counts weigh more and old ones stay as they are, so that time alone never causes work.
+    """
+
+    RESCALE_AFTER: Final = 100.0  # time constants; e ** 100 is far from overflowing
+
+    def __init__(self, members: int, tau: float) -> None:
+        self.tau = tau
+        self.values = [0.0] * members
+        self._since: float | None = None
+
+    def take_over(self, old: FadingCounts, places: Sequence[int | None]) -> None:
+        """Continue from the counts of ``old``; ``places`` are the indexes there, None if new."""
+        self._since = old._since
+        self.values = [0.0 if place is None else old.values[place] for place in places]
+
+    def add(self, counts: Sequence[int], now: float) -> None:
+        """Add ``counts`` since the last call. ``now`` is in seconds and must not go back."""
+        if self._since is None:
+            self._since = now
+        age = (now - self._since) / self.tau
+        if age > self.RESCALE_AFTER:
+            self.values = [value * math.exp(-min(age, 700.0)) for value in self.values]
+            self._since, age = now, 0.0
+        weight = math.exp(age)
+        for i, count in enumerate(counts):
+            if count:
+                self.values[i] += count * weight

@@ -1,0 +1,92 @@
+"""Build the view of a pool that a policy reads: members with load, capacity and charge, and the pool's rates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from lbdns.choosing.answer_tally import AnswerTally
+from lbdns.choosing.candidates import Candidates
+from lbdns.choosing.capacity_estimate import loads, with_mean_for_missing
+from lbdns.choosing.light_traffic import answers_allowed, brings_crowds
+from lbdns.choosing.observed_member import AVERAGE, ObservedMember
+from lbdns.choosing.observed_pool import ObservedPool
+from lbdns.model.snapshot import NO_METRICS
+from lbdns.policies.plan import MemberView, PoolView
+
+LOWEST_SCORE: Final = -1  # below every score: a member that the pool cannot do without is still not the best
+
+
+def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, policy: str, now: float) -> PoolView:
+    """Return the pool as ``policy`` sees it at ``now`` (monotonic seconds)."""
+    usable = set(candidates.liveness.candidates)
+    unproven = candidates.quarantine_exempt | candidates.unproven
+    metrics, capacity = pool.metrics, pool.weighted_capacities()
+    # A member with unproven health looks idle; without its metrics it counts as full as the others
+    trusted_metrics = [NO_METRICS if i in unproven else m for i, m in enumerate(metrics)] if unproven else metrics
+    load = loads(trusted_metrics, capacity)
+    cores = with_mean_for_missing([m.get("cpu_count") for m in metrics])
+    overdue, ramps = candidates.overdue(now), candidates.ramps(now)
+    intervals = [member.interval for i, member in enumerate(pool.members) if i in usable and member.reading]
+    interval = sum(intervals) / len(intervals) if intervals else 1.0
+    in_progress = [member.in_progress.value for i, member in enumerate(pool.members) if i in usable]
+    rates = [m.requests_per_s.value for m in pool.members if m.requests_per_s.value is not None]
+    return PoolView(
+        members=tuple(
+            MemberView(
+                usable=i in usable,
+                overdue=i in overdue,
+                score=LOWEST_SCORE if i in unproven else pool.weighted_score(i, _score(member)),
+                load=load[i],
+                capacity=capacity[i],
+                cores=cores[i],
+                charge=tally.charges[i],
+                available_share=member.contention.available_share,
+                alarmed=candidates.liveness.states[i] == "alarm",
+                ramp=ramps.get(i, 1.0),
+            )
+            for i, member in enumerate(pool.members)
+        ),
+        interval=interval,
+        # If no member counts requests, the answers are the only measure
+        requests_per_s=sum(rates) if rates else math.inf,
+        in_progress=math.inf if None in in_progress else sum(value or 0.0 for value in in_progress),
+        answers_per_s=tally.rate(policy, now),
+        answers_allowed=_answers_allowed(pool, tally, candidates, policy, interval, capacity, now),
+        fail_open=bool(candidates.liveness.fail_open),
+        measured=pool.measured,
+        multiplier=tally.multiplier(now),
+        recent_answers_per_s=tally.recent_rate(policy, now),
+    )
+
+
+def _score(member: ObservedMember) -> int:
+    return member.reading.score if member.reading else 0
+
+
+def _answers_allowed(
+    pool: ObservedPool,
+    tally: AnswerTally,
+    candidates: Candidates,
+    policy: str,
+    interval: float,
+    capacity: Sequence[float],
+    now: float,
+) -> int:
+    """Return how many more answers count as light traffic; 0 if even few answers bring a crowd."""
+    allowed = answers_allowed(tally.answers(policy).count(now), AVERAGE, interval, tally.servers)
+    if not allowed or not pool.measured:
+        return allowed
+    usable = candidates.liveness.candidates
+    members = [pool.members[i] for i in usable]
+    status_rates = [1 / (m.interval or 1.0) for m in members]  # each agent reads its server-status once an interval
+    average = [max(0.0, (m.requests_per_s.value or 0.0) - own) for m, own in zip(members, status_rates, strict=True)]
+    newest = [
+        max(0.0, m.metrics.get("requests_per_s", 0.0) - own) for m, own in zip(members, status_rates, strict=True)
+    ]
+    # A client that keeps an answer for longer than the window of the average asks less than once in that time
+    answers_per_s = max(tally.rate(policy, now), 1 / AVERAGE)
+    recent = [tally.recent.values[i] for i in usable]
+    crowd = brings_crowds(average, newest, recent, [capacity[i] for i in usable], answers_per_s, interval)
+    return 0 if crowd else allowed

@@ -1,0 +1,39 @@
+"""Control client: sends commands to a running server through its control socket."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from lbdns_shared.errors import LbdnsError
+
+TIMEOUT: Final = 120.0  # seconds: a reload may read zones with a million names, and waits for every worker
+MAX_REPLY: Final = 64 * 2**20  # bytes
+
+
+def send_command(path: Path, command: str, **words: Any) -> Mapping[str, Any]:
+    """Send ``command`` to the server at ``path`` and return its reply. Raises LbdnsError if it refuses, or does not
+    run."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+            sock.settimeout(TIMEOUT)
+            sock.connect(str(path))
+            sock.sendall(json.dumps({"command": command, **words}).encode() + b"\n")
+            with sock.makefile("rb") as lines:
+                line = lines.readline(MAX_REPLY)
+        reply = json.loads(line)
+        if not isinstance(reply, dict) or type(reply.get("ok")) is not bool:
+            raise ValueError("not a reply")
+    except OSError as error:
+        why = error.strerror or str(error)
+        if isinstance(error, PermissionError):
+            raise LbdnsError(f"{path}: {why}. Only root and the server's user and group may send commands") from None
+        raise LbdnsError(f"{path}: {why}. Is 'lbdns serve' running, with [server] control at this path?") from None
+    except ValueError:
+        raise LbdnsError(f"{path}: the server ended before it replied; see its log") from None
+    if not reply["ok"]:
+        raise LbdnsError(str(reply.get("error", "the server refused and gave no reason")))
+    return reply

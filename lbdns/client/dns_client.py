@@ -1,0 +1,121 @@
+"""Send one DNS query to a server and wait for the response, over UDP or TCP. dnslib reads and writes the messages."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import time
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from dnslib import CLASS, EDNS0, QTYPE, DNSError, DNSHeader, DNSQuestion, DNSRecord
+from dnslib.label import DNSLabelError
+
+from lbdns_shared.endpoint import Endpoint
+from lbdns_shared.errors import LbdnsError
+
+Transport = Literal["UDP", "TCP"]
+TIMEOUT: Final = 2.0  # seconds that each try waits for the response
+TRIES: Final = 3  # over UDP, which may lose a datagram
+PAYLOAD: Final = 1232  # bytes of a UDP response that cross every network in one piece (DNS flag day 2020)
+
+
+@dataclass(frozen=True, slots=True)
+class DnsReply:
+    """A response as it arrived: the message, its length in bytes, how it came and how long that took, in seconds."""
+
+    message: DNSRecord
+    size: int
+    transport: Transport
+    seconds: float
+
+
+def make_query(name: str, rtype: str = "A", rclass: str = "IN", *, recursion: bool = True) -> DNSRecord:
+    """Return a query with a random id and EDNS(0). Raises ValueError if the name cannot be a domain name."""
+    try:
+        question = DNSQuestion(name, getattr(QTYPE, rtype), getattr(CLASS, rclass))
+        query = DNSRecord(DNSHeader(rd=int(recursion)), q=question)
+        query.add_ar(EDNS0(udp_len=PAYLOAD))
+        query.pack()
+    except (DNSError, DNSLabelError, UnicodeError) as error:
+        raise ValueError(f"{name!r} is not a valid domain name: {error}") from None
+    return query
+
+
+def ask(
+    query: DNSRecord, server: Endpoint, *, tcp: bool = False, timeout: float = TIMEOUT, tries: int = TRIES
+) -> DnsReply:
+    """Send ``query`` and return the reply; a truncated UDP response is asked for again over TCP.
+
+    Each of ``tries`` waits ``timeout`` seconds. Raises LbdnsError if the server cannot be reached, does not respond in
+    time, or sends something that is not DNS over TCP; over UDP such datagrams are ignored.
+    """
+    began = time.monotonic()
+    try:
+        if not tcp:
+            wire = _over_udp(query, server, timeout, tries)
+            message = DNSRecord.parse(wire)
+            if not message.header.tc:
+                return DnsReply(message, len(wire), "UDP", time.monotonic() - began)
+        wire = _over_tcp(query.pack(), server, timeout)
+        return DnsReply(DNSRecord.parse(wire), len(wire), "TCP", time.monotonic() - began)
+    except TimeoutError:
+        waited = f"{timeout:g} s" if tcp or tries == 1 else f"{tries} tries of {timeout:g} s each"
+        raise LbdnsError(f"{server}: no response to the query in {waited}") from None
+    except OSError as error:
+        raise LbdnsError(f"{server}: {error.strerror or error}") from None
+    except (DNSError, EOFError) as error:
+        raise LbdnsError(f"{server}: the reply over TCP is not a DNS message: {error}") from None
+
+
+def _over_udp(query: DNSRecord, server: Endpoint, timeout: float, tries: int) -> bytes:
+    """Return the first datagram that is a response to the query. Raises OSError; TimeoutError after the last try."""
+    family, address = _address(server)
+    with socket.socket(family, socket.SOCK_DGRAM) as sock:
+        sock.connect(address)
+        for _ in range(tries):
+            sock.send(query.pack())
+            end = time.monotonic() + timeout
+            while (left := end - time.monotonic()) > 0:
+                sock.settimeout(left)
+                with contextlib.suppress(TimeoutError):
+                    wire = sock.recv(65_535)
+                    if _answers(wire, query):
+                        return wire
+    raise TimeoutError
+
+
+def _answers(wire: bytes, query: DNSRecord) -> bool:
+    """Whether a datagram is a response with the query's id and, if it has a question, the same question."""
+    try:
+        message = DNSRecord.parse(wire)
+    except (DNSError, struct.error):
+        return False
+    same = not message.questions or message.questions == query.questions
+    return bool(message.header.qr and message.header.id == query.header.id and same)
+
+
+def _over_tcp(query: bytes, server: Endpoint, timeout: float) -> bytes:
+    """Return the response, read from a connection of its own (RFC 7766). Raises OSError and EOFError."""
+    _, address = _address(server)
+    with socket.create_connection(address[:2], timeout) as sock:
+        sock.sendall(struct.pack("!H", len(query)) + query)
+        (length,) = struct.unpack("!H", _read(sock, 2))
+        return _read(sock, length)
+
+
+def _read(sock: socket.socket, length: int) -> bytes:
+    data = b""
+    while len(data) < length:
+        more = sock.recv(length - len(data))
+        if not more:
+            raise EOFError(f"the server closed the connection after {len(data)} of {length} bytes")
+        data += more
+    return data
+
+
+def _address(server: Endpoint) -> tuple[socket.AddressFamily, tuple[str, int]]:
+    """Return the address family and the socket address of a server. Raises OSError if its name has no address."""
+    family, _, _, _, address = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_DGRAM)[0]
+    return family, address  # type: ignore[return-value]

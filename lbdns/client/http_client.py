@@ -1,0 +1,120 @@
+"""HTTP client: reads documents and event streams from a running server."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from lbdns import __version__
+from lbdns.config import load_config
+from lbdns.events.server_sent_events import ServerSentEvent, ServerSentEventReader
+from lbdns.secrets.http_credentials import NO_CREDENTIALS, HttpCredentials, parse_tokens, read_credentials
+from lbdns_shared.errors import ConfigError, LbdnsError
+
+STATUS_PATH: Final = "/api/v1/status"
+EVENTS_PATH: Final = "/api/v1/events"
+#: seconds: a local server responds in milliseconds, or in some seconds under a flood of DNS queries
+TIMEOUT: Final = 10.0
+SILENCE: Final = 45.0  # seconds without a byte from an event stream, which has a keep-alive every 15 s
+MAX_BODY: Final = 64 * 2**20  # bytes: 10,000 members take about 10 MB
+TOKEN_VARIABLE: Final = "LBDNS_TOKEN"  # environment variable
+_PIECE: Final = 65536  # bytes
+
+
+def find_credentials(config: Path | None = None) -> HttpCredentials:
+    """Return the credentials in ``LBDNS_TOKEN``, else those that the configuration file requires of clients, if it
+    exists.
+
+    Raises ConfigError.
+    """
+    if token := os.environ.get(TOKEN_VARIABLE, ""):
+        return HttpCredentials(tokens=parse_tokens(token, f"the environment: {TOKEN_VARIABLE}"))
+    return read_credentials(load_config(config).web)[0] if config and config.exists() else NO_CREDENTIALS
+
+
+def fetch(base: str, path: str, credentials: HttpCredentials | None = None) -> bytes:
+    """Return the body of ``path`` at ``base``, a URL such as http://127.0.0.1:8053.
+
+    Without ``credentials``, those in the environment are sent. Raises LbdnsError if the server does not respond or
+    refuses, or if the response is not from lbdns.
+    """
+    with _open(base, path, credentials, TIMEOUT) as response:
+        try:
+            body = bytes(response.read(MAX_BODY))
+        except (OSError, http.client.HTTPException) as error:
+            raise _no_response(base, error) from None
+        if response.length:  # bytes that are still missing
+            raise LbdnsError(f"{base}: the response is truncated, or over {MAX_BODY} bytes")
+        return body
+
+
+def stream_events(
+    base: str, path: str = EVENTS_PATH, credentials: HttpCredentials | None = None
+) -> Iterator[ServerSentEvent]:
+    """Yield the events of a stream. It never ends normally.
+
+    Raises LbdnsError if the server ends the stream, or sends nothing for SILENCE seconds.
+    """
+    events = ServerSentEventReader()
+    with _open(base, path, credentials, SILENCE) as response:
+        if response.headers.get_content_type() != "text/event-stream":
+            raise LbdnsError(f"{base}: the response is not from lbdns: {path} is not an event stream")
+        while True:
+            try:
+                piece = response.read1(_PIECE)
+                yield from events.feed(piece)
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                raise LbdnsError(f"{base}: the event stream broke off: {_reason(error)}") from None
+            if not piece:
+                raise LbdnsError(f"{base}: the server closed the event stream")
+
+
+def _open(base: str, path: str, credentials: HttpCredentials | None, timeout: float) -> http.client.HTTPResponse:
+    if urlsplit(base).scheme not in ("http", "https") or not urlsplit(base).netloc:
+        raise ConfigError(f"{base!r} is not a URL such as http://127.0.0.1:8053")
+    request = urllib.request.Request(base.rstrip("/") + path, headers={"User-Agent": f"lbdns/{__version__}"})
+    if authorization := (find_credentials() if credentials is None else credentials).header():
+        # Not sent to the target of a redirection
+        request.add_unredirected_header("Authorization", authorization)
+    # No proxy: the environment's proxy is for other hosts, and the server is usually on this one
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        response: http.client.HTTPResponse = opener.open(request, timeout=timeout)
+    except urllib.error.HTTPError as error:
+        with error:
+            raise LbdnsError(_refusal(base, path, error)) from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise _no_response(base, error) from None
+    return response
+
+
+def _no_response(base: str, error: Exception) -> LbdnsError:
+    return LbdnsError(
+        f"{base}: no response: {_reason(error)}. Is 'lbdns serve' running, with [web] listen at this address?"
+    )
+
+
+def _refusal(base: str, path: str, error: urllib.error.HTTPError) -> str:
+    """Return the message for an HTTP error: the server's own text if the response is from lbdns."""
+    message = ""
+    with contextlib.suppress(OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+        message = str(json.loads(error.read(_PIECE))["error"])
+    if error.code == http.HTTPStatus.UNAUTHORIZED:
+        how = f"set {TOKEN_VARIABLE}, or name the server's configuration with -c as a user who can read its token_file"
+        return f"{base}: {message or 'credentials are required'}; {how}"
+    if message:
+        return f"{base}: {message}"
+    return f"{base}: the response is not from lbdns: {path} returned {error.code} {error.reason}"
+
+
+def _reason(error: Any) -> str:
+    inner = getattr(error, "reason", error)
+    return str(getattr(inner, "strerror", None) or inner or type(inner).__name__)

@@ -1,0 +1,71 @@
+"""Find the server that a command speaks to: its HTTP address, its credentials and its DNS address."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+from typing import Final
+
+from lbdns.client.http_client import find_credentials
+from lbdns.config import DEFAULT_FILE, load_config
+from lbdns.secrets.http_credentials import HttpCredentials
+from lbdns_shared.endpoint import DNS_PORT, HTTP_PORT, Endpoint
+from lbdns_shared.errors import ConfigError
+
+RESOLV_CONF: Final = Path("/etc/resolv.conf")
+
+
+def http_location(url: str | None, config: Path) -> tuple[str, HttpCredentials]:
+    """Return the base URL of a server and the credentials to send.
+
+    With ``url`` the credentials come from the environment, whose user chose that URL; without it both come from the
+    configuration. Raises ConfigError.
+    """
+    return (url, find_credentials()) if url is not None else (url_of(config), find_credentials(config))
+
+
+def serves_no_http(config: Path) -> bool:
+    """Return whether a server with this configuration serves no HTTP. Raises ConfigError."""
+    return not _is_missing(config) and load_config(config).web.listen is None
+
+
+def url_of(config: Path) -> str:
+    """Return the URL where a server with this configuration serves HTTP.
+
+    Without a configuration at the default path it is the URL of the demo. Raises ConfigError.
+    """
+    if _is_missing(config):
+        return f"http://{Endpoint('127.0.0.1', HTTP_PORT)}"
+    web = load_config(config).web.listen
+    if web is None:
+        raise ConfigError(f'{config}: [web] listen: is "off", so the server has no HTTP address; give one with --url')
+    return f"http://{_reachable(web)}"
+
+
+def dns_server_of(config: Path, resolv_conf: Path = RESOLV_CONF) -> Endpoint:
+    """Return where a server with this configuration answers DNS queries.
+
+    Without a configuration at the default path it is the first name server in ``resolv_conf``. Raises ConfigError.
+    """
+    if not _is_missing(config):
+        return _reachable(load_config(config).server.listen[0])
+    lines = resolv_conf.read_text("utf-8", "replace").splitlines() if resolv_conf.exists() else []
+    for words in map(str.split, lines):
+        if len(words) > 1 and words[0] == "nameserver":
+            return Endpoint(words[1], DNS_PORT)
+    raise ConfigError(
+        f"{config} does not exist and {resolv_conf} names no server; give one as @SERVER, such as @127.0.0.1:5300"
+    )
+
+
+def _is_missing(config: Path) -> bool:
+    """Whether nobody chose a configuration and the default file does not exist."""
+    return config == Path(DEFAULT_FILE) and not config.exists()
+
+
+def _reachable(listen: Endpoint) -> Endpoint:
+    """Return an address where a socket that listens at ``listen`` is reached: a wildcard includes the loopback."""
+    address = ipaddress.ip_address(listen.host.partition("%")[0])
+    if not address.is_unspecified:
+        return listen
+    return Endpoint("127.0.0.1" if address.version == 4 else "::1", listen.port)

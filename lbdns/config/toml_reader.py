@@ -1,0 +1,212 @@
+"""Read TOML tables strictly: check types and ranges, report unknown keys, and give every error its line."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lbdns.text.suggestions import nearest
+from lbdns_shared.errors import ConfigError
+
+T = TypeVar("T")
+_HEADER = re.compile(r"\s*\[\[?\s*([^\]]+?)\s*\]\]?")
+
+
+class TomlErrors:
+    """The errors found so far in one TOML file, each as a line ``FILE:LINE: where: what``."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path = path
+        self._lines = text.splitlines()
+        self.found: list[str] = []
+
+    def add(self, place: TomlPlace, what: str) -> None:
+        line = self._line_of(place)
+        position = f"{self.path}:{line}" if line else str(self.path)
+        self.found.append(f"{position}: {place}: {what}")
+
+    def raise_if_any(self) -> None:
+        """Raise ConfigError with every error found so far; return if there are none."""
+        if self.found:
+            raise ConfigError(*self.found)
+
+    def _line_of(self, place: TomlPlace) -> int:
+        """Return the line of a key, searched in the text since tomllib keeps no positions; 0 if absent."""
+        key = place.inside.partition(".")[0] or place.key
+        inside = not place.header  # whether the current line belongs to the table
+        start, seen = 0, -1
+        for number, line in enumerate(self._lines, 1):
+            if match := _HEADER.match(line):
+                if start:
+                    break
+                name = match[1].replace('"', "").replace(" ", "")
+                inside = False
+                if not place.header and name.partition(".")[0] == key:
+                    return number  # a top-level key that is written as a table
+                if name == place.header:
+                    seen += 1
+                    if seen == place.index:
+                        start, inside = number, True
+            elif inside and key and re.match(rf'\s*"?{re.escape(key)}"?\s*[.=]', line):
+                return number
+        return start
+
+
+class TomlPlace:
+    """A place in a TOML file: a table (``header`` and ``index`` among tables of that name), and a key in it.
+
+    ``inside`` is the path of the inline table that holds the key; ``label`` names the table in errors.
+    """
+
+    def __init__(self, header: str = "", index: int = 0, key: str = "", label: str = "", inside: str = "") -> None:
+        self.header, self.index, self.key, self.label, self.inside = header, index, key, label, inside
+
+    def at(self, key: str) -> TomlPlace:
+        return TomlPlace(self.header, self.index, key, self.label, self.inside)
+
+    def below(self, key: str) -> TomlPlace:
+        """Return the place of the inline table at ``key``."""
+        return TomlPlace(self.header, self.index, "", self.label, f"{self.inside}.{key}".lstrip("."))
+
+    def __str__(self) -> str:
+        table = f"[{self.label or self.header}]" if self.header else ""
+        key = ".".join(part for part in (self.inside, self.key) if part)
+        return " ".join(part for part in (table, key) if part) or "file"
+
+
+class TomlTable:
+    """One TOML table, read key by key. Callers read every known key and then call ``end``, which reports the others."""
+
+    def __init__(self, values: Mapping[str, Any], place: TomlPlace, findings: TomlErrors) -> None:
+        self.values, self.place, self.findings = values, place, findings
+        self._asked: list[str] = []
+
+    def wrong(self, key: str, what: str) -> None:
+        self.findings.add(self.place.at(key), what)
+
+    def get(self, key: str, kind: type[T], default: T, expected: str) -> T:
+        """Return the value of ``key``; report a wrong type, described by ``expected``, and return the default."""
+        self._asked.append(key)
+        value = self.values.get(key, default)
+        if kind is float and type(value) is int:
+            value = float(value)
+        if type(value) is kind and not (isinstance(value, float) and not math.isfinite(value)):
+            return value
+        if value is not default:
+            self.wrong(key, f"must be {expected}, not {value!r}")
+        return default
+
+    def string(self, key: str, default: str = "") -> str:
+        return self.get(key, str, default, "a string")
+
+    def required(self, key: str) -> str:
+        value = self.string(key)
+        if not value and not isinstance(self.values.get(key), (int, float, list, dict)):
+            self.wrong(key, "is missing")
+        return value
+
+    def integer(self, key: str, default: int, least: int, most: int) -> int:
+        expected = f"a whole number from {least} to {most}"
+        value = self.get(key, int, default, expected)
+        if not least <= value <= most:
+            self.wrong(key, f"must be {expected}, not {value}")
+            return default
+        return value
+
+    def number(self, key: str, default: float, least: float, most: float) -> float:
+        expected = f"a number from {least:g} to {most:g}"
+        value = self.get(key, float, default, expected)
+        if not least <= value <= most:
+            self.wrong(key, f"must be {expected}, not {value:g}")
+            return default
+        return value
+
+    def flag(self, key: str, default: bool) -> bool:
+        return self.get(key, bool, default, "true or false")
+
+    def one_of(self, key: str, default: str, known: Iterable[str]) -> str:
+        value = self.string(key, default)
+        names = list(known)
+        if value not in names:
+            self.wrong(key, f"unknown value {value!r}{nearest(value, names)}")
+            return default
+        return value
+
+    def strings(self, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """Return a list of strings; a single string counts as a list of one."""
+        self._asked.append(key)
+        value = self.values.get(key)
+        if value is None:
+            return default
+        if isinstance(value, str):
+            value = [value]
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            self.wrong(key, f"must be a list of strings, not {value!r}")
+            return default
+        return tuple(value)
+
+    def each(self, key: str, default: tuple[T, ...], read: Callable[[str], T]) -> tuple[T, ...]:
+        """Return a list of strings, each converted by ``read``; report ValueErrors and then return the default."""
+        before = len(self.findings.found)
+        found = []
+        for item in self.strings(key):
+            try:
+                found.append(read(item))
+            except ValueError as error:
+                self.wrong(key, str(error))
+        good = key in self.values and len(self.findings.found) == before
+        return tuple(found) if good else default
+
+    def table(self, key: str, place: TomlPlace | None = None) -> TomlTable | None:
+        """Return the table at ``key``, or None if the key is absent."""
+        self._asked.append(key)
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            self.wrong(key, "must be a table")
+            return None
+        return TomlTable(value, place or self.place.below(key), self.findings)
+
+    def tables(self, key: str) -> list[TomlTable]:
+        """Return the tables of an array of tables, ``[[key]]``."""
+        self._asked.append(key)
+        value = self.values.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            self.wrong(key, f"must be an array of tables, written as [[{key}]]")
+            return []
+        return [
+            TomlTable(item, TomlPlace(key, i, label=f"{key} {item.get('name', i + 1)}"), self.findings)
+            for i, item in enumerate(value)
+        ]
+
+    def end(self) -> None:
+        """Report every key that was not read as unknown."""
+        for key in self.values:
+            if key not in self._asked:
+                self.wrong(key, f"unknown key{nearest(key, self._asked)}")
+
+
+def read_toml(path: Path) -> tuple[dict[str, Any], TomlErrors]:
+    """Return the values of a TOML file and an empty list of errors for it.
+
+    Raises ConfigError if the file cannot be read or is not TOML.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: file: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: file: must be UTF-8 text") from None
+    try:
+        return tomllib.loads(text), TomlErrors(path, text)
+    except tomllib.TOMLDecodeError as error:
+        message = str(error)
+        line = re.search(r" \(at line (\d+), column (\d+)\)", message)
+        position = f"{path}:{line[1]}" if line else str(path)
+        what = message.replace(line[0], f" (column {line[2]})") if line else message
+        raise ConfigError(f"{position}: TOML: {what}") from None

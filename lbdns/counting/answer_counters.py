@@ -1,0 +1,194 @@
+"""The counters of answering processes, as one value that can be added up over processes, running and ended. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeVar
+
+from lbdns.answering.answer_table import AnswerTable
+from lbdns.answering.dns_constants import TYPE_NAMES, Rcode
+from lbdns.counting.response_times import BOUNDS, ResponseTimes
+
+K = TypeVar("K")
+
+_BUCKETS: Final = len(BOUNDS) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCounters:
+    """Counters of one process, or the sum of several. The fields have the names of their keys in the stat file.
+
+    No counter ever decreases if the caller adds those of ended processes. ``levels`` are gauges: they can be added over
+    processes, but end with their process.
+    """
+
+    asked: Mapping[tuple[str, int, str, int], int] = field(
+        default_factory=dict
+    )  # queries: zone, type, transport, rcode
+    durations: tuple[int, ...] = (0,) * _BUCKETS  # queries by bucket of their response time
+    seconds: float = 0.0  # sum of all response times
+    answers: Mapping[tuple[str, str, str], int] = field(default_factory=dict)  # pool, policy, member's full name
+    named: Mapping[str, int] = field(default_factory=dict)  # other counters, such as "unsent"
+    # Selections by shadow policies: pool, policy, shadow, member's full name; and those that differ from the real ones
+    shadow_answers: Mapping[tuple[str, str, str, str], int] = field(default_factory=dict)
+    diverted: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+    levels: Mapping[str, int] = field(default_factory=dict)  # gauges, such as "tcp_open"
+    # Event loop lag: checks by kind of process and upper end of the bucket (microseconds, 0 for the last), and the sum
+    # of all lags in microseconds by kind of process
+    lag: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    lag_us: Mapping[str, int] = field(default_factory=dict)
+    fail_open_ms: Mapping[str, int] = field(default_factory=dict)  # by pool, the time that it failed open
+
+    @property
+    def queries(self) -> int:
+        """The queries read."""
+        return sum(self.durations)
+
+    def by_pool(self) -> dict[str, Counter[str]]:
+        """Return by pool how many answers named each member (full name), over all policies."""
+        found: dict[str, Counter[str]] = {}
+        for (pool, _, member), count in self.answers.items():
+            found.setdefault(pool, Counter())[member] += count
+        return found
+
+    def __add__(self, other: AnswerCounters) -> AnswerCounters:
+        return AnswerCounters(
+            added(self.asked, other.asked),
+            tuple(map(sum, zip(self.durations, other.durations, strict=True))),
+            self.seconds + other.seconds,
+            added(self.answers, other.answers),
+            added(self.named, other.named),
+            added(self.shadow_answers, other.shadow_answers),
+            added(self.diverted, other.diverted),
+            added(self.levels, other.levels),
+            added(self.lag, other.lag),
+            added(self.lag_us, other.lag_us),
+            added(self.fail_open_ms, other.fail_open_ms),
+        )
+
+    def beyond(self, other: AnswerCounters) -> AnswerCounters:
+        """Return by how much each counter exceeds that of ``other``, 0 if it doesn't; no levels."""
+        return AnswerCounters(
+            _beyond(self.asked, other.asked),
+            tuple(max(0, one - two) for one, two in zip(self.durations, other.durations, strict=True)),
+            max(0.0, self.seconds - other.seconds),
+            _beyond(self.answers, other.answers),
+            _beyond(self.named, other.named),
+            _beyond(self.shadow_answers, other.shadow_answers),
+            _beyond(self.diverted, other.diverted),
+            {},
+            _beyond(self.lag, other.lag),
+            _beyond(self.lag_us, other.lag_us),
+            _beyond(self.fail_open_ms, other.fail_open_ms),
+        )
+
+    def ended(self) -> AnswerCounters:
+        """Return the counters that remain when their process has ended."""
+        return replace(self, levels={}) if self.levels else self
+
+    def state(self) -> dict[str, Any]:
+        """Return the counters as plain data, for msgpack. ``read_counters`` reads them."""
+        return {
+            "asked": [[*key, count] for key, count in self.asked.items()],
+            "durations": list(self.durations),
+            "seconds": self.seconds,
+            "answers": [[*key, count] for key, count in self.answers.items()],
+            "named": dict(self.named),
+            "shadow_answers": [[*key, count] for key, count in self.shadow_answers.items()],
+            "diverted": [[*key, count] for key, count in self.diverted.items()],
+            "levels": dict(self.levels),
+            "lag": [[*key, count] for key, count in self.lag.items()],
+            "lag_us": dict(self.lag_us),
+            "fail_open_ms": dict(self.fail_open_ms),
+        }
+
+
+NO_COUNTS: Final = AnswerCounters()
+NO_ANSWERS: Final[Counter[str]] = Counter()
+
+
+def total(counters: Iterable[AnswerCounters]) -> AnswerCounters:
+    """Return the sum of all ``counters``."""
+    return sum(counters, NO_COUNTS)
+
+
+def read_counters(state: Any) -> AnswerCounters:
+    """Return the counters of a ``state``. Raises ValueError if it is malformed."""
+    try:
+        durations = tuple(map(read_count, state["durations"]))
+        return AnswerCounters(
+            {(str(z), read_count(t), str(way), read_count(r)): read_count(n) for z, t, way, r, n in state["asked"]},
+            # Another version may have other buckets: then the last one gets the sum
+            durations if len(durations) == _BUCKETS else (*(0,) * (_BUCKETS - 1), sum(durations)),
+            float(state["seconds"]),
+            {(str(pool), str(policy), str(member)): read_count(n) for pool, policy, member, n in state["answers"]},
+            _read_named(state["named"]),
+            # Older servers, which this one may replace, lack these counters
+            {(str(p), str(q), str(s), str(m)): read_count(n) for p, q, s, m, n in state.get("shadow_answers", ())},
+            {(str(pool), str(policy), str(s)): read_count(n) for pool, policy, s, n in state.get("diverted", ())},
+            _read_named(state.get("levels", {})),
+            {(str(process), read_count(bound)): read_count(n) for process, bound, n in state.get("lag", ())},
+            _read_named(state.get("lag_us", {})),
+            _read_named(state.get("fail_open_ms", {})),
+        )
+    except (TypeError, KeyError, AttributeError, ValueError) as error:
+        raise ValueError(f"not valid counters: {error!r}") from None
+
+
+def count_answers(
+    table: AnswerTable, response_times: ResponseTimes, named: Mapping[str, int], levels: Mapping[str, int] | None = None
+) -> AnswerCounters:
+    """Return the counters of one answering process. ``named`` and ``levels`` are passed on."""
+    answers: dict[tuple[str, str, str], int] = {}
+    for pool in table.farm.pools:
+        for policy in dict.fromkeys(pool.owners.values()):
+            totals = table.cursors[pool.name, policy].totals()
+            for member, count in zip(pool.members, totals, strict=True):
+                answers[pool.name, policy, member.full_name] = count
+    return AnswerCounters(
+        table.queries(),
+        tuple(response_times.counts),
+        response_times.total,
+        answers,
+        dict(named),
+        levels=dict(levels or {}),
+    )
+
+
+def by_type_and_rcode(*asked: Mapping[tuple[str, int, str, int], int]) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the queries by type name, and the responses by RCODE name. Types outside TYPE_NAMES count as "other"."""
+    types: dict[str, int] = {}
+    rcodes: dict[str, int] = {}
+    for counts in asked:
+        for (_, qtype, _, rcode), count in counts.items():
+            name, code = TYPE_NAMES.get(qtype, "other"), Rcode(rcode).name
+            types[name] = types.get(name, 0) + count
+            rcodes[code] = rcodes.get(code, 0) + count
+    return types, rcodes
+
+
+def added(one: Mapping[K, int], other: Mapping[K, int]) -> Mapping[K, int]:
+    """Return the sum of two mappings of counts, perhaps one of them itself."""
+    if not one or not other:
+        return one or other
+    joined = dict(one)
+    for key, count in other.items():
+        joined[key] = joined.get(key, 0) + count
+    return joined
+
+
+def _beyond(one: Mapping[K, int], other: Mapping[K, int]) -> Mapping[K, int]:
+    return {key: count - other.get(key, 0) for key, count in one.items() if count > other.get(key, 0)}
+
+
+def _read_named(state: Any) -> dict[str, int]:
+    return {str(name): read_count(n) for name, n in state.items()}
+
+
+def read_count(value: Any) -> int:
+    """Return a count from plain data. Raises ValueError if it is not a whole number of at least 0."""
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is not a valid count")
+    return value

@@ -1,0 +1,102 @@
+"""The event log: what happened in a program. Each event is one log line, one row of the history, one mark on the page.
+
+Code that notices an event records it in the program's ``EventLog``, and does not log it elsewhere.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+EventKind = Literal[
+    "state",  # a member became usable, silent, drained or in alarm
+    "guard",  # a member that reports well was quarantined, or returned to rotation
+    "fail_open",  # a pool began or ceased to fail open
+    "override",  # an operator drained, forced or reweighted a member, or that order ended
+    "reload",  # a configuration was applied or rejected
+    "key",  # reports with a tag that fits no key
+    "clock",  # reports with a wrong time
+    "reports",  # reports dropped for another reason, or lost
+    "worker",  # an answering process died and was replaced
+    "collector",  # the followed collector disconnected or returned
+    "history",  # recording failed or works again
+    "overload",  # queries arrive faster than they are answered
+    "server",  # start, take-over or stop
+]
+EVENT_KINDS: Final[tuple[EventKind, ...]] = (
+    "state", "guard", "fail_open", "override", "reload", "key", "clock", "reports", "worker", "collector", "history",
+    "overload", "server",
+)  # fmt: skip
+KEPT: Final = 1000  # events kept in memory; the history keeps more
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    """An event at ``time`` (Unix seconds).
+
+    ``pool`` and ``member`` are empty if the event concerns none. ``member`` is relative to the zone, or a full name if
+    no pool is named. ``id`` grows, and starts anew with the program.
+    """
+
+    id: int
+    time: float
+    kind: EventKind
+    level: str  # "info", "warning", "error"
+    text: str
+    pool: str = ""
+    member: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """Return the document for HTTP."""
+        return asdict(self)
+
+
+class EventLog:
+    """The newest events of a program, and their subscribers. Use it from one thread."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        #: Per kind and level: the number of events so far, and the newest
+        self.counts: Counter[tuple[EventKind, str]] = Counter()
+        self.last: dict[tuple[EventKind, str], LoggedEvent] = {}
+        self._clock = clock
+        self._numbers = itertools.count(1)
+        self._kept: deque[LoggedEvent] = deque(maxlen=KEPT)
+        self._subscribers: list[Callable[[LoggedEvent], None]] = []
+
+    def record(
+        self,
+        kind: EventKind,
+        text: str,
+        *,
+        level: int = logging.INFO,
+        pool: str = "",
+        member: str = "",
+        logger: str = "lbdns",
+    ) -> None:
+        """Log ``text``, keep the event, and pass it to all subscribers.
+
+        ``text`` must be complete: it names pool and member where that matters.
+        """
+        name = logging.getLevelName(level).lower()
+        event = LoggedEvent(next(self._numbers), self._clock(), kind, name, text, pool, member)
+        logging.getLogger(logger).log(level, "%s", text, extra={"event": event})
+        self._kept.append(event)
+        self.counts[kind, name] += 1
+        self.last[kind, name] = event
+        for subscriber in tuple(self._subscribers):
+            subscriber(event)
+
+    def newest(self, limit: int = KEPT, since: float = 0.0) -> Sequence[LoggedEvent]:
+        """Return at most ``limit`` events after ``since`` (Unix seconds), the newest last."""
+        found = [event for event in self._kept if event.time > since]
+        return found[-limit:] if limit > 0 else []
+
+    def subscribe(self, callback: Callable[[LoggedEvent], None]) -> Callable[[], None]:
+        """Call ``callback`` with each new event. Returns a function that ends the subscription."""
+        self._subscribers.append(callback)
+        return lambda: self._subscribers.remove(callback)

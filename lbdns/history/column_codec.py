@@ -1,0 +1,163 @@
+"""The column codec: packs columns of numbers into few bytes, and unpacks them. Pure functions.
+
+The first byte of a packed column names one of three formats. No format loops in Python where C code can do the work.
+
+* rounded: 11 significant bits (an error of at most 0.025 %), as the upper three bytes of a float32. Most digits of a
+measurement are noise, which does not compress: with 200 members, digits make up most of the file.
+
+* steps: differences of whole multiples of 1 or 1e-6, for counters, times and scores, which must not be rounded.
+
+* exact: float64, for everything else.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import zlib
+from array import array
+from collections.abc import Callable, Sequence
+from itertools import accumulate, chain
+from operator import sub
+from typing import Final, TypeVar
+
+N = TypeVar("N", int, float)
+
+ABSENT: Final = math.nan  # missing value: not reported, or not known
+_ROUNDED, _WHOLE, _MILLIONTHS, _EXACT, _TEXTS = b"f", b"w", b"m", b"d", b"t"
+#: 11 of a float32's 24 significant bits are kept, which includes the upper three bits of its second byte
+_HALF: Final = (1 << 12).to_bytes(4, "little")
+_UPPER: Final = bytes(byte & 0xE0 for byte in range(256))
+_MILLION: Final = 1e6
+_NONE: Final = -(2**62)  # represents ABSENT among steps
+_LARGEST_STEP: Final = 2.0**61  # so that a step between two values, or to _NONE, fits into 64 bits
+_LEVEL: Final = 4  # zlib's level; 6 takes twice the time for 1 % less, 1 leaves 6 % more (measured with 200 members)
+MAX_COLUMN: Final = 64 * 2**20  # bytes after unpacking: a damaged file must not fill the memory
+
+
+def encode(values: Sequence[float], *, exact: bool = False) -> bytes:
+    """Pack ``values``, each finite or ABSENT.
+
+    ``exact``: keep whole numbers as they are, and other numbers to a millionth. Otherwise values are rounded, and those
+    beyond the range of float32 become infinite.
+    """
+    if exact:
+        return _encode_exact(values)
+    data = _little(array("f", values)).tobytes()
+    # One addition for all values: half of the last bit that is kept. No sum overflows into the next value's bits
+    halves = int.from_bytes(_HALF * len(values), "little")
+    data = (int.from_bytes(data, "little") + halves).to_bytes(len(data), "little")
+    return _ROUNDED + _pack(data[1::4].translate(_UPPER) + data[2::4] + data[3::4])
+
+
+def decode(blob: bytes) -> list[float]:
+    """Unpack what ``encode`` packed. Raises ValueError for any other input."""
+    kind, data = blob[:1], _unpack(blob[1:])
+    decoder = _DECODERS.get(kind)
+    if decoder is None:
+        raise ValueError(f"column of unknown format {kind!r}")
+    return decoder(data)
+
+
+def encode_texts(texts: Sequence[tuple[int, int, str]]) -> bytes:
+    """Pack texts, each with the index of its member and of its time."""
+    return _TEXTS + _pack(json.dumps(texts, separators=(",", ":")).encode())
+
+
+def decode_texts(blob: bytes) -> list[tuple[int, int, str]]:
+    """Unpack what ``encode_texts`` packed. Raises ValueError for any other input."""
+    if blob[:1] != _TEXTS:
+        raise ValueError("not a column of texts")
+    try:
+        return [(int(member), int(time), str(text)) for member, time, text in json.loads(_unpack(blob[1:]))]
+    except (TypeError, RecursionError):
+        raise ValueError("column of texts: cannot decode") from None
+
+
+def _encode_exact(values: Sequence[float]) -> bytes:
+    known = [x for x in values if x == x]
+    largest = max(map(abs, known), default=0.0)
+    if largest < _LARGEST_STEP and all(map(float.is_integer, known)):
+        return _WHOLE + _steps([int(x) if x == x else _NONE for x in values])
+    if largest * _MILLION < _LARGEST_STEP:
+        return _MILLIONTHS + _steps([round(x * _MILLION) if x == x else _NONE for x in values])
+    return _EXACT + _pack(_shuffled(_little(array("d", values)).tobytes(), 8))
+
+
+def _steps(numbers: Sequence[int]) -> bytes:
+    steps = array("q", map(sub, numbers, chain((0,), numbers)))
+    return _pack(_shuffled(_little(steps).tobytes(), 8))
+
+
+def _decode_rounded(data: bytes) -> list[float]:
+    if len(data) % 3:
+        raise ValueError("column is truncated")
+    count = len(data) // 3
+    whole = bytearray(4 * count)
+    for place in range(3):
+        whole[place + 1 :: 4] = data[place * count : (place + 1) * count]
+    return _little(array("f", bytes(whole))).tolist()
+
+
+def _decode_steps(data: bytes) -> list[int]:
+    return list(accumulate(_little(array("q", _unshuffled(data, 8)))))
+
+
+def _decode_whole(data: bytes) -> list[float]:
+    return [float(n) if n != _NONE else ABSENT for n in _decode_steps(data)]
+
+
+def _decode_millionths(data: bytes) -> list[float]:
+    return [n / _MILLION if n != _NONE else ABSENT for n in _decode_steps(data)]
+
+
+def _decode_exact(data: bytes) -> list[float]:
+    return _little(array("d", _unshuffled(data, 8))).tolist()
+
+
+_DECODERS: Final[dict[bytes, Callable[[bytes], list[float]]]] = {
+    _ROUNDED: _decode_rounded,
+    _WHOLE: _decode_whole,
+    _MILLIONTHS: _decode_millionths,
+    _EXACT: _decode_exact,
+}
+
+
+def _shuffled(data: bytes, size: int) -> bytes:
+    """Return all first bytes, then all second bytes, and so on: bytes at the same place are alike, which zlib
+    can use."""
+    return b"".join(data[place::size] for place in range(size))
+
+
+def _unshuffled(data: bytes, size: int) -> bytes:
+    if len(data) % size:
+        raise ValueError("column is truncated")
+    count = len(data) // size
+    whole = bytearray(len(data))
+    for place in range(size):
+        whole[place::size] = data[place * count : (place + 1) * count]
+    return bytes(whole)
+
+
+def _little(values: array[N]) -> array[N]:
+    """Convert between the machine's byte order and the file's, which is little-endian."""
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values
+
+
+def _pack(data: bytes) -> bytes:
+    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush()
+
+
+def _unpack(data: bytes) -> bytes:
+    unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
+    try:
+        whole = unpacker.decompress(data, MAX_COLUMN)
+    except zlib.error as error:
+        raise ValueError(f"column: cannot decompress: {error}") from None
+    if not unpacker.eof or unpacker.unused_data:
+        raise ValueError("column is truncated or too long")
+    return whole

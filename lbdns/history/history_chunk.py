@@ -1,0 +1,146 @@
+"""History chunks: consecutive samples become rows of a table, in which each column of each pool is one blob.
+Sans-I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Final
+
+from lbdns.history.column_codec import ABSENT, encode, encode_texts
+from lbdns.history.history_tiers import RAW, HistoryTier
+from lbdns.history.sample_columns import (
+    COUNTS,
+    CUMULATIVE,
+    EXACT,
+    RAW_ONLY,
+    SERVER,
+    ColumnGroup,
+    ColumnRow,
+    HistoryMoment,
+)
+
+TIME: Final = "time"  # a column of the server: Unix seconds
+ALARM: Final = "alarm"  # a column of a pool, raw tier only: texts
+SECONDS: Final = "seconds"  # a column of the server: seconds since the previous moment
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkColumn:
+    """One column of a chunk. ``blob`` holds the values member by member, each over all times; ``names`` are the
+    members."""
+
+    pool: str
+    column: str
+    names: tuple[str, ...]
+    blob: bytes
+
+
+@dataclass(slots=True)
+class HistoryChunk:
+    """Consecutive moments of one tier, all with the same members."""
+
+    tier: HistoryTier
+    moments: list[HistoryMoment] = field(default_factory=list)
+
+    @property
+    def start(self) -> float:
+        return self.moments[0].time
+
+    def accepts(self, moment: HistoryMoment) -> bool:
+        """Return whether ``moment`` fits into this chunk: not if members were added or removed, or the clock was set
+        back."""
+        if not self.moments:
+            return True
+        last = self.moments[-1]
+        if not last.time < moment.time < self.start + self.tier.chunk:
+            return False
+        return last.groups.keys() == moment.groups.keys() and all(
+            group.names == moment.groups[key].names for key, group in last.groups.items()
+        )
+
+    def columns(self) -> Iterator[ChunkColumn]:
+        """Yield every column that has values, one at a time, so that the caller can pause in between."""
+        times, seconds = [m.time for m in self.moments], [m.seconds for m in self.moments]
+        yield ChunkColumn(SERVER, TIME, (TIME,), encode(times, exact=True))
+        yield ChunkColumn(SERVER, SECONDS, (SECONDS,), encode(seconds, exact=True))
+        for (pool, _), groups in self._groups():
+            names = groups[0].names
+            none = [ABSENT] * len(names)
+            for column in dict.fromkeys(chain.from_iterable(group.rows for group in groups)):
+                rows = [group.rows.get(column, none) for group in groups]
+                values = list(chain.from_iterable(zip(*rows, strict=True)))
+                if any(x == x for x in values):
+                    yield ChunkColumn(pool, column, names, encode(values, exact=column in self._exact))
+        yield from self._alarms()
+
+    def _groups(self) -> Iterator[tuple[tuple[str, str], list[ColumnGroup]]]:
+        for key in self.moments[0].groups:
+            yield key, [moment.groups[key] for moment in self.moments]
+
+    @property
+    def _exact(self) -> frozenset[str]:
+        return EXACT if self.tier is RAW else CUMULATIVE
+
+    def _alarms(self) -> Iterator[ChunkColumn]:
+        found: dict[str, list[tuple[int, int, str]]] = {}
+        for at, moment in enumerate(self.moments):
+            for (pool, member), text in moment.alarms.items():
+                found.setdefault(pool, []).append((moment.groups[pool, ""].names.index(member), at, text))
+        for pool, texts in found.items():
+            yield ChunkColumn(pool, ALARM, self.moments[0].groups[pool, ""].names, encode_texts(texts))
+
+
+class Downsampler:
+    """Gathers moments of one tier, and returns one moment of the next coarser tier for each of its steps."""
+
+    def __init__(self, step: float) -> None:
+        self._step = step
+        self._gathered: list[HistoryMoment] = []
+
+    def add(self, moment: HistoryMoment) -> HistoryMoment | None:
+        """Add ``moment``. If it begins a new step, return the mean of the moments before it, else None."""
+        found = None
+        if self._gathered and self._slot(moment) != self._slot(self._gathered[0]):
+            found = self.finish()
+        self._gathered.append(moment)
+        return found
+
+    def finish(self) -> HistoryMoment | None:
+        """Return the mean of the gathered moments, or None, and start anew."""
+        gathered, self._gathered = self._gathered, []
+        return downsample(gathered, self._slot(gathered[0]) * self._step) if gathered else None
+
+    def _slot(self, moment: HistoryMoment) -> int:
+        return int(moment.time // self._step)
+
+
+def downsample(moments: Sequence[HistoryMoment], time: float) -> HistoryMoment:
+    """Return one moment at ``time`` for several: the sum of counts, the last cumulative value, the mean of everything
+    else.
+
+    If members were added or removed in between, only the moments with the last one's members count.
+    """
+    groups = {}
+    for key, last in moments[-1].groups.items():
+        same = [m.groups[key].rows for m in moments if key in m.groups and m.groups[key].names == last.names]
+        columns = dict.fromkeys(chain.from_iterable(same))
+        groups[key] = ColumnGroup(
+            last.names, {c: _mean(c, [rows[c] for rows in same if c in rows]) for c in columns if c not in RAW_ONLY}
+        )
+    seconds = [moment.seconds for moment in moments if moment.seconds == moment.seconds]
+    return HistoryMoment(time, sum(seconds) if seconds else ABSENT, groups)
+
+
+def _mean(column: str, rows: Sequence[ColumnRow]) -> ColumnRow:
+    """Combine rows of one column, which follow each other in time, into one row."""
+    if column in CUMULATIVE:
+        return [next((x for x in reversed(values) if x == x), ABSENT) for values in zip(*rows, strict=True)]
+    share = 1.0 if column in COUNTS else 1 / len(rows)
+    sums = list(map(sum, zip(*rows, strict=True)))
+    found = [total * share for total in sums]
+    for i, total in enumerate(sums):
+        if total != total and (known := [row[i] for row in rows if row[i] == row[i]]):
+            found[i] = sum(known) * (1.0 if column in COUNTS else 1 / len(known))
+    return found

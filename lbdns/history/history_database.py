@@ -1,0 +1,168 @@
+"""The history's SQLite file, opened for reading: chunks and columns by tier, pool and time."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from lbdns.history.column_codec import decode, decode_texts
+from lbdns.history.history_chunk import ALARM, SECONDS, TIME
+from lbdns.history.history_store import BUSY, SERIES_BITS, check_ours, key
+from lbdns.history.history_tiers import RAW, TIERS, HistoryTier, TierName
+from lbdns.history.sample_columns import SERVER
+from lbdns.text.suggestions import nearest
+from lbdns_shared.errors import ConfigError, LbdnsError
+
+#: Columns that are not metrics
+HIDDEN: Final = frozenset({TIME, SECONDS, ALARM})
+
+
+class NoHistoryError(LbdnsError):
+    """The history's file does not exist or is empty."""
+
+
+class NoSuchSeriesError(ConfigError):
+    """The history has no data about this pool, metric or member."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """A column of a chunk: its members, and all values, member by member."""
+
+    names: tuple[str, ...]
+    values: Sequence[float]
+
+
+@contextmanager
+def open_database(path: Path) -> Iterator[HistoryDatabase]:
+    """Open the file for reading. All queries see one consistent state of it. Raises LbdnsError."""
+    if not path.exists():
+        raise NoHistoryError(f"{path}: there is no history; 'lbdns serve' records one unless [history] on = false")
+    try:
+        with closing(_connect(path)) as connection:
+            if not check_ours(connection, path):
+                raise NoHistoryError(f"{path}: nothing is recorded yet")
+            connection.execute("BEGIN")
+            yield HistoryDatabase(connection)
+    except sqlite3.Error as error:
+        raise LbdnsError(f"{path}: cannot read the history: {error}") from None
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    name = f"file:{quote(str(path))}?mode=ro"
+    connection = sqlite3.connect(name, uri=True, timeout=BUSY, isolation_level=None)
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError:
+        connection.close()
+        # A process without write access to the folder can't share the log. If the log is empty, no process is writing,
+        # and the file can be read as immutable
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists() and log.stat().st_size:
+            raise
+        connection = sqlite3.connect(f"{name}&immutable=1", uri=True, isolation_level=None)
+    return connection
+
+
+class HistoryDatabase:
+    """The history's file, open for reading. Its methods raise sqlite3.Error."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._layouts: dict[int, tuple[str, ...]] = {}
+        self._series: dict[str, dict[str, int]] = {}
+        for number, pool, column in self.run("SELECT id, pool, name FROM series ORDER BY name"):
+            self._series.setdefault(pool, {})[column] = number
+
+    def run(self, statement: str, arguments: Sequence[object] = ()) -> list[Any]:
+        """Execute a statement and return all rows."""
+        return self._connection.execute(statement, arguments).fetchall()
+
+    def series(self, pool: str) -> Mapping[str, int]:
+        """Return the ids of a pool's columns by name; an empty ``pool`` means the server."""
+        return self._series.get(pool, {})
+
+    def check(self, pool: str, metric: str) -> None:
+        """Raise NoSuchSeriesError if nothing was ever recorded for this pool and metric."""
+        if pool not in self._series:
+            known = [name for name in self._series if name != SERVER]
+            raise NoSuchSeriesError(f"history: pool: nothing is recorded for {pool!r}{nearest(pool, known)}")
+        if metric not in self._series[pool] or metric in HIDDEN:
+            known = [name for name in self._series[pool] if name not in HIDDEN]
+            of = f"pool {pool}" if pool else "the server"
+            raise NoSuchSeriesError(
+                f"history: metric: nothing is recorded for {metric!r} of {of}{nearest(metric, known)}"
+            )
+
+    def check_member(self, pool: str, member: str) -> None:
+        """Raise NoSuchSeriesError if no pool ever had this member."""
+        known = {name for (names,) in self.run("SELECT names FROM layouts") for name in json.loads(names)}
+        if member not in known:
+            raise NoSuchSeriesError(
+                f"history: member: nothing is recorded for {member!r}{nearest(member, sorted(known))}"
+            )
+
+    def begins(self) -> Mapping[TierName, float]:
+        """Return when each tier's data begins, in Unix seconds."""
+        found: dict[TierName, float] = {}
+        for tier in TIERS:
+            ((first,),) = self.run(f"SELECT min(id) FROM {tier.table}")
+            if first is not None:
+                found[tier.name] = (first >> SERIES_BITS) / 1000
+        return found
+
+    def chunks(self, tier: HistoryTier, start: float, end: float) -> Iterator[int]:
+        """Yield the keys (milliseconds) of all chunks that may have moments between ``start`` and ``end``, in order.
+
+        Rows are looked up one by one, so that SQLite reads only the rows that the caller uses.
+        """
+        after = key(max(0, int((start - tier.chunk) * 1000)), 0)
+        last = key(max(0, int(end * 1000) + 1000), 0)  # a key may exceed the chunk's start by the recorder's salt
+        while True:
+            row = self._connection.execute(f"SELECT id FROM {tier.table} WHERE id >= ? LIMIT 1", (after,)).fetchone()
+            if row is None or row[0] >= last:
+                return
+            yield row[0] >> SERIES_BITS
+            after = key((row[0] >> SERIES_BITS) + 1, 0)
+
+    def column(self, tier: HistoryTier, chunk: int, pool: str, name: str) -> StoredColumn | None:
+        """Return one column of a chunk, or None if it has no values or is damaged: one damaged column must not hide the
+        others."""
+        row = self._blob(tier, chunk, pool, name)
+        if row is None:
+            return None
+        try:
+            return StoredColumn(self._names(row[0]), decode(row[1]))
+        except ValueError:
+            return None
+
+    def texts(self, chunk: int, pool: str) -> list[tuple[int, int, str]]:
+        """Return a chunk's alarms: index of the member, index of the time, text."""
+        row = self._blob(RAW, chunk, pool, ALARM)
+        try:
+            return decode_texts(row[1]) if row else []
+        except ValueError:
+            return []
+
+    def _blob(self, tier: HistoryTier, chunk: int, pool: str, name: str) -> tuple[int, bytes] | None:
+        number = self.series(pool).get(name)
+        if number is None:
+            return None
+        statement = f"SELECT layout, data FROM {tier.table} WHERE id = ?"
+        row: tuple[int, bytes] | None = self._connection.execute(statement, (key(chunk, number),)).fetchone()
+        return row
+
+    def _names(self, layout: int) -> tuple[str, ...]:
+        """Return the members of a layout. Raises ValueError."""
+        if layout not in self._layouts:
+            rows = self.run("SELECT names FROM layouts WHERE id = ?", (layout,))
+            if not rows:
+                raise ValueError("column without members")
+            self._layouts[layout] = tuple(json.loads(rows[0][0]))
+        return self._layouts[layout]

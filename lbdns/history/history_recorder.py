@@ -1,0 +1,137 @@
+"""The history recorder: fills the chunks of all tiers with samples, writes them to the file with the events, and
+deletes old data.
+
+It reads no clock and starts no thread, so tools can drive it in virtual time.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from lbdns.config.history_section import HistoryConfig
+from lbdns.events.event_log import LoggedEvent
+from lbdns.history.history_chunk import ChunkColumn, Downsampler, HistoryChunk
+from lbdns.history.history_sample import HistorySample
+from lbdns.history.history_store import HistoryStore
+from lbdns.history.history_tiers import MINUTE, RAW, TEN_SECONDS, TIERS, HistoryTier, retention
+from lbdns.history.sample_columns import ColumnBuilder, HistoryMoment
+
+MAX_EVENTS: Final = 1000  # that wait while the file cannot be written
+
+
+class HistoryRecorder:
+    """Data that is not in the file yet, and the open file. ``config`` may be replaced at any time."""
+
+    def __init__(self, path: Path, config: HistoryConfig, rest: Callable[[], None] = lambda: None) -> None:
+        """``rest`` is called after each small piece of work; it can pause so that other threads get the interpreter."""
+        self.path, self.config = path, config
+        self.bytes = 0
+        self._rest = rest
+        self._store: HistoryStore | None = None
+        self._events: deque[LoggedEvent] = deque()
+        self._pools: dict[str, tuple[str, Mapping[str, str]]] = {}  # as in the file
+        self._new_pools: dict[str, tuple[str, Mapping[str, str]]] = {}
+        self._now = 0.0
+        # Milliseconds added to a key: during a take-over, two processes may write the same means
+        self._salt = random.randrange(1000)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Discard all data that is not written, and start anew."""
+        self._columns = ColumnBuilder()
+        self._tens, self._minutes = Downsampler(TEN_SECONDS.step), Downsampler(MINUTE.step)
+        self._chunks: dict[str, HistoryChunk] = {tier.name: HistoryChunk(tier) for tier in TIERS}
+        self._full: list[HistoryChunk] = []
+        self._changed: set[str] = set()  # tiers whose last chunk has unwritten data
+        self._unwritten = 0  # samples
+
+    def add_event(self, event: LoggedEvent) -> int:
+        """Queue an event. Return the number of older events dropped for it."""
+        self._events.append(event)
+        if len(self._events) <= MAX_EVENTS:
+            return 0
+        self._events.popleft()
+        return 1
+
+    def add_sample(self, sample: HistorySample) -> None:
+        """Add a sample to the chunks of all tiers."""
+        self._now = sample.time
+        self._unwritten += 1
+        for pool in sample.pools:
+            about = pool.zone, pool.policies
+            if self._pools.get(pool.name) != about:
+                self._pools[pool.name] = self._new_pools[pool.name] = about
+        moment = self._columns.build(sample)
+        self._rest()
+        self._append(RAW, moment)
+        if ten := self._tens.add(moment):
+            self._add_ten_seconds(ten)
+        self._rest()
+
+    def _add_ten_seconds(self, ten: HistoryMoment) -> None:
+        self._append(TEN_SECONDS, ten)
+        if minute := self._minutes.add(ten):
+            self._append(MINUTE, minute)
+
+    def _append(self, tier: HistoryTier, moment: HistoryMoment) -> None:
+        if not retention(self.config)[tier.name]:
+            return
+        chunk = self._chunks[tier.name]
+        if not chunk.accepts(moment):
+            self._full.append(chunk)
+            chunk = self._chunks[tier.name] = HistoryChunk(tier)
+        chunk.moments.append(moment)
+        self._changed.add(tier.name)
+
+    def commit(self) -> None:
+        """Write everything new, and delete expired data. Raises LbdnsError, sqlite3.Error or OSError."""
+        if self._store is not None and not self._store.is_there:
+            self._close_store()
+        if self._store is None:
+            self._store = HistoryStore(self.path)
+            self._new_pools = dict(self._pools)
+        last = [self._chunks[name] for name in self._changed]
+        self._store.write([self._encoded(c) for c in (*self._full, *last)], self._events, self._new_pools)
+        self._full.clear()
+        self._changed.clear()
+        self._events.clear()
+        self._new_pools.clear()
+        self._unwritten = 0
+        if self._now:
+            spans = retention(self.config)
+            oldest = {tier.table: self._now - spans[tier.name] - tier.chunk for tier in TIERS}
+            self._store.prune(oldest, self._now - self.config.keep_1min)
+        self.bytes = self._store.bytes
+
+    def _encoded(self, chunk: HistoryChunk) -> tuple[HistoryTier, int, list[ChunkColumn]]:
+        columns = []
+        for column in chunk.columns():
+            columns.append(column)
+            self._rest()
+        salt = 0 if chunk.tier is RAW else self._salt
+        return chunk.tier, round(chunk.start * 1000) + salt, columns
+
+    def abandon(self) -> int:
+        """Close the file, and drop all unwritten data except events. Return the number of lost samples."""
+        lost = self._unwritten
+        self._close_store()
+        self._forget()
+        return lost
+
+    def finish(self) -> None:
+        """Write everything, including means of unfinished steps. Raises the same errors as ``commit``."""
+        if ten := self._tens.finish():
+            self._add_ten_seconds(ten)
+        if minute := self._minutes.finish():
+            self._append(MINUTE, minute)
+        self.commit()
+        self._close_store()
+
+    def _close_store(self) -> None:
+        if self._store is not None:
+            self._store.close()
+            self._store = None

@@ -1,0 +1,205 @@
+"""The history's SQLite file, opened for writing: creates it, fills it and limits its size. For one thread.
+
+A row of a tier's table is one column of one chunk. Its key combines the start of the chunk with the id of the column,
+so rows written together lie together, and expired rows come first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from lbdns.events.event_log import LoggedEvent
+from lbdns.history.history_chunk import ChunkColumn
+from lbdns.history.history_tiers import TIERS, HistoryTier
+from lbdns_shared.errors import LbdnsError
+
+APPLICATION: Final = 0x4C42_4831  # "LBH1", in the file's header, marks our files
+VERSION: Final = 1
+SERIES_BITS: Final = 20  # of a key, for the column; the bits above are milliseconds, enough until the year 2248
+BUSY: Final = 5.0  # s to wait for another writing process, whose transactions take milliseconds
+_PAGE: Final = 16_384  # bytes; pages of 4096 would waste more (measured: 12 %)
+_CHECKPOINT: Final = 128  # pages, 2 MB: at this size the log is written back
+_PRUNED: Final = 2000  # rows deleted at a time, so that nothing waits for long
+_FREE_SHARE: Final = 8  # if more than 1/8 of the file is free ...
+_VACUUMED: Final = 256  # ... this many pages are returned at a time, 4 MB
+
+_SCHEMA: Final = (
+    "CREATE TABLE IF NOT EXISTS series (id INTEGER PRIMARY KEY, pool TEXT, name TEXT, UNIQUE (pool, name))",
+    "CREATE TABLE IF NOT EXISTS layouts (id INTEGER PRIMARY KEY, names TEXT UNIQUE)",
+    "CREATE TABLE IF NOT EXISTS pools (pool TEXT PRIMARY KEY, zone TEXT, policies TEXT)",
+    *(f"CREATE TABLE IF NOT EXISTS {t.table} (id INTEGER PRIMARY KEY, layout INTEGER, data BLOB)" for t in TIERS),
+    "CREATE TABLE IF NOT EXISTS events (id INTEGER PRIMARY KEY, time REAL, number INTEGER, kind TEXT, level TEXT,"
+    " text TEXT, pool TEXT, member TEXT)",
+    "CREATE INDEX IF NOT EXISTS events_time ON events (time)",
+)
+
+
+class DamagedHistoryError(LbdnsError):
+    """The file is not a SQLite database, or is damaged."""
+
+
+def check_ours(connection: sqlite3.Connection, path: Path) -> bool:
+    """Return whether the file holds a history; False if it is empty. Raises LbdnsError if it is something else."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application == APPLICATION:
+        if version != VERSION:
+            raise LbdnsError(f"{path}: the history has version {version}, but this lbdns supports version {VERSION}")
+        return True
+    if application or version or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        raise LbdnsError(f"{path}: not an lbdns history, but another program's database; move it away")
+    return False
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Return whether the error means that the file is damaged."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extended part
+    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def key(milliseconds: int, series: int) -> int:
+    """Return the key of a row."""
+    return milliseconds << SERIES_BITS | series
+
+
+class HistoryStore:
+    """The open file. Its methods raise sqlite3.Error or OSError; the caller must then ``close`` it."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or create the file. Also raises LbdnsError if the file is not a history, and DamagedHistoryError."""
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._connection = sqlite3.connect(path, timeout=BUSY, isolation_level=None)
+        self._series: dict[tuple[str, str], int] = {}
+        self._layouts: dict[tuple[str, ...], int] = {}
+        try:
+            self._prepare()
+            self._inode = path.stat().st_ino
+        except sqlite3.Error as error:
+            self.close()
+            if is_damage(error):
+                raise DamagedHistoryError(f"{path}: {error}") from None
+            raise
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self) -> None:
+        run = self._connection.execute
+        if not check_ours(self._connection, self.path):
+            run(f"PRAGMA page_size = {_PAGE}")
+            run("PRAGMA auto_vacuum = INCREMENTAL")
+        run("PRAGMA journal_mode = WAL").fetchone()
+        run("PRAGMA synchronous = NORMAL")  # a power failure loses the last seconds, but damages nothing
+        run(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT}")
+        run(f"PRAGMA journal_size_limit = {_CHECKPOINT * _PAGE}")
+        run("BEGIN IMMEDIATE")
+        for statement in _SCHEMA:
+            run(statement)
+        run(f"PRAGMA application_id = {APPLICATION}")
+        run(f"PRAGMA user_version = {VERSION}")
+        run("COMMIT")
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the path still names the open file; a deleted file would grow unseen."""
+        try:
+            return self.path.stat().st_ino == self._inode
+        except FileNotFoundError:
+            return False
+
+    @property
+    def bytes(self) -> int:
+        """The size of the file and its log."""
+        total = 0
+        for suffix in ("", "-wal"):
+            with suppress(OSError):
+                total += os.stat(f"{self.path}{suffix}").st_size
+        return total
+
+    def write(
+        self,
+        chunks: Iterable[tuple[HistoryTier, int, Iterable[ChunkColumn]]],
+        events: Iterable[LoggedEvent],
+        pools: Mapping[str, tuple[str, Mapping[str, str]]],
+    ) -> None:
+        """Write everything in one transaction.
+
+        A chunk is its tier, the milliseconds of its key, and its columns; it replaces a chunk with the same key.
+        ``pools``: zone and policies of new or changed pools, by name.
+        """
+        run = self._connection.execute
+        run("BEGIN IMMEDIATE")
+        try:
+            for tier, milliseconds, columns in chunks:
+                rows = [(key(milliseconds, self._series_id(c)), self._layout_id(c.names), c.blob) for c in columns]
+                self._connection.executemany(f"INSERT OR REPLACE INTO {tier.table} VALUES (?, ?, ?)", rows)
+            self._connection.executemany(
+                "INSERT INTO events (time, number, kind, level, text, pool, member) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [(e.time, e.id, e.kind, e.level, e.text, e.pool, e.member) for e in events],
+            )
+            for pool, (zone, policies) in pools.items():
+                run("INSERT OR REPLACE INTO pools VALUES (?, ?, ?)", (pool, zone, json.dumps(dict(policies))))
+            run("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                run("ROLLBACK")
+            raise
+
+    def _series_id(self, column: ChunkColumn) -> int:
+        name = column.pool, column.column
+        if name not in self._series:
+            self._connection.execute("INSERT OR IGNORE INTO series (pool, name) VALUES (?, ?)", name)
+            row = self._connection.execute("SELECT id FROM series WHERE pool = ? AND name = ?", name).fetchone()
+            if row[0] >> SERIES_BITS:
+                raise sqlite3.DataError(f"the history is limited to {2**SERIES_BITS} different columns")
+            self._series[name] = row[0]
+        return self._series[name]
+
+    def _layout_id(self, names: tuple[str, ...]) -> int:
+        if names not in self._layouts:
+            text = (json.dumps(names),)
+            self._connection.execute("INSERT OR IGNORE INTO layouts (names) VALUES (?)", text)
+            self._layouts[names] = self._connection.execute("SELECT id FROM layouts WHERE names = ?", text).fetchone()[
+                0
+            ]
+        return self._layouts[names]
+
+    def prune(self, oldest: Mapping[str, float], oldest_event: float) -> None:
+        """Delete some of the rows older than ``oldest`` (Unix seconds, by table), and return free pages."""
+        run = self._connection.execute
+        for table, time in oldest.items():
+            before = key(max(0, round(time * 1000)), 0)
+            run(
+                f"DELETE FROM {table} WHERE id IN (SELECT id FROM {table} WHERE id < ? ORDER BY id LIMIT {_PRUNED})",
+                (before,),
+            )
+        run(
+            f"DELETE FROM events WHERE id IN (SELECT id FROM events WHERE time < ? ORDER BY time LIMIT {_PRUNED})",
+            (oldest_event,),
+        )
+        free, pages = run("PRAGMA freelist_count").fetchone()[0], run("PRAGMA page_count").fetchone()[0]
+        if free > _VACUUMED and free * _FREE_SHARE > pages:
+            # As a script: a single statement would return one page only
+            self._connection.executescript(f"PRAGMA incremental_vacuum({_VACUUMED})")
+
+    def close(self) -> None:
+        """Close the file without a commit. Never raises."""
+        with suppress(sqlite3.Error):
+            self._connection.close()
+
+
+def move_aside(path: Path) -> Path:
+    """Rename a damaged file so that it can be examined; an earlier one is replaced. Raises OSError."""
+    aside = path.with_name(f"{path.name}.damaged")
+    os.replace(path, aside)
+    for suffix in ("-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            os.unlink(f"{path}{suffix}")
+    return aside

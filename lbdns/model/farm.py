@@ -1,0 +1,193 @@
+"""The farm: a configuration joined with its zones, every member and owner name looked up. Built whole or not at all."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lbdns.config import Config, PoolConfig, load_config
+from lbdns.zones import names
+from lbdns.zones.master_file import AAAA, A, Zone, read_zone
+from lbdns_shared.errors import ConfigError, ZoneFileError
+
+NS, CNAME, DNAME = 2, 5, 39  # record types that refer to another name
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One web server of a pool."""
+
+    name: str  # relative to the zone, as in reports and on pages
+    full_name: str  # lower case, without the final dot
+    owner: bytes  # wire form, lower case
+    addresses: tuple[str, ...]  # A, then AAAA, as text
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The web servers of one service, and the owner names that clients look up."""
+
+    config: PoolConfig
+    zone: Zone
+    members: tuple[Member, ...]
+    owners: Mapping[bytes, str]  # owner name in wire form -> policy
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+
+@dataclass(frozen=True, slots=True)
+class ReportingHost:
+    """A host that may send reports: the members that its reports describe, and its permitted source addresses."""
+
+    members: tuple[str, ...]  # full names
+    addresses: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Farm:
+    """A configuration with its zones, pools and reporting hosts. Immutable; a reload builds another one."""
+
+    config: Config
+    zones: Mapping[bytes, Zone]  # by origin
+    pools: tuple[Pool, ...]
+    hosts: Mapping[str, ReportingHost]  # by the host name in a report
+    warnings: tuple[str, ...]
+
+
+def load_farm(path: Path) -> Farm:
+    """Read a configuration and its zones. Raises ConfigError with every error found."""
+    config = load_config(path)
+    zones: list[Zone] = []
+    findings: list[str] = []
+    for zone in config.zones:
+        try:
+            zones.append(read_zone(zone.name, zone.file))
+        except ZoneFileError as error:
+            findings.extend(error.findings)
+    if not findings:
+        return build_farm(config, zones)
+    unread = {zone.name for zone in config.zones} - {zone.name for zone in zones}
+    try:
+        # Report errors in the pools of the other zones now, not on the next attempt
+        build_farm(replace(config, pools=tuple(p for p in config.pools if p.zone not in unread)), zones)
+    except ConfigError as error:
+        findings.extend(error.findings)
+    raise ConfigError(*findings)
+
+
+def build_farm(config: Config, zones: Iterable[Zone]) -> Farm:
+    """Join a configuration with its zones. Raises ConfigError with every error found."""
+    by_name = {zone.name: zone for zone in zones}
+    findings: list[str] = []
+    pools: list[Pool] = []
+    for pool in config.pools:
+        where = f"{config.path}: pool {pool.name}"
+        zone = by_name.get(pool.zone)
+        if zone is None:
+            known = ", ".join(sorted(by_name)) or "none"
+            findings.append(f"{where}: zone: there is no [[zone]] {pool.zone!r}; configured: {known}")
+            continue
+        too_long = list(_too_long(pool, zone))
+        if too_long:
+            findings.extend(f"{where}: {text}" for text in too_long)
+            continue
+        members = tuple(_member(name, zone, where, findings) for name in pool.members)
+        owners = {_owner(name, zone): policy for name, policy in pool.names.items()}
+        found = Pool(pool, zone, members, owners)
+        findings.extend(f"{where}: names: {text}" for text in _conflicts(found, pools))
+        pools.append(found)
+    if findings:
+        raise ConfigError(*findings)
+    hosts, warnings = _hosts(config, pools)
+    warnings = [*(text for zone in by_name.values() for text in zone.warnings), *warnings]
+    warnings = [*(text for key in config.keys for text in key.warnings), *warnings]
+    return Farm(config, {zone.origin: zone for zone in by_name.values()}, tuple(pools), hosts, tuple(warnings))
+
+
+def _owner(name: str, zone: Zone) -> bytes:
+    return zone.origin if name == "@" else names.from_text(f"{name}.{zone.name}")
+
+
+def _too_long(pool: PoolConfig, zone: Zone) -> Iterable[str]:
+    """Yield an error for each name of a pool that is longer than 255 octets with its zone (RFC 1035 section 2.3.4)."""
+    for key, texts in (("members", pool.members), ("names", pool.names)):
+        for text in texts:
+            try:
+                _owner(text, zone)
+            except ValueError:
+                yield f"{key}: {text!r} is too long for a name in zone {zone.name}"
+
+
+def _member(name: str, zone: Zone, where: str, findings: list[str]) -> Member:
+    owner = _owner(name, zone)
+    node = zone.nodes.get(owner, {})
+    addresses = tuple(
+        str(ipaddress.ip_address(rdata)) for rtype in (A, AAAA) if rtype in node for rdata in node[rtype].rdatas
+    )
+    if CNAME in node:
+        findings.append(f"{where}: members: {name!r} is an alias in zone {zone.name}; name the host itself")
+    elif not addresses:
+        findings.append(f"{where}: members: {name!r} has no address in zone {zone.name}; add an A or AAAA record")
+    elif why := _not_ours(owner, zone):
+        findings.append(f"{where}: members: {name!r} {why}")
+    return Member(name, f"{name}.{zone.name}" if zone.name else name, owner, addresses)
+
+
+def _conflicts(pool: Pool, others: Iterable[Pool]) -> Iterable[str]:
+    """Yield an error for each owner name of a pool that conflicts with another pool or with records in its zone."""
+    for owner in pool.owners:
+        text = names.to_text(owner)
+        for other in others:
+            if owner in other.owners:
+                yield f"{text} is already a name of pool {other.name}"
+        node = pool.zone.nodes.get(owner, {})
+        at_name = pool.config.answer == "address" or owner == pool.zone.origin
+        taken = {A, AAAA, CNAME} & set(node) if at_name else set(node)
+        if taken:
+            yield f"{text} already has records in the zone file; remove them or give the pool another name"
+        if why := _not_ours(owner, pool.zone):
+            yield f"{text} {why}"
+
+
+def _not_ours(owner: bytes, zone: Zone) -> str:
+    """Return why the zone is not authoritative for a name in it (a delegation or DNAME above it); empty if it is."""
+    for above in names.suffixes(owner):
+        node = zone.nodes.get(above, {})
+        if NS in node and above != zone.origin:
+            return f"lies at or below the delegation of {names.to_text(above)}, so other servers answer for it"
+        if DNAME in node and above != owner:
+            return f"lies below the DNAME of {names.to_text(above)}, which leads elsewhere"
+        if above == zone.origin:
+            break
+    return ""
+
+
+def _hosts(config: Config, pools: Iterable[Pool]) -> tuple[dict[str, ReportingHost], list[str]]:
+    """Return the reporting hosts by host name (the member's name with and without its zone), and warnings.
+
+    If a short name stands for different machines in different zones, only the full names are accepted.
+    """
+    members = {member.full_name: member for pool in pools for member in pool.members}
+    by_name: dict[str, list[Member]] = {}
+    for member in members.values():
+        by_name.setdefault(member.name, []).append(member)
+    hosts: dict[str, ReportingHost] = {}
+    warnings = []
+    for name, namesakes in by_name.items():
+        if len({member.addresses for member in namesakes}) == 1:
+            hosts[name] = ReportingHost(
+                tuple(member.full_name for member in namesakes), frozenset(namesakes[0].addresses)
+            )
+        else:
+            full = " and ".join(member.full_name for member in namesakes)
+            warnings.append(
+                f"{config.path}: members: {name!r} is a different machine in each zone; "
+                f"start the agents with --name {full}, because reports from plain {name!r} are dropped"
+            )
+    for full_name, member in members.items():
+        hosts.setdefault(full_name, ReportingHost((full_name,), frozenset(member.addresses)))
+    return hosts, warnings

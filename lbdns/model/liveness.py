@@ -1,0 +1,104 @@
+"""Liveness: each member's state (usable, silent, alarm ...) from the age of its reading, and when a pool fails open.
+
+Pure functions: time is an argument.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from lbdns.model.farm import Pool
+from lbdns.model.overrides import ForcedState, Overrides
+from lbdns.model.snapshot import Reading, Snapshot
+
+State = Literal["usable", "silent", "drained", "alarm", "unknown"]
+_FORCED: Final[Mapping[ForcedState, State]] = {"drained": "drained", "up": "usable", "down": "alarm"}
+STATES: Final[tuple[State, ...]] = ("usable", "silent", "drained", "alarm", "unknown")
+
+
+def state_of(reading: Reading | None, now: float, stale_after: float, forced: ForcedState = "") -> State:
+    """Return the state of one member at ``now`` (monotonic seconds). ``stale_after`` is in report intervals.
+
+    A member that is forced down counts as giving an alarm.
+    """
+    if forced:
+        return _FORCED[forced]
+    if reading is None:
+        return "unknown"
+    if reading.gone or now >= silent_at(reading, stale_after):
+        return "silent"
+    return "alarm" if reading.alarm else "usable"
+
+
+def silent_at(reading: Reading, stale_after: float) -> float:
+    """Return when a member becomes silent if no further report arrives, in monotonic seconds.
+
+    Every caller must use this function: if ``next_change`` were computed differently, a rounding error could make the
+    planner wake up just before the state changes.
+    """
+    return reading.received + stale_after * reading.interval
+
+
+@dataclass(frozen=True, slots=True)
+class Liveness:
+    """The states of a pool's members, in the pool's order, and the indexes of those that may be selected."""
+
+    states: tuple[State, ...]
+    candidates: tuple[int, ...]
+    fail_open: str  # why every member that is not drained is a candidate; empty while the pool does not fail open
+    next_change: float  # monotonic seconds: when a state changes if no report arrives; inf if never
+
+
+def assess(
+    readings: Sequence[Reading | None], forced: Sequence[ForcedState], now: float, stale_after: float, min_usable: float
+) -> Liveness:
+    """Return the states and candidates of a pool; ``readings`` and ``forced`` are in the order of its members.
+
+    Candidates are the usable members. If no member is usable, or too few are because reports stopped all at once, the
+    pool fails open: every member that is not drained is a candidate, because a monitoring failure is then more likely
+    than a failure of all servers. ``min_usable`` is a share of the members that are not drained.
+    """
+    states = tuple(state_of(r, now, stale_after, f) for r, f in zip(readings, forced, strict=True))
+    usable = tuple(i for i, state in enumerate(states) if state == "usable")
+    every_index = tuple(range(len(states)))
+    # If every member is drained, answering with any of them is still better than no answer
+    open_to = tuple(i for i in every_index if states[i] != "drained") or every_index
+    next_change = min(
+        (
+            silent_at(r, stale_after)
+            for r, f in zip(readings, forced, strict=True)
+            # Also for members forced up: the load they report counts while reports arrive
+            if r is not None and f in ("", "up") and state_of(r, now, stale_after) in ("usable", "alarm")
+        ),
+        default=math.inf,
+    )
+    if not usable:
+        why = "no member is usable"
+    elif len(usable) < min_usable * len(open_to) and _stopped_at_once(readings, states, stale_after):
+        why = f"reports of {states.count('silent')} of {len(open_to)} members stopped all at once"
+    else:
+        return Liveness(states, usable, "", next_change)
+    return Liveness(states, open_to, why, next_change)
+
+
+def pool_liveness(pool: Pool, snapshot: Snapshot, overrides: Overrides, now: float, stale_after: float) -> Liveness:
+    """Return ``assess`` for ``pool``, with readings from ``snapshot`` and forced states from ``overrides``."""
+    readings = [snapshot.readings.get(member.full_name) for member in pool.members]
+    pool_overrides = overrides.for_pool(pool.name)
+    forced = [pool_overrides.forced_state(member.full_name) for member in pool.members]
+    return assess(readings, forced, now, stale_after, pool.config.min_usable)
+
+
+def _stopped_at_once(readings: Sequence[Reading | None], states: Sequence[State], stale_after: float) -> bool:
+    """Return whether the silent members became silent within ``stale_after`` intervals of each other, without a "bye".
+
+    Servers fail one after another; several at the same moment point to the network or to the collector.
+    """
+    lost = [r for r, s in zip(readings, states, strict=True) if s == "silent" and r is not None and not r.gone]
+    if len(lost) < 2:
+        return False
+    times = [r.received for r in lost]
+    return max(times) - min(times) <= stale_after * max(r.interval for r in lost)

@@ -1,0 +1,177 @@
+"""Operators' overrides of what reports say: members drained, forced up or down, or given a weight.
+
+The objects are immutable. ``lbdns.server.control`` receives the orders and keeps them on disk."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+#: The state that an operator forces on a member; "up" and "down" replace what its reports say.
+ForcedState = Literal["", "drained", "up", "down"]
+OverrideKind = Literal["drain", "up", "down", "weight"]
+KINDS: Final[tuple[OverrideKind, ...]] = ("drain", "up", "down", "weight")
+#: Override kind -> slot. A member has at most one override per slot; a new one replaces the old one.
+SLOTS: Final[Mapping[OverrideKind, str]] = MappingProxyType(
+    {"drain": "drain", "up": "force", "down": "force", "weight": "weight"}
+)
+LEAST_FACTOR: Final = 0.01
+GREATEST_FACTOR: Final = 100.0
+MAX_REASON: Final = 200  # characters
+_NO_FACTORS: Final[Mapping[str, float]] = MappingProxyType({})
+_NO_FORCE: Final[Mapping[str, ForcedState]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """One override in force: what an operator ordered for one member.
+
+    ``member`` is a full name, ``since`` and ``until`` are Unix seconds.
+    """
+
+    kind: OverrideKind
+    member: str
+    pool: str = ""  # empty: every pool with this member
+    factor: float = 1.0  # of a weight: multiplies the member's capacity and its score
+    by: str = ""  # the user who gave the order
+    reason: str = ""
+    since: float = 0.0
+    until: float = math.inf
+
+    @property
+    def slot(self) -> str:
+        return SLOTS[self.kind]
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Return the key that is unique among the overrides in force: slot, member, pool."""
+        return self.slot, self.member, self.pool
+
+    def concerns(self, pool: str, member: str) -> bool:
+        """Return whether the override applies to ``member`` (full name) of ``pool``."""
+        return self.member == member and self.pool in ("", pool)
+
+    def text(self, until: str = "") -> str:
+        """Return a description such as ``drained by root: new kernel``.
+
+        ``until`` is inserted after the verb; the caller words the time.
+        """
+        what = {"drain": "drained", "up": "forced up", "down": "forced down", "weight": f"weight {self.factor:g}"}
+        by = f" by {self.by}" if self.by else ""
+        return f"{what[self.kind]}{until}{by}{': ' + self.reason if self.reason else ''}"
+
+    def document(self) -> dict[str, Any]:
+        """Return the override as plain data, for the HTTP interface, the override file and a successor process."""
+        return {
+            "kind": self.kind,
+            "member": self.member,
+            "pool": self.pool,
+            "factor": self.factor,
+            "by": self.by,
+            "reason": self.reason,
+            "since": self.since,
+            "until": self.until if math.isfinite(self.until) else None,
+        }
+
+
+def read_override(value: Any) -> Override:
+    """Return the override that ``Override.document`` wrote. Raises ValueError if ``value`` is not a valid override."""
+    try:
+        kind = next((known for known in KINDS if known == value["kind"]), None)
+        until = value["until"]
+        texts = [value[key] for key in ("member", "pool", "by", "reason")]
+        factor, since = float(value["factor"]), float(value["since"])
+        ends = math.inf if until is None else float(until)
+    except (TypeError, KeyError, ValueError, OverflowError) as error:
+        raise ValueError(f"not a valid override: {error!r}") from None
+    member, pool, by, reason = texts
+    if kind is None or not all(isinstance(text, str) for text in texts) or not member:
+        raise ValueError(f"not a valid override: {value!r}")
+    if not LEAST_FACTOR <= factor <= GREATEST_FACTOR or not math.isfinite(since) or math.isnan(ends):
+        raise ValueError(f"not a valid override: factor, since or until in {value!r}")
+    return Override(kind, member, pool, factor, by, reason, since, ends)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolOverrides:
+    """The combined effect of all overrides on one pool, by full member name."""
+
+    forced: Mapping[str, ForcedState] = field(default_factory=lambda: _NO_FORCE)
+    factors: Mapping[str, float] = field(default_factory=lambda: _NO_FACTORS)
+
+    def forced_state(self, member: str) -> ForcedState:
+        """Return the state forced on ``member`` (full name), empty if none is."""
+        return self.forced.get(member, "")
+
+
+NO_POOL_OVERRIDES: Final = PoolOverrides()
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """All overrides in force. Immutable: every change returns a new object."""
+
+    items: tuple[Override, ...] = ()
+    # Computed once: every report looks at all pools, and every status page at all members
+    _by_member: dict[str, list[Override]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _by_pool: dict[str, PoolOverrides] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def put(self, override: Override) -> Overrides:
+        """Return these overrides with ``override`` added; it replaces the one in the same slot."""
+        return Overrides((*(o for o in self.items if o.place != override.place), override))
+
+    def without(self, removed: Iterable[Override]) -> Overrides:
+        """Return these overrides except ``removed``."""
+        removed = set(removed)
+        return Overrides(tuple(o for o in self.items if o not in removed))
+
+    def ended(self, now: float) -> list[Override]:
+        """Return the overrides that have expired at ``now`` (Unix seconds)."""
+        return [o for o in self.items if o.until <= now]
+
+    @property
+    def next_end(self) -> float:
+        """Return when the next override expires, in Unix seconds; inf if none does."""
+        return min((o.until for o in self.items), default=math.inf)
+
+    def of(self, pool: str, member: str) -> list[Override]:
+        """Return the overrides of ``member`` (full name) in ``pool``.
+
+        An override for this pool takes precedence over one for every pool.
+        """
+        if not self.items:
+            return []
+        if not self._by_member:
+            for override in self.items:
+                self._by_member.setdefault(override.member, []).append(override)
+        ordered = self._by_member.get(member, ())
+        found = {o.slot: o for o in ordered if not o.pool}
+        found.update({o.slot: o for o in ordered if o.pool == pool})
+        return list(found.values())
+
+    def for_pool(self, pool: str) -> PoolOverrides:
+        """Return the combined effect on ``pool``. A drain takes precedence over a forced state."""
+        if not self.items:
+            return NO_POOL_OVERRIDES
+        if pool not in self._by_pool:
+            self._by_pool[pool] = self._for_pool(pool)
+        return self._by_pool[pool]
+
+    def _for_pool(self, pool: str) -> PoolOverrides:
+        forced: dict[str, ForcedState] = {}
+        factors: dict[str, float] = {}
+        for member in {o.member for o in self.items if o.pool in ("", pool)}:
+            kinds = {o.kind: o for o in self.of(pool, member)}
+            if "drain" in kinds:
+                forced[member] = "drained"
+            elif "up" in kinds or "down" in kinds:
+                forced[member] = "up" if "up" in kinds else "down"
+            if "weight" in kinds:
+                factors[member] = kinds["weight"].factor
+        return PoolOverrides(forced, factors)
+
+
+NO_OVERRIDES: Final = Overrides()

@@ -1,0 +1,268 @@
+"""Explain an answer: why the next answer for a name selects which member, as one JSON document.
+
+``lbdns explain``, the HTTP interface, the page and the TXT answers show it. docs/reference/explain.md describes every
+key. Pure functions: time is an argument.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, cycle, islice
+from typing import Any, Final
+
+from lbdns.answering.member_selection import PlanCursor
+from lbdns.choosing.chooser import Chooser
+from lbdns.choosing.guard_rails.guard_rails import Guard
+from lbdns.choosing.observed_member import AVERAGE
+from lbdns.model.farm import Farm, Pool
+from lbdns.model.liveness import Liveness, State
+from lbdns.model.overrides import Override, Overrides
+from lbdns.model.snapshot import Reading
+from lbdns.policies import POLICIES
+from lbdns.policies.overdue_reports import without_overdue
+from lbdns.policies.plan import HIGHEST_SCORE, Plan, PoolView
+from lbdns.policies.smooth_weights import carried_credits
+from lbdns.text.suggestions import nearest
+
+PREVIEW: Final = 10  # next selections of a plan in the document
+LONGEST_HINT: Final = 300  # characters of an error message: there may be thousands of names
+ROUNDING: Final = 1e-6  # points: a sum of floats may be just below a whole number
+
+#: Metrics of a report -> points that each metric adds to its score
+ScoreParts = Callable[[Mapping[str, float]], Mapping[str, float]]
+
+
+def find_owner(farm: Farm, name: str) -> tuple[Pool, str] | None:
+    """Return the pool that serves ``name`` (any letter case) and the owner name as the configuration writes it.
+
+    A name with a final dot is absolute. Without one it may also be relative to a zone, if only one pool matches.
+    Returns None if no pool matches.
+    """
+    absolute = name.endswith(".")
+    wanted = name[:-1].lower() if absolute and name.strip(".") else name.lower()
+    found = []
+    for pool in farm.pools:
+        for owner in pool.config.names:
+            if full_owner(pool, owner) == wanted:
+                return pool, owner
+            if owner == wanted and not absolute:
+                found.append((pool, owner))
+    return found[0] if len(found) == 1 else None
+
+
+def full_owner(pool: Pool, owner: str) -> str:
+    """Return the full form of an owner name of ``pool``, without the final dot; the root is "."."""
+    zone = pool.zone.name
+    return (zone or ".") if owner == "@" else f"{owner}.{zone}" if zone else owner
+
+
+def unknown_name(farm: Farm, name: str) -> str:
+    """Return the error message for a name that ``find_owner`` does not find."""
+    owners = [(full_owner(pool, owner), owner) for pool in farm.pools for owner in pool.config.names]
+    same = [full for full, owner in owners if owner == name.lower()]
+    if len(same) > 1:
+        return f"{name!r} is a name in several zones: {', '.join(same)}; use the full name"
+    if "." not in name and (hint := nearest(name, [owner for _, owner in owners])).startswith("."):
+        return f"no pool serves the name {name!r}{hint}"
+    hint = nearest(name, [full for full, _ in owners])
+    return f"no pool serves the name {name!r}{hint if len(hint) <= LONGEST_HINT else hint[:LONGEST_HINT] + ' ...'}"
+
+
+def explain(
+    pool: Pool, owner: str, chooser: Chooser, cursor: PlanCursor, overrides: Overrides, parts: ScoreParts, now: float
+) -> dict[str, Any]:
+    """Return which member the next answer for ``owner`` selects, and the reasons; ``now`` is in monotonic seconds.
+
+    Changes nothing: the next answer is still the same.
+    """
+    policy = pool.config.names[owner]
+    view, liveness, plan, given = chooser.view(policy, now), chooser.liveness, cursor.plan, cursor.taken
+    coming = next_selections(plan, given, PREVIEW)
+    due = coming[0]
+    return {
+        "name": full_owner(pool, owner),
+        "owner": owner,
+        "pool": pool.name,
+        "zone": pool.config.zone,
+        "policy": policy,
+        "ttl": pool.config.ttl,
+        "next": pool.members[due].name,
+        "why": _why(policy, plan, given, liveness, view, chooser.guards(now)[due]),
+        "fail_open": bool(liveness.fail_open),
+        "fail_open_reason": liveness.fail_open,
+        "measured": view.measured,
+        "interval_s": round(view.interval, 3),
+        # The chooser learns of the selections from the present plan only with the next one
+        "answers_per_s": round(view.answers_per_s + given * chooser.servers / AVERAGE, 3),
+        "requests_per_s": round(view.requests_per_s, 3) if view.requests_per_s < math.inf else None,
+        "answers_allowed": _allowed(policy, plan, given, view),
+        "plan": {
+            "length": len(plan.order),
+            "given": given,
+            "next": [pool.members[i].name for i in coming],
+            "repeats": True,
+        },
+        "members": _members(pool, policy, chooser, view, cursor, overrides, parts, now),
+    }
+
+
+def _members(
+    pool: Pool,
+    policy: str,
+    chooser: Chooser,
+    view: PoolView,
+    cursor: PlanCursor,
+    overrides: Overrides,
+    parts: ScoreParts,
+    now: float,
+) -> list[dict[str, Any]]:
+    selections, totals, liveness = cursor.handed(), cursor.totals(), chooser.liveness
+    credits, guards = carried_credits(selections, len(pool.members)), chooser.guards(now)
+    capacity, answers = sum(seen.capacity for seen in view.members), sum(totals)
+    on_time, candidates = set(without_overdue(view)), set(liveness.candidates)
+    odds, by_member = probabilities(policy, cursor.plan, cursor.taken), _by_member(overrides)
+    found = []
+    for i, (member, seen, reading) in enumerate(zip(pool.members, view.members, chooser.readings, strict=True)):
+        mine = by_member.get(member.full_name)
+        in_force = Overrides(tuple(mine)).of(pool.name, member.full_name) if mine else []
+        found.append(
+            {
+                "name": member.name,
+                "addresses": list(member.addresses),
+                "state": liveness.states[i],
+                "reason": reason(liveness.states[i], reading, in_force, now),
+                "guard": guards[i].text(now),
+                "candidate": i in candidates,
+                "suspect": seen.usable and i not in on_time,
+                **reported(reading, parts, now),
+                "capacity": round(seen.capacity, 3),
+                "capacity_share": round(seen.capacity / capacity, 6) if capacity else 0.0,
+                "cores": round(seen.cores, 3),
+                "load": round(seen.load, 3),
+                "charge": round(seen.charge + selections.counts[i] * view.multiplier, 3),
+                "credit": round(credits[i], 3),
+                "left": round(seen.available_share, 4),
+                "ramp": round(seen.ramp, 4),
+                "weight": chooser.overrides.factors.get(member.full_name, 1.0),
+                "probability": round(odds.get(i, 0.0), 6),
+                "answers": totals[i],
+                "share": round(totals[i] / answers, 6) if answers else 0.0,
+                "overrides": [override.document() for override in in_force],
+            }
+        )
+    return found
+
+
+def _by_member(overrides: Overrides) -> Mapping[str, Sequence[Override]]:
+    """Group overrides by full name; searching all of them for each of 200 members would dominate the run time."""
+    found: dict[str, list[Override]] = defaultdict(list)
+    for override in overrides.items:
+        found[override.member].append(override)
+    return found
+
+
+def _first_until(policy: str, plan: Plan) -> int:
+    """Return the length of the plan's first part, if the policy has a different reason for it; else 0."""
+    return plan.repeat_from if POLICIES[policy].why_first and plan.repeat_from > plan.probes else 0
+
+
+def _allowed(policy: str, plan: Plan, given: int, view: PoolView) -> int:
+    """Return how many more selections count as light traffic: by the plan, if its policy makes that difference."""
+    if POLICIES[policy].why_first:
+        return max(0, _first_until(policy, plan) - max(given, plan.probes))
+    return max(0, view.answers_allowed - given)
+
+
+def next_selections(plan: Plan, given: int, count: int) -> Sequence[int]:
+    """Return the next ``count`` selections of a plan after the first ``given``."""
+    order, begin = plan.order, plan.repeat_from
+    at = given if given < len(order) else begin + (given - len(order)) % (len(order) - begin)
+    return tuple(islice(chain(order[at:], cycle(order[begin:])), count))
+
+
+def probabilities(policy: str, plan: Plan, given: int) -> Mapping[int, float]:
+    """Return each member's share of the next selections, by index.
+
+    In light traffic those are the rest of the plan's first part. Otherwise they are one full round of the plan, so that
+    the result does not depend on the place in the round.
+    """
+    until = _first_until(policy, plan)
+    if given < until:
+        coming = plan.order[given:until]
+    else:
+        coming = next_selections(plan, given, len(plan.order) - plan.repeat_from + max(0, plan.probes - given))
+    return {member: count / len(coming) for member, count in Counter(coming).items()}
+
+
+def _why(policy: str, plan: Plan, given: int, liveness: Liveness, view: PoolView, guard: Guard) -> str:
+    """Return why the next selection is the member with this guard."""
+    spec = POLICIES[policy]
+    if liveness.fail_open and plan.weights:
+        return f"the pool fails open ({liveness.fail_open}): {spec.why}"
+    if liveness.fail_open:
+        all_drained = set(liveness.states) == {"drained"}
+        members = "all members are drained, and" if all_drained else "all members that are not drained"
+        return f"the pool fails open ({liveness.fail_open}): {members} take turns"
+    if given < plan.probes:
+        suspicion = f" ({guard.why})" if guard.why else ""
+        return f"a probe: the member seems to have failed{suspicion}, and this answer shows whether it still does"
+    if len(liveness.candidates) == 1:
+        return "no other member can be selected"
+    why = spec.why_first if given < _first_until(policy, plan) else spec.why
+    if not why.endswith(HIGHEST_SCORE):
+        return why
+    scores = [view.members[i].score for i in liveness.candidates]
+    tied = scores.count(max(scores))
+    return f"{why}, which {tied} members share; they take turns" if tied > 1 else why
+
+
+def reported(reading: Reading | None, parts: ScoreParts, now: float) -> dict[str, Any]:
+    """Return what a member's newest report says: score and its parts, age, metrics."""
+    if reading is None:
+        return {"score": None, "score_parts": {}, "age_s": None, "metrics": {}}
+    return {
+        "score": reading.score,
+        "score_parts": score_parts(reading, parts),
+        "age_s": round(max(0.0, now - reading.received), 3),
+        "metrics": dict(reading.metrics),
+    }
+
+
+def score_parts(reading: Reading, parts: ScoreParts) -> dict[str, float]:
+    """Return the points that each metric adds to the score of ``reading``.
+
+    Empty if they do not add up to that score, because another collector computed it or the weights have changed since.
+    """
+    found = parts(reading.metrics)
+    fits = int(sum(found.values()) + ROUNDING) == reading.score
+    return {metric: round(part, 2) for metric, part in found.items()} if fits else {}
+
+
+def reason(state: State, reading: Reading | None, overrides: Sequence[Override], now: float) -> str:
+    """Return why a member is in its state, in words; empty if it is usable and has no override."""
+    if state == "usable" and not overrides:
+        return ""
+    by_slot = {override.slot: override for override in overrides}
+    if state == "drained":
+        return by_slot["drain"].text() if "drain" in by_slot else "drained"
+    forced = by_slot.get("force")
+    if state == "alarm":
+        return forced.text() if forced else f"alarm: {reading.alarm if reading else ''}"
+    if state == "unknown":
+        return "has never reported"
+    if state == "silent":
+        return _silence(reading, now)
+    texts = [forced.text()] if forced else []
+    if "weight" in by_slot:
+        texts.append(by_slot["weight"].text())
+    return "; ".join(texts)
+
+
+def _silence(reading: Reading | None, now: float) -> str:
+    if reading is None:
+        return "has never reported"
+    seconds = max(0.0, now - reading.received)
+    ago = f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"its agent stopped {ago} ago" if reading.gone else f"no report for {ago}"

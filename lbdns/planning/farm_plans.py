@@ -1,0 +1,140 @@
+"""The plans of a farm: for each pool, observe the snapshot, make new plans, and hand them to the plan cursors."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from random import Random
+
+from lbdns.answering.member_selection import PlanCursor
+from lbdns.choosing.chooser import Chooser
+from lbdns.model.farm import Farm, Pool
+from lbdns.model.overrides import NO_OVERRIDES, Overrides
+from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
+from lbdns.planning.fail_open_times import FailOpenTimes
+from lbdns.planning.shadow import ShadowPlans
+from lbdns.planning.state_announcer import StateAnnouncer
+from lbdns.policies.plan import Plan
+
+#: By pool and policy
+PlanCursors = Mapping[tuple[str, str], PlanCursor]
+#: Pool -> answers so far by full member name
+AnswerCounts = Callable[[str], Counter[str]]
+
+
+class FarmPlans:
+    """The choosers, plan cursors and shadows of all pools, and the inputs that all of them share."""
+
+    def __init__(self, announcer: StateAnnouncer, answers: AnswerCounts | None, detects_black_holes: bool) -> None:
+        """``answers``: the selections by other processes, for a process that selects none itself."""
+        self.snapshot: Snapshot = EMPTY_SNAPSHOT
+        self.overrides: Overrides = NO_OVERRIDES
+        self.choosers: dict[str, Chooser] = {}
+        self.cursors: PlanCursors = {}
+        self.shadows = ShadowPlans()
+        self.fail_open = FailOpenTimes()
+        self._announcer = announcer
+        self._answers = answers
+        self._detects_black_holes = detects_black_holes
+        self._rng = Random()
+        self._outdated: set[str] = set()  # pools whose plans must be made even if nothing has changed
+        self._counted: dict[str, Counter[str]] = {}  # pool -> answers at the last look
+        self._ended: Counter[tuple[str, str]] = Counter()  # answers from plans that have ended, by pool and policy
+
+    def use(self, farm: Farm, cursors: PlanCursors, now: float) -> None:
+        """Switch to another configuration, keeping what is known of members that remain.
+
+        Until ``plan`` is called for a pool, its cursors continue with the remaining members of their old plans.
+        """
+        before, self.choosers = self.choosers, {}
+        for pool in farm.pools:
+            chooser = self._new_chooser(farm, pool)
+            if pool.name in before:
+                chooser.take_over(before[pool.name])
+                self._carry_over(pool, before[pool.name].members, cursors)
+            else:
+                self.fail_open.begin(pool.name, now)
+                self._announcer.new_pool(pool)
+            self.choosers[pool.name] = chooser
+        self._ended = self.answers()
+        self.shadows.use(farm, self.cursors)
+        self.cursors = cursors
+        self._outdated = {pool.name for pool in farm.pools}
+        self._counted.clear()
+
+    def answers(self) -> Counter[tuple[str, str]]:
+        """Return the answers of this process by pool and policy since its start, removed pools included."""
+        found = self._ended.copy()
+        for key, cursor in self.cursors.items():
+            found[key] += cursor.counts().total()
+        return found
+
+    @property
+    def next_change(self) -> float:
+        """Return when plans become outdated if no report arrives, in monotonic seconds; inf if never."""
+        return min((chooser.next_change for chooser in self.choosers.values()), default=math.inf)
+
+    def plan(self, pool: Pool, now: float) -> bool:
+        """Make new plans for ``pool`` if anything has changed, and announce what has. Return whether it had."""
+        chooser = self.choosers[pool.name]
+        before, guards_before = chooser.liveness, chooser.guards(now)
+        if self._answers:
+            self._count_selections(pool, self._answers, now)
+        changed = chooser.observe(self.snapshot, self.overrides.for_pool(pool.name), now)
+        if not changed and pool.name not in self._outdated:
+            return False
+        self._outdated.discard(pool.name)
+        liveness, guards = chooser.liveness, chooser.guards(now)
+        if liveness.fail_open and not before.fail_open:
+            self.fail_open.begin(pool.name, now)
+        elif before.fail_open and not liveness.fail_open:
+            self.fail_open.end(pool.name, now)
+        self._announcer.states(pool, before, liveness, self.snapshot, self.overrides, now)
+        if guards is not guards_before:  # the same object while no member has a guard
+            self._announcer.guards(pool, guards_before, guards, liveness, now)
+        for policy in dict.fromkeys(pool.owners.values()):
+            cursor = self.cursors.get((pool.name, policy))
+            if cursor:
+                selections = cursor.handed()
+                self._ended[pool.name, policy] += sum(selections.counts)
+                plan = chooser.plan(policy, selections, now)
+                cursor.set_plan(plan, liveness.candidates)
+                self.shadows.follow(pool.name, policy, selections, plan, chooser, now)
+        return True
+
+    def _count_selections(self, pool: Pool, answers: AnswerCounts, now: float) -> None:
+        """Pass other processes' selections to the chooser while they matter; adding them up is expensive."""
+        chooser = self.choosers[pool.name]
+        if not chooser.needs_selection_counts:
+            self._counted.pop(pool.name, None)
+            return
+        count = answers(pool.name).copy()
+        before = self._counted.get(pool.name, count)
+        self._counted[pool.name] = count
+        chooser.count_selections([max(0, count[name] - before[name]) for name in chooser.members], now)
+
+    def _new_chooser(self, farm: Farm, pool: Pool) -> Chooser:
+        return Chooser(
+            [member.full_name for member in pool.members],
+            farm.config.collector.stale_after,
+            pool.config.min_usable,
+            self._rng,
+            farm.config.server.dns_servers,
+            ramp_up=pool.config.ramp_up,
+            black_hole=pool.config.black_hole and self._detects_black_holes,
+        )
+
+    def _carry_over(self, pool: Pool, members: tuple[str, ...], cursors: PlanCursors) -> None:
+        """Give the new ``cursors`` the rest of the old plans, as far as their members remain."""
+        places = {member.full_name: index for index, member in enumerate(pool.members)}
+        mapping = [places.get(member) for member in members]
+        for policy in dict.fromkeys(pool.owners.values()):
+            old, new = self.cursors.get((pool.name, policy)), cursors.get((pool.name, policy))
+            if old and new:
+                # Begin after the member selected last, so that a rotation continues
+                order = [mapping[i] for i in old.order[old.plan.repeat_from :]]
+                last = mapping[old.last] if old.last is not None else None
+                begin = order.index(last) + 1 if last is not None and last in order else 0
+                if rest := [i for i in order[begin:] + order[:begin] if i is not None]:
+                    new.set_plan(Plan(tuple(rest)))

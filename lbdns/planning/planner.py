@@ -1,0 +1,210 @@
+"""The planner: decides when pools are planned, in short turns between queries, and notifies subscribers of changes."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from lbdns.choosing.guard_rails.guard_rails import Guard
+from lbdns.counting.answer_counters import AnswerCounters
+from lbdns.events.event_log import EventLog
+from lbdns.model.farm import Farm, Pool
+from lbdns.model.overrides import Overrides
+from lbdns.model.snapshot import Snapshot
+from lbdns.planning.explanation import ScoreParts, explain
+from lbdns.planning.farm_plans import AnswerCounts, FarmPlans, PlanCursors
+from lbdns.planning.state_announcer import StateAnnouncer
+from lbdns.process.duty_cycle import DutyCycle
+
+TURN: Final = 0.002  # s of planning before queries are answered again; 200 members take about 1.4 ms
+#: Pause after a pass of several turns: planning takes at most about a tenth of a core
+PLANNING: Final = DutyCycle(10.0, longest=1.0)
+
+
+class Planner:
+    """Plans all pools of a farm whenever a snapshot, an override or time changes anything.
+
+    Pools are planned one after another. If all are done within one turn, their plans are in force when ``deliver``
+    returns; otherwise queries are answered between the turns. A process without plan cursors (the collector, the parent
+    of worker processes) only follows the members' states.
+
+    Use it on the thread of ``loop`` only. Call ``stop`` in the end.
+    """
+
+    def __init__(
+        self,
+        farm: Farm,
+        cursors: PlanCursors,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        events: EventLog | None = None,
+        answers: AnswerCounts | None = None,
+    ) -> None:
+        """``events``: where changes of state are recorded, None if another process does that.
+
+        ``answers`` returns how often the members of a pool were selected so far, by full name; for processes without
+        cursors that know the answers of others. With neither, black holes cannot be detected.
+        """
+        self._loop = loop
+        self._farm = farm
+        knows_answers = bool(cursors) or answers is not None
+        self._plans = FarmPlans(StateAnnouncer(events, knows_answers), answers, knows_answers)
+        self._subscribers: list[Callable[[], None]] = []
+        self._timer: asyncio.Handle | None = None  # the next pass, or the next turn of this one
+        self._due: dict[str, Pool] = {}  # pools still to be planned in this pass, by name
+        self._repeat = False  # input arrived during this pass
+        self._changed = False  # subscribers are to be notified at the end of this pass
+        self._spent = 0.0  # s spent on this pass
+        self._pause_until = -math.inf  # monotonic seconds
+        self._elsewhere: dict[tuple[str, str], int] | None = None  # answers of other processes; None: not known yet
+        self.use(farm, cursors)
+
+    def use(self, farm: Farm, cursors: PlanCursors) -> None:
+        """Switch to another configuration, keeping what is known of members that remain.
+
+        Until a pool has its turn, its cursors continue with their old plans.
+        """
+        self._plans.use(farm, cursors, self._loop.time())
+        self._farm = farm
+        self._restart()
+
+    def deliver(self, snapshot: Snapshot) -> None:
+        """Take in a new snapshot and plan the pools for which it changes anything."""
+        self.snapshot = snapshot
+        self._begin()
+
+    def override(self, overrides: Overrides) -> None:
+        """Replace the overrides in force. The pools concerned are planned first, even during a pass or a pause."""
+        before, self._plans.overrides = self.overrides, overrides
+        self._restart(
+            [pool for pool in self._farm.pools if before.for_pool(pool.name) != overrides.for_pool(pool.name)]
+        )
+
+    def count_elsewhere(self, answers: Mapping[tuple[str, str], int]) -> None:
+        """Take in the total answers of this server's other processes, by pool and policy.
+
+        Keys that are missing keep their last total. The first call only sets the totals to count from.
+        """
+        if self._elsewhere is None:
+            self._elsewhere = dict(answers)
+            return
+        for (pool, policy), total in answers.items():
+            count = max(0, total - self._elsewhere.get((pool, policy), 0))
+            self._elsewhere[pool, policy] = total
+            if pool in self._plans.choosers:
+                self._plans.choosers[pool].count_elsewhere(policy, count, self._loop.time())
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call ``callback`` whenever snapshot, states or farm have changed. Return a function that unsubscribes."""
+        self._subscribers.append(callback)
+        return lambda: self._subscribers.remove(callback)
+
+    def stop(self) -> None:
+        """Plan no more. Idempotent."""
+        if self._timer:
+            self._timer.cancel()
+
+    def _restart(self, first: Sequence[Pool] = ()) -> None:
+        """Begin a new pass at once, even during a pass or a pause."""
+        self._pause_until = -math.inf
+        self._due.clear()
+        self._changed = True
+        self._begin(first)
+
+    def _begin(self, first: Sequence[Pool] = ()) -> None:
+        """Begin a pass over all pools, those in ``first`` before others. During a pass, repeat it afterwards."""
+        if self._due:
+            self._repeat = True
+            return
+        self._due = {pool.name: pool for pool in (*first, *self._farm.pools)}
+        if self._timer:
+            self._timer.cancel()
+        if self._loop.time() < self._pause_until:
+            self._timer = self._loop.call_at(self._pause_until, self._take_turn)
+        else:
+            self._take_turn()
+
+    def _take_turn(self) -> None:
+        """Plan the pools that are due until the turn is over."""
+        began = self._loop.time()
+        while self._due:
+            name, pool = next(iter(self._due.items()))
+            del self._due[name]
+            self._changed |= self._plans.plan(pool, self._loop.time())
+            if self._loop.time() - began >= TURN and self._due:
+                self._spent += self._loop.time() - began
+                self._timer = self._loop.call_soon(self._take_turn)
+                return
+        self._end_pass(began)
+
+    def _end_pass(self, began: float) -> None:
+        """Pause if the pass took several turns, schedule the next pass, notify subscribers."""
+        now = self._loop.time()
+        if self._spent:
+            self._pause_until = now + PLANNING.pause_after(self._spent + now - began)
+        self._spent = 0.0
+        when = max(now if self._repeat else self._plans.next_change, self._pause_until)
+        self._repeat = False
+        self._timer = self._loop.call_at(when, self._begin) if when < math.inf else None
+        if self._changed:
+            self._changed = False
+            for callback in tuple(self._subscribers):
+                callback()
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Return the newest snapshot. Setting it does not start a pass; ``deliver`` does."""
+        return self._plans.snapshot
+
+    @snapshot.setter
+    def snapshot(self, snapshot: Snapshot) -> None:
+        self._plans.snapshot = snapshot
+
+    @property
+    def overrides(self) -> Overrides:
+        """Return the overrides in force."""
+        return self._plans.overrides
+
+    def answers(self) -> Counter[tuple[str, str]]:
+        """Return the answers of this process by pool and policy since its start, removed pools included."""
+        return self._plans.answers()
+
+    def shadow_counters(self) -> AnswerCounters:
+        """Return what the shadows would have selected."""
+        return self._plans.shadows.counters(self._plans.cursors)
+
+    @property
+    def fail_opens(self) -> int:
+        """Return how often pools have begun to fail open."""
+        return self._plans.fail_open.count
+
+    @property
+    def failing_open(self) -> dict[str, bool]:
+        """Return for each pool whether it fails open now."""
+        return {name: bool(chooser.liveness.fail_open) for name, chooser in self._plans.choosers.items()}
+
+    def fail_open_seconds(self, pool: str) -> float:
+        """Return the seconds for which ``pool`` has failed open in all."""
+        return self._plans.fail_open.seconds(pool, self._loop.time())
+
+    def capacities(self, pool: str) -> tuple[Sequence[float], bool]:
+        """Return each member's capacity in the pool's order, and whether it is in observed requests/s."""
+        chooser = self._plans.choosers.get(pool)
+        return (chooser.capacities(), chooser.measured) if chooser else ((), False)
+
+    def guards(self, pool: str) -> Sequence[Guard]:
+        """Return what keeps each member of a pool from its full share although it is usable, in the pool's order."""
+        choosers = self._plans.choosers
+        return choosers[pool].guards(self._loop.time()) if pool in choosers else ()
+
+    def explain(self, pool: Pool, owner: str, parts: ScoreParts) -> dict[str, Any] | None:
+        """Return the explanation of the next answer for ``owner`` of ``pool``; None if this process selects none."""
+        plans = self._plans
+        chooser = plans.choosers.get(pool.name)
+        cursor = plans.cursors.get((pool.name, pool.config.names.get(owner, "")))
+        if chooser is None or cursor is None or len(chooser.members) != len(pool.members):
+            return None
+        return explain(pool, owner, chooser, cursor, plans.overrides, parts, self._loop.time())

@@ -1,0 +1,160 @@
+"""Shadow mode: beside each policy that answers, plan another policy or score and count what it would have selected.
+
+Queries never touch a shadow. When a live plan ends, its shadow makes the same number of selections at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from lbdns.answering.member_selection import PlanCursor
+from lbdns.choosing.chooser import Chooser
+from lbdns.config import CollectorConfig, PoolConfig
+from lbdns.counting.answer_counters import AnswerCounters
+from lbdns.model.farm import Farm
+from lbdns.policies import POLICIES
+from lbdns.policies.plan import Plan, Selections
+
+#: Pool, live policy
+ShadowKey = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowConfig:
+    """What runs in the shadow of one policy of a pool."""
+
+    live: str  # the policy that answers
+    policy: str  # the policy that is tried in its place
+    score: str  # the score by which it compares members; empty: the live one
+
+    @property
+    def name(self) -> str:
+        """Return its name in metrics, such as ``best/thesis``."""
+        return f"{self.policy}/{self.score}" if self.score else self.policy
+
+
+def shadows_of(pool: PoolConfig, collector: CollectorConfig) -> tuple[ShadowConfig, ...]:
+    """Return the shadows of a pool: at most one per policy, none where it would do the same as the live policy."""
+    found = []
+    for live in dict.fromkeys(pool.names.values()):
+        policy = pool.shadow or live
+        score = collector.shadow_score if POLICIES[policy].uses_score else ""
+        if policy != live or score:
+            found.append(ShadowConfig(live, policy, score))
+    return tuple(found)
+
+
+class ShadowCursor:
+    """The place in a shadow's plan, what it has selected, and how many live selections it would have diverted.
+
+    Selections are compared by member from one plan to the next; the order within a plan makes no difference. At the end
+    of each live plan the caller calls ``end_plan`` and then ``set_plan``.
+    """
+
+    def __init__(self, members: int) -> None:
+        self.totals = [0] * members  # selections from earlier plans, by member
+        self.diverted = 0  # from earlier plans
+        self._plan = Plan(tuple(range(members)))
+        self._last: int | None = None
+
+    def end_plan(self, live: Sequence[int]) -> Selections:
+        """Make as many selections as ``live``, the live plan's selections by member, and return them."""
+        selections = self._selections(sum(live))
+        self.totals = [total + count for total, count in zip(self.totals, selections.counts, strict=True)]
+        # Both sums are equal, so every surplus at one member is a deficit at another: the sum of the gaps is even
+        self.diverted += sum(abs(one - other) for one, other in zip(live, selections.counts, strict=True)) // 2
+        self._last = selections.last
+        return selections
+
+    def set_plan(self, plan: Plan) -> None:
+        """Select from ``plan`` from now on."""
+        self._plan = plan
+
+    def totals_after(self, count: int) -> list[int]:
+        """Return ``totals`` as they are once the live plan has made ``count`` selections."""
+        return [total + more for total, more in zip(self.totals, self._selections(count).counts, strict=True)]
+
+    def take_over(self, old: ShadowCursor, mapping: Sequence[int | None]) -> None:
+        """Continue where ``old`` stopped after its ``end_plan``.
+
+        ``mapping`` gives the index here for each of its members, None if the member is gone.
+        """
+        for now, total in zip(mapping, old.totals, strict=True):
+            if now is not None:
+                self.totals[now] += total
+        self.diverted += old.diverted
+        self._last = mapping[old._last] if old._last is not None else None
+        rest = [now for i in old._plan.order[old._plan.repeat_from :] if (now := mapping[i]) is not None]
+        if rest:
+            self._plan = Plan(tuple(rest))
+
+    def _selections(self, count: int) -> Selections:
+        """Return the first ``count`` selections from the present plan."""
+        order, repeated = self._plan.order, self._plan.order[self._plan.repeat_from :]
+        passes, rest = divmod(max(0, count - len(order)), len(repeated))
+        counts = Counter(order[:count])
+        counts.update(repeated[:rest])
+        if passes:
+            counts.update({member: passes * times for member, times in Counter(repeated).items()})
+        if count <= len(order):
+            last = order[count - 1] if count else self._last
+        else:
+            last = repeated[rest - 1]
+        return Selections(self._plan, tuple(counts[i] for i in range(len(self.totals))), last)
+
+
+class ShadowPlans:
+    """The shadows of all pools in one answering process."""
+
+    def __init__(self) -> None:
+        self._rng = Random()  # separate, so that the draws of shadows do not change those of live plans
+        self._configs: dict[ShadowKey, ShadowConfig] = {}
+        self._members: dict[str, tuple[str, ...]] = {}  # pool -> full names
+        self._cursors: dict[ShadowKey, ShadowCursor] = {}
+
+    def use(self, farm: Farm, before: Mapping[ShadowKey, PlanCursor]) -> None:
+        """Switch to another configuration; ``before`` are the live cursors of the old one, whose plans have ended."""
+        configs, members, cursors = self._configs, self._members, self._cursors
+        self._configs, self._members, self._cursors = {}, {}, {}
+        for pool in farm.pools:
+            self._members[pool.name] = tuple(member.full_name for member in pool.members)
+            places = {name: index for index, name in enumerate(self._members[pool.name])}
+            for config in shadows_of(pool.config, farm.config.collector):
+                key = pool.name, config.live
+                self._configs[key] = config
+                cursor = self._cursors[key] = ShadowCursor(len(places))
+                if configs.get(key) == config and key in before:
+                    cursors[key].end_plan(before[key].handed().counts)
+                    cursor.take_over(cursors[key], [places.get(name) for name in members[pool.name]])
+
+    def follow(self, pool: str, policy: str, live: Selections, plan: Plan, chooser: Chooser, now: float) -> None:
+        """Follow a live plan of ``policy`` that ended after the selections ``live``; ``plan`` is the next live plan."""
+        config = self._configs.get((pool, policy))
+        if config is None:
+            return
+        cursor = self._cursors[pool, policy]
+        selections = cursor.end_plan(live.counts)
+        if not chooser.liveness.fail_open:  # else every policy rotates, so the live plan serves the shadow too
+            shadow_scores = bool(config.score)
+            plan = chooser.shadow_plan(policy, config.policy, selections, self._rng, now, shadow_scores=shadow_scores)
+        cursor.set_plan(plan)
+
+    def counters(self, live: Mapping[ShadowKey, PlanCursor]) -> AnswerCounters:
+        """Return the selections of all shadows up to the present place of the ``live`` cursors.
+
+        Diversions are counted up to the beginning of the present plans, because within a plan they may still even out.
+        """
+        answers: dict[tuple[str, str, str, str], int] = {}
+        diverted: dict[tuple[str, str, str], int] = {}
+        for (pool, policy), cursor in self._cursors.items():
+            if (pool, policy) not in live:
+                continue
+            name = self._configs[pool, policy].name
+            totals = cursor.totals_after(sum(live[pool, policy].counts().values()))
+            for member, count in zip(self._members[pool], totals, strict=True):
+                answers[pool, policy, name, member] = count
+            diverted[pool, policy, name] = cursor.diverted
+        return AnswerCounters(shadow_answers=answers, diverted=diverted)

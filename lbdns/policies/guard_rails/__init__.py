@@ -1,1 +1,0 @@
-"""Who is set aside although its reports look well, who is ramped up, and how much can be spared. Pure."""

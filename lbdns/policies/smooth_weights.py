@@ -1,0 +1,44 @@
+"""Smooth weighted round robin: turn the members' shares into a deterministic order of selections without bunching."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lbdns.policies.plan import Plan, PoolView, Selections
+
+MIN_LENGTH = 64  # selections: enough for a share of 2 % to appear
+MAX_LENGTH = 1024  # selections: a share of 0.1 % still appears; longer plans cost more than they even out
+
+
+def smooth_plan(view: PoolView, weights: Sequence[float], previous: Selections | None) -> Plan:
+    """Return a plan that gives each member its share (``weights``, sum 1) as evenly as possible.
+
+    What the previous plan still owes a member becomes its credit, at most one selection either way. The k-th selection
+    of a member with share w and credit c is due in the middle of its turn, after (k - 1/2 - c) / w selections; the
+    plan lists the selections in the order in which they are due.
+    """
+    credits = carried_credits(previous, len(weights))
+    length = plan_length(view)
+    due: list[tuple[float, int]] = []
+    for i, (weight, credit) in enumerate(zip(weights, credits, strict=True)):
+        if weight > 0:
+            step = 1 / weight
+            due.extend(((k - 0.5 - credit) * step, i) for k in range(1, int(length * weight + credit) + 3))
+    due.sort()
+    return Plan(tuple(i for _, i in due[:length]), 0, tuple(weights), credits)
+
+
+def plan_length(view: PoolView) -> int:
+    """Return the length of a plan in selections: two report intervals' worth, within bounds."""
+    return min(MAX_LENGTH, max(MIN_LENGTH, int(2 * view.answers_per_s * view.interval)))
+
+
+def carried_credits(previous: Selections | None, members: int) -> tuple[float, ...]:
+    """Return what each member is owed after ``previous``, in selections between -1 and 1."""
+    if previous is None or len(previous.plan.weights) != members:
+        return (0.0,) * members
+    total = sum(previous.counts)
+    return tuple(
+        min(1.0, max(-1.0, credit + total * weight - count))
+        for credit, weight, count in zip(previous.plan.credits, previous.plan.weights, previous.counts, strict=True)
+    )

@@ -1,0 +1,104 @@
+"""Apply a configuration to every part of a running program: all parts prepare, then all commit, or all roll back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from lbdns_shared.errors import LbdnsError
+
+log = logging.getLogger("lbdns")
+
+NewT_contra = TypeVar("NewT_contra", contravariant=True)
+NewT = TypeVar("NewT")
+
+
+class PartlyAppliedError(LbdnsError):
+    """A part failed after the point of no return: the message says which configuration the other parts use."""
+
+
+def _do_nothing() -> None:
+    pass
+
+
+async def _wait_for_nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedChange:
+    """What one part does once every part has prepared. ``apply`` calls either ``commit`` and ``finish``, or
+    ``rollback``, each once; none of them may raise."""
+
+    part: str  # its name in the log
+    #: Put the new configuration into force. It cannot wait: all parts commit in one turn of the event loop, so that no
+    #: query, report or page meets a mixture of old and new.
+    commit: Callable[[], None] = _do_nothing
+    #: Awaited after every part has committed: do what takes time, and release what only the old configuration used.
+    finish: Callable[[], Awaitable[None]] = _wait_for_nothing
+    #: Awaited when another part could not prepare: release what ``prepare`` has acquired.
+    rollback: Callable[[], Awaitable[None]] = _wait_for_nothing
+
+
+class Part(Protocol[NewT_contra]):
+    """A part of a program that uses its configuration."""
+
+    async def prepare(self, new: NewT_contra) -> PreparedChange:
+        """Acquire all that ``new`` needs and that can fail (sockets, files, other processes), and return the change.
+
+        The part goes on with the old configuration until the change commits. The caller must not prepare another
+        change before this one has finished or rolled back. Raises LbdnsError if ``new`` cannot be used; the part then
+        has released everything it had acquired.
+        """
+
+
+async def apply(parts: Sequence[Part[NewT]], new: NewT) -> None:
+    """Have every part use ``new``, or none.
+
+    Parts prepare, commit and finish in order; they roll back in reverse order. The caller must not apply two
+    configurations at the same time. Raises what the ``prepare`` of a part raises (every part then uses the old
+    configuration), and PartlyAppliedError if a part breaks its promise not to fail.
+    """
+    prepared: list[PreparedChange] = []
+    try:
+        for part in parts:
+            prepared.append(await part.prepare(new))  # noqa: PERF401 (what has prepared must be known)
+    except BaseException as error:
+        if failed := [change.part for change in reversed(prepared) if not await _succeeds(change, change.rollback)]:
+            raise PartlyAppliedError(
+                f"{error}. The old configuration stays, but these parts failed to return to it: {', '.join(failed)}. "
+                "Restart the program"
+            ) from error
+        raise
+    await commit_all(prepared)
+
+
+async def commit_all(prepared: Sequence[PreparedChange]) -> None:
+    """Commit changes that are all prepared, then finish them. Raises PartlyAppliedError, see ``apply``."""
+    failed = {change.part for change in prepared if not _commits(change)}
+    failed |= {change.part for change in prepared if not await _succeeds(change, change.finish)}
+    if failed:
+        raise PartlyAppliedError(
+            f"the new configuration is in force, but these parts failed: {', '.join(sorted(failed))}; "
+            "the log says why. Restart the program"
+        )
+
+
+def _commits(change: PreparedChange) -> bool:
+    try:
+        change.commit()
+    except Exception:
+        log.exception("%s: failed to commit a configuration", change.part)
+        return False
+    return True
+
+
+async def _succeeds(change: PreparedChange, step: Callable[[], Awaitable[None]]) -> bool:
+    try:
+        await step()
+    except Exception:
+        log.exception("%s: failed to finish or roll back a configuration", change.part)
+        return False
+    return True

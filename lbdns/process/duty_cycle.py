@@ -1,0 +1,23 @@
+"""Duty cycle: how long to pause after some work, so that repeated work takes a bounded share of one core."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class DutyCycle:
+    """A pause that is proportional to the work before it. Sans-I/O: the caller measures the work, and sleeps.
+
+    ``ratio`` is the pause in multiples of the work: with 9, the work takes at most a tenth of the time. No pause is
+    shorter than ``shortest`` or longer than ``longest`` seconds.
+    """
+
+    ratio: float
+    shortest: float = 0.0
+    longest: float = math.inf
+
+    def pause_after(self, worked: float) -> float:
+        """Return how many seconds to pause after ``worked`` seconds of work."""
+        return min(max(self.ratio * worked, self.shortest), self.longest)

@@ -1,0 +1,110 @@
+"""Drop root privileges irrevocably once the sockets are open: user, groups and capabilities."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import pwd
+from pathlib import Path
+from typing import Final
+
+from lbdns.process import capabilities
+from lbdns_shared.errors import ConfigError
+
+_STATE_MODE: Final = 0o750  # the history shows the load of each host
+
+#: Modules that are imported when they are first needed. By then their files may be unreadable: the interpreter or its
+#: virtual environment may be in root's home.
+_LATE_MODULES: Final = (
+    "dns.message",  # for NOTIFY
+    "lbdns.history.live_history",
+    "lbdns.server.server_families",
+    "lbdns_collector.web.app",
+    "lbdns_collector.prometheus.status_families",
+    "lbdns_collector.web.http_server",
+    "psutil",  # for upstreams
+)
+#: The same for every process that answers queries.
+_LATE_MODULES_OF_WORKERS: Final = (
+    "concurrent.futures.thread",  # asyncio.to_thread
+    "dns.message",  # for aliases that lead to an upstream
+    "encodings.idna",  # getaddrinfo
+)
+
+
+def check_user(user: str) -> None:
+    """Raises ConfigError if ``user`` (may be empty: no change) doesn't exist."""
+    if user:
+        _entry(user)
+
+
+def will_become(user: str) -> bool:
+    """Return whether ``become(user)`` changes anything."""
+    return bool(user) and os.geteuid() == 0
+
+
+def ids(user: str) -> tuple[int, int]:
+    """Return the user and group id of ``user``; those of this process if it is empty. Raises ConfigError."""
+    if not user:
+        return os.geteuid(), os.getegid()
+    entry = _entry(user)
+    return entry.pw_uid, entry.pw_gid
+
+
+def read_ahead() -> None:
+    """Import the modules that are needed later, while their files can be read. Takes some tenths of a second."""
+    read_ahead_for_workers()
+    for module in _LATE_MODULES:
+        importlib.import_module(module)
+
+
+def read_ahead_for_workers() -> None:
+    """Import the modules that a process needs later if it only answers queries."""
+    for module in _LATE_MODULES_OF_WORKERS:
+        importlib.import_module(module)
+
+
+def own_folder(path: Path, user: str) -> None:
+    """Create the state folder of ``user``, if it is missing and this process may. Errors appear when a file is written
+    there.
+    """
+    with contextlib.suppress(OSError):
+        if not path.exists():
+            path.mkdir(_STATE_MODE, parents=True)
+            if will_become(user):
+                os.chown(path, *ids(user))
+
+
+def limit(user: str) -> None:
+    """Ensure that no program executed later gains privileges. To be called before threads and processes start.
+
+    Does nothing if the server is to keep running as root.
+    """
+    if os.geteuid() != 0 or will_become(user):
+        capabilities.forbid_new_ones()
+
+
+def become(user: str) -> None:
+    """Become ``user`` with its groups, and give up every capability; neither can be undone.
+
+    Without a user, or if not started as root, the ids stay; a process that is not root gives up its capabilities.
+    Ports below 1024 are not available afterwards: keeping CAP_NET_BIND_SERVICE for a later reload would let a
+    compromised server impersonate another one.
+    """
+    if will_become(user):
+        entry = _entry(user)
+        os.initgroups(user, entry.pw_gid)
+        os.setresgid(entry.pw_gid, entry.pw_gid, entry.pw_gid)
+        os.setresuid(entry.pw_uid, entry.pw_uid, entry.pw_uid)
+    if os.geteuid() != 0:
+        capabilities.give_up_all()
+
+
+def _entry(user: str) -> pwd.struct_passwd:
+    try:
+        return pwd.getpwnam(user)
+    except KeyError:
+        raise ConfigError(
+            f"[server] user: there is no user {user!r}; create it with 'adduser --system {user}'"
+        ) from None

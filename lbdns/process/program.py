@@ -1,0 +1,95 @@
+"""Run a long-lived program: start it, reload it on SIGHUP, stop it on SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+from typing import Protocol
+
+from lbdns.events.event_log import EventLog
+from lbdns.process.apply_configuration import PartlyAppliedError
+from lbdns_shared.errors import LbdnsError
+
+log = logging.getLogger("lbdns")
+
+
+class Program(Protocol):
+    """A program that ``run`` starts, reloads and stops."""
+
+    events: EventLog
+
+    async def start(self) -> None:
+        """Open everything; called first, once. Raises LbdnsError; everything is closed again then."""
+
+    async def reload(self) -> None:
+        """Read the configuration again and use it. The caller must await ``start`` first.
+
+        Raises LbdnsError; unless it is a PartlyAppliedError, every part then uses the old configuration.
+        """
+
+    async def stop(self) -> None:
+        """Close everything. Called once, after ``start`` or while it runs; nothing is called afterwards."""
+
+
+async def run(program: Program, over: asyncio.Event | None = None) -> None:
+    """Run until SIGTERM or SIGINT, or until ``over`` is set. SIGHUP reloads; reloads do not overlap.
+
+    Raises LbdnsError if the program cannot start.
+    """
+    loop = asyncio.get_running_loop()
+    stop = over or asyncio.Event()
+    reload_now = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGHUP, reload_now.set)
+    stopping = loop.create_task(stop.wait())
+    starting = loop.create_task(program.start())
+    await asyncio.wait((stopping, starting), return_when=asyncio.FIRST_COMPLETED)
+    if starting.done():
+        try:
+            starting.result()
+        except BaseException:
+            stopping.cancel()
+            raise
+        reloading = loop.create_task(_reload_on_signal(program, reload_now))
+        await stopping
+        await _end(reloading)
+    else:
+        await _end(starting)
+    await program.stop()
+    log.info("stopped")
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+async def reload(program: Program) -> None:
+    """Reload, and log the result. Raises what ``Program.reload`` raises."""
+    try:
+        await program.reload()
+    except PartlyAppliedError as error:
+        program.events.record("reload", f"reload: {error}", level=logging.ERROR, logger=log.name)
+        raise
+    except LbdnsError as error:
+        what = f"reload: the old configuration stays: {error}"
+        program.events.record("reload", what, level=logging.ERROR, logger=log.name)
+        raise
+    except Exception:
+        log.exception("reload: failed")
+        what = "reload: failed, the old configuration stays; the log says more"
+        program.events.record("reload", what, level=logging.ERROR, logger=log.name)
+        raise
+    program.events.record("reload", "reload: done", logger=log.name)
+
+
+async def _reload_on_signal(program: Program, signalled: asyncio.Event) -> None:
+    while True:
+        await signalled.wait()
+        signalled.clear()
+        with contextlib.suppress(Exception):  # logged
+            await reload(program)

@@ -1,0 +1,33 @@
+"""Report the state of the server to a service manager (sd_notify(3)), if there is one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Mapping
+from typing import Final
+
+READY: Final = "READY=1"
+STOPPING: Final = "STOPPING=1"
+
+
+def ready(pid: int) -> str:
+    """Return the state "ready" with ``pid`` as the process to watch, which changes with a take-over."""
+    return f"{READY}\nMAINPID={pid}"
+
+
+def reloading() -> str:
+    return f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}"
+
+
+def notify(state: str, environment: Mapping[str, str] = os.environ) -> None:
+    """Send ``state``; do nothing without a service manager, or if it does not receive."""
+    path = environment.get("NOTIFY_SOCKET", "")
+    if path[:1] not in ("/", "@"):
+        return
+    address = "\0" + path[1:] if path.startswith("@") else path
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.setblocking(False)  # a manager that hangs must not hold up queries
+        sock.sendto(state.encode(), address)

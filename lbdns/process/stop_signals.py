@@ -1,0 +1,51 @@
+"""Wait for the signals that end a program without an event loop."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+from collections.abc import Iterator
+from typing import Final
+
+STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class StopSignals:
+    """Signals that arrived since the object was made. For the main thread only.
+
+    A ``threading.Event`` set by a handler would deadlock if the signal arrived while ``wait`` holds the event's lock;
+    the interpreter writes to a pipe instead, without a lock.
+    """
+
+    def __init__(self, read_end: int) -> None:
+        self._read_end = read_end
+        self._arrived = False
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait up to ``timeout`` seconds and return whether a signal has arrived; once true, always true."""
+        if not self._arrived:
+            self._arrived = bool(select.select([self._read_end], (), (), timeout)[0])
+        return self._arrived
+
+    def is_set(self) -> bool:
+        """Return whether a signal has arrived, without waiting."""
+        return self.wait(0.0)
+
+
+@contextlib.contextmanager
+def stop_signals() -> Iterator[StopSignals]:
+    """Collect the signals that end a program instead of letting them interrupt it; restore the handlers at the end."""
+    read_end, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    wakeup_before = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    # The interpreter writes to the pipe only for signals that have a Python handler
+    before = {number: signal.signal(number, lambda *_: None) for number in STOP_SIGNALS}
+    try:
+        yield StopSignals(read_end)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(wakeup_before)
+        os.close(read_end)
+        os.close(write_end)

@@ -1,0 +1,11 @@
+"""The table of built-in scores. To add one: write its file, add a line here, a test and a section in the docs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lbdns.scores.score import Score
+from lbdns.scores.thesis import THESIS
+
+#: Every built-in score, by the name that configurations use
+SCORES: Final[dict[str, Score]] = {"thesis": THESIS}

@@ -1,0 +1,83 @@
+"""Scores: reduce the metrics of a report to one whole number, the weighted sum of its terms. Pure functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from lbdns_shared.metric_catalogue import Better
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One metric's part of a score.
+
+    If low is better: ``weight * (limit - value) / limit``, and 0 above the limit. If high is better:
+    ``weight * value / limit``, with ``weight`` as the maximum if ``cap``, else without a maximum.
+    """
+
+    weight: float
+    limit: float
+    better: Better
+    cap: bool = False
+
+
+MAX_SCORE: Final = 10**15  # floats, JSON and JavaScript all represent it exactly
+_ROUNDING: Final = 1e-9  # so that 0.1 + 0.2 + 0.7 counts as 1 when the sum is truncated
+
+
+class Score:
+    """A weighted sum of metrics; ``terms`` are by metric. Two scores are equal if their terms are.
+
+    A missing metric leaves out its term and its weight. The sum of the other terms is scaled by the total of all
+    weights over the sum of their weights, so that a missing sensor neither helps nor harms.
+    """
+
+    def __init__(self, terms: Mapping[str, Term]) -> None:
+        self.terms: Mapping[str, Term] = MappingProxyType(dict(terms))
+        self._lines = tuple(_line(metric, term) for metric, term in terms.items() if term.weight > 0)
+        self._total = sum(line[1] for line in self._lines)
+
+    def of(self, metrics: Mapping[str, float]) -> int:
+        """Return the score, truncated to an integer; 0 if ``metrics`` has none of its metrics."""
+        score = present = 0.0
+        for metric, weight, slope, zero, end, beyond in self._lines:
+            value = metrics.get(metric)
+            if value is not None:
+                present += weight
+                # A value below 0, which no sensor should report, counts as 0
+                score += beyond if value >= end else slope * ((value if value > 0.0 else 0.0) - zero)
+        if present == 0.0:
+            return 0
+        return int(min(score * self._scale(present) + _ROUNDING, MAX_SCORE))
+
+    def parts(self, metrics: Mapping[str, float]) -> dict[str, float]:
+        """Return the points that each present metric adds to the score; ``of`` is their sum, truncated."""
+        found: dict[str, float] = {}
+        present = 0.0
+        for metric, weight, slope, zero, end, beyond in self._lines:
+            if metric in metrics:
+                value = metrics[metric]
+                present += weight
+                found[metric] = beyond if value >= end else slope * (max(value, 0.0) - zero)
+        scale = self._scale(present) if found else 1.0
+        return {metric: min(part * scale, float(MAX_SCORE)) for metric, part in found.items()}
+
+    def _scale(self, present: float) -> float:
+        return 1.0 if present == self._total else min(self._total / present, float(MAX_SCORE))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Score) and self.terms == other.terms
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _line(metric: str, term: Term) -> tuple[str, float, float, float, float, float]:
+    """Return a term as a straight line: metric, weight, slope, zero, end of the line, value from there on."""
+    slope = term.weight / term.limit
+    if term.better == "low":
+        return metric, term.weight, -slope, term.limit, term.limit, 0.0
+    return metric, term.weight, slope, 0.0, term.limit if term.cap else math.inf, term.weight

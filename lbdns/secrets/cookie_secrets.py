@@ -1,0 +1,50 @@
+"""Secrets of DNS cookies: read from ``secret_file`` of ``[cookies]``, or generated if there is none."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from pathlib import Path
+from typing import Final
+
+from lbdns_shared.errors import ConfigError
+from lbdns_shared.keys import read_private
+
+SECRET: Final = 16  # bytes in a server secret (RFC 9018, section 4.4)
+_WHERE: Final = "[cookies] secret_file"
+_LINE: Final = re.compile(rf"[0-9a-fA-F]{{{2 * SECRET}}}")
+_INSTEAD: Final = f"'openssl rand -hex {SECRET}' prints a valid line"
+
+
+def new_cookie_secret() -> bytes:
+    """Return a random secret. The caller must keep it across reloads: another secret makes every cookie invalid."""
+    return secrets.token_bytes(SECRET)
+
+
+def read_cookie_secrets(path: Path) -> tuple[tuple[bytes, ...], list[str]]:
+    """Return the secrets in ``path``, and warnings (a file that others can read).
+
+    The first secret makes cookies; all are accepted. Raises ConfigError with every bad line.
+    """
+    text, warnings = read_private(path, _WHERE, _INSTEAD)
+    return parse_cookie_secrets(text, str(path)), warnings
+
+
+def parse_cookie_secrets(text: str, where: str) -> tuple[bytes, ...]:
+    """Return the secrets in ``text``, one per line; ``where`` names the file in errors. Raises ConfigError.
+
+    No message contains any part of a secret.
+    """
+    found: list[bytes] = []
+    findings: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        word = line.split("#", 1)[0].strip()
+        if _LINE.fullmatch(word):
+            found.append(bytes.fromhex(word))
+        elif word:
+            findings.append(f"{where}:{number}: {_WHERE}: must be {2 * SECRET} hex digits; {_INSTEAD}")
+    if not findings and not found:
+        findings.append(f"{where}: {_WHERE}: the file contains no secret; {_INSTEAD}")
+    if findings:
+        raise ConfigError(*findings)
+    return tuple(found)

@@ -1,0 +1,104 @@
+"""HTTP credentials: a user's password (RFC 7617) and bearer tokens (RFC 6750), read from files, sent, or checked."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from lbdns.config.web_section import WebConfig
+from lbdns_shared.errors import ConfigError
+from lbdns_shared.keys import read_private
+
+_TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750, section 2.1
+_HOW: Final = "'openssl rand -hex 32' prints a valid one"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpCredentials:
+    """Credentials that a server accepts, or that a client sends; empty if none are required.
+
+    Browsers cannot send a bearer token by themselves, so a token is also accepted as the password of any user.
+    """
+
+    user: str = ""
+    password: str = field(default="", repr=False)
+    tokens: tuple[str, ...] = field(default=(), repr=False)
+
+    def __bool__(self) -> bool:
+        return bool(self.user or self.tokens)
+
+    def header(self) -> str:
+        """Return the value of the Authorization header to send; empty if there are no credentials."""
+        if self.tokens:
+            return f"Bearer {self.tokens[0]}"
+        if not self.user:
+            return ""
+        return f"Basic {base64.b64encode(f'{self.user}:{self.password}'.encode()).decode()}"
+
+    def accept(self, header: str) -> bool:
+        """Return whether an Authorization header is valid. Takes the same time whatever is wrong with it."""
+        scheme, _, rest = header.partition(" ")
+        rest = rest.strip()
+        if scheme.lower() == "bearer":
+            return self._is_token(rest)
+        if scheme.lower() != "basic":
+            return False
+        try:
+            user, colon, password = base64.b64decode(rest, validate=True).decode().partition(":")
+        except (binascii.Error, UnicodeDecodeError):
+            return False
+        is_user = _same(user, self.user) & _same(password, self.password) & bool(self.user and colon)
+        return bool(is_user | self._is_token(password))
+
+    def _is_token(self, text: str) -> bool:
+        #: compare all tokens: the time must not reveal which one matches
+        return sum(_same(text, token) for token in self.tokens) > 0
+
+
+def _same(given: str, known: str) -> bool:
+    return hmac.compare_digest(given.encode(), known.encode())
+
+
+NO_CREDENTIALS: Final = HttpCredentials()
+
+
+def read_credentials(web: WebConfig) -> tuple[HttpCredentials, list[str]]:
+    """Return the credentials that ``[web]`` requires of clients, and warnings (files that others can read).
+
+    Raises ConfigError. No message contains any part of a secret.
+    """
+    password, warnings = "", list[str]()
+    tokens: tuple[str, ...] = ()
+    if web.password_file:
+        text, more = read_private(web.password_file, "[web] password_file", f"it must contain one password; {_HOW}")
+        warnings += more
+        password = text.removesuffix("\n").removesuffix("\r")
+        if not password or "\n" in password:
+            what = "contains more than one line" if password else "is empty"
+            raise ConfigError(f"{web.password_file}: [web] password_file: {what}: it must contain one password; {_HOW}")
+    if web.token_file:
+        tokens, more = read_tokens(web.token_file, "[web] token_file")
+        warnings += more
+    return HttpCredentials(web.user, password, tokens), warnings
+
+
+def read_tokens(path: Path, key: str) -> tuple[tuple[str, ...], list[str]]:
+    """Return the tokens in a file, and warnings. ``key`` names the setting in errors. Raises ConfigError."""
+    text, warnings = read_private(path, key, f"it must contain one token per line; {_HOW}")
+    return parse_tokens(text, f"{path}: {key}"), warnings
+
+
+def parse_tokens(text: str, where: str) -> tuple[str, ...]:
+    """Return tokens, one per line: clients send the first, and servers accept all. Raises ConfigError."""
+    tokens = tuple(line.strip() for line in text.splitlines() if line.strip())
+    if not tokens:
+        raise ConfigError(f"{where}: is empty: it must contain one token per line; {_HOW}")
+    for number, token in enumerate(tokens, 1):
+        if not _TOKEN.fullmatch(token):
+            raise ConfigError(f"{where}: token {number} is not valid: use only letters, digits and -._~+/; {_HOW}")
+    return tokens

@@ -1,0 +1,188 @@
+"""The connection to another collector: its event stream over HTTP becomes snapshots, as from an embedded one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import aiohttp
+
+from lbdns import __version__
+from lbdns.config.collector_section import CollectorConfig
+from lbdns.events.event_log import EventLog
+from lbdns.events.server_sent_events import ServerSentEvent, ServerSentEventReader
+from lbdns.model.checked_configuration import CheckedConfiguration
+from lbdns.model.farm import Farm
+from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot
+from lbdns.process.apply_configuration import PreparedChange
+from lbdns.secrets.http_credentials import HttpCredentials, read_tokens
+from lbdns_collector.reports.snapshot_publisher import SnapshotPublisher
+from lbdns_collector.status.status_document import FOLLOWER_KEEP_ALIVE
+from lbdns_collector.status.status_reader import read_status
+
+log = logging.getLogger("lbdns.follow")
+
+DEAD_AFTER: Final = 3 * FOLLOWER_KEEP_ALIVE  # seconds without a byte until the connection counts as dead
+CONNECT_TIMEOUT: Final = 5.0  # seconds
+FIRST_PAUSE: Final = 0.2  # seconds before the first new attempt; doubled each time
+LONGEST_PAUSE: Final = 5.0
+
+
+class CollectorFollower:
+    """Follows the collector at ``[collector] connect``, and delivers snapshots of the farm's members.
+
+    While the connection is down nothing is delivered: the readings age, as when agents stop reporting.
+    """
+
+    def __init__(self, farm: Farm, dead_after: float = DEAD_AFTER, events: EventLog | None = None) -> None:
+        self._events = events or EventLog()
+        self._use(farm, _headers(farm.config.collector))
+        self._dead_after = dead_after
+        self._seen: dict[str, Reading] = {}  # all readings that the collector has sent, by full name
+        self._snapshot = EMPTY_SNAPSHOT
+        self._publisher: SnapshotPublisher | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._following = False  # connected and whole status read
+        self._logged_failure = False  # one line when the connection breaks, one when it is back
+        self._pause = FIRST_PAUSE  # seconds
+
+    @property
+    def connected(self) -> bool:
+        """Whether the connection is up and the whole status has been read."""
+        return self._following
+
+    async def start(self, deliver: Callable[[Snapshot], None]) -> None:
+        """Connect; ``deliver`` is called with a snapshot whenever the collector sends something new."""
+        loop = asyncio.get_running_loop()
+        self._publisher = SnapshotPublisher(self._make, deliver, loop.call_later, time.perf_counter)
+        self._task = loop.create_task(self._follow())
+
+    async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
+        """Return a change to the members, URL and token of ``new``. Raises ConfigError if the token cannot be read."""
+        headers = _headers(new.farm.config.collector)
+        old: list[asyncio.Task[None]] = []
+
+        def commit() -> None:
+            before = self._url, self._headers
+            self._use(new.farm, headers)
+            if self._publisher is not None:
+                self._publisher.changed()
+            if (self._url, self._headers) != before and self._task is not None:
+                self._task.cancel()
+                old.append(self._task)
+                self._logged_failure = False
+                self._task = asyncio.get_running_loop().create_task(self._follow())
+
+        async def finish() -> None:
+            await asyncio.gather(*old, return_exceptions=True)
+
+        return PreparedChange("connection to the collector", commit, finish)
+
+    async def stop(self) -> None:
+        if self._publisher is not None:
+            self._publisher.stop()
+        await self._end()
+
+    async def _end(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+    def _use(self, farm: Farm, headers: Mapping[str, str]) -> None:
+        self._headers = headers
+        self._url = farm.config.collector.connect
+        self._members = {member.full_name for pool in farm.pools for member in pool.members}
+
+    def _make(self) -> Snapshot:
+        readings = {name: self._seen[name] for name in self._members if name in self._seen}
+        self._snapshot = Snapshot(self._snapshot.version + 1, readings)
+        return self._snapshot
+
+    async def _follow(self) -> None:
+        self._pause = FIRST_PAUSE
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=self._dead_after)
+        # A new connection for every attempt: a kept one may be dead already
+        connector = aiohttp.TCPConnector(force_close=True)
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=self._headers) as session:
+            while True:
+                try:
+                    trouble = await self._read_stream(session)
+                except Exception:
+                    # A subscriber failed on a snapshot; stopping would be worse than trying again
+                    log.exception("collector %s: its data could not be used", self._url)
+                    trouble = "reconnecting"
+                self._following = False
+                if not self._logged_failure:
+                    self._logged_failure = True
+                    what = f"collector {self._url}: {trouble}; readings age until it is back; retrying"
+                    self._events.record("collector", what, level=logging.WARNING, logger=log.name)
+                await asyncio.sleep(self._pause)
+                self._pause = min(2 * self._pause, LONGEST_PAUSE)
+
+    async def _read_stream(self, session: aiohttp.ClientSession) -> str:
+        """Read one connection to its end, and return why it ended."""
+        events = ServerSentEventReader()
+        try:
+            async with session.get(f"{self._url.rstrip('/')}/api/v1/events", params={"changes": "1"}) as response:
+                if response.status in (401, 403):
+                    return (
+                        f"refuses us ({response.status}): its [web] allow must contain this server's network, and "
+                        "[collector] connect_token_file here a token of its [web] token_file"
+                    )
+                if response.status != 200 or response.content_type != "text/event-stream":
+                    return f"answered {response.status} {response.content_type}; is it an lbdns collector?"
+                async for piece in response.content.iter_any():
+                    for event in events.feed(piece):
+                        if trouble := self._take(event):
+                            return trouble
+        except TimeoutError:
+            return f"sent nothing for {self._dead_after:g} s"
+        except (aiohttp.ClientError, OSError) as error:
+            return str(error) or type(error).__name__
+        except ValueError as error:
+            return f"sent invalid data: {error}"
+        return "closed the connection"
+
+    def _take(self, event: ServerSentEvent) -> str:
+        """Take an event; return what is wrong with it, empty if nothing is."""
+        if event.name not in ("status", "changes"):
+            return ""  # from a newer collector
+        try:
+            readings = read_status(json.loads(event.data), time.monotonic())
+        except ValueError as error:
+            return f"sent an invalid status: {error}"
+        # Keep what is known of members the collector has no reading of: after a restart it has yet to receive reports
+        self._seen.update((name, reading) for name, reading in readings.items() if reading is not None)
+        if event.name == "status":
+            self._seen = {n: r for n, r in self._seen.items() if n in readings or n in self._members}
+            self._connected(self._members - readings.keys())
+        if self._publisher is not None:
+            self._publisher.changed()
+        return ""
+
+    def _connected(self, missing: set[str]) -> None:
+        """Take note of a whole status: it comes when a connection begins and when the collector reloads."""
+        if not self._following:
+            self._events.record("collector", f"collector {self._url}: following", logger=log.name)
+        self._following, self._logged_failure, self._pause = True, False, FIRST_PAUSE
+        if missing:
+            some = ", ".join(sorted(missing)[:5]) + (", ..." if len(missing) > 5 else "")
+            log.warning("collector %s: does not know %s; add these members to its pools too", self._url, some)
+
+
+def _headers(config: CollectorConfig) -> Mapping[str, str]:
+    """Return the HTTP headers of the request. Raises ConfigError."""
+    headers = {"User-Agent": f"lbdns/{__version__}"}
+    if config.connect_token_file:
+        tokens, warnings = read_tokens(config.connect_token_file, "[collector] connect_token_file")
+        headers["Authorization"] = HttpCredentials(tokens=tokens).header()
+        for warning in warnings:
+            log.warning(warning)
+    return headers

@@ -1,0 +1,88 @@
+"""Read and check a configuration with everything it names, for ``lbdns serve``."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lbdns.answering import native_plane
+from lbdns.answering.answer_table import AnswerTable
+from lbdns.config import Config, load_config
+from lbdns.model.checked_configuration import CheckedConfiguration
+from lbdns.model.farm import Farm, load_farm
+from lbdns.process import privileges
+from lbdns.secrets.cookie_secrets import read_cookie_secrets
+from lbdns.secrets.report_keys import load_report_keys
+from lbdns.server.forwarding.forwarder import check_upstreams
+from lbdns.server.secondaries.zone_serials import SerialFile, ServedSerials, advance_serials
+from lbdns_shared.endpoint import Endpoint
+
+log = logging.getLogger("lbdns.server")
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """Options of ``lbdns serve``. An option that is not empty overrides the configuration."""
+
+    listen: tuple[Endpoint, ...] = ()
+    workers: int | None = None
+    take_over: bool = False  # from a running server
+
+    def applied(self, config: Config) -> Config:
+        server = config.server
+        overruled = replace(server, listen=self.listen or server.listen, workers=self.workers or server.workers)
+        return replace(config, server=overruled)
+
+
+NO_SERVE_OPTIONS = ServeOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class ServeConfiguration(CheckedConfiguration):
+    """Everything that ``lbdns serve`` needs."""
+
+    table: AnswerTable
+    secrets: tuple[bytes, ...]  # for DNS cookies; empty: the configuration names no file of secrets
+    serials: ServedSerials  # of the zones in the farm
+
+
+def read_settings(path: Path, options: ServeOptions = NO_SERVE_OPTIONS) -> Config:
+    """Return the configuration without zones and keys, for what happens before the event loop. Raises ConfigError."""
+    config = options.applied(load_config(path))
+    privileges.check_user(config.server.user)
+    return config
+
+
+def read_configuration(
+    path: Path, options: ServeOptions = NO_SERVE_OPTIONS, serials: ServedSerials | None = None
+) -> ServeConfiguration:
+    """Read a configuration with its zones and keys. Waits for the disk. Raises ConfigError.
+
+    ``serials`` are those served until now; None: those in the file that keeps them over restarts.
+    """
+    farm = load_farm(path)
+    farm = replace(farm, config=options.applied(farm.config))
+    privileges.check_user(farm.config.server.user)
+    check_upstreams(farm.config)
+    farm, serials = advance_serials(farm, SerialFile().read(farm) if serials is None else serials)
+    return ServeConfiguration(farm, load_report_keys(farm.config), new_table(farm), _secrets(farm.config), serials)
+
+
+def new_table(farm: Farm) -> AnswerTable:
+    """Return the answer table of a farm, on the configured plane. Raises LbdnsError if that plane is not available."""
+    table = AnswerTable(farm, native_plane.choose_plane(farm.config.server.plane))
+    # Exempt it from garbage collection: with a hundred thousand names each collection takes 0.1 s, in which nothing is
+    # answered. A table that is replaced later has no reference cycles and is freed without the collector
+    gc.freeze()
+    return table
+
+
+def _secrets(config: Config) -> tuple[bytes, ...]:
+    if config.cookies.secret_file is None:
+        return ()
+    secrets, warnings = read_cookie_secrets(config.cookies.secret_file)
+    for warning in warnings:
+        log.warning(warning)
+    return secrets

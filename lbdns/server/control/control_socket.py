@@ -1,0 +1,294 @@
+"""The control socket: receives control commands, each a JSON object on a line, and replies with one on a line.
+
+``{"command": "reload"}`` -> ``{"ok": true, ...}`` or ``{"ok": false, "error": "..."}``. The socket's file decides which
+users may connect: its mode is 0660, its owner is the server's user and group.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import socket
+import stat
+import struct
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from lbdns.model.checked_configuration import CheckedConfiguration
+from lbdns.process import privileges
+from lbdns.process.apply_configuration import PreparedChange
+from lbdns.text.suggestions import nearest
+from lbdns_shared.errors import LbdnsError, ListenError
+
+log = logging.getLogger("lbdns.control")
+
+MODE: Final = 0o660
+FOLDER_MODE: Final = 0o755
+MAX_COMMAND: Final = 65_536  # bytes of a command
+MAX_CLIENTS: Final = 32
+PATIENCE: Final = 10.0  # s for a client to send a line, and to read one
+BACKLOG: Final = 16
+_SHOWN: Final = 40  # characters of an unknown command in an error
+_PEER: Final = struct.Struct("3i")  # struct ucred: pid, uid, gid
+
+
+@dataclass(frozen=True, slots=True)
+class ControlCommand:
+    """One control command as a client sent it."""
+
+    fields: Mapping[str, Any]  # the JSON object
+    sock: socket.socket  # its connection, for handlers that send more than JSON
+    uid: int  # the user id of the client's process
+
+
+#: Carries out a command and returns the fields of the reply, which gets "ok": true; None: it has sent everything
+#: itself, and the connection ends. If it raises LbdnsError, the reply has "ok": false and the error.
+CommandHandler = Callable[[ControlCommand], Awaitable[Mapping[str, Any] | None]]
+
+
+class ControlSocket:
+    """Listens for control commands and passes them to their handlers."""
+
+    def __init__(self, commands: Mapping[str, CommandHandler]) -> None:
+        self._commands = commands
+        self._sock: socket.socket | None = None
+        self._accepting: asyncio.Task[None] | None = None
+        self._clients: set[asyncio.Task[None]] = set()
+        self._file: tuple[Path, int] | None = None  # path and inode of the socket
+        self._path: Path | None = None  # where it listens, or failed to
+
+    def duplicate(self) -> tuple[Path, socket.socket] | None:
+        """Return the path and a duplicate of the listening socket, for another process; None if there is none."""
+        return (self._file[0], self._sock.dup()) if self._file and self._sock else None
+
+    async def start(self, path: Path, owner: tuple[int, int], sock: socket.socket | None = None) -> None:
+        """Take commands at ``path``, whose file gets ``owner`` (user and group id), or on ``sock`` if it listens there.
+
+        If that fails, a warning is logged, since queries are answered all the same.
+        """
+        self._path = path
+        try:
+            self._listen(path, sock or _bind(path, owner))
+        except OSError as error:
+            why = error.strerror or str(error)
+            log.warning("[server] control: %s: %s. Commands such as 'lbdns reload' are not available", path, why)
+
+    async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
+        """Listen at the new path, if it is another; commands wait there until the change commits.
+
+        Raises ListenError if that path is not available.
+        """
+        server = new.farm.config.server
+        path = server.control
+        if path == self._path:
+            return PreparedChange("control socket")
+        try:
+            sock = _bind(path, privileges.ids(server.user))
+        except OSError as error:
+            raise ListenError(f"[server] control: {path}: {error.strerror or error}") from None
+        old = self._listening()
+
+        def commit() -> None:
+            self._path = path
+            self._listen(path, sock)
+
+        async def finish() -> None:
+            await _close(*old)
+
+        async def rollback() -> None:
+            await _close(None, sock, (path, _inode(path)))
+
+        return PreparedChange("control socket", commit, finish, rollback)
+
+    async def stop_listening(self, leave: bool = False) -> None:
+        """Take no new connections; commands that are being carried out go on. ``leave``: keep the socket's file, for
+        another process that listens on it."""
+        task, sock, file = self._listening()
+        self._path = self._accepting = self._sock = self._file = None
+        await _close(task, sock, None if leave else file)
+
+    def _listen(self, path: Path, sock: socket.socket) -> None:
+        self._sock, self._file = sock, (path, _inode(path))
+        self._accepting = asyncio.get_running_loop().create_task(self._accept(sock))
+
+    def _listening(self) -> tuple[asyncio.Task[None] | None, socket.socket | None, tuple[Path, int] | None]:
+        return self._accepting, self._sock, self._file
+
+    async def stop(self) -> None:
+        await self.stop_listening()
+        current = asyncio.current_task()
+        for client in self._clients - {current}:
+            client.cancel()
+        await asyncio.gather(*self._clients - {current}, return_exceptions=True)
+
+    async def _accept(self, sock: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                client, _ = await loop.sock_accept(sock)
+            except OSError as error:
+                log.warning("a connection can't be accepted: %s", error.strerror)
+                await asyncio.sleep(1.0)
+                continue
+            client.setblocking(False)
+            if len(self._clients) >= MAX_CLIENTS:
+                client.close()
+                continue
+            task = loop.create_task(self._serve(client))
+            self._clients.add(task)
+            task.add_done_callback(self._clients.discard)
+
+    async def _serve(self, sock: socket.socket) -> None:
+        """Carry out the commands of one client, one after another, until it disconnects."""
+        with sock:
+            uid = _PEER.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))[1]
+            lines = _LineReader(sock)
+            with contextlib.suppress(OSError, TimeoutError):
+                while (line := await lines.next()) is not None:
+                    answer = await self._answer(line, sock, uid)
+                    if answer is None:
+                        return
+                    await send_line(sock, answer)
+                    if not answer["ok"] and lines.too_long:
+                        return
+
+    async def _answer(self, line: bytes, sock: socket.socket, uid: int) -> dict[str, Any] | None:
+        try:
+            fields = json.loads(line)
+            if not isinstance(fields, dict):
+                raise ValueError("it is not an object")
+        except (ValueError, RecursionError) as error:  # also of bytes that are not UTF-8
+            return _failed(f'a line must be one JSON object, such as {{"command": "reload"}}: {error}')
+        name = fields.get("command")
+        command = self._commands.get(name) if isinstance(name, str) else None
+        if command is None:
+            return _failed(f"command: there is no {str(name)[:_SHOWN]!r}{nearest(str(name)[:_SHOWN], self._commands)}")
+        try:
+            answer = await command(ControlCommand(fields, sock, uid))
+        except LbdnsError as error:
+            return _failed(str(error))
+        except (OSError, TimeoutError):
+            raise
+        except Exception:
+            log.exception("command %r failed", name)
+            return _failed("the command failed; the log of the server says why")
+        return None if answer is None else {"ok": True, **answer}
+
+
+async def _close(
+    accepting: asyncio.Task[None] | None, sock: socket.socket | None, file: tuple[Path, int] | None
+) -> None:
+    """Close a listening socket and remove its file."""
+    if accepting:
+        accepting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await accepting
+    if sock:
+        sock.close()
+    if file:
+        _remove(*file)
+
+
+class _LineReader:
+    """Reads lines from a client."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._buffer = bytearray()
+        self.too_long = False
+
+    async def next(self) -> bytes | None:
+        """Return the next line, cut if it is too long; None at the end. Raises OSError and TimeoutError."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(PATIENCE):
+            while b"\n" not in self._buffer and len(self._buffer) <= MAX_COMMAND:
+                data = await loop.sock_recv(self._sock, MAX_COMMAND)
+                if not data:
+                    return None
+                self._buffer += data
+        line, _, rest = bytes(self._buffer).partition(b"\n")
+        self._buffer = bytearray(rest)
+        self.too_long = len(line) > MAX_COMMAND
+        return line[:MAX_COMMAND]
+
+
+async def send_line(sock: socket.socket, answer: Mapping[str, Any]) -> None:
+    """Send one object as a line. Raises OSError, and TimeoutError if the client does not read."""
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.get_running_loop().sock_sendall(sock, json.dumps(answer).encode() + b"\n")
+
+
+def _failed(error: str) -> dict[str, Any]:
+    return {"ok": False, "error": error}
+
+
+def _inode(path: Path) -> int:
+    """Return the inode of a file; 0 if it cannot be read, as after root privileges are dropped."""
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return 0
+
+
+def _bind(path: Path, owner: tuple[int, int]) -> socket.socket:
+    """Return a listening socket at ``path`` whose file gets ``owner`` (user, group) if permitted. Raises OSError."""
+    if not path.parent.exists():
+        path.parent.mkdir(FOLDER_MODE, parents=True)
+        _give(path.parent, owner)
+    if path.exists() or path.is_symlink():
+        _must_be_dead(path)
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    # Bound beside it, then moved there: so its mode is never wrong, and an old socket is replaced without a gap
+    fresh = path.with_name(path.name + ".new")
+    try:
+        fresh.unlink(missing_ok=True)
+        sock.setblocking(False)
+        try:
+            sock.bind(str(fresh))
+        except OSError as error:
+            if error.errno is None:  # Python's own
+                raise OSError(0, "the path is too long for a socket; it must have at most 103 bytes") from None
+            raise
+        fresh.chmod(MODE)
+        _give(fresh, owner)
+        sock.listen(BACKLOG)
+        fresh.replace(path)
+    except BaseException:
+        sock.close()
+        with contextlib.suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        raise
+    return sock
+
+
+def _remove(path: Path, inode: int) -> None:
+    """Remove the file of a socket, unless a successor has replaced it. In root's folder it stays until replaced."""
+    with contextlib.suppress(OSError):
+        if inode and _inode(path) == inode:
+            path.unlink()
+
+
+def _must_be_dead(path: Path) -> None:
+    """Raises OSError unless ``path`` is a socket on which no process listens."""
+    if not stat.S_ISSOCK(path.lstat().st_mode):
+        raise OSError(0, "a file is there that is not a socket")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.setblocking(False)
+        try:
+            sock.connect(str(path))
+        except ConnectionRefusedError:
+            return
+        except BlockingIOError:
+            pass  # its backlog is full: a server is running
+    raise OSError(0, "another server listens there; each server needs its own path")
+
+
+def _give(path: Path, owner: tuple[int, int]) -> None:
+    with contextlib.suppress(PermissionError):
+        if owner != (os.geteuid(), os.getegid()):
+            os.chown(path, *owner)

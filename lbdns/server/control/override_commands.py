@@ -1,0 +1,68 @@
+"""The control commands ``drain``, ``undrain``, ``force``, ``weight`` and ``overrides``: from JSON to JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import pwd
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from lbdns.model.overrides import Override
+from lbdns.server.control.control_socket import CommandHandler, ControlCommand
+from lbdns.server.control.override_manager import OverrideManager
+from lbdns.server.control.override_request import COMMANDS, read_override_request
+
+_UID_BITS: Final = 0xFFFFFFFF
+
+
+def override_commands(manager: OverrideManager) -> Mapping[str, CommandHandler]:
+    """Return the handlers by command."""
+
+    async def change(command: ControlCommand) -> Mapping[str, Any]:
+        request = read_override_request(command.fields)
+        by = await asyncio.to_thread(user_name, command.uid)
+        targets, ended = await manager.carry_out(request, by)
+        failure = await manager.save()
+        concerned = [each for each in manager.overrides.items if each.member in targets.full_names]
+        return {
+            "members": list(targets.full_names),
+            "in_force": [document(each) for each in concerned],
+            "ended": [each.document() for each in ended],
+            "kept": not failure,
+            "notes": [*_notes(concerned), *_not_kept(failure)],
+        }
+
+    async def show(command: ControlCommand) -> Mapping[str, Any]:
+        failure = manager.failure
+        in_force = [document(each) for each in manager.overrides.items]
+        return {"in_force": in_force, "kept": not failure, "notes": _not_kept(failure)}
+
+    def document(override: Override) -> dict[str, Any]:
+        return {**override.document(), "pools": manager.pools(override), "text": override.text()}
+
+    return {**dict.fromkeys(COMMANDS, change), "overrides": show}
+
+
+def _notes(overrides: Iterable[Override]) -> list[str]:
+    """Return what the user who gave the last command may not expect."""
+    slots: dict[str, set[str]] = {}
+    for override in overrides:
+        slots.setdefault(override.member, set()).add(override.slot)
+    return [
+        f"{member} is drained, which counts before being forced up or down"
+        for member, found in slots.items()
+        if {"drain", "force"} <= found
+    ]
+
+
+def _not_kept(failure: str) -> list[str]:
+    return [f"{failure}; it holds until the server stops"] if failure else []
+
+
+def user_name(uid: int) -> str:
+    """Return the name of a user. To be called in a thread: a name service may be slow."""
+    uid &= _UID_BITS  # the kernel's is unsigned
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except (KeyError, OverflowError):
+        return f"uid {uid}"

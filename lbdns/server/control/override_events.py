@@ -1,0 +1,79 @@
+"""The events that say what becomes of overrides, in the words of the event log."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from lbdns.events.event_log import EventLog
+from lbdns.model.farm import Farm, Member, Pool
+from lbdns.model.overrides import Override
+from lbdns.server.control.override_request import OverrideRequest
+from lbdns.server.control.override_targets import in_pools
+from lbdns.text.duration import format_duration
+
+_PLACED: Final = {"drain": "drained", "up": "forced up", "down": "forced down", "weight": "given weight {factor:g}"}
+_ENDED: Final = {"drain": "no longer drained", "up": "no longer forced up", "down": "no longer forced down",
+                 "weight": "no longer of weight {factor:g}"}  # fmt: skip
+
+
+class OverrideEvents:
+    """Records events about overrides, each with the pool and member that it concerns."""
+
+    def __init__(self, farm: Farm, events: EventLog) -> None:
+        self._events = events
+        self.use(farm)
+
+    def use(self, farm: Farm) -> None:
+        """Find members in another farm from now on."""
+        self._places: dict[str, list[tuple[Pool, Member]]] = {}  # by full name
+        for pool in farm.pools:
+            for member in pool.members:
+                self._places.setdefault(member.full_name, []).append((pool, member))
+
+    def pools(self, override: Override) -> list[str]:
+        """Return the names of the pools to which an override applies."""
+        return [pool.name for pool, _ in self._places_of(override)]
+
+    def placed(self, override: Override, request: OverrideRequest, warning: str) -> None:
+        """Record a new override; ``warning`` says what its pool loses by it, if it does."""
+        span = f" for {format_duration(override.until - override.since)}" if request.has_end else ""
+        reason = f": {override.reason}" if override.reason else ""
+        although = f" (although {warning})" if warning else ""
+        what = f"{_PLACED[override.kind].format(factor=override.factor)} by {override.by}{span}{reason}{although}"
+        self._record_for(override, what, logging.WARNING if warning else logging.INFO)
+
+    def ended(self, override: Override, request: OverrideRequest, by: str) -> None:
+        """Record that a user has ended an override."""
+        reason = f": {request.reason}" if request.reason else ""
+        self._record_for(override, f"{_ended(override)}, by {by}{reason}{_origin(override)}")
+
+    def expired(self, override: Override) -> None:
+        """Record that the time of an override is over."""
+        span = format_duration(override.until - override.since)
+        self._record_for(override, f"{_ended(override)}: the {span} are over{_origin(override)}")
+
+    def record(self, text: str, *, level: int = logging.INFO, pool: str = "", member: str = "") -> None:
+        """Record an event about overrides."""
+        self._events.record("override", text, level=level, pool=pool, member=member, logger="lbdns.orders")
+
+    def _record_for(self, override: Override, what: str, level: int = logging.INFO) -> None:
+        places = self._places_of(override)
+        if len(places) == 1:
+            pool, member = places[0]
+            self.record(f"pool {pool.name}: {member.name} {what}", level=level, pool=pool.name, member=member.name)
+        else:
+            where = f"{in_pools(pool.name for pool, _ in places)}: " if places else ""
+            self.record(f"{where}{override.member} {what}", level=level, member=override.member)
+
+    def _places_of(self, override: Override) -> list[tuple[Pool, Member]]:
+        return [place for place in self._places.get(override.member, ()) if override.pool in ("", place[0].name)]
+
+
+def _ended(override: Override) -> str:
+    return _ENDED[override.kind].format(factor=override.factor)
+
+
+def _origin(override: Override) -> str:
+    reason = f": {override.reason}" if override.reason else ""
+    return f" (ordered by {override.by}{reason})" if override.by else ""

@@ -1,0 +1,178 @@
+"""The file that keeps overrides over restarts: read once at start, replaced whole with every change."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+from lbdns.model.overrides import NO_OVERRIDES, Override, Overrides, read_override
+from lbdns.server.control.override_events import OverrideEvents
+
+FILE_NAME: Final = "overrides.json"
+MODE: Final = 0o600  # users' reasons are only for those who may see the web interface
+FOLDER_MODE: Final = 0o755
+PATIENCE: Final = 5.0  # s that a command waits for the disk
+_ASIDE: Final = 1000  # broken files that are kept; after that the last one is replaced
+
+
+def read(path: Path) -> tuple[Overrides, str]:
+    """Return the overrides in the file, and what is wrong with the file. Waits for the disk.
+
+    A file with an error is moved aside, so that the next change does not replace it; the valid overrides in it count.
+    """
+    try:
+        document = json.loads(path.read_bytes())
+        items = document["overrides"]
+        if not isinstance(items, list):
+            raise TypeError("must be a list")
+    except FileNotFoundError:
+        return NO_OVERRIDES, ""
+    except NotADirectoryError as error:
+        return NO_OVERRIDES, f"{path}: can't be read: {error.strerror}"
+    except OSError as error:
+        return NO_OVERRIDES, f"{path}: can't be read: {error.strerror}; {_move_aside(path)}"
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return NO_OVERRIDES, f"{path}: is not a valid override file; {_move_aside(path)}"
+    found, wrong = _read_items(items)
+    if not wrong:
+        return found, ""
+    return found, f"{path}: {wrong} of {len(items)} overrides are not valid; {_move_aside(path)}"
+
+
+def _read_items(items: list[Any]) -> tuple[Overrides, int]:
+    """Return the valid overrides, and the number of invalid ones."""
+    found: dict[tuple[str, str, str], Override] = {}
+    wrong = 0
+    for item in items:
+        try:
+            override = read_override(item)
+        except ValueError:
+            wrong += 1
+        else:
+            found[override.place] = override
+    return Overrides(tuple(found.values())), wrong
+
+
+def _move_aside(path: Path) -> str:
+    """Move a file aside and return a phrase that says where it is now."""
+    try:
+        aside = next(
+            (name for n in range(1, _ASIDE) if not (name := path.with_name(f"{path.name}.bad-{n}")).exists()),
+            path.with_name(f"{path.name}.bad-{_ASIDE}"),
+        )
+        path.rename(aside)
+    except OSError as error:
+        return f"it can't be moved aside either: {error.strerror}"
+    return f"moved to {aside}"
+
+
+def _is_there(path: Path) -> bool:
+    """Return whether the file exists; False also without permission to look."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def write(path: Path, overrides: Overrides) -> None:
+    """Replace the file: a reader, or a start after a power failure, finds the old or the new file, whole.
+
+    Without overrides no file is made. Waits for the disk. Raises OSError.
+    """
+    if not overrides.items and not _is_there(path):
+        return
+    text = json.dumps({"overrides": [override.document() for override in overrides.items]}, indent=1) + "\n"
+    path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), MODE)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+class OverrideStore:
+    """Writes the newest overrides to the file, in threads, one writing after another."""
+
+    def __init__(self, path: Path, events: OverrideEvents) -> None:
+        self.path = path  # may be changed; the file at the old path is removed once the new one is written
+        self.failure = ""  # why the newest overrides cannot be written
+        self._events = events
+        self._written: tuple[Path, Overrides] | None = None
+        self._wanted: Overrides = NO_OVERRIDES
+        self._writing: asyncio.Task[None] | None = None
+
+    async def load(self) -> Overrides:
+        """Return the overrides in the file; an error in it is recorded as an event."""
+        path = self.path
+        found, error = await asyncio.to_thread(read, path)
+        if error:
+            self._events.record(error, level=logging.WARNING)
+        else:
+            self._written = path, found
+        return found
+
+    def has(self, overrides: Overrides) -> bool:
+        """Return whether these overrides are on disk."""
+        return self._written == (self.path, overrides)
+
+    def write(self, overrides: Overrides) -> None:
+        """Begin to write these overrides."""
+        self._wanted = overrides
+        if self._writing is None:
+            self._writing = asyncio.get_running_loop().create_task(self._write_all())
+
+    async def save(self, overrides: Overrides) -> str:
+        """Wait until the overrides are on disk, but not for long; return why they are not, empty if they are."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + PATIENCE
+        if not self.has(overrides):
+            self.write(overrides)
+        while self._writing and (left := deadline - loop.time()) > 0:
+            await asyncio.wait({self._writing}, timeout=left)
+        if self._writing:
+            return f"{self.path}: the disk is slow: it is not written yet"
+        return self.failure
+
+    def stop(self) -> None:
+        """Give up a writing that the disk holds up."""
+        if self._writing:
+            self._writing.cancel()
+
+    async def _write_all(self) -> None:
+        try:
+            while self._written != (wanted := (self.path, self._wanted)):
+                await asyncio.to_thread(write, *wanted)
+                before, self._written = self._written, wanted
+                if before and before[0] != wanted[0]:
+                    with contextlib.suppress(OSError):  # a later start in that folder would believe it
+                        before[0].unlink()
+            if self.failure:
+                self._events.record(f"{self.path}: overrides are kept over restarts again")
+            self.failure = ""
+        except OSError as error:
+            self._fail(f"{self.path}: can't be written: {error.strerror}")
+        finally:
+            self._writing = None
+
+    def _fail(self, failure: str) -> None:
+        if failure != self.failure:
+            self._events.record(f"{failure}; overrides hold until the server stops", level=logging.WARNING)
+        self.failure = failure

@@ -1,0 +1,199 @@
+"""The override manager: puts overrides into force, ends them when asked or when their time is over, and keeps them."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from lbdns.events.event_log import EventLog
+from lbdns.model.checked_configuration import CheckedConfiguration
+from lbdns.model.farm import Farm
+from lbdns.model.overrides import Override, Overrides
+from lbdns.process.apply_configuration import PreparedChange
+from lbdns.server.answerer import Answerer
+from lbdns.server.control.override_events import OverrideEvents
+from lbdns.server.control.override_file import FILE_NAME, OverrideStore
+from lbdns.server.control.override_request import OverrideRequest
+from lbdns.server.control.override_targets import (
+    OverrideTargets,
+    find_forgotten_targets,
+    find_targets,
+    join_some,
+    overrides_to_end,
+    why_not_spare,
+)
+from lbdns_shared.errors import LbdnsError, UnknownNameError
+
+MAX_OVERRIDES: Final = 10_000  # far more than anyone needs; each costs time with every report
+CHECK_PERIOD: Final = 30.0  # s between checks of the wall clock, which may be set, and attempts to write the file
+MIN_TIMER_WAIT: Final = 0.01  # s; the wall clock and the event loop's clock never agree exactly
+
+
+class OverrideManager:
+    """Holds what operators have ordered: the answerer uses it, the store keeps it on disk.
+
+    The caller must call ``restore`` or ``inherit``, then ``begin``, and ``stop`` at the end.
+    """
+
+    def __init__(
+        self, farm: Farm, answerer: Answerer, events: EventLog, clock: Callable[[], float] = time.time
+    ) -> None:
+        """``clock`` returns Unix seconds."""
+        #: Held while a successor receives the overrides: they must not change then.
+        self.handing_over = asyncio.Lock()
+        self._farm, self._answerer, self._clock = farm, answerer, clock
+        self._events = OverrideEvents(farm, events)
+        self._store = OverrideStore(farm.config.server.state_dir / FILE_NAME, self._events)
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._begun = asyncio.Event()  # set by ``begin``, and by ``stop``
+        self._over = False
+
+    @property
+    def overrides(self) -> Overrides:
+        """The overrides in force."""
+        return self._answerer.overrides
+
+    @property
+    def failure(self) -> str:
+        """Why the overrides cannot be kept; empty if they can."""
+        return self._store.failure
+
+    def pools(self, override: Override) -> list[str]:
+        """Return the names of the pools to which an override applies."""
+        return self._events.pools(override)
+
+    async def restore(self) -> None:
+        """Put the overrides from before the last stop into force. The caller must not answer queries before."""
+        found = await self._store.load()
+        if found.items:
+            some = join_some((f"{each.member} {each.text()}" for each in found.items), "; ")
+            self._events.record(f"in force from before: {some}")
+            self._answerer.override(found)
+            self._end_expired()
+
+    def inherit(self, overrides: Overrides) -> None:
+        """Continue with the overrides of another server. Until ``begin`` it may still write the file."""
+        self._answerer.override(overrides)
+
+    def begin(self) -> None:
+        """Carry out requests from now on; no other process may write the file."""
+        self._begun.set()
+        self._check()
+
+    async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
+        """Return a change to the farm and state folder of ``new``; the overrides in force stay."""
+        return PreparedChange("overrides", commit=lambda: self._use(new.farm))
+
+    def _use(self, farm: Farm) -> None:
+        self._farm = farm
+        self._events.use(farm)
+        self._store.path = farm.config.server.state_dir / FILE_NAME
+        self._check()
+
+    async def stop(self) -> None:
+        """Write what is not written yet. May be called twice."""
+        if self._over:
+            return
+        self._over = True
+        if self._timer:
+            self._timer.cancel()
+        if self._begun.is_set():
+            await self._store.save(self.overrides)
+            self._store.stop()
+        self._begun.set()
+
+    async def carry_out(self, request: OverrideRequest, by: str) -> tuple[OverrideTargets, Sequence[Override]]:
+        """Put an override into force or end some, for the user ``by``; return the targets and the overrides ended.
+
+        Every query after that is answered accordingly. Raises LbdnsError if the request cannot be carried out.
+        """
+        await self._begun.wait()
+        async with self.handing_over:
+            if self._over:
+                raise LbdnsError("this server is ending, or a new process has taken over; give the command again")
+            if request.kind is None:
+                targets, ended = self._end(request, by)
+            else:
+                targets, ended = self._put(request, by), ()
+        # A worker sends its counters after it has handled all earlier messages, so also this override
+        await self._answerer.refresh()
+        return targets, ended
+
+    async def save(self) -> str:
+        """Wait until the overrides are on disk, but not for long; return why they are not, empty if they are."""
+        return await self._store.save(self.overrides)
+
+    def _put(self, request: OverrideRequest, by: str) -> OverrideTargets:
+        assert request.kind, "the request puts an override into force"
+        targets = find_targets(self._farm, request)
+        now = self._clock()
+        new = [
+            Override(request.kind, name, request.pool, request.factor, by, request.reason, now, now + request.for_s)
+            for name in targets.full_names
+        ]
+        after = self.overrides
+        if not request.pool:  # it applies to every pool, so it replaces the overrides for single pools
+            after = after.without(
+                each for each in after.items if each.slot == request.slot and each.member in targets.full_names
+            )
+        for override in new:
+            after = after.put(override)
+        if len(after.items) > MAX_OVERRIDES:
+            raise LbdnsError(f"there are {len(self.overrides.items)} overrides; end some of them first")
+        warning = self._why_not_spare(targets, after) if request.kind in ("drain", "down") else ""
+        if warning and not request.force:
+            raise LbdnsError(f"{warning}. Use --force to proceed")
+        for override in new:
+            self._events.placed(override, request, warning)
+        self._change_to(after)
+        return targets
+
+    def _why_not_spare(self, targets: OverrideTargets, after: Overrides) -> str:
+        answerer = self._answerer
+        guards, now = answerer.planner.guards, self._loop.time()
+        return why_not_spare(targets, self.overrides, after, self._farm, answerer.snapshot, guards, now)
+
+    def _end(self, request: OverrideRequest, by: str) -> tuple[OverrideTargets, Sequence[Override]]:
+        try:
+            targets = find_targets(self._farm, request)
+        except UnknownNameError:
+            forgotten = find_forgotten_targets(self.overrides, request)
+            if forgotten is None:
+                raise
+            targets = forgotten
+        ended = overrides_to_end(targets, request, self.overrides)
+        for override in ended:
+            self._events.ended(override, request, by)
+        self._change_to(self.overrides.without(ended))
+        return targets, ended
+
+    def _change_to(self, overrides: Overrides) -> None:
+        self._answerer.override(overrides)
+        self._check()
+
+    def _check(self) -> None:
+        """End expired overrides, write what is not written, and check again in time."""
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+        if self._over or not self._begun.is_set():
+            return
+        self._end_expired()
+        unwritten = not self._store.has(self.overrides)
+        if unwritten:
+            self._store.write(self.overrides)
+        until = self.overrides.next_end
+        if until < math.inf or unwritten:
+            wait = min(max(until - self._clock(), MIN_TIMER_WAIT), CHECK_PERIOD)
+            self._timer = self._loop.call_later(wait, self._check)
+
+    def _end_expired(self) -> None:
+        expired = self.overrides.ended(self._clock())
+        for override in expired:
+            self._events.expired(override)
+        if expired:
+            self._answerer.override(self.overrides.without(expired))

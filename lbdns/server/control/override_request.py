@@ -1,0 +1,123 @@
+"""Override requests: reads the fields of the control commands about members, and checks them. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeGuard
+
+from lbdns.model.overrides import GREATEST_FACTOR, LEAST_FACTOR, MAX_REASON, SLOTS, OverrideKind
+from lbdns.text.duration import LONGEST
+from lbdns.text.suggestions import nearest
+from lbdns_shared.errors import LbdnsError
+
+MAX_NAME: Final = 255  # characters of a member's or a pool's name
+_COMMON: Final = ("command", "member", "pool", "reason")
+_PUTTING: Final = ("for_s", "force")
+_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "drain": (*_COMMON, *_PUTTING),
+    "undrain": _COMMON,
+    "force": (*_COMMON, *_PUTTING, "to"),
+    "weight": (*_COMMON, *_PUTTING, "factor"),
+}
+COMMANDS: Final = tuple(_FIELDS)
+_FORCE_VALUES: Final = ("up", "down", "auto")
+
+
+@dataclass(frozen=True, slots=True)
+class OverrideRequest:
+    """A request to override a member, or, if ``kind`` is None, to end the overrides in its ``slot``."""
+
+    slot: str
+    kind: OverrideKind | None
+    member: str
+    pool: str = ""  # empty: every pool that has the member
+    factor: float = 1.0
+    reason: str = ""
+    for_s: float = math.inf  # seconds from now
+    force: bool = False  # proceed even if a pool is left without a usable member
+
+    @property
+    def has_end(self) -> bool:
+        return self.for_s < math.inf
+
+
+def read_override_request(fields: Mapping[str, Any]) -> OverrideRequest:
+    """Return the request of a control command whose ``command`` is one of COMMANDS. Raises LbdnsError."""
+    command = fields["command"]
+    for field in fields:
+        if field not in _FIELDS[command]:
+            raise LbdnsError(
+                f"{command}: there is no {field[:MAX_NAME]!r}{nearest(field[:MAX_NAME], _FIELDS[command])}"
+            )
+    kind, factor = _kind(command, fields)
+    request = OverrideRequest(
+        SLOTS[kind] if kind else command,
+        kind,
+        _text(fields, "member", MAX_NAME),
+        _text(fields, "pool", MAX_NAME),
+        factor,
+        _text(fields, "reason", MAX_REASON),
+        _seconds(fields),
+        _flag(fields, "force"),
+    )
+    if not request.member:
+        raise LbdnsError(f"{command}: member: is missing")
+    if kind is None and request.has_end:
+        raise LbdnsError(f"{command}: for_s: must be left out: this ends an override")
+    return (
+        request
+        if command != "undrain"
+        else OverrideRequest("drain", None, request.member, request.pool, reason=request.reason)
+    )
+
+
+def _kind(command: str, fields: Mapping[str, Any]) -> tuple[OverrideKind | None, float]:
+    """Return the kind of override, None to end one, and the factor."""
+    if command == "drain":
+        return "drain", 1.0
+    if command == "force":
+        to = fields.get("to")
+        if to not in _FORCE_VALUES:
+            raise LbdnsError(f"force: to: {str(to)[:MAX_NAME]!r} must be one of {', '.join(_FORCE_VALUES)}")
+        return ("up" if to == "up" else "down" if to == "down" else None), 1.0
+    if command == "weight":
+        factor = fields.get("factor")
+        if not _is_number(factor) or not LEAST_FACTOR <= factor <= GREATEST_FACTOR:
+            least, greatest = f"{LEAST_FACTOR:g}", f"{GREATEST_FACTOR:g}"
+            raise LbdnsError(f"weight: factor: {str(factor)[:MAX_NAME]!r} must be a number from {least} to {greatest}")
+        return (None if factor == 1 else "weight"), float(factor)
+    return None, 1.0
+
+
+def _text(fields: Mapping[str, Any], key: str, longest: int) -> str:
+    value = fields.get(key, "")
+    if not isinstance(value, str):
+        raise LbdnsError(f"{fields['command']}: {key}: must be a string")
+    value = value.strip()
+    if len(value) > longest or not value.isprintable():
+        raise LbdnsError(f"{fields['command']}: {key}: must have at most {longest} characters, all printable")
+    return value
+
+
+def _seconds(fields: Mapping[str, Any]) -> float:
+    value = fields.get("for_s")
+    if value is None:
+        return math.inf
+    if not _is_number(value) or not 0 < value <= LONGEST:
+        raise LbdnsError(
+            f"{fields['command']}: for_s: must be a number of seconds, more than 0 and at most {LONGEST:.0f}"
+        )
+    return float(value)
+
+
+def _flag(fields: Mapping[str, Any], key: str) -> bool:
+    value = fields.get(key, False)
+    if type(value) is not bool:
+        raise LbdnsError(f"{fields['command']}: {key}: must be true or false")
+    return value
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return type(value) in (int, float) and math.isfinite(value)

@@ -1,0 +1,189 @@
+"""Override targets: the members that a request names, and whether their pools can spare them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lbdns.choosing.guard_rails.guard_rails import NO_GUARD, Guard
+from lbdns.model.farm import Farm, Member, Pool
+from lbdns.model.liveness import State, state_of
+from lbdns.model.overrides import Override, Overrides
+from lbdns.model.snapshot import Snapshot
+from lbdns.planning.explanation import reason
+from lbdns.server.control.override_request import OverrideRequest
+from lbdns.text.suggestions import nearest
+from lbdns_shared.errors import LbdnsError, UnknownNameError
+
+SHOWN: Final = 8  # members or overrides that a message lists
+NEAR: Final = 2000  # names compared with an unknown one: more would delay queries
+
+#: Pool name -> the guard of each member, in the pool's order; empty if unknown
+GuardsOf = Callable[[str], Sequence[Guard]]
+
+
+@dataclass(frozen=True, slots=True)
+class OverrideTargets:
+    """The members that a request names (full names), and their pools; no pools if only overrides in force know them."""
+
+    full_names: tuple[str, ...]
+    pools: tuple[Pool, ...]
+
+
+def full_form(name: str) -> str:
+    """Return a name in the form of full names."""
+    return name.lower().removesuffix(".")
+
+
+def find_targets(farm: Farm, request: OverrideRequest) -> OverrideTargets:
+    """Return the targets of a request. A host that several zones have under one name and address is one target.
+
+    Raises UnknownNameError, with the nearest known name.
+    """
+    pools = farm.pools if not request.pool else [pool for pool in farm.pools if pool.name == request.pool]
+    if not pools:
+        raise UnknownNameError(
+            f"pool: there is no {request.pool!r}{nearest(request.pool, (p.name for p in farm.pools))}"
+        )
+    wanted = full_form(request.member)
+    known = [member for pool in pools for member in pool.members]
+    found = [m for m in known if m.full_name == wanted] or [m for m in known if m.name == wanted]
+    if not found:
+        raise UnknownNameError(_unknown(farm, request, known))
+    names = tuple(dict.fromkeys(member.full_name for member in found))
+    if len({member.addresses for member in found}) > 1:
+        raise UnknownNameError(
+            f"member: {request.member!r} is a different host in each zone: {', '.join(names)}; use the full name"
+        )
+    return OverrideTargets(names, tuple(pool for pool in pools if any(m.full_name in names for m in pool.members)))
+
+
+def find_forgotten_targets(overrides: Overrides, request: OverrideRequest) -> OverrideTargets | None:
+    """Return the targets of a request whose member or pool is gone from the configuration, but has overrides."""
+    wanted = full_form(request.member)
+    known = any(o.member == wanted and request.pool in ("", o.pool) for o in overrides.items)
+    return OverrideTargets((wanted,), ()) if known else None
+
+
+def _unknown(farm: Farm, request: OverrideRequest, known: Sequence[Member]) -> str:
+    where = f"pool {request.pool} has no member" if request.pool else "member: no pool has"
+    wanted = full_form(request.member)
+    elsewhere = [p.name for p in farm.pools if any(wanted in (m.name, m.full_name) for m in p.members)]
+    if elsewhere:
+        return f"{where} {request.member!r}; it is in {in_pools(elsewhere)}"
+    near = nearest(wanted, [*{m.name for m in known[:NEAR]}, *{m.full_name for m in known[:NEAR]}])
+    if near.startswith("."):
+        return f"{where} {request.member!r}{near}"
+    return f"{where} {request.member!r}; known: {join_some(dict.fromkeys(m.name for m in known))}"
+
+
+def in_pools(names: Iterable[str]) -> str:
+    found = list(names)
+    return f"pool{'s' if len(found) > 1 else ''} {join_some(found)}"
+
+
+def join_some(texts: Iterable[str], between: str = ", ") -> str:
+    """Return the first few texts, joined, and the number of the others."""
+    found = list(texts)
+    more = f"{between}and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return between.join(found[:SHOWN]) + more
+
+
+def why_not_spare(
+    targets: OverrideTargets,
+    before: Overrides,
+    after: Overrides,
+    farm: Farm,
+    snapshot: Snapshot,
+    guards: GuardsOf,
+    now: float,
+) -> str:
+    """Return why a pool cannot spare the targets: with the overrides ``after`` it has no usable member any more, or all
+    its members are drained. Empty if all pools can spare them. ``now`` is in monotonic seconds."""
+    stale_after = farm.config.collector.stale_after
+    for pool in targets.pools:
+        known = guards(pool.name)
+        if len(known) != len(pool.members):  # a reload is under way
+            known = (NO_GUARD,) * len(pool.members)
+        left = _PoolAfter(pool, snapshot, known, stale_after, now)
+        name = next(member.name for member in pool.members if member.full_name in targets.full_names)
+        others = left.others(targets.full_names, after)
+        why = f"the others: {others}" if others else "it has no other"
+        if left.usable(before) and not left.usable(after):
+            return f"{name} is the last usable member of pool {pool.name} ({why})"
+        if left.all_drained(after) and not left.all_drained(before):
+            return (
+                f"{name} is the last member of pool {pool.name} that is not drained ({why}); "
+                "with all of them drained, all are handed out"
+            )
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _PoolAfter:
+    """A pool under some overrides."""
+
+    pool: Pool
+    snapshot: Snapshot
+    guards: Sequence[Guard]
+    stale_after: float
+    now: float
+
+    def usable(self, overrides: Overrides) -> bool:
+        """Return whether the pool has a member to select. A quarantined member counts as not serving."""
+        pool_overrides = overrides.for_pool(self.pool.name)
+        return any(
+            self._state(member, overrides) == "usable"
+            and (pool_overrides.forced_state(member.full_name) == "up" or not guard.quarantined)
+            for member, guard in zip(self.pool.members, self.guards, strict=True)
+        )
+
+    def all_drained(self, overrides: Overrides) -> bool:
+        pool_overrides = overrides.for_pool(self.pool.name)
+        return all(pool_overrides.forced_state(member.full_name) == "drained" for member in self.pool.members)
+
+    def others(self, but: Sequence[str], overrides: Overrides) -> str:
+        """Return why the other members are not selected, such as ``frodo: no report for 12 s``."""
+        return join_some(
+            (self._why(i, overrides) for i, m in enumerate(self.pool.members) if m.full_name not in but), "; "
+        )
+
+    def _why(self, index: int, overrides: Overrides) -> str:
+        member = self.pool.members[index]
+        reading = self.snapshot.readings.get(member.full_name)
+        state = self._state(member, overrides)
+        why = reason(state, reading, overrides.of(self.pool.name, member.full_name), self.now)
+        if state == "usable":
+            why = self.guards[index].text(self.now) or why
+        return f"{member.name}: {why or state}"
+
+    def _state(self, member: Member, overrides: Overrides) -> State:
+        reading = self.snapshot.readings.get(member.full_name)
+        return state_of(
+            reading, self.now, self.stale_after, overrides.for_pool(self.pool.name).forced_state(member.full_name)
+        )
+
+
+def overrides_to_end(targets: OverrideTargets, request: OverrideRequest, overrides: Overrides) -> list[Override]:
+    """Return the overrides in force that the request ends. Without a pool it also ends those for single pools.
+
+    Raises LbdnsError if there is none; the message lists the overrides in force.
+    """
+    ours = [o for o in overrides.items if o.member in targets.full_names]
+    slot = [o for o in ours if o.slot == request.slot]
+    found = [o for o in slot if not request.pool or o.pool == request.pool]
+    if found:
+        return found
+    names = " and ".join(targets.full_names)
+    if everywhere := [o for o in slot if not o.pool]:
+        raise LbdnsError(
+            f"{names}: {everywhere[0].text()!r} is for every pool; it can't end for pool {request.pool} alone. End it "
+            "without --pool, then repeat it for the pools where it must stay"
+        )
+    what = {"drain": "not drained", "force": "not forced up or down", "weight": "of no other weight than 1"}[
+        request.slot
+    ]
+    where = f" in pool {request.pool}" if request.pool else ""
+    there = join_some((f"{o.text()}{f' (pool {o.pool})' if o.pool else ''}" for o in ours), "; ")
+    raise LbdnsError(f"{names} is {what}{where}; in force: {there or 'nothing'}")

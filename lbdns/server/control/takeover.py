@@ -1,0 +1,232 @@
+"""The take-over protocol: a new process receives the sockets and state of a running server, starts, and then ends it.
+
+The connection is that of the control command ``{"command": "take-over"}``. After the reply to it, the new process sends
+requests, and the old process replies to each with a message (msgpack, since data of another process is never
+unpickled)::
+
+    request      reply                                      then
+    (none)       sockets, snapshot, overrides, secrets      the new process starts; both answer on the same sockets
+    "reports"    the collector's state                      reports wait in their sockets, which both processes have
+    "finish"     counters, after the old process has ended  the new process reads reports and opens its web interface
+
+If the connection breaks before "finish", the old server goes on as before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgpack
+
+from lbdns.counting.answer_counters import AnswerCounters, read_counters
+from lbdns.model.overrides import Overrides, read_override
+from lbdns.model.reading_data import read_reading, write_reading
+from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.server.control.control_socket import ControlCommand, send_line
+from lbdns.server.workers.messages import MessageChannel
+from lbdns.sockets.inherited_sockets import PURPOSES, InheritedSocket, adopt
+from lbdns_shared.endpoint import Endpoint
+from lbdns_shared.errors import LbdnsError
+
+VERSION: Final = 2  # of this protocol; a server with another version must be restarted instead
+PATIENCE: Final = 300.0  # s for the new process to start; zones of a million names take long
+ANSWER: Final = 60.0  # s for the old process to reply; it waits for its workers
+_MAX_LINE: Final = 65_536  # bytes of the reply to the command
+
+
+class TakeoverSource(Protocol):
+    """What the running server hands over. ``hand_over`` calls the methods in this order."""
+
+    def sockets(self) -> Sequence[InheritedSocket]:
+        """Return duplicates of all listening sockets; the caller closes them."""
+
+    def state(self) -> Mapping[str, Any]:
+        """Return what ``write_state`` makes of the snapshot, the overrides and the cookie secrets."""
+
+    def pause_reports(self) -> Any:
+        """Read no more reports, and return the collector's state; None without a collector."""
+
+    def resume_reports(self) -> None:
+        """Read reports again. Called only if the new process fails after ``pause_reports``."""
+
+    async def finish(self) -> AnswerCounters:
+        """Answer what has been read, close everything, and return the counters. Nothing can be taken back then."""
+
+
+class _TakeoverChannel:
+    """Messages to and from the other process."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._inbox: asyncio.Queue[tuple[bytes, list[int]] | None] = asyncio.Queue()
+        self._channel = MessageChannel(
+            sock, lambda *message: self._inbox.put_nowait(message), lambda: self._inbox.put_nowait(None)
+        )
+
+    def send(self, what: object, sockets: Sequence[socket.socket] = ()) -> None:
+        self._channel.send(msgpack.packb(what), sockets)
+
+    async def receive(self, patience: float) -> tuple[Any, list[int]]:
+        """Return the next message and its descriptors. Raises LbdnsError if none arrives in time."""
+        try:
+            async with asyncio.timeout(patience):
+                message = await self._inbox.get()
+            if message is None:
+                raise LbdnsError("the other process has ended")
+            return msgpack.unpackb(message[0], strict_map_key=False), message[1]
+        except TimeoutError:
+            raise LbdnsError(f"the other process sent nothing for {patience:g} s") from None
+        except ValueError:
+            raise LbdnsError("the other process sent an invalid message") from None
+
+    async def end(self) -> None:
+        """Close once everything is sent."""
+        await self._channel.flush(ANSWER)
+        self._channel.close()
+
+    def close(self) -> None:
+        self._channel.close()
+
+
+async def hand_over(command: ControlCommand, source: TakeoverSource) -> None:
+    """Carry out the take-over command in the old process. Raises LbdnsError if the new process does not take over."""
+    if command.uid not in (0, os.geteuid()):
+        raise LbdnsError("take-over: only root and the server's own user may take over")
+    await send_line(command.sock, {"ok": True})
+    channel = _TakeoverChannel(command.sock)
+    try:
+        inherited = source.sockets()
+        listed = [[each.purpose, each.asked.host, each.asked.port] for each in inherited]
+        channel.send({"version": VERSION, "sockets": listed, **source.state()}, [each.sock for each in inherited])
+        for each in inherited:
+            each.sock.close()
+        await _expect(channel, "reports")
+        channel.send(source.pause_reports())
+        try:
+            await _expect(channel, "finish")
+        except LbdnsError:
+            source.resume_reports()
+            raise
+        channel.send((await source.finish()).state())
+        await channel.end()
+    finally:
+        channel.close()
+
+
+async def _expect(channel: _TakeoverChannel, request: str) -> None:
+    received, _ = await channel.receive(PATIENCE)
+    if received != request:
+        raise LbdnsError(f"the other process sent {received!r} instead of {request!r}")
+
+
+class Predecessor:
+    """The running server, as the new process sees it.
+
+    ``inherited`` are its sockets, which now belong to this process too.
+    """
+
+    def __init__(
+        self, path: Path, channel: _TakeoverChannel, inherited: Sequence[InheritedSocket], held: Mapping[str, Any]
+    ) -> None:
+        now = time.monotonic()
+        self._path, self._channel = path, channel
+        self.inherited = inherited
+        readings = {str(name): read_reading(value, now) for name, value in held["readings"].items()}
+        self.snapshot = Snapshot(1, readings)
+        self.overrides = Overrides(tuple(map(read_override, held["overrides"])))
+        self.secrets = tuple(map(bytes, held["secrets"]))
+
+    @classmethod
+    async def meet(cls, path: Path) -> Predecessor:
+        """Send the take-over command to the server whose control socket is at ``path``. Raises LbdnsError."""
+        loop = asyncio.get_running_loop()
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.setblocking(False)
+        try:
+            async with asyncio.timeout(ANSWER):
+                await loop.sock_connect(sock, str(path))
+                await loop.sock_sendall(sock, json.dumps({"command": "take-over"}).encode() + b"\n")
+                answer = json.loads(await _read_line(sock))
+            if not answer["ok"]:
+                raise LbdnsError(f"--take-over: {path}: {answer['error']}")
+            return await cls._listen(path, _TakeoverChannel(sock))
+        except BaseException as error:
+            sock.close()
+            if isinstance(error, OSError):
+                why = error.strerror or "no answer"
+                raise LbdnsError(f"--take-over: {path}: {why}. Is a server running there?") from None
+            if isinstance(error, (ValueError, KeyError, TypeError)):
+                raise LbdnsError(f"--take-over: {path}: the program there is not a compatible lbdns") from None
+            raise
+
+    @classmethod
+    async def _listen(cls, path: Path, channel: _TakeoverChannel) -> Predecessor:
+        held, descriptors = await channel.receive(ANSWER)
+        sockets = [adopt(descriptor) for descriptor in descriptors]
+        try:
+            if held["version"] != VERSION:
+                raise LbdnsError(f"--take-over: {path}: the server there is another version; restart it instead")
+            inherited = [
+                InheritedSocket(str(purpose), Endpoint(str(host), int(port)), sock)
+                for (purpose, host, port), sock in zip(held["sockets"], sockets, strict=True)
+            ]
+            if any(each.purpose not in PURPOSES for each in inherited):
+                raise ValueError("a socket has an unknown purpose")
+            return cls(path, channel, inherited, held)
+        except BaseException:
+            for sock in sockets:
+                sock.close()
+            channel.close()
+            raise
+
+    async def reports(self) -> Any:
+        """Stop its collector, and return the collector's state, None without a collector. Raises LbdnsError."""
+        return await self._ask("reports")
+
+    async def finish(self) -> AnswerCounters:
+        """End the old server once it has answered what it has read; return its counters. Raises LbdnsError."""
+        counters = await self._ask("finish")
+        self._channel.close()
+        try:
+            return read_counters(counters)
+        except ValueError as error:
+            raise LbdnsError(f"--take-over: {self._path}: {error}") from None
+
+    def close(self) -> None:
+        """Close the connection. Before ``finish`` the old server then goes on."""
+        self._channel.close()
+
+    async def _ask(self, request: str) -> Any:
+        self._channel.send(request)
+        try:
+            return (await self._channel.receive(ANSWER))[0]
+        except LbdnsError as error:
+            raise LbdnsError(f"--take-over: {self._path}: {error}") from None
+
+
+async def _read_line(sock: socket.socket) -> bytes:
+    """Return a line, and read no byte more: the next bytes carry descriptors. Raises OSError."""
+    line = b""
+    while not line.endswith(b"\n") and len(line) < _MAX_LINE:
+        data = await asyncio.get_running_loop().sock_recv(sock, 1)
+        if not data:
+            raise ConnectionResetError(0, "the server closed the connection")
+        line += data
+    return line
+
+
+def write_state(snapshot: Snapshot, overrides: Overrides, secrets: Sequence[bytes]) -> dict[str, Any]:
+    """Return the state of a server as plain data, for ``Predecessor``."""
+    now = time.monotonic()
+    readings: Mapping[str, Reading] = snapshot.readings
+    return {
+        "readings": {name: write_reading(reading, now) for name, reading in readings.items()},
+        "overrides": [override.document() for override in overrides.items],
+        "secrets": list(secrets),
+    }

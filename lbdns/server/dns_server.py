@@ -1,0 +1,247 @@
+"""``lbdns serve``: builds the parts of the DNS server, then starts, reloads and stops them together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from lbdns.events.event_log import EventLog
+from lbdns.model.checked_configuration import CheckedConfiguration
+from lbdns.model.farm import Farm
+from lbdns.model.snapshot import Snapshot
+from lbdns.process import privileges, service_manager
+from lbdns.process.apply_configuration import Part, apply
+from lbdns.server.answerer import Answerer
+from lbdns.server.configuration_reader import NO_SERVE_OPTIONS, ServeConfiguration, ServeOptions, read_configuration
+from lbdns.server.control.control_socket import ControlSocket
+from lbdns.server.control.handover import Handover
+from lbdns.server.control.override_commands import override_commands
+from lbdns.server.control.override_manager import OverrideManager
+from lbdns.server.control.server_commands import server_commands
+from lbdns.server.control.takeover import Predecessor
+from lbdns.server.current_configuration import CurrentConfiguration
+from lbdns.server.dns_service import DnsService
+from lbdns.server.local_answerer import LocalAnswerer
+from lbdns.server.secondaries.secondaries import Secondaries
+from lbdns.server.server_status import ServerStatus
+from lbdns.server.workers.fork_server import ForkServer
+from lbdns.server.workers.worker_pool import WorkerPool
+from lbdns.sockets.inherited_sockets import InheritedSocket, by_address, take_one
+from lbdns_collector.reports.collector import Collector
+from lbdns_collector.status.history_sampler import HistorySampler
+from lbdns_collector.status.stat_file import StatFile
+from lbdns_collector.web.web_interface import WebInterface, open_web_socket
+from lbdns_shared.endpoint import Endpoint
+from lbdns_shared.errors import LbdnsError
+
+log = logging.getLogger("lbdns.server")
+
+
+class SnapshotFeed(Part[CheckedConfiguration], Protocol):
+    """The source of snapshots: the embedded collector, or the connection to another one."""
+
+    async def start(self, deliver: Callable[[Snapshot], None]) -> None:
+        """Begin to call ``deliver`` with each new snapshot. To be called once. Raises LbdnsError."""
+
+    async def stop(self) -> None:
+        """Deliver nothing more, and close everything. May be called without ``start``."""
+
+
+class DnsServer:
+    """A ``lbdns.process.program.Program``. To be created inside the event loop. Raises ConfigError."""
+
+    def __init__(
+        self,
+        path: Path,
+        options: ServeOptions = NO_SERVE_OPTIONS,
+        fork_server: ForkServer | None = None,
+        inherited: Sequence[InheritedSocket] = (),
+    ) -> None:
+        """``fork_server`` starts the workers; None: this process answers itself. ``inherited`` sockets come from a
+        service manager."""
+        self._path, self._options, self._inherited = path, options, inherited
+        configuration = read_configuration(path, options)
+        self.events = EventLog()
+        self.over = asyncio.Event()  # set when this server ends without a signal
+        self.failure = ""  # why it does; empty: another process has taken over
+        self._current = CurrentConfiguration(path, configuration)
+        self._dns = DnsService(self._make_answerer(configuration, fork_server))
+        self._status = ServerStatus(self.farm, self._dns.answerer, self.events)
+        self._history = self._status.program.recording = HistorySampler(self._status)
+        self._collector: Collector | None = None
+        self._feed = self._make_feed(configuration)
+        self._web = WebInterface(self._status)
+        self._stat_file = StatFile(self._status.members)
+        self._secondaries = Secondaries()
+        self._overrides = OverrideManager(self.farm, self._dns.answerer, self.events)
+        self._changing = asyncio.Lock()  # held by a reload or a take-over
+        self._predecessor: Predecessor | None = None
+        handover = Handover(self._current, self._dns, self._collector, self._web, self._overrides, self._status, self)
+        commands = server_commands(path, self, self._status)
+        self._control = handover.control = ControlSocket(
+            {
+                "reload": commands["reload"],
+                "take-over": handover.command,
+                **commands,
+                **override_commands(self._overrides),
+            }
+        )
+        #: In the order in which they prepare and commit. The web interface shows the status, secondaries ask the
+        #: answerer, and workers take longest: reports at new addresses then wait as short as possible.
+        self._parts: Sequence[Part[ServeConfiguration]] = (
+            self._current,
+            self._status.members,
+            self._web,
+            self._control,
+            self._dns,
+            self._feed,
+            self._overrides,
+            self._history,
+            self._secondaries,
+        )
+
+    @property
+    def farm(self) -> Farm:
+        return self._current.farm
+
+    def _make_answerer(self, configuration: ServeConfiguration, fork_server: ForkServer | None) -> Answerer:
+        if fork_server is None:
+            return LocalAnswerer(configuration.table, events=self.events)
+        return WorkerPool(
+            configuration.farm, fork_server, configuration.farm.config.server.workers, self._fail, self.events
+        )
+
+    def _make_feed(self, configuration: ServeConfiguration) -> SnapshotFeed:
+        if self.farm.config.collector.connect:
+            # Here: only a server that follows another collector needs an HTTP client
+            from lbdns.server.collector_follower import CollectorFollower
+
+            self._status.counters.follower = CollectorFollower(self.farm, events=self.events)
+            return self._status.counters.follower
+        self._collector = self._status.scoring.collector = Collector(self.farm, configuration.keys, self.events)
+        return self._collector
+
+    async def start(self) -> None:
+        """Open the sockets, drop root privileges, then open the web interface. Raises LbdnsError; everything is closed
+        again then."""
+        for warning in self.farm.warnings:
+            log.warning(warning)
+        try:
+            if self._options.take_over:
+                await self._take_over()
+            else:
+                await self._open()
+        except LbdnsError:
+            await self.stop()
+            raise
+        self._stat_file.start()
+        self._secondaries.start(self._current.value)
+        await self._history.start()
+        plane = self._current.value.table.plane.name
+        what = f"ready: {len(self.farm.zones)} zones, {len(self.farm.pools)} pools, {plane} plane"
+        self.events.record("server", what, logger=log.name)
+        service_manager.notify(service_manager.ready(os.getpid()))
+
+    async def _open(self) -> None:
+        config = self.farm.config
+        await self._overrides.restore()
+        await self._dns.start(self._current.value, self._inherited)
+        if self._collector:
+            self._collector.open(by_address(self._inherited, "reports", config.collector.listen))
+        await self._feed.start(self._dns.answerer.deliver)
+        await self._control.start(config.server.control, privileges.ids(config.server.user))
+        await self._drop_root()
+        self._overrides.begin()
+        self._status.program.serving = True
+        listen = config.web.listen
+        await self._web.start(config.web, by_address(self._inherited, "web", [listen]).get(listen) if listen else None)
+
+    async def _take_over(self) -> None:
+        """Start beside a running server, which ends once nothing can fail here any more."""
+        config = self.farm.config
+        self._predecessor = predecessor = await Predecessor.meet(config.server.control)
+        inherited = predecessor.inherited
+        self._dns.own_secrets = predecessor.secrets or self._dns.own_secrets
+        if self._collector:
+            self._collector.open({each.asked: each.sock for each in inherited if each.purpose == "reports"})
+        web = take_one(inherited, "web", config.web.listen) or (
+            open_web_socket(config.web.listen) if config.web.listen else None
+        )
+        self._overrides.inherit(predecessor.overrides)
+        self._dns.answerer.deliver(predecessor.snapshot)
+        await self._dns.start(self._current.value, inherited)
+        await self._drop_root()
+        reports = await predecessor.reports()
+        if self._collector and reports is not None:
+            try:
+                self._collector.table.restore(reports, time.monotonic())
+            except ValueError as error:
+                raise LbdnsError(f"--take-over: {config.server.control}: {error}") from None
+        try:
+            self._status.counters.inherit(await predecessor.finish())
+        except LbdnsError as error:
+            log.warning("%s. Its counters are lost", error)  # it may have ended already: this server must go on
+        self._overrides.begin()
+        await self._feed.start(self._dns.answerer.deliver)
+        # The predecessor has left the sockets at addresses that are no longer configured: they can be closed now
+        await self._dns.start(self._current.value)
+        control = take_one(inherited, "control", Endpoint(str(config.server.control), 0))
+        await self._control.start(config.server.control, privileges.ids(config.server.user), control)
+        self._status.program.serving = True
+        await self._web.start(config.web, web)
+
+    async def _drop_root(self) -> None:
+        user = self.farm.config.server.user
+        privileges.own_folder(self.farm.config.server.state_dir, user)
+        if privileges.will_become(user):
+            await asyncio.to_thread(privileges.read_ahead)
+        privileges.become(user)
+
+    async def reload(self) -> None:
+        """Read the configuration again and use it. No query, report, score or counter is lost.
+
+        Raises LbdnsError; unless it is a PartlyAppliedError, every part then uses the old configuration.
+        """
+        async with self._changing:
+            service_manager.notify(service_manager.reloading())
+            try:
+                # In a thread: a large zone takes seconds to read, in which queries are answered
+                serials = self._current.value.serials
+                new = await asyncio.to_thread(read_configuration, self._path, self._options, serials)
+                await apply(self._parts, new)
+            finally:
+                service_manager.notify(service_manager.READY)
+
+    async def stop(self) -> None:
+        self._status.program.serving = False
+        service_manager.notify(service_manager.STOPPING)
+        await self._control.stop()
+        await self.end()
+        if self._predecessor:
+            self._predecessor.close()
+
+    # The server that hands over, in the sense of ``lbdns.server.control.handover``
+
+    @property
+    def changing(self) -> asyncio.Lock:
+        return self._changing
+
+    async def end(self) -> None:
+        """Answer what has been read, and close everything but the control socket."""
+        await self._overrides.stop()
+        await self._secondaries.stop()
+        await self._stat_file.stop()
+        await self._web.stop()
+        await self._feed.stop()
+        await self._history.stop()
+        await self._dns.stop()
+
+    def _fail(self, why: str) -> None:
+        """End the server with an error; a service manager starts it again."""
+        self.failure = why
+        self.over.set()

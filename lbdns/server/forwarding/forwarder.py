@@ -1,0 +1,135 @@
+"""The forwarder: relays clients' queries to upstreams, shares one answer among equal questions, and limits both."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from lbdns.answering.deferred_answer import RelayedQuery
+from lbdns.answering.dns_constants import RA, Rcode
+from lbdns.answering.message_writer import ResponseBody
+from lbdns.answering.relayed_query import UpstreamQuestion, relayed_body, upstream_question
+from lbdns.answering.responder import Responder
+from lbdns.answering.upstream_response import UpstreamResponse
+from lbdns.config import Config, ForwardConfig
+from lbdns.config.forward_section import is_loopback, loops
+from lbdns.server.forwarding.upstreams import Upstreams
+from lbdns.server.transport.error_counter import ErrorCounter
+from lbdns_shared.errors import ConfigError
+
+MAX_WAITING: Final = 1000  # queries of all clients that may wait for an upstream; each may hold a socket
+MAX_PER_NETWORK: Final = 100  # of these, so that one network leaves room for others
+_PREFIXES: Final = {4: 24, 6: 56}  # bits: clients with the same prefix are one network
+_REFUSED: Final = ResponseBody(RA | Rcode.REFUSED, (0, 0, 0), b"")
+
+Reply = Callable[[bytes], None]
+#: A waiting query, its client's network, and the function that sends its response.
+_Waiting = tuple[RelayedQuery, str, Reply]
+
+
+class Forwarder:
+    """Relays the queries of one answering process. Use it inside the event loop, and call ``stop`` at the end."""
+
+    def __init__(self, config: ForwardConfig, responder: Responder) -> None:
+        self._config = config
+        self._responder = responder
+        self._counters: Counter[str] = Counter()
+        self._upstreams = Upstreams(config.upstream, self._counters)
+        #: Clients with the same question wait for the same answer: an attacker who forges answers has one query to aim
+        #: at, not many (RFC 5452 section 5), and a question that loops back to this server goes out once.
+        self._waiting: dict[UpstreamQuestion, list[_Waiting]] = {}
+        self._clients = 0  # waiting queries
+        self._per_network: Counter[str] = Counter()  # the same by network
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._errors = ErrorCounter()
+
+    def reconfigure(self, config: ForwardConfig) -> None:
+        """Send new questions to the configured upstreams; the old ones still answer waiting queries."""
+        if config != self._config:
+            self._config = config
+            self._upstreams.stop()
+            self._upstreams = Upstreams(config.upstream, self._counters)
+
+    def stop(self) -> None:
+        """Cancel every waiting query; its client gets no response."""
+        for task in self._tasks:
+            task.cancel()
+        self._upstreams.stop()
+
+    def counters(self) -> dict[str, int]:
+        """Return counters since the start, by name.
+
+        Queries: relayed = answered + failed + waiting; limited were refused. The other counters count attempts.
+        """
+        names = ("relayed", "answered", "failed", "limited", "timeouts", "unreachable", "over_tcp", "ignored")
+        return {f"forward_{name}": self._counters[name] for name in names}
+
+    def relay(self, relayed: RelayedQuery, reply: Reply) -> None:
+        """Relay a query; call ``reply`` with its response, once, and never before this method returns."""
+        network = _network(relayed.host)
+        if self._clients >= MAX_WAITING or self._per_network[network] >= MAX_PER_NETWORK:
+            self._counters["limited"] += 1
+            asyncio.get_running_loop().call_soon(self._reply, relayed, reply, _REFUSED)
+            return
+        self._counters["relayed"] += 1
+        self._clients += 1
+        self._per_network[network] += 1
+        question = upstream_question(relayed)
+        waiting = self._waiting.setdefault(question, [])
+        waiting.append((relayed, network, reply))
+        if len(waiting) == 1:
+            task = asyncio.create_task(self._resolve(question))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _resolve(self, question: UpstreamQuestion) -> None:
+        """Get the answer to a question and send it to all clients that wait for it."""
+        response: UpstreamResponse | None = None
+        try:
+            response = await self._upstreams.ask(question)
+        except Exception:
+            self._errors.report()
+        finally:
+            waiting = self._waiting.pop(question)
+            for _, network, _ in waiting:
+                self._forget_client(network)
+        for relayed, _, reply in waiting:
+            body = relayed_body(relayed, response)
+            self._counters["failed" if response is None or response.failed else "answered"] += 1
+            self._reply(relayed, reply, body)
+
+    def _forget_client(self, network: str) -> None:
+        self._clients -= 1
+        self._per_network[network] -= 1
+        if not self._per_network[network]:
+            del self._per_network[network]
+
+    def _reply(self, relayed: RelayedQuery, reply: Reply, body: ResponseBody) -> None:
+        try:
+            reply(self._responder.finish_relayed(relayed, body))
+        except OSError:
+            pass  # the client's connection, or our socket, is closed
+        except Exception:
+            self._errors.report()
+
+
+def _network(host: str) -> str:
+    """Return the network of a client, in text form. Its clients share a limit."""
+    address = ipaddress.ip_address(host.partition("%")[0])
+    return str(ipaddress.ip_network(f"{address}/{_PREFIXES[address.version]}", strict=False))
+
+
+def check_upstreams(config: Config) -> None:
+    """Raise ConfigError if an upstream is this server itself, by an address of this host."""
+    if not config.forward.upstream:
+        return
+    import psutil  # imported here: most servers don't forward, and the import takes 20 ms
+
+    ours = {address.address.partition("%")[0] for links in psutil.net_if_addrs().values() for address in links}
+    findings = loops(config.forward.upstream, config.server.listen, lambda host: is_loopback(host) or host in ours)
+    lines = [f"{config.path}: [forward] upstream: {finding}" for finding in findings]
+    if lines:
+        raise ConfigError(*lines)

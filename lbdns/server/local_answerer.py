@@ -1,0 +1,176 @@
+"""The local answerer: answers queries in this process, with one worker the main process and otherwise each worker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from lbdns.answering.answer_table import AnswerTable
+from lbdns.answering.deferred_answer import DeferredAnswer, RelayedQuery
+from lbdns.answering.responder import Responder
+from lbdns.counting.answer_counters import NO_ANSWERS, NO_COUNTS, AnswerCounters, added, count_answers
+from lbdns.counting.event_loop_lag import EventLoopLag
+from lbdns.counting.response_times import ResponseTimes
+from lbdns.events.event_log import EventLog
+from lbdns.model.configured_scores import build_score
+from lbdns.model.farm import Pool
+from lbdns.model.overrides import Overrides
+from lbdns.model.snapshot import Snapshot
+from lbdns.planning.explanation import full_owner
+from lbdns.planning.planner import Planner
+from lbdns.process.apply_configuration import PreparedChange
+from lbdns.server.answerer import AnsweringConfiguration
+from lbdns.server.forwarding.forwarder import Forwarder
+from lbdns.server.transport.listeners import Listeners
+from lbdns.server.transport.rate_limit_log import RateLimitLog
+from lbdns.sockets.socket_groups import NumberedSockets, duplicates
+from lbdns_shared.errors import LbdnsError
+
+
+class LocalAnswerer:
+    """The responder, listeners, forwarder and planner of one process. An ``Answerer``."""
+
+    workers = 1
+    restarts = 0
+
+    def __init__(
+        self,
+        table: AnswerTable,
+        secrets: Sequence[bytes] = (),
+        servers: int = 1,
+        number: int = 0,
+        events: EventLog | None = None,
+    ) -> None:
+        """``secrets`` are for DNS cookies. ``servers`` processes answer for the farm, and this is the one with
+        ``number``. ``events`` receives changes of members' states; None in a worker, where the main process does it."""
+        self._number = number
+        self._parts = build_score(table.farm.config).parts
+        self._servers, self._secrets = servers, secrets
+        self.responder = Responder(table, secrets, servers)
+        self.durations = ResponseTimes()
+        self._forwarder = Forwarder(table.farm.config.forward, self.responder)
+        self.listeners = Listeners(self.responder, self.durations, self._run)
+        loop = asyncio.get_running_loop()
+        self._limit_log = RateLimitLog(self.responder)
+        self._limit_log.start(loop)
+        self._lag = EventLoopLag("main" if events else "worker")
+        self.planner = Planner(table.farm, table.cursors, loop, events=events)
+        self.responder.explainer = self.explain_now
+        self._past = NO_COUNTS  # counters of members and names that the configuration no longer has
+        self._past_answers = self._past.by_pool()
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.planner.snapshot
+
+    @property
+    def overrides(self) -> Overrides:
+        return self.planner.overrides
+
+    async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
+        (sockets,) = new.sockets
+        fresh = duplicates({number: sockets[number] for number in sockets.keys() - self.listeners.numbers})
+        return self.prepare_change(new.table, new.secrets, fresh, set(sockets))
+
+    def prepare_change(
+        self, table: AnswerTable, secrets: Sequence[bytes], fresh: NumberedSockets, wanted: set[int]
+    ) -> PreparedChange:
+        """Return a change to ``table`` and to the sockets with the numbers ``wanted``.
+
+        ``fresh`` are those of them on which this process does not answer yet; the change owns them.
+        """
+
+        def commit() -> None:
+            self._use(table, secrets)
+            self.listeners.log_queries(table.farm)
+
+        async def finish() -> None:
+            await self.listeners.take_up(fresh)
+            await self.listeners.leave(self.listeners.numbers - wanted, for_good=True)
+
+        async def rollback() -> None:
+            for sock in fresh.values():
+                sock.close()
+
+        return PreparedChange("answers", commit, finish, rollback)
+
+    def _use(self, table: AnswerTable, secrets: Sequence[bytes]) -> None:
+        old = self.responder.table
+        if table is old:
+            if secrets != self._secrets:
+                self.responder.use(table, secrets, self._servers)
+        else:
+            before = self._current_counters()
+            table.take_over(old)
+            self.responder.use(table, secrets, self._servers)
+            self._forwarder.reconfigure(table.farm.config.forward)
+            self.planner.use(table.farm, table.cursors)
+            self._parts = build_score(table.farm.config).parts
+            self._past += before.beyond(self._current_counters())
+            self._past_answers = self._past.by_pool()
+        self._secrets = secrets
+
+    def deliver(self, snapshot: Snapshot) -> None:
+        self.planner.deliver(snapshot)
+
+    def override(self, overrides: Overrides) -> None:
+        self.planner.override(overrides)
+
+    async def explain(self, pool: Pool, owner: str) -> Mapping[str, Any]:
+        if (found := self.explain_now(pool, owner)) is None:
+            raise LbdnsError(f"{full_owner(pool, owner)}: a reload is under way; ask again")
+        return found
+
+    def explain_now(self, pool: Pool, owner: str) -> Mapping[str, Any] | None:
+        """Return what ``explain`` returns; None if no member is selected for that name here."""
+        found = self.planner.explain(pool, owner, self._parts)
+        return found and {**found, "worker": self._number, "workers": self._servers}
+
+    def hear(self, elsewhere: Mapping[tuple[str, str], int]) -> None:
+        """Take note of the answers that the other processes have given so far, by pool and policy."""
+        self.planner.count_elsewhere(elsewhere)
+
+    @property
+    def queries(self) -> int:
+        return self.durations.queries
+
+    def asked(self) -> Mapping[tuple[str, int, str, int], int]:
+        return added(self.responder.table.queries(), self._past.asked)
+
+    def answers(self, pool: str) -> Counter[str]:
+        answers = self._past_answers.get(pool, NO_ANSWERS).copy()
+        table = self.responder.table
+        names = [member.full_name for p in table.farm.pools if p.name == pool for member in p.members]
+        for (name, _), handout in table.cursors.items():
+            if name == pool:
+                answers.update(dict(zip(names, handout.totals(), strict=True)))
+        return answers
+
+    def shadow_counters(self) -> AnswerCounters:
+        return self.planner.shadow_counters() + self._past
+
+    def counters(self) -> AnswerCounters:
+        return self._current_counters() + self._past
+
+    async def refresh(self) -> None:
+        """No-op: the counters of this process are always current."""
+
+    async def stop(self) -> None:
+        await self.listeners.close()
+        self._forwarder.stop()
+        self._limit_log.stop()
+        self._lag.stop()
+        self.planner.stop()
+
+    def _run(self, errand: DeferredAnswer, reply: Callable[[bytes], None]) -> None:
+        """Start a deferred answer. A zone transfer is left to its own connection."""
+        if isinstance(errand, RelayedQuery):
+            self._forwarder.relay(errand, reply)
+
+    def _current_counters(self) -> AnswerCounters:
+        """Return the counters of the parts in use now."""
+        named = {**self.listeners.counters(), **self.responder.counters(), **self._forwarder.counters()}
+        counted = count_answers(self.responder.table, self.durations, named, self.listeners.levels())
+        return counted + self.planner.shadow_counters() + self._lag.figures()

@@ -1,1 +1,0 @@
-"""What a running server is told to do: the control socket, and handing over to the next process."""

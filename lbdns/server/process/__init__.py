@@ -1,1 +1,0 @@
-"""The process itself: user, capabilities, name, and what the service manager hears of it."""

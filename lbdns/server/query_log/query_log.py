@@ -1,0 +1,207 @@
+"""The query log: a thread writes sampled queries to a file, one JSON line each; answering never waits for it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from time import monotonic, thread_time
+from typing import Final
+
+from lbdns.config.query_log_section import QueryLogConfig
+from lbdns.model.farm import Farm
+from lbdns.process.duty_cycle import DutyCycle
+from lbdns.server.query_log.query_line import LoggedQuery, MemberNames, line_of
+from lbdns.server.query_log.query_sampler import QueryLogTap, QuerySampler, Respond, RunDeferred
+
+log = logging.getLogger("lbdns.server")
+
+MAX_WAITING: Final = 10_000  # samples, some megabytes; further ones are lost
+PAUSE: Final = 0.05  # s between writes: waking the thread for every line costs more than the line
+AT_ONCE: Final = 8  # lines per write, 0.3 ms of work: each write releases the interpreter's lock
+WRITING: Final = DutyCycle(3.0)  # pause after writing: a log of every query loses lines rather than answers
+RETRY: Final = 5.0  # s between attempts to open a file that can't be written
+MODE: Final = 0o640  # the log shows which client asked for which name
+LAST: Final = 1.0  # s that the thread has to write the waiting lines at the end
+
+
+class QueryLog:
+    """The query log of one process, off until ``use`` gets a configuration that turns it on."""
+
+    def __init__(self, chance: Callable[[], float] = random.random) -> None:
+        self._chance = chance
+        self._config = QueryLogConfig()
+        self._overflowed = 0
+        self._writer: _LogThread | None = None
+        self._gone = 0  # lines that earlier threads lost
+
+    @property
+    def lost(self) -> int:
+        """Samples that were not written, because too many waited or the file could not be written."""
+        return self._overflowed + self._gone + (self._writer.unwritten if self._writer else 0)
+
+    def use(self, farm: Farm) -> None:
+        """Log as the farm's configuration requires, from now on. The file is reopened, in case it was rotated."""
+        self._config = farm.config.query_log
+        if self._config.file is None:
+            self._end(0.0)
+            return
+        if self._writer is None:
+            self._writer = _LogThread()
+        self._writer.waiting.put(farm)
+
+    def tap(self, respond: Respond, run_deferred: RunDeferred) -> QueryLogTap | None:
+        """Return the tap that samples the queries of one socket; None while the log is off."""
+        if self._writer is None:
+            return None
+        return QueryLogTap(respond, run_deferred, QuerySampler(self._config.sample, self._chance), self._take)
+
+    def _take(self, sample: LoggedQuery) -> None:
+        if self._writer is None or self._writer.waiting.qsize() >= MAX_WAITING:
+            self._overflowed += 1
+        else:
+            self._writer.waiting.put(sample)
+
+    def stop(self) -> None:
+        """Write the waiting lines, unless that takes more than LAST seconds, and end the thread."""
+        self._end(LAST)
+
+    def _end(self, patience: float) -> None:
+        if self._writer:
+            self._writer.end(patience)
+            self._gone += self._writer.unwritten
+            self._writer = None
+
+
+class _LogThread:
+    """The writing thread. ``waiting`` holds samples, a farm that all later samples come from, and None as the end."""
+
+    def __init__(self) -> None:
+        self.waiting: SimpleQueue[LoggedQuery | Farm | None] = SimpleQueue()
+        self.unwritten = 0
+        self._ending = threading.Event()
+        self._members = MemberNames()
+        self._file: _LogFile | None = None
+        self._pid = os.getpid()
+        # A daemon thread: a disk that hangs must not keep the server from exiting
+        self._thread = threading.Thread(target=self._run, name="query log", daemon=True)
+        self._thread.start()
+
+    def end(self, patience: float) -> None:
+        self._ending.set()
+        self.waiting.put(None)
+        self._thread.join(patience)
+
+    def _run(self) -> None:
+        samples: list[LoggedQuery] = []
+        begin = thread_time()
+        while True:
+            item = self.waiting.get()
+            if isinstance(item, LoggedQuery):
+                samples.append(item)
+            if samples and (len(samples) == AT_ONCE or not isinstance(item, LoggedQuery) or self.waiting.empty()):
+                self._write(samples)
+                samples = []
+                self._ending.wait(WRITING.pause_after(thread_time() - begin))
+                begin = thread_time()
+            if item is None:
+                break
+            if isinstance(item, Farm):
+                self._reopen(item)
+            elif self.waiting.empty():
+                self._ending.wait(PAUSE)
+        if self._file:
+            self._file.close()
+
+    def _reopen(self, farm: Farm) -> None:
+        self._members = MemberNames(farm)
+        path = farm.config.query_log.file
+        if self._file is not None and self._file.path == path:
+            self._file.reopen()
+            return
+        if self._file:
+            self._file.close()
+        self._file = _LogFile(path) if path else None
+
+    def _write(self, samples: Sequence[LoggedQuery]) -> None:
+        if self._file is None or not self._file.is_ready():
+            self.unwritten += len(samples)
+            return
+        try:
+            lines = [line for sample in samples if (line := line_of(sample, self._members, self._pid))]
+        except Exception:  # a bug costs these lines, not the log
+            log.exception("query log: formatting lines failed")
+            self.unwritten += len(samples)
+            return
+        if lines:
+            self.unwritten += len(lines) - self._file.append(lines)
+
+
+class _LogFile:
+    """A file that several processes append lines to. A failure is logged once, and so is its end."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = -1
+        self._failed = False
+        self._not_before = 0.0  # monotonic seconds
+        self._torn = False  # the last line is incomplete
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def reopen(self) -> None:
+        """Open the file again with the next line, at once even after a failure: the cause may be gone."""
+        self.close()
+        self._not_before, self._torn = 0.0, False
+
+    def is_ready(self) -> bool:
+        """Return whether the file is open; open it if necessary and due."""
+        if self._failed and monotonic() < self._not_before:
+            return False
+        if self._descriptor < 0:
+            try:
+                # NONBLOCK: a pipe without a reader is an error and does not block
+                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+                self._descriptor = os.open(self.path, flags, MODE)
+            except OSError as error:
+                self._fail(error)
+                return False
+        return True
+
+    def append(self, lines: Sequence[str]) -> int:
+        """Write lines, with one system call if the kernel accepts them; return how many were written."""
+        data = ("\n" * self._torn + "".join(lines)).encode("ascii")
+        written = 0
+        try:
+            while written < len(data):
+                written += os.write(self._descriptor, data[written:])
+        except OSError as error:
+            self._fail(error)
+        else:
+            if self._failed:
+                self._failed = False
+                log.info("query log: %s is being written again", self.path)
+        return self._count(data, written)
+
+    def _count(self, data: bytes, written: int) -> int:
+        """Return the complete lines in the first ``written`` bytes of ``data``, and note an incomplete one."""
+        had_torn, part = self._torn, data[:written]
+        self._torn = not part.endswith(b"\n") if part else had_torn
+        return max(0, part.count(b"\n") - had_torn)
+
+    def _fail(self, error: OSError) -> None:
+        self._not_before = monotonic() + RETRY
+        if not self._failed:
+            self._failed = True
+            log.warning(
+                "query log: %s: %s; queries are counted as lost until the file can be written",
+                self.path,
+                error.strerror,
+            )

@@ -1,0 +1,95 @@
+"""The query sampler: takes a random part of one socket's queries for the query log, without delaying any."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from time import perf_counter, time
+
+from lbdns.answering.deferred_answer import DeferredAnswer, ZoneTransfer
+from lbdns.answering.dns_constants import UDP
+from lbdns.answering.responder import Client
+from lbdns.server.query_log.query_line import LoggedQuery
+
+Reply = Callable[[bytes], None]
+Respond = Callable[..., bytes | DeferredAnswer | None]  # query, client, and over TCP the transport
+RunDeferred = Callable[[DeferredAnswer, Reply], None]
+
+
+class QuerySampler:
+    """Takes each query with the same probability. The gaps are geometric, so a period in the queries does no harm."""
+
+    def __init__(self, part: float, chance: Callable[[], float]) -> None:
+        """``part`` is above 0 and at most 1; ``chance`` returns random numbers in [0, 1)."""
+        self.part = part
+        self.chance = chance
+        self._scale = math.log1p(-part) if part < 1 else -math.inf
+
+    def gap(self) -> int:
+        """Return how many queries to pass over before the next one is taken."""
+        return int(math.log(1.0 - self.chance()) / self._scale)  # by inversion of the distribution function
+
+
+class QueryLogTap:
+    """Sits between one socket and the responder, and passes each sampled query with its response to ``take``.
+
+    The caller calls ``respond`` and ``run_deferred`` in place of those that the tap was made with.
+    """
+
+    def __init__(
+        self, respond: Respond, run_deferred: RunDeferred, sampler: QuerySampler, take: Callable[[LoggedQuery], None]
+    ) -> None:
+        self._respond, self._run_deferred = respond, run_deferred
+        self.sampler = sampler
+        self._take = take
+        self._gap = sampler.gap()
+        #: A sampled query whose answer is deferred, and the function that logs its response
+        self._deferred: tuple[DeferredAnswer, Callable[[bytes], None]] | None = None
+
+    def respond(self, query: bytes, client: Client, transport: int = UDP) -> bytes | DeferredAnswer | None:
+        """Respond as ``Responder.respond`` does, and log the query if it is sampled."""
+        if self._gap:
+            self._gap -= 1
+            return self._respond(query, client, transport)
+        self._gap = self.sampler.gap()
+        return self.respond_and_log(self._respond, query, client, transport)
+
+    def respond_and_log(
+        self, respond: Respond, query: bytes, client: Client, transport: int = UDP
+    ) -> bytes | DeferredAnswer | None:
+        """Return what ``respond`` returns, and log it."""
+        begin = perf_counter()
+        response = respond(query, client, transport)
+        seconds = perf_counter() - begin
+        if isinstance(response, bytes | None):
+            self._take(LoggedQuery(time(), client, transport, query, response, False, seconds))
+        elif isinstance(response, ZoneTransfer):
+            self._take(LoggedQuery(time(), client, transport, query, None, True, None))
+        else:
+            begun = time()
+            self._deferred = (
+                response,
+                lambda answer: self._take(LoggedQuery(begun, client, transport, query, answer, False, None)),
+            )
+        return response
+
+    def run_deferred(self, deferred: DeferredAnswer, reply: Reply) -> None:
+        """Run a deferred answer, and log its response if its query is sampled.
+
+        Call this before the next ``respond``.
+        """
+        sampled, self._deferred = self._deferred, None
+        if sampled is None or sampled[0] is not deferred:
+            self._run_deferred(deferred, reply)
+            return
+        log_response = sampled[1]
+
+        def log_and_reply(response: bytes) -> None:
+            log_response(response)
+            reply(response)
+
+        self._run_deferred(deferred, log_and_reply)
+
+    def log_finished(self, query: bytes, client: Client, response: bytes | None, seconds: float) -> None:
+        """Log a query over UDP that the native plane sampled and answered."""
+        self._take(LoggedQuery(time(), client, UDP, query, response, False, seconds))

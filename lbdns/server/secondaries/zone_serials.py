@@ -1,0 +1,158 @@
+"""SOA serials that change with the zone: its file and its pools' members, even if the file's serial stays."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from lbdns.answering.zone_transfer import content, is_ahead, pools_of
+from lbdns.model.farm import Farm, Pool
+from lbdns.process.atomic_file import replace_file
+from lbdns.zones.master_file import SOA, RRset, Zone
+
+log = logging.getLogger("lbdns.server")
+
+FILE_NAME: Final = "serials.json"
+_SERIAL: Final = slice(-20, -16)  # where the serial stands in the rdata of an SOA
+
+
+@dataclass(frozen=True, slots=True)
+class ServedSerial:
+    """What was last served of one zone: a digest of its content, the serial in its file, and the serial served."""
+
+    digest: str
+    file: int
+    serial: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServedSerials:
+    """What was last served of every zone, by name."""
+
+    zones: Mapping[str, ServedSerial] = field(default_factory=dict)
+
+
+def advance_serials(farm: Farm, before: ServedSerials) -> tuple[Farm, ServedSerials]:
+    """Return the farm with the serials to serve, given those served ``before``. Pure.
+
+    A zone that is gone is remembered: it may come back.
+    """
+    zones: dict[bytes, Zone] = {}
+    served = dict(before.zones)
+    warnings = list(farm.warnings)
+    for origin, zone in farm.zones.items():
+        last = served.get(zone.name)
+        now = _next(last, digest(zone, pools_of(farm, zone)), zone.serial)
+        if last and is_ahead(last.file, zone.serial):
+            warnings.append(
+                f"zone {zone.name or '.'}: the serial in the file went back from {last.file} to {zone.serial}; "
+                f"secondaries know {last.serial}, so {now.serial} is served"
+            )
+        served[zone.name] = now
+        zones[origin] = _with_serial(zone, now.serial)
+    pools = tuple(_in_zone(pool, zones) for pool in farm.pools)
+    return replace(farm, zones=zones, pools=pools, warnings=tuple(warnings)), ServedSerials(served)
+
+
+def _next(last: ServedSerial | None, content_digest: str, file: int) -> ServedSerial:
+    """Return the file's serial if it is ahead of what secondaries know; else the next one if the content changed."""
+    if last is None or is_ahead(file, last.serial):
+        return ServedSerial(content_digest, file, file)
+    changed = content_digest != last.digest
+    return ServedSerial(content_digest, file, (last.serial + changed) % 2**32)
+
+
+def digest(zone: Zone, pools: tuple[Pool, ...]) -> str:
+    """Return a digest of everything that a secondary gets except the serial, in whatever order the file has it.
+
+    It is a sum of the digests of all records: sorting a large zone would delay queries.
+    """
+    soa = zone.soa.rdatas[0]
+    total = _number(zone.origin, SOA, zone.soa.ttl, soa[: _SERIAL.start] + soa[_SERIAL.stop :])
+    for record in content(zone, pools):
+        total += _number(*record)
+    return f"{total % 2**256:064x}"
+
+
+def _number(owner: bytes, rtype: int, ttl: int, rdata: bytes) -> int:
+    return int.from_bytes(hashlib.sha256(b"%b%d %d %b" % (owner, rtype, ttl, rdata)).digest(), "big")
+
+
+def _with_serial(zone: Zone, serial: int) -> Zone:
+    if serial == zone.serial:
+        return zone
+    rdata = zone.soa.rdatas[0]
+    soa = RRset(zone.soa.ttl, (rdata[: _SERIAL.start] + serial.to_bytes(4, "big") + rdata[_SERIAL.stop :],))
+    return replace(zone, nodes={**zone.nodes, zone.origin: {**zone.nodes[zone.origin], SOA: soa}})
+
+
+def _in_zone(pool: Pool, zones: Mapping[bytes, Zone]) -> Pool:
+    zone = zones[pool.zone.origin]
+    return pool if zone is pool.zone else replace(pool, zone=zone)
+
+
+class SerialFile:
+    """Keeps the serials over restarts, in the state folder, for farms with secondaries.
+
+    If the file cannot be used, a warning is logged; serials are right until the next restart.
+    """
+
+    def __init__(self) -> None:
+        self._failed = ""
+
+    def read(self, farm: Farm) -> ServedSerials:
+        """Return the serials served before this start."""
+        path = _path(farm)
+        if not _has_secondaries(farm):
+            return ServedSerials()
+        try:
+            return _parsed(json.loads(path.read_bytes()))
+        except FileNotFoundError:
+            return ServedSerials()
+        except OSError as error:
+            self._fail(f"{path}: can't be read: {error.strerror}")
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            self._fail(f"{path}: is not a valid serial file; it is replaced")
+        return ServedSerials()
+
+    def write(self, farm: Farm, serials: ServedSerials) -> None:
+        """Write the serials of a farm that is being served. Never raises."""
+        if not _has_secondaries(farm):
+            return
+        path = _path(farm)
+        zones = {name: asdict(served) for name, served in serials.zones.items()}
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, json.dumps({"zones": zones}, indent=1) + "\n")
+        except OSError as error:
+            self._fail(f"{path}: can't be written: {error.strerror}")
+
+    def _fail(self, what: str) -> None:
+        if what != self._failed:
+            log.warning("%s; if a zone changes during a restart, its serial may stay the same", what)
+        self._failed = what
+
+
+def _path(farm: Farm) -> Path:
+    return farm.config.server.state_dir / FILE_NAME
+
+
+def _has_secondaries(farm: Farm) -> bool:
+    return any(zone.transfer or zone.notify for zone in farm.config.zones)
+
+
+def _parsed(document: Any) -> ServedSerials:
+    """Return the serials in a document. Raises ValueError, TypeError, KeyError or AttributeError if it is not valid."""
+    zones = {}
+    for name, values in document["zones"].items():
+        served = ServedSerial(**values)
+        numbers = (served.file, served.serial)
+        if type(served.digest) is not str or not all(type(n) is int and 0 <= n < 2**32 for n in numbers):
+            raise ValueError("not a valid serial")
+        zones[name] = served
+    return ServedSerials(zones)

@@ -1,0 +1,118 @@
+"""The counters of the DNS server as Prometheus metric families, made for each scrape."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from prometheus_client.core import HistogramMetricFamily, Metric
+
+from lbdns.answering.dns_constants import TYPE_NAMES, Rcode
+from lbdns.counting.answer_counters import AnswerCounters
+from lbdns.counting.response_times import cumulative
+from lbdns.model.farm import Farm
+from lbdns.planning.shadow import shadows_of
+from lbdns_collector.prometheus.exposition import FamilyRow, families, family
+from lbdns_collector.prometheus.member_families import has_member_series
+from lbdns_collector.prometheus.program_families import lag_families
+
+#: Name of a counter -> the metric's name and help
+_NAMED: Final[Mapping[str, tuple[str, str]]] = {
+    "fail_opens": ("lbdns_fail_opens", "Times a pool began to fail open"),
+    "unsent": ("lbdns_dns_responses_unsent", "Responses that the kernel did not accept"),
+    "failed": ("lbdns_dns_queries_failed", "Queries dropped because answering them failed"),
+    "udp_overflows": ("lbdns_dns_udp_overflows", "Queries the kernel dropped because the receive buffer was full"),
+    "tcp_accepted": ("lbdns_dns_tcp_accepted", "TCP connections accepted"),
+    "tcp_closed_early": ("lbdns_dns_tcp_closed_early", "TCP connections closed by a limit"),
+    "shed": ("lbdns_dns_queries_shed", "Uncommon queries dropped under overload, so that common ones are answered"),
+    "rate_limit_dropped": ("lbdns_dns_rate_limit_dropped", "Responses dropped by the rate limit"),
+    "rate_limit_cut": ("lbdns_dns_rate_limit_cut", "Responses truncated by the rate limit; clients retry over TCP"),
+    "too_long_cut": ("lbdns_dns_too_long_cut", "Responses truncated because they were too long for UDP"),
+    "repeated": ("lbdns_dns_repeated", "Retransmitted queries, answered with the same member again"),
+    "coherent": ("lbdns_dns_coherent", "Queries answered with the member that their client got for another type"),
+    "query_log_lost": ("lbdns_query_log_lost", "Query log lines that could not be written"),
+    "worker_restarts": ("lbdns_worker_restarts", "Worker processes that died and were replaced"),
+}
+_SHADOW: Final = ("pool", "policy", "shadow")
+
+
+def dns_families(farm: Farm, counters: AnswerCounters) -> Iterator[Metric]:
+    """Yield requests, responses, durations and selections."""
+    requests: Counter[tuple[str, str, str]] = Counter()
+    responses: Counter[tuple[str, str]] = Counter()
+    for (zone, qtype, transport, rcode), count in counters.asked.items():
+        # Unknown types share one label, so that clients cannot create new ones
+        requests[zone, TYPE_NAMES.get(qtype, "other"), transport] += count
+        responses[zone, Rcode(rcode).name] += count
+    labels = "zone", "type", "transport"
+    yield from families("lbdns_dns_requests", "counter", "Queries answered", labels, requests.items())
+    yield from families("lbdns_dns_responses", "counter", "Responses sent", ("zone", "rcode"), responses.items())
+    histogram = HistogramMetricFamily(
+        "lbdns_dns_request_duration_seconds", "From reading a query to having sent its response"
+    )
+    histogram.add_metric((), cumulative(counters.durations), counters.seconds)
+    yield histogram
+    yield from _answer_families(farm, counters)
+    yield from _shadow_families(farm, counters)
+
+
+def _answer_families(farm: Farm, counters: AnswerCounters) -> Iterator[Metric]:
+    """Yield selections by pool, and by member if members have metrics of their own."""
+    selected = Counter[tuple[str, str]]({(p.name, policy): 0 for p in farm.pools for policy in p.owners.values()})
+    for (pool, policy, _), count in counters.answers.items():
+        if (pool, policy) in selected:
+            selected[pool, policy] += count
+    yield from families("lbdns_pool_answers", "counter", "Members selected", ("pool", "policy"), selected.items())
+    if has_member_series(farm):
+        rows = (
+            ((pool.name, policy, member.name), counters.answers.get((pool.name, policy, member.full_name), 0))
+            for pool in farm.pools
+            for policy in dict.fromkeys(pool.owners.values())
+            for member in pool.members
+        )
+        yield from families("lbdns_answers", "counter", "Members selected", ("pool", "policy", "member"), rows)
+
+
+def _shadow_families(farm: Farm, counters: AnswerCounters) -> Iterator[Metric]:
+    """Yield the counters of shadow policies."""
+    tried = [
+        (pool, (pool.name, config.live, config.name))
+        for pool in farm.pools
+        for config in shadows_of(pool.config, farm.config.collector)
+    ]
+    if has_member_series(farm):
+        rows = (
+            ((*key, member.name), counters.shadow_answers.get((*key, member.full_name), 0))
+            for pool, key in tried
+            for member in pool.members
+        )
+        text = "Members that a shadow policy would have selected"
+        yield from families("lbdns_shadow_answers", "counter", text, (*_SHADOW, "member"), rows)
+    diverted = [(key, counters.diverted.get(key, 0)) for _, key in tried]
+    text = "Selections that a shadow policy would have given to another member"
+    yield from families("lbdns_shadow_diverted", "counter", text, _SHADOW, diverted)
+
+
+def server_families(farm: Farm, counters: AnswerCounters, failing_open: Mapping[str, bool]) -> Iterator[Metric]:
+    """Yield the other counters. One that is not in the table above is exported under its own name."""
+    for key in (*_NAMED, *sorted(counters.named.keys() - _NAMED.keys())):
+        name, text = _NAMED.get(key, (f"lbdns_dns_{key}", key.replace("_", " ").capitalize()))
+        yield family(name, "counter", text, counters.named.get(key, 0))
+    text = "Open TCP connections"
+    yield family("lbdns_dns_tcp_connections", "gauge", text, counters.levels.get("tcp_open", 0))
+    pools = [pool.name for pool in farm.pools]
+    rows: list[FamilyRow] = [((pool,), failing_open.get(pool, False)) for pool in pools]
+    yield from families("lbdns_pool_fail_open", "gauge", "1 while a pool fails open", ("pool",), rows)
+    rows = [((pool,), counters.fail_open_ms.get(pool, 0) / 1000) for pool in pools]
+    yield from families(
+        "lbdns_pool_fail_open_seconds", "counter", "Time for which the pool failed open", ("pool",), rows
+    )
+    yield from lag_families(counters.lag, counters.lag_us)
+
+
+def follower_families(connected: bool) -> Iterator[Metric]:
+    """Yield the state of the connection to another collector."""
+    yield family(
+        "lbdns_collector_connected", "gauge", "1 while connected to the collector that this server follows", connected
+    )

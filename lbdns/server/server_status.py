@@ -1,0 +1,227 @@
+"""The status source of ``lbdns serve``: how pages, metrics and history read the running server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from lbdns.choosing.guard_rails.guard_rails import Guard
+from lbdns.counting.answer_counters import NO_ANSWERS, NO_COUNTS, AnswerCounters, by_type_and_rcode
+from lbdns.events.event_log import EventLog
+from lbdns.model.checked_configuration import CheckedConfiguration
+from lbdns.model.configured_scores import build_score
+from lbdns.model.farm import Farm, Pool
+from lbdns.model.overrides import Overrides
+from lbdns.model.snapshot import Snapshot
+from lbdns.planning.explanation import find_owner, score_parts, unknown_name
+from lbdns.planning.shadow import ShadowConfig, shadows_of
+from lbdns.process.apply_configuration import PreparedChange
+from lbdns.process.duty_cycle import DutyCycle
+from lbdns.scores.score import Score
+from lbdns.server.answerer import Answerer
+from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
+from lbdns_collector.status.status_document import ShadowStatistics
+from lbdns_shared.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+    from lbdns.history.live_history import LiveHistory
+    from lbdns.server.collector_follower import CollectorFollower
+    from lbdns_collector.reports.collector import Collector
+    from lbdns_collector.status.history_sampler import HistorySampler
+
+#: Counting queries by type takes long when there are many names
+COUNTING: Final = DutyCycle(50.0, shortest=0.5)
+_NO_COUNTS: Final[tuple[Mapping[str, int], Mapping[str, int]]] = ({}, {})
+
+
+class ServerMembers:
+    """The MemberSource of ``lbdns serve``."""
+
+    def __init__(self, farm: Farm, answerer: Answerer) -> None:
+        self.farm = farm
+        self._answerer = answerer
+
+    async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
+        """Return a change to the farm of ``new``. It must commit before the answers, whose subscribers read it."""
+
+        def commit() -> None:
+            self.farm = new.farm
+
+        return PreparedChange("status", commit=commit)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self._answerer.snapshot
+
+    @property
+    def overrides(self) -> Overrides:
+        return self._answerer.overrides
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        return self._answerer.planner.subscribe(callback)
+
+
+class ServerScoring:
+    """The ScoreSource of ``lbdns serve``. The server sets ``collector`` if it has an embedded one."""
+
+    def __init__(self, members: ServerMembers) -> None:
+        self.collector: Collector | None = None
+        self._members = members
+        self._score, self._scored_farm = build_score(members.farm.config), members.farm
+
+    @property
+    def score(self) -> Score:
+        if self.collector:
+            return self.collector.score
+        farm = self._members.farm
+        if self._scored_farm is not farm:
+            self._score, self._scored_farm = build_score(farm.config), farm
+        return self._score
+
+    @property
+    def adapted(self) -> WeightSearchStatus | None:
+        return self.collector.adapted if self.collector else None
+
+
+class ServerCounters:
+    """The CounterSource of ``lbdns serve``. The server sets ``follower`` if it follows another collector."""
+
+    def __init__(self, members: ServerMembers, scoring: ServerScoring, answerer: Answerer) -> None:
+        self.follower: CollectorFollower | None = None
+        self._members, self._scoring, self._answerer = members, scoring, answerer
+        self._asked = (0.0, _NO_COUNTS)  # until when (monotonic seconds) these counts are fresh enough
+        self.inherit(NO_COUNTS)
+
+    def inherit(self, counters: AnswerCounters) -> None:
+        """Continue from the counters of the server whose place this server takes."""
+        self.inherited = counters.ended()
+        self.inherited_answers = self.inherited.by_pool()
+
+    def total(self) -> AnswerCounters:
+        """Return all counters, with those that ``server_families`` exports."""
+        planner, farm = self._answerer.planner, self._members.farm
+        own = {"fail_opens": planner.fail_opens, "worker_restarts": self._answerer.restarts}
+        open_ms = {pool.name: round(1000 * planner.fail_open_seconds(pool.name)) for pool in farm.pools}
+        return self._answerer.counters() + AnswerCounters(named=own, fail_open_ms=open_ms) + self.inherited
+
+    @property
+    def queries(self) -> int:
+        return self._answerer.queries + self.inherited.queries
+
+    @property
+    def report_counts(self) -> Mapping[str, int]:
+        return self._scoring.collector.counts if self._scoring.collector else {}
+
+    def type_and_rcode_counts(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        began = time.monotonic()
+        until, found = self._asked
+        if began >= until:
+            found = by_type_and_rcode(self._answerer.asked(), self.inherited.asked)
+            now = time.monotonic()
+            self._asked = (now + COUNTING.pause_after(now - began), found)
+        return found
+
+    async def refresh(self) -> None:
+        await self._answerer.refresh()
+
+    def metric_families(self) -> Iterable[Metric]:
+        # Imported here so that the server answers queries before it loads the metrics library
+        from lbdns.server.server_families import dns_families, follower_families, server_families
+        from lbdns_collector.prometheus.status_families import collector_families
+
+        counters, farm = self.total(), self._members.farm
+        yield from dns_families(farm, counters)
+        yield from server_families(farm, counters, self._answerer.planner.failing_open)
+        if self._scoring.collector:
+            yield from collector_families(self._scoring.collector)
+        if self.follower:
+            yield from follower_families(self.follower.connected)
+
+
+class ServerSelection:
+    """The SelectionSource of ``lbdns serve``."""
+
+    def __init__(
+        self, members: ServerMembers, scoring: ServerScoring, counters: ServerCounters, answerer: Answerer
+    ) -> None:
+        self._members, self._scoring, self._counters, self._answerer = members, scoring, counters, answerer
+
+    def capacities(self, pool: str) -> tuple[Sequence[float], bool]:
+        return self._answerer.planner.capacities(pool)
+
+    def guards(self, pool: str) -> Sequence[Guard]:
+        return self._answerer.planner.guards(pool)
+
+    def answers(self, pool: str) -> Sequence[int]:
+        members = next(p.members for p in self._members.farm.pools if p.name == pool)
+        before, now = self._counters.inherited_answers.get(pool, NO_ANSWERS), self._answerer.answers(pool)
+        return [now[member.full_name] + before[member.full_name] for member in members]
+
+    def shadows(self) -> Mapping[str, Sequence[ShadowStatistics]]:
+        farm = self._members.farm
+        tried = [(pool, shadows_of(pool.config, farm.config.collector)) for pool in farm.pools]
+        now = self._answerer.shadow_counters() if any(configs for _, configs in tried) else NO_COUNTS
+        return {pool.name: [self._shadow(pool, config, now) for config in configs] for pool, configs in tried}
+
+    def _shadow(self, pool: Pool, config: ShadowConfig, now: AnswerCounters) -> ShadowStatistics:
+        key = pool.name, config.live, config.name
+        both = now, self._counters.inherited
+        return ShadowStatistics(
+            config.live,
+            config.policy,
+            config.score,
+            [sum(each.shadow_answers.get((*key, member.full_name), 0) for each in both) for member in pool.members],
+            sum(each.diverted.get(key, 0) for each in both),
+        )
+
+    async def explain(self, name: str) -> Mapping[str, Any]:
+        farm = self._members.farm
+        owner = find_owner(farm, name)
+        if owner is None:
+            raise UnknownNameError(unknown_name(farm, name))
+        found = dict(await self._answerer.explain(*owner))
+        # A worker knows the configured score, but not the weights that the weight search uses now
+        readings = self._members.snapshot.readings
+        full_names = {each.name: each.full_name for each in owner[0].members}
+        for member in found["members"]:
+            reading = readings.get(full_names.get(member["name"], ""))
+            if reading and reading.score == member["score"]:
+                member["score_parts"] = score_parts(reading, self._scoring.score.parts)
+        return {**found, "score_name": farm.config.collector.score, "time": round(time.time(), 3)}
+
+
+class ServerProgram:
+    """The ProgramSource of ``lbdns serve``. The server sets ``recording`` and ``serving``."""
+
+    def __init__(self, answerer: Answerer, events: EventLog) -> None:
+        self.events = events
+        self.recording: HistorySampler | None = None
+        self.serving = False
+        self._answerer = answerer
+        self._started = time.monotonic()
+
+    @property
+    def history(self) -> LiveHistory | None:
+        return self.recording.history if self.recording else None
+
+    @property
+    def uptime_s(self) -> float:
+        return time.monotonic() - self._started
+
+    @property
+    def workers(self) -> int:
+        return self._answerer.workers
+
+
+class ServerStatus:
+    """The StatusSource of ``lbdns serve``."""
+
+    def __init__(self, farm: Farm, answerer: Answerer, events: EventLog) -> None:
+        self.members = ServerMembers(farm, answerer)
+        self.scoring = ServerScoring(self.members)
+        self.counters = ServerCounters(self.members, self.scoring, answerer)
+        self.selection = ServerSelection(self.members, self.scoring, self.counters, answerer)
+        self.program = ServerProgram(answerer, events)

@@ -1,0 +1,54 @@
+"""Start ``lbdns serve``: what must happen before the event loop, with one process and one thread."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import resource
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from lbdns.process import privileges, program
+from lbdns.server.configuration_reader import ServeOptions, read_settings
+from lbdns.server.dns_server import DnsServer
+from lbdns.server.workers import worker
+from lbdns.server.workers.fork_server import ForkServer, start_fork_server
+from lbdns.sockets.inherited_sockets import InheritedSocket, sockets_from_service_manager
+from lbdns_shared.errors import LbdnsError
+
+#: s until a computing thread, such as one that reads a zone, lets the event loop run: with Python's default of 5 ms,
+#: queries would pile up at each wake-up
+SWITCH_INTERVAL: Final = 0.0005
+
+
+def run(path: Path, options: ServeOptions) -> None:
+    """Serve until a signal ends the server. Raises LbdnsError if it cannot start, or ends by itself."""
+    config = read_settings(path, options)
+    inherited = sockets_from_service_manager(config, os.environ)
+    privileges.limit(config.server.user)
+    _allow_many_files()
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    fork_server = None
+    if config.server.workers > 1:
+        privileges.read_ahead_for_workers()
+        fork_server = start_fork_server(config.server.user, worker.run)
+    asyncio.run(_serve(path, options, fork_server, inherited))
+
+
+async def _serve(
+    path: Path, options: ServeOptions, fork_server: ForkServer | None, inherited: Sequence[InheritedSocket]
+) -> None:
+    server = DnsServer(path, options, fork_server, inherited)
+    await program.run(server, server.over)
+    if server.failure:
+        raise LbdnsError(server.failure)
+
+
+def _allow_many_files() -> None:
+    """Raise the limit of open files as far as possible: TCP connections of 256 workers need more than 1024."""
+    with contextlib.suppress(OSError, ValueError):
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,23 @@
+"""The error counter: queries that were dropped because of a bug, so that a bug costs its query and nothing else."""
+
+from __future__ import annotations
+
+import logging
+
+log = logging.getLogger("lbdns.server")
+
+
+class ErrorCounter:
+    """Counts the queries of one socket that raised an exception."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def report(self) -> None:
+        """Count one query. Call this in the exception handler: the first exception is logged with its traceback.
+
+        Further ones are only counted, because a client that repeats the query must not fill the log.
+        """
+        self.count += 1
+        if self.count == 1:
+            log.exception("a query raised an exception and was dropped; further ones are only counted")

@@ -1,0 +1,125 @@
+"""The DNS listeners of one process: a UDP or TCP server for each socket, opened and closed while others serve."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from lbdns.answering.deferred_answer import DeferredAnswer
+from lbdns.answering.responder import Responder
+from lbdns.counting.response_times import ResponseTimes
+from lbdns.model.farm import Farm
+from lbdns.server.query_log.query_log import QueryLog
+from lbdns.server.transport.tcp import TcpServer
+from lbdns.server.transport.udp import UdpServer
+
+#: Runs a deferred answer and calls the function with its response.
+RunDeferred = Callable[[DeferredAnswer, Callable[[bytes], None]], None]
+_LOOPBACK: Final = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
+
+
+class Listeners:
+    """A server for each socket. A socket has the same number in every process."""
+
+    def __init__(self, responder: Responder, response_times: ResponseTimes, run_deferred: RunDeferred) -> None:
+        self._responder, self._response_times, self._run_deferred = responder, response_times, run_deferred
+        self._open: dict[int, UdpServer | TcpServer] = {}
+        self._query_log = QueryLog()
+        self._closed: Counter[str] = Counter()  # counters of closed sockets
+
+    @property
+    def numbers(self) -> set[int]:
+        """The numbers of the open sockets."""
+        return set(self._open)
+
+    def counters(self) -> Counter[str]:
+        """Return counters since the start, by name.
+
+        unsent: responses that the kernel refused; failed: queries dropped because of a bug; shed: queries dropped
+        because of overload; udp_overflows: queries that the kernel dropped because a receive buffer was full;
+        tcp_accepted: connections; tcp_closed_early: connections closed by a limit; query_log_lost: lines of the query
+        log that were not written.
+        """
+        lost = Counter(query_log_lost=self._query_log.lost)
+        return sum((_counted(server) for server in self._open.values()), self._closed + lost)
+
+    def levels(self) -> dict[str, int]:
+        """Return gauges by name. tcp_open: open connections."""
+        servers = self._open.values()
+        return {"tcp_open": sum(len(server.connections) for server in servers if isinstance(server, TcpServer))}
+
+    def log_queries(self, farm: Farm) -> None:
+        """Log queries as the farm's configuration requires, from now on. The log file is reopened."""
+        self._query_log.use(farm)
+        for server in self._open.values():
+            self._tap(server)
+
+    def _tap(self, server: UdpServer | TcpServer) -> None:
+        tap = self._query_log.tap(self._responder.respond, self._run_deferred)
+        server.run_deferred = tap.run_deferred if tap else self._run_deferred
+        server.tap(tap)
+
+    async def take_up(self, sockets: Mapping[int, socket.socket]) -> None:
+        """Answer on these sockets, too. The listeners own them from now on."""
+        loop = asyncio.get_running_loop()
+        for number, sock in sockets.items():
+            if sock.type == socket.SOCK_DGRAM:
+                self._open[number] = udp = UdpServer(sock, self._responder, self._response_times)
+                self._tap(udp)
+                udp.start(loop)
+            else:
+                self._open[number] = tcp = TcpServer(sock, self._responder, self._response_times)
+                self._tap(tcp)
+                await tcp.start(loop)
+
+    async def leave(self, numbers: set[int], *, for_good: bool) -> None:
+        """Stop answering on these sockets, after answering the queries that have arrived.
+
+        ``for_good``: no other process answers there, so the kernel must accept no further query. Otherwise the sockets
+        stay open for the processes that share them.
+        """
+        loop = asyncio.get_running_loop()
+        for number in numbers:
+            server = self._open.pop(number)
+            if isinstance(server, UdpServer):
+                if for_good:
+                    receive_no_more(server.sock)
+                server.stop(loop)
+            else:
+                await server.stop()
+            self._closed += _counted(server)
+
+    async def close(self) -> None:
+        """Stop answering on all sockets, and write the waiting lines of the query log."""
+        await self.leave(self.numbers, for_good=False)
+        await asyncio.to_thread(self._query_log.stop)
+
+
+def receive_no_more(sock: socket.socket) -> None:
+    """Make the kernel put no further datagram into a UDP socket; those that it has stay.
+
+    The socket is connected to itself: a connected socket receives datagrams from its peer alone. Without this, queries
+    that arrive between the last read and the closing would be lost, although another socket of the same group
+    (SO_REUSEPORT) could have received them.
+    """
+    address = sock.getsockname()
+    if address[0] in ("0.0.0.0", "::"):
+        address = (_LOOPBACK[sock.family], *address[1:])
+    with contextlib.suppress(OSError):  # fails if the host no longer has the address; then no query arrives either
+        sock.connect(address)
+
+
+def _counted(server: UdpServer | TcpServer) -> Counter[str]:
+    counts = Counter(failed=server.errors.count)
+    if isinstance(server, UdpServer):
+        counts["unsent"] = server.unsent
+        counts["shed"] = server.shedder.shed
+        counts["udp_overflows"] = server.overflows
+    else:
+        counts["tcp_accepted"] = server.accepted
+        counts["tcp_closed_early"] = server.closed_early
+    return counts

@@ -1,0 +1,44 @@
+"""Load shedding: when a UDP socket gets more queries than the process can answer, drops most of the unusual ones.
+
+Usual queries cost next to nothing, all others many times that. A flood of garbage, or of names that don't exist, would
+take all the time, and usual queries would wait behind it until they are lost. So once a socket has not been empty for a
+moment, only a few queries of each batch take the slow path; the others are dropped. Sans-I/O: the caller passes the
+time.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+PATIENCE: Final = 0.02  # s that a socket may stay full: enough to answer a burst of a few hundred unusual queries
+HOLD: Final = 10.0  # s that shedding lasts: a shorter time would let the socket fill up again and lose usual queries
+SPARED: Final = 4  # queries of a batch that take the slow path nevertheless
+
+
+class LoadShedder:
+    """Sheds the load of one socket. Times are in monotonic seconds."""
+
+    __slots__ = ("_full_since", "_left", "shed", "until")
+
+    def __init__(self) -> None:
+        self.shed = 0  # queries dropped
+        self.until = 0.0  # the socket is overloaded until this time
+        self._full_since = 0.0  # 0 while each read empties the socket
+        self._left = SPARED
+
+    def note(self, emptied: bool, now: float) -> None:
+        """Note that a batch was read, and whether it left the socket empty. Call this after each batch."""
+        self._left = SPARED
+        if emptied:
+            self._full_since = 0.0
+        elif not self._full_since:
+            self._full_since = now
+        elif now - self._full_since > PATIENCE:
+            self.until = now + HOLD
+
+    def sheds(self) -> bool:
+        """Return whether to drop the next query that would take the slow path. Call this only until ``until``."""
+        self._left -= 1
+        if self._left < 0:
+            self.shed += 1
+        return self._left < 0

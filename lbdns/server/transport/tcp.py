@@ -1,0 +1,275 @@
+"""DNS over TCP (RFC 7766): connections with many queries each, answered in order of arrival, and their limits."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import Counter
+from collections.abc import Callable
+from time import perf_counter, time
+from typing import Final, cast
+
+from lbdns.answering.deferred_answer import DeferredAnswer, RelayedQuery, ZoneTransfer
+from lbdns.answering.dns_constants import TCP
+from lbdns.answering.responder import Client, Responder
+from lbdns.counting.response_times import ResponseTimes
+from lbdns.server.query_log.query_sampler import QueryLogTap, Respond
+from lbdns.server.transport.error_counter import ErrorCounter
+from lbdns.server.transport.transfer_sender import TransferQueue
+from lbdns.sockets.binding import bound_endpoint
+from lbdns.sockets.dns_sockets import BACKLOG
+
+log = logging.getLogger("lbdns.server")
+
+IDLE: Final = 10.0  # s without a query (RFC 7766 section 6.2.3 suggests seconds)
+PARTIAL: Final = 2.0  # s from the first byte of a message to its last
+SLOW_READER: Final = 2.0  # s with a full send buffer
+IN_LINE: Final = 60.0  # s that a zone transfer waits for others to end before it is given up
+MAX_CONNECTIONS: Final = 1000
+MAX_PER_ADDRESS: Final = 100
+AT_ONCE: Final = 64  # queries of one connection before the next connection has its turn
+SWEEP: Final = 0.5  # s between checks for connections past their deadline
+
+
+class TcpServer:
+    """Answers the queries of one listening socket. Call ``start``, and ``stop`` at the end."""
+
+    def __init__(self, sock: socket.socket, responder: Responder, response_times: ResponseTimes) -> None:
+        """The server owns ``sock`` from now on and closes it."""
+        self.sock = sock
+        self.endpoint = bound_endpoint(sock)
+        self.responder = responder
+        self.respond: Respond = responder.respond
+        self.response_times = response_times
+        self.errors = ErrorCounter()
+        self.accepted = 0  # connections
+        self.closed_early = 0  # connections closed by a limit
+        self.connections: dict[_Connection, None] = {}  # in the order of their last query
+        self._per_address: Counter[str] = Counter()
+        self.transfers = TransferQueue()
+        self._server: asyncio.Server | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+        #: Runs a deferred answer and calls the function with its response.
+        self.run_deferred: Callable[[DeferredAnswer, Callable[[bytes], None]], None] = _ignore
+
+    def tap(self, tap: QueryLogTap | None) -> None:
+        """Let ``tap`` sample queries for the query log; None ends this. The caller must also set ``run_deferred``."""
+        self.respond = tap.respond if tap else self.responder.respond
+
+    async def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Accept connections and answer their queries."""
+        self._server = await loop.create_server(lambda: _Connection(self, loop), sock=self.sock, backlog=BACKLOG)
+        self._sweep(loop)
+
+    async def stop(self) -> None:
+        """Close the socket and every connection, after sending the responses already written."""
+        if self._sweeper:
+            self._sweeper.cancel()
+        if self._server:
+            self._server.close()
+        for connection in list(self.connections):
+            connection.transport.close()
+
+    def opened(self, connection: _Connection) -> None:
+        """Add a new connection. At a limit, close the one that has been idle longest."""
+        self.accepted += 1
+        self.connections[connection] = None
+        self._per_address[connection.address] += 1
+        if self._per_address[connection.address] > MAX_PER_ADDRESS:
+            self._close_oldest(connection.address)
+        elif len(self.connections) > MAX_CONNECTIONS:
+            self._close_oldest(None)
+
+    def closed(self, connection: _Connection) -> None:
+        """Remove a connection, if it is still known."""
+        if self.connections.pop(connection, self) is None:
+            self._per_address[connection.address] -= 1
+            if not self._per_address[connection.address]:
+                del self._per_address[connection.address]
+
+    def used(self, connection: _Connection) -> None:
+        """Make a connection the last to be closed at a limit."""
+        if connection in self.connections:
+            del self.connections[connection]
+            self.connections[connection] = None
+
+    def _close_oldest(self, address: str | None) -> None:
+        for connection in self.connections:
+            if address is None or connection.address == address:
+                self.closed_early += 1
+                connection.transport.abort()
+                self.closed(connection)
+                return
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        now = loop.time()
+        for connection in [c for c in self.connections if c.deadline <= now]:
+            self.closed_early += connection.busy
+            connection.transport.abort()
+        self._sweeper = loop.call_later(SWEEP, self._sweep, loop)
+
+
+def _ignore(deferred: DeferredAnswer, reply: Callable[[bytes], None]) -> None:
+    """Drop a deferred answer: the client gets no response."""
+
+
+class _Connection(asyncio.Protocol):
+    """One client's connection. It is closed at ``deadline`` (on the loop's clock), which each query postpones."""
+
+    def __init__(self, server: TcpServer, loop: asyncio.AbstractEventLoop) -> None:
+        self._server = server
+        self._loop = loop
+        self._buffer = bytearray()
+        self._full = False  # the send buffer is full: the client does not read
+        self._scheduled = False  # a later event continues with the buffer
+        self._ended = False  # the client has closed its side
+        self._owed = 0  # responses that wait for an upstream; each arrives before the connection is idle for too long
+        self._transfer: ZoneTransfer | None = None  # being sent; later queries wait for its end
+        self.deadline = loop.time() + IDLE
+        self.client: Client = ("", 0)
+
+    @property
+    def address(self) -> str:
+        return str(self.client[0])
+
+    @property
+    def busy(self) -> bool:
+        """Whether a message is incomplete, or responses have not been read."""
+        return bool(self._buffer) or self._full
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.client = transport.get_extra_info("peername") or ("0.0.0.0", 0)  # None: the client has gone already
+        self._server.opened(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._buffer.clear()
+        self._server.closed(self)
+        self._end_transfer()
+
+    def data_received(self, data: bytes) -> None:
+        if not self._buffer:
+            self.deadline = self._loop.time() + PARTIAL
+        self._buffer += data
+        if not self._scheduled:
+            self._answer()
+
+    def eof_received(self) -> bool:
+        """Answer the queries received before closing a half-closed connection."""
+        self._ended = True
+        return self._scheduled or bool(self._owed)
+
+    def pause_writing(self) -> None:
+        self._full = True
+        self.transport.pause_reading()
+        self.deadline = self._loop.time() + (IDLE if self._transfer else SLOW_READER)
+
+    def resume_writing(self) -> None:
+        self._full = False
+        self.deadline = self._loop.time() + IDLE
+        if self._transfer:
+            self._server.transfers.resume(self)
+        else:
+            self._continue()
+
+    def _continue(self) -> None:
+        self._scheduled = False
+        if not self.transport.is_closing():
+            self._answer()
+
+    def _answer(self) -> None:
+        """Answer the complete messages in the buffer, at most AT_ONCE before other connections have their turn."""
+        buffer, begin, at, queries = self._buffer, perf_counter(), 0, 0
+        responses: list[bytes] = []
+        self._server.responder.tick(self._loop.time(), time())
+        while queries < AT_ONCE and not self._full and not self._transfer and len(buffer) - at >= 2:
+            end = at + 2 + (buffer[at] << 8 | buffer[at + 1])
+            if end > len(buffer):
+                break
+            response = self._respond(bytes(buffer[at + 2 : end]))
+            if isinstance(response, bytes):
+                responses += (len(response).to_bytes(2, "big"), response)
+            elif isinstance(response, RelayedQuery):
+                self._owed += 1
+                self._server.run_deferred(response, self._reply_deferred)
+            elif response is not None:
+                self._transfer = response
+            at, queries = end, queries + 1
+        if queries:
+            del buffer[:at]
+            self._server.used(self)
+            self._server.response_times.add(queries, perf_counter() - begin)
+            self.deadline = self._loop.time() + (PARTIAL if buffer else IDLE)
+        if responses:
+            self.transport.write(b"".join(responses))
+        if self._transfer:
+            self._begin_transfer()
+        else:
+            self._finish_turn(more=queries == AT_ONCE)
+
+    def _begin_transfer(self) -> None:
+        self._scheduled = True  # continued by the end of the transfer
+        self.transport.pause_reading()
+        self.deadline = self._loop.time() + IN_LINE
+        self._server.transfers.begin(self)
+
+    def send_one(self) -> bool:
+        """Send the next message of the transfer; return whether another can follow at once."""
+        if self._transfer is None or self._full or self.transport.is_closing():
+            return False
+        self.deadline = self._loop.time() + IDLE
+        self._server.responder.tick(self._loop.time(), time())
+        try:
+            message = next(self._transfer.messages, None)
+        except Exception:
+            self._server.errors.report()
+            self.transport.abort()  # so that the client does not take this for the end
+            return False
+        if message is None:
+            log.info("zone %s: transferred to %s", self._transfer.zone or ".", self.address)
+            self._end_transfer()
+            self._continue()
+            return False
+        self._reply(message)
+        self._server.used(self)
+        return True
+
+    def _end_transfer(self) -> None:
+        if self._transfer is not None:
+            self._transfer = None
+            self._server.transfers.end(self)
+
+    def _respond(self, query: bytes) -> bytes | DeferredAnswer | None:
+        try:
+            return self._server.respond(query, self.client, TCP)
+        except Exception:
+            self._server.errors.report()
+            return None
+
+    def _reply(self, response: bytes) -> None:
+        """Send one message, if the connection is still open."""
+        if not self.transport.is_closing():
+            self.transport.write(len(response).to_bytes(2, "big") + response)
+
+    def _reply_deferred(self, response: bytes) -> None:
+        """Send a deferred response. Responses may leave out of order (RFC 7766 section 6.2.1.1)."""
+        self._owed -= 1
+        self._reply(response)
+        if not self.busy:
+            self.deadline = self._loop.time() + IDLE
+        if self._ended and not self._owed and not self._scheduled:
+            self.transport.close()
+
+    def _finish_turn(self, more: bool) -> None:
+        if self._full:
+            self._scheduled = True  # continued by resume_writing
+        elif more:
+            self._scheduled = True
+            self.transport.pause_reading()
+            self._loop.call_soon(self._continue)
+        elif self._ended:
+            if not self._owed:
+                self.transport.close()
+        else:
+            self.transport.resume_reading()

@@ -1,0 +1,68 @@
+"""The zone transfer queue: sends transfers one message at a time, so that queries wait for one message at most."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Final, Protocol
+
+AT_ONCE: Final = 8  # transfers in progress per listening socket; each holds a send buffer, and perhaps an old zone
+
+
+class TransferSender(Protocol):
+    """A connection that sends a zone transfer."""
+
+    def send_one(self) -> bool:
+        """Send the next message; return whether another can follow at once.
+
+        False at the end, or if the client must read first.
+        """
+
+
+class TransferQueue:
+    """Lets senders take turns, one message per iteration of the event loop. Senders over AT_ONCE wait."""
+
+    def __init__(self) -> None:
+        self._begun: set[TransferSender] = set()
+        self._waiting: deque[TransferSender] = deque()
+        self._ready: deque[TransferSender] = deque()
+        self._scheduled = False
+
+    def begin(self, sender: TransferSender) -> None:
+        """Add a sender. The caller must call ``end`` when it has finished or its connection is closed."""
+        self._waiting.append(sender)
+        self._promote()
+
+    def resume(self, sender: TransferSender) -> None:
+        """Continue a sender after its client has read."""
+        if sender in self._begun and sender not in self._ready:
+            self._ready.append(sender)
+            self._schedule()
+
+    def end(self, sender: TransferSender) -> None:
+        """Remove a sender."""
+        self._begun.discard(sender)
+        for line in (self._waiting, self._ready):
+            if sender in line:
+                line.remove(sender)
+        self._promote()
+
+    def _promote(self) -> None:
+        while self._waiting and len(self._begun) < AT_ONCE:
+            sender = self._waiting.popleft()
+            self._begun.add(sender)
+            self.resume(sender)
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._scheduled = False
+        if self._ready:
+            sender = self._ready.popleft()
+            if sender.send_one():
+                self.resume(sender)
+        if self._ready:
+            self._schedule()

@@ -1,0 +1,215 @@
+"""DNS over UDP: a non-blocking socket, emptied whenever the event loop finds it readable."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import socket
+from collections.abc import Callable, Sequence
+from functools import partial
+from time import monotonic, perf_counter, time
+from typing import Any, Final
+
+from lbdns.answering.deferred_answer import DeferredAnswer
+from lbdns.answering.plane import DatagramBatch
+from lbdns.answering.responder import Client, Responder
+from lbdns.counting.response_times import ResponseTimes
+from lbdns.server.query_log.query_sampler import QueryLogTap, Respond
+from lbdns.server.transport.error_counter import ErrorCounter
+from lbdns.server.transport.load_shedding import LoadShedder
+from lbdns.sockets.binding import bound_endpoint, overflows
+from lbdns.sockets.dns_sockets import IP_PKTINFO, WILDCARDS
+
+log = logging.getLogger("lbdns.server")
+
+BATCHES: Final = 4  # native batches per wake-up, about a millisecond
+DRAIN: Final = 64  # queries per wake-up: then timers, reports and TCP have their turn
+LAST_DRAINS: Final = 256  # a full receive buffer's worth, before a socket is closed
+MAX_QUERY: Final = 4096  # bytes read of a datagram; no query is that long, and a longer one gets FORMERR
+_ANCILLARY: Final = 64  # bytes: room for one packet info of either family
+_Info = list[tuple[int, int, bytes]]
+Reply = Callable[[bytes], None]
+
+
+class UdpServer:
+    """Answers the queries of one socket. Call ``start``, and ``stop`` at the end."""
+
+    def __init__(self, sock: socket.socket, responder: Responder, response_times: ResponseTimes) -> None:
+        """The server owns ``sock`` from now on and closes it."""
+        self.sock = sock
+        self.endpoint = bound_endpoint(sock)
+        self.unsent = 0  # responses that the kernel refused
+        self._overflows = -overflows(sock)  # since this server took the socket over
+        self._closed = False
+        self.errors = ErrorCounter()
+        self.shedder = LoadShedder()
+        self._responder = responder
+        self._respond: Respond = responder.respond
+        self._tap: QueryLogTap | None = None
+        self._response_times = response_times
+        plane = responder.table.plane
+        self._batch = plane.datagram_batch()
+        self._batch_size = plane.batch_size
+        self._most = BATCHES * self._batch_size if self._batch else DRAIN
+        self._has_wildcard = self.endpoint.host in WILDCARDS
+        self._reply_from = _from_ipv6 if sock.family == socket.AF_INET6 else _from_ipv4
+        #: Runs a deferred answer and calls the function with its response.
+        self.run_deferred: Callable[[DeferredAnswer, Reply], None] = _ignore
+
+    def tap(self, tap: QueryLogTap | None) -> None:
+        """Let ``tap`` sample queries for the query log; None ends this. The caller must also set ``run_deferred``."""
+        self._tap = tap
+        self._respond = tap.respond if tap else self._responder.respond
+        if self._batch:
+            self._batch.sample(tap.sampler.part if tap else 0.0, random.getrandbits(64))
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Answer queries whenever they arrive."""
+        loop.add_reader(self.sock, self._drain)
+
+    def stop(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Answer the waiting queries, up to a full receive buffer's worth, and close the socket."""
+        loop.remove_reader(self.sock)
+        for _ in range(LAST_DRAINS):
+            if self._drain() < self._most:
+                break
+        self._overflows, self._closed = self.overflows, True
+        self.sock.close()
+
+    @property
+    def overflows(self) -> int:
+        """Queries that the kernel dropped because the receive buffer was full."""
+        return self._overflows if self._closed else self._overflows + overflows(self.sock)
+
+    def _drain(self) -> int:
+        """Answer the waiting queries, at most ``_most`` so that others have their turn; return how many they were."""
+        begin, now = perf_counter(), monotonic()
+        responder = self._responder
+        responder.tick(now, time())
+        responder.sheds = self.shedder.sheds if now < self.shedder.until else None
+        queries = self._answer_waiting()
+        if queries:
+            self._response_times.add(queries, perf_counter() - begin)
+        self.shedder.note(queries < self._most, now)
+        return queries
+
+    def _answer_waiting(self) -> int:
+        if self._batch:
+            return self._answer_batches(self._batch)
+        return self._answer_any() if self._has_wildcard else self._answer_one()
+
+    def _answer_one(self) -> int:
+        """Answer on a socket that is bound to one address."""
+        receive, send, respond = self.sock.recvfrom, self.sock.sendto, self._respond
+        for queries in range(DRAIN):
+            try:
+                query, client = receive(MAX_QUERY)
+            except OSError as error:
+                return queries if isinstance(error, BlockingIOError) else self._unread(error, queries)
+            try:
+                response = respond(query, client)
+                if isinstance(response, bytes):
+                    send(response, client)
+                elif response is not None:
+                    self.run_deferred(response, partial(self._reply, client, None))
+            except OSError:
+                self.unsent += 1
+            except Exception:
+                self.errors.report()
+        return DRAIN
+
+    def _answer_any(self) -> int:
+        """Answer on a socket that is bound to every address: each response leaves from the address of its query."""
+        receive, send, respond = self.sock.recvmsg, self.sock.sendmsg, self._respond
+        for queries in range(DRAIN):
+            try:
+                query, info, _, client = receive(MAX_QUERY, _ANCILLARY)
+            except OSError as error:
+                return queries if isinstance(error, BlockingIOError) else self._unread(error, queries)
+            try:
+                response = respond(query, client)
+                if isinstance(response, bytes):
+                    send((response,), self._reply_from(info), 0, client)
+                elif response is not None:
+                    self.run_deferred(response, partial(self._reply, client, self._reply_from(info)))
+            except OSError:
+                self.unsent += 1
+            except Exception:
+                self.errors.report()
+        return DRAIN
+
+    def _answer_batches(self, batch: DatagramBatch) -> int:
+        """Let the plane receive and answer whole batches; the queries that it leaves take the slow path."""
+        responder, selector, fd = self._responder, self._responder.selector, self.sock.fileno()
+        queries = 0
+        for _ in range(BATCHES):
+            try:
+                read, unsent, shed, unanswered = batch.drain(
+                    fd, responder.table.native, responder.limiter, selector.retransmissions, selector.affinity,
+                    responder.cookies, responder.now, responder.wall, responder.sheds is not None,
+                )  # fmt: skip
+            except OSError as error:
+                return self._unread(error, queries)
+            self.unsent += unsent
+            self.shedder.shed += shed
+            sampled = self._take_samples(batch, self._tap) if self._tap else ()
+            for number, (query, client, peer) in enumerate(unanswered):
+                self._answer_slowly(batch, query, client, peer, number in sampled)
+            queries += read
+            if read < self._batch_size:
+                break
+        return queries
+
+    def _take_samples(self, batch: DatagramBatch, tap: QueryLogTap) -> Sequence[int]:
+        """Log the finished samples of the last batch; return the indexes of its unanswered queries that are sampled."""
+        samples, unanswered = batch.take_samples()
+        for sample in samples:
+            tap.log_finished(*sample)
+        return unanswered
+
+    def _answer_slowly(self, batch: DatagramBatch, query: bytes, client: Client, peer: Any, is_sampled: bool) -> None:
+        respond, reply = self._responder.respond_slowly, partial(self._reply_by_batch, batch, peer)
+        try:
+            if self._tap and is_sampled:
+                response = self._tap.respond_and_log(respond, query, client)
+            else:
+                response = respond(query, client)
+            if isinstance(response, bytes):
+                reply(response)
+            elif response is not None:
+                self.run_deferred(response, reply)
+        except Exception:
+            self.errors.report()
+
+    def _reply_by_batch(self, batch: DatagramBatch, peer: Any, response: bytes) -> None:
+        if self.sock.fileno() < 0 or not batch.reply(self.sock.fileno(), peer, response):
+            self.unsent += 1
+
+    def _unread(self, error: OSError, queries: int) -> int:
+        log.debug("%s: receiving queries failed: %s", self.endpoint, error)
+        return queries
+
+    def _reply(self, client: Client, info: _Info | None, response: bytes) -> None:
+        """Send a deferred response, if the socket is still open."""
+        try:
+            if info is None:
+                self.sock.sendto(response, client)
+            else:
+                self.sock.sendmsg((response,), info, 0, client)
+        except OSError:
+            self.unsent += 1
+
+
+def _ignore(deferred: DeferredAnswer, reply: Reply) -> None:
+    """Drop a deferred answer: the client gets no response."""
+
+
+def _from_ipv4(info: _Info) -> _Info:
+    """Return ancillary data that sends from the address a datagram came to; routing chooses the interface."""
+    return [(level, kind, b"\0\0\0\0" + data[4:8] + b"\0\0\0\0") for level, kind, data in info if kind == IP_PKTINFO]
+
+
+def _from_ipv6(info: _Info) -> _Info:
+    """Return the same for IPv6, with the interface: a link-local address means nothing without it."""
+    return [(level, kind, data) for level, kind, data in info if kind == socket.IPV6_PKTINFO]

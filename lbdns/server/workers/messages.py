@@ -1,0 +1,188 @@
+"""Messages with file descriptors over a Unix stream socket: length, number of descriptors, payload.
+
+A descriptor travels with one of the first bytes of its message (unix(7), SCM_RIGHTS), so it has arrived when the
+message is complete.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import contextlib
+import os
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+AT_ONCE: Final = 250  # descriptors in one sendmsg; the kernel's limit is 253 (SCM_MAX_FD)
+MAX_PAYLOAD: Final = 2**30  # bytes; a farm with a zone of a million names has about 300 MB
+_HEADER: Final = struct.Struct("!II")
+_PIECE: Final = 2**18  # bytes read at once
+_READS: Final = 16  # reads per wake-up; then other sockets have their turn
+
+
+class MessageReader:
+    """Assembles messages from pieces of any size."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._descriptors: deque[int] = deque()
+
+    def feed(self, data: bytes, descriptors: Iterable[int]) -> Iterator[tuple[bytes, list[int]]]:
+        """Yield the messages that this piece completes. Raises ValueError if the data is not a valid message."""
+        self._buffer += data
+        self._descriptors.extend(descriptors)
+        while len(self._buffer) >= _HEADER.size:
+            length, count = _HEADER.unpack_from(self._buffer)
+            if length > MAX_PAYLOAD:
+                raise ValueError(f"a message of {length} bytes is over the limit")
+            end = _HEADER.size + length
+            if len(self._buffer) < end:
+                return
+            if count > len(self._descriptors):
+                raise ValueError(f"a message lacks {count - len(self._descriptors)} descriptors")
+            payload = bytes(memoryview(self._buffer)[_HEADER.size : end])
+            del self._buffer[:end]
+            yield payload, [self._descriptors.popleft() for _ in range(count)]
+
+    def close(self) -> None:
+        """Close the descriptors of a message that never became complete."""
+        while self._descriptors:
+            os.close(self._descriptors.popleft())
+
+
+def split_message(payload: bytes, descriptors: Sequence[int]) -> Iterator[tuple[bytes, Sequence[int]]]:
+    """Yield what to pass to each sendmsg: data, and the descriptors that travel with its first byte."""
+    data = _HEADER.pack(len(payload), len(descriptors)) + payload
+    assert len(descriptors) <= AT_ONCE * len(data), "more descriptors than bytes to carry them"
+    at = 0
+    for at, start in enumerate(range(0, len(descriptors), AT_ONCE), 1):
+        yield data[at - 1 : at], descriptors[start : start + AT_ONCE]
+    yield data[at:], ()
+
+
+def send_piece(sock: socket.socket, data: bytes | memoryview, descriptors: Sequence[int]) -> int:
+    """Call sendmsg once, and return the number of bytes sent. Raises OSError."""
+    ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+    return sock.sendmsg([data], ancillary, socket.MSG_NOSIGNAL)
+
+
+def receive_piece(sock: socket.socket) -> tuple[bytes, list[int]]:
+    """Call recvmsg once, and return data (empty at the end) and descriptors, closed on exec. Raises OSError."""
+    size = array.array("i").itemsize
+    flags = socket.MSG_CMSG_CLOEXEC
+    data, ancillary, _, _ = sock.recvmsg(_PIECE, socket.CMSG_SPACE(AT_ONCE * size), flags)
+    found = array.array("i")
+    for level, kind, content in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            found.frombytes(content[: len(content) - len(content) % size])
+    return data, found.tolist()
+
+
+class MessageChannel:
+    """One end of a message connection in an event loop. Sending never waits: messages are queued."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        on_message: Callable[[bytes, list[int]], None],
+        on_end: Callable[[], None],
+        on_drained: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``on_end`` is called once, when the other end has closed or sent invalid data; ``on_drained`` whenever the
+        queue is empty again.
+        """
+        sock.setblocking(False)
+        self._sock = sock
+        self._loop = asyncio.get_running_loop()
+        self._reader = MessageReader()
+        self._on_message, self._on_end, self._on_drained = on_message, on_end, on_drained
+        self._waiting: deque[tuple[memoryview, Sequence[int]]] = deque()
+        self._drained = asyncio.Event()
+        self.closed = False
+        self._loop.add_reader(sock, self._read)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether messages are queued."""
+        return bool(self._waiting)
+
+    def send(self, payload: bytes, sockets: Sequence[socket.socket] = ()) -> None:
+        """Queue a message with duplicates of ``sockets``. Does nothing after ``close``."""
+        if self.closed:
+            return
+        idle = not self._waiting
+        for data, descriptors in split_message(payload, [sock.fileno() for sock in sockets]):
+            self._waiting.append((memoryview(data), [os.dup(descriptor) for descriptor in descriptors]))
+        if idle:
+            self._write()
+
+    async def flush(self, patience: float) -> None:
+        """Wait until all is sent, the other end has closed, or ``patience`` seconds have passed."""
+        self._drained.clear()
+        if self._waiting:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    await self._drained.wait()
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        self._drained.set()
+        self._loop.remove_reader(self._sock)
+        self._loop.remove_writer(self._sock)
+        self._sock.close()
+        self._reader.close()
+        for _, descriptors in self._waiting:
+            _close_all(descriptors)
+        self._waiting.clear()
+
+    def _write(self) -> None:
+        try:
+            while self._waiting:
+                data, descriptors = self._waiting[0]
+                sent = send_piece(self._sock, data, descriptors)
+                _close_all(descriptors)
+                if sent < len(data):
+                    self._waiting[0] = (data[sent:], ())
+                else:
+                    self._waiting.popleft()
+        except BlockingIOError:
+            self._loop.add_writer(self._sock, self._write)
+            return
+        except OSError:
+            # Reading then ends as well, and calls on_end
+            for _, descriptors in self._waiting:
+                _close_all(descriptors)
+            self._waiting.clear()
+        self._loop.remove_writer(self._sock)
+        self._drained.set()
+        self._on_drained()
+
+    def _read(self) -> None:
+        try:
+            for _ in range(_READS):
+                data, descriptors = receive_piece(self._sock)
+                if not data:
+                    break
+                for payload, attached in self._reader.feed(data, descriptors):
+                    self._on_message(payload, attached)
+                    if self.closed:
+                        return
+            else:
+                return
+        except BlockingIOError:
+            return
+        except (OSError, ValueError):
+            pass
+        self.close()
+        self._on_end()
+
+
+def _close_all(descriptors: Iterable[int]) -> None:
+    for descriptor in descriptors:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)

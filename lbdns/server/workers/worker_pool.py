@@ -1,0 +1,309 @@
+"""The worker pool: several processes that answer queries and change their configuration together. An ``Answerer``."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import pickle
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgpack
+
+from lbdns.counting.answer_counters import AnswerCounters, read_counters
+from lbdns.counting.event_loop_lag import EventLoopLag
+from lbdns.events.event_log import EventLog
+from lbdns.model.farm import Farm, Pool
+from lbdns.model.overrides import NO_OVERRIDES, Overrides
+from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
+from lbdns.planning.explanation import full_owner
+from lbdns.planning.planner import Planner
+from lbdns.process.apply_configuration import PreparedChange
+from lbdns.server.answerer import AnsweringConfiguration
+from lbdns.server.workers.answer_sharing import AnswerSharing, read_answers
+from lbdns.server.workers.fork_server import SHUTDOWN_PATIENCE, ForkServer
+from lbdns.server.workers.worker_counters import WorkerCounters
+from lbdns.server.workers.worker_process import WorkerProcess
+from lbdns.server.workers.worker_supervisor import WorkerSupervisor
+from lbdns_shared.errors import LbdnsError
+
+log = logging.getLogger("lbdns.server")
+
+#: s for a worker to prepare a configuration; with a million names that takes about half
+PREPARE_PATIENCE: Final = 30.0
+SWITCH_PATIENCE: Final = 10.0  # s for a worker to switch to a configuration that it has prepared
+ATTEMPTS: Final = 2  # processes of one worker that may fail to prepare a configuration before it is rolled back
+EXPLAIN_PATIENCE: Final = 2.0  # s for a worker to explain an answer
+KEPT_EXPLANATIONS: Final = 100  # requests after which an explanation that was not fetched is dropped
+REFRESH_PATIENCE: Final = 0.5  # s to wait for counters; a worker that is too busy reports them later
+
+
+@dataclass(frozen=True, slots=True)
+class _Generation:
+    """A configuration, as workers are sent it."""
+
+    number: int
+    configuration: AnsweringConfiguration
+    farm: bytes  # pickled, for processes that do not have it
+    new_farm: bool  # whether it differs from that of the generation before
+
+
+class WorkerPool:
+    """Several workers as one answerer: all of them answer from the same configuration, snapshot and overrides."""
+
+    def __init__(
+        self, farm: Farm, fork_server: ForkServer, workers: int, on_loss: Callable[[str], None], events: EventLog
+    ) -> None:
+        """``on_loss`` is called, with the reason, when a worker can no longer be replaced."""
+        loop = asyncio.get_running_loop()
+        self.snapshot: Snapshot = EMPTY_SNAPSHOT
+        self.overrides: Overrides = NO_OVERRIDES
+        self._counters = WorkerCounters()
+        self.planner = Planner(farm, {}, loop, events=events, answers=self._counters.answers)
+        self._on_loss = on_loss
+        self._workers = [WorkerProcess(number) for number in range(workers)]
+        self._supervisor = WorkerSupervisor(fork_server, self, events)
+        self._committed: _Generation | None = None
+        self._pending: _Generation | None = None  # prepared, or being prepared
+        self._generations = 0
+        self._lag = EventLoopLag("main")
+        self._sharing = AnswerSharing(loop, self._send_other_answers)
+        self._requests = 0
+        self._explanations: dict[int, Mapping[str, Any] | None] = {}  # by request
+        self._progress = asyncio.Event()  # set whenever a worker replies or ends
+        self._stopping = False
+
+    @property
+    def workers(self) -> int:
+        return len(self._workers)
+
+    @property
+    def restarts(self) -> int:
+        return self._supervisor.restarts
+
+    # Configurations
+
+    async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
+        """Have every worker build its table. One that hangs or dies meanwhile is replaced, and its replacement
+        prepares too; if that fails as well, the change rolls back."""
+        before = self._committed
+        new_farm = before is None or before.configuration.farm is not new.farm
+        if before and not new_farm:
+            farm = before.farm
+        else:  # in a thread: reports and pages have their turn meanwhile
+            farm = await asyncio.to_thread(pickle.dumps, new.farm, pickle.HIGHEST_PROTOCOL)
+        self._generations += 1
+        self._pending = pending = _Generation(self._generations, new, farm, new_farm)
+        for worker in self._workers:
+            worker.failures = 0
+            if worker.channel:
+                worker.send_assignment(pending.number, farm if new_farm else b"", new)
+            elif before is None:
+                self._supervisor.start(worker)
+        try:
+            await self._all_ready(pending.number)
+        except BaseException:
+            self._roll_back(pending)
+            raise
+
+        async def rollback() -> None:
+            self._roll_back(pending)
+
+        return PreparedChange("workers", lambda: self._commit(pending), lambda: self._all_active(pending), rollback)
+
+    def _commit(self, new: _Generation) -> None:
+        before, self._committed, self._pending = self._committed, new, None
+        if before and new.new_farm:
+            self.planner.use(new.configuration.farm, {})
+        for worker in self._workers:
+            self._switch(worker, new.number)
+
+    def _roll_back(self, pending: _Generation) -> None:
+        self._pending = None
+        for worker in self._workers:
+            worker.send(("discard", pending.number))
+
+    def _switch(self, worker: WorkerProcess, generation: int) -> None:
+        worker.send_switch(generation)
+        if worker.channel and not self._sharing.knows(worker.number):
+            worker.send(("other_answers", self._sharing.begin(worker.number)))
+
+    async def _all_ready(self, generation: int) -> None:
+        """Wait until every worker has prepared; replace those that do not in time. Raises LbdnsError if some fail."""
+
+        def late() -> list[WorkerProcess]:
+            return [worker for worker in self._workers if worker.ready < generation]
+
+        def is_over() -> bool:
+            return not late() or self._stopping or any(worker.failures >= ATTEMPTS for worker in self._workers)
+
+        for _ in range(ATTEMPTS):
+            if await self._until(is_over, PREPARE_PATIENCE):
+                break
+            for worker in late():
+                self._supervisor.report(f"worker {worker.number} hangs; it is replaced")
+                self._supervisor.kill(worker)
+        if failed := [worker for worker in late() if worker.failures >= ATTEMPTS] or late():
+            numbers = ", ".join(str(worker.number) for worker in failed)
+            raise LbdnsError(f"workers: {numbers}: can't take up the configuration; the log says more")
+
+    async def _all_active(self, new: _Generation) -> None:
+        """Wait until every worker answers from the committed configuration; replace those that do not in time."""
+
+        def late() -> list[WorkerProcess]:
+            return [worker for worker in self._workers if worker.active < new.number]
+
+        if not await self._until(lambda: not late() or self._stopping, SWITCH_PATIENCE):
+            for worker in late():
+                self._supervisor.report(f"worker {worker.number} hangs; it is replaced")
+                self._supervisor.kill(worker)
+            await self._until(lambda: not late() or self._stopping, PREPARE_PATIENCE)
+
+    # The owner of worker processes (see WorkerOwner)
+
+    def started(self, worker: WorkerProcess) -> None:
+        worker.send_snapshot(self.snapshot, {})
+        worker.send(("overrides", self.overrides))
+        if self._committed:
+            worker.send_assignment(self._committed.number, self._committed.farm, self._committed.configuration)
+            self._switch(worker, self._committed.number)
+        if self._pending:
+            has_farm = self._committed and not self._pending.new_farm
+            farm = b"" if has_farm else self._pending.farm
+            worker.send_assignment(self._pending.number, farm, self._pending.configuration)
+
+    def received(self, worker: WorkerProcess, payload: bytes) -> None:
+        try:
+            self._take(worker, *msgpack.unpackb(payload))
+        except (ValueError, TypeError) as error:
+            self._supervisor.report(f"worker {worker.number} sent an invalid message ({error}); it is replaced")
+            self._supervisor.kill(worker)
+
+    def drained(self, worker: WorkerProcess) -> None:
+        worker.send_snapshot(self.snapshot, {})
+
+    def ended(self, worker: WorkerProcess) -> None:
+        if self._pending:
+            worker.failures += 1
+        self._counters.end(worker.number)
+        self._sharing.lose(worker.number)
+        self._progress.set()
+
+    def not_replaceable(self, why: str) -> None:
+        self._on_loss(why)
+
+    def _take(self, worker: WorkerProcess, what: str, number: int, state: Any = None) -> None:
+        """Take a message of ``worker``. Raises ValueError or TypeError if it is not a valid one."""
+        if what == "ready":
+            worker.ready = number
+        elif what == "active":
+            worker.active = number
+        elif what == "counters":
+            self._counters.take(worker.number, read_counters(state))
+            worker.replied = max(worker.replied, number)
+        elif what == "answers":
+            self._sharing.take(worker.number, read_answers(state))
+        elif what == "explanation":
+            if state is not None and not isinstance(state, dict):
+                raise ValueError("an explanation must be a map")
+            oldest = self._requests - KEPT_EXPLANATIONS
+            self._explanations = {n: kept for n, kept in self._explanations.items() if n > oldest}
+            self._explanations[number] = state
+        self._progress.set()
+
+    # Snapshots, overrides, explanations
+
+    def deliver(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        written: dict[int, bytes] = {}
+        for worker in self._workers:
+            worker.send_snapshot(snapshot, written)
+        self.planner.deliver(snapshot)
+
+    def override(self, overrides: Overrides) -> None:
+        self.overrides = overrides
+        for worker in self._workers:
+            worker.send(("overrides", overrides))
+        self.planner.override(overrides)
+
+    async def explain(self, pool: Pool, owner: str) -> Mapping[str, Any]:
+        name = full_owner(pool, owner)
+        # Two workers, and the first reply counts: one may hang
+        asked = [worker for worker in self._workers if worker.channel and worker.active][:2]
+        self._requests += 1
+        request = self._requests
+        for worker in asked:
+            worker.send(("explain", (request, pool.name, owner)))
+        replied = lambda: request in self._explanations or not any(w.channel for w in asked)  # noqa: E731
+        await self._until(replied, EXPLAIN_PATIENCE)
+        if request not in self._explanations:
+            raise LbdnsError(f"{name}: no worker answers in {EXPLAIN_PATIENCE:g} s; ask again")
+        found = self._explanations.pop(request)
+        if found is None:
+            raise LbdnsError(f"{name}: a reload is under way; ask again")
+        return found
+
+    def _send_other_answers(self, number: int, answers: Mapping[tuple[str, str], int]) -> bool:
+        """Send a worker how many answers the others have given; return False if it is behind."""
+        worker = self._workers[number]
+        if worker.is_behind:
+            return False
+        worker.send(("other_answers", answers))
+        return True
+
+    # Counters
+
+    @property
+    def queries(self) -> int:
+        return self._counters.sum().queries
+
+    def asked(self) -> Mapping[tuple[str, int, str, int], int]:
+        return self._counters.sum().asked
+
+    def answers(self, pool: str) -> Counter[str]:
+        return self._counters.answers(pool)
+
+    def shadow_counters(self) -> AnswerCounters:
+        return self._counters.sum()
+
+    def counters(self) -> AnswerCounters:
+        return self._counters.sum() + self._lag.figures()
+
+    async def refresh(self) -> None:
+        self._requests += 1
+        request = self._requests
+        asked = [worker for worker in self._workers if worker.channel]
+        for worker in asked:
+            worker.send(("counters", request))
+        await self._until(lambda: all(w.replied >= request or not w.channel for w in asked), REFRESH_PATIENCE)
+
+    async def stop(self) -> None:
+        if self._stopping:
+            return
+        self._stopping = True
+        self.planner.stop()
+        self._sharing.stop()
+        self._lag.stop()
+        self._supervisor.begin_stop()
+        for worker in self._workers:
+            worker.send(("end", None))
+        if not await self._until(lambda: not any(worker.channel for worker in self._workers), SHUTDOWN_PATIENCE):
+            log.error("a worker did not end in %g s; it is killed", SHUTDOWN_PATIENCE)
+        for worker in self._workers:
+            if worker.channel:
+                worker.channel.close()
+        await self._supervisor.stop()
+
+    async def _until(self, condition: Callable[[], bool], patience: float) -> bool:
+        """Wait until ``condition`` holds, checking whenever a worker replies or ends; return False if it does not hold
+        after ``patience`` seconds."""
+        try:
+            async with asyncio.timeout(patience):
+                while not condition():
+                    self._progress.clear()
+                    await self._progress.wait()
+        except TimeoutError:
+            return condition()
+        return True

@@ -1,0 +1,151 @@
+"""Starts worker processes through the fork server, and replaces those that die, with pauses that grow."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import time
+from collections import Counter
+from typing import Final, Protocol
+
+import msgpack
+
+from lbdns.events.event_log import EventLog
+from lbdns.server.workers.fork_server import SHUTDOWN_PATIENCE, ForkServer
+from lbdns.server.workers.messages import MessageChannel
+from lbdns.server.workers.worker_process import WorkerProcess
+
+log = logging.getLogger("lbdns.server")
+
+MIN_HEALTHY_LIFE: Final = 5.0  # s; a process that dies later than this is replaced at once
+RESPAWN_PAUSES: Final = (0.0, 0.05, 0.1, 0.2, 0.5)  # s before the first, second ... replacement of one that keeps dying
+
+
+class WorkerOwner(Protocol):
+    """Receives what becomes of worker processes. The supervisor calls these methods in the event loop."""
+
+    def started(self, worker: WorkerProcess) -> None:
+        """A new process has a connection; send it all it needs."""
+
+    def received(self, worker: WorkerProcess, payload: bytes) -> None:
+        """A message has arrived from the process."""
+
+    def drained(self, worker: WorkerProcess) -> None:
+        """The process has read all that was sent to it."""
+
+    def ended(self, worker: WorkerProcess) -> None:
+        """The process has ended, or is about to; ``started`` follows unless the supervisor is stopping."""
+
+    def not_replaceable(self, why: str) -> None:
+        """A worker has ended and cannot be replaced."""
+
+
+class WorkerSupervisor:
+    """Keeps one process running for each worker, from ``start`` to ``stop``."""
+
+    def __init__(self, fork_server: ForkServer, owner: WorkerOwner, events: EventLog) -> None:
+        self._owner, self._events = owner, events
+        self._fork_server_pid = fork_server.pid
+        self._fork_server: MessageChannel | None = MessageChannel(
+            fork_server.sock, self._receive_notice, self._lose_fork_server
+        )
+        self._workers: dict[int, WorkerProcess] = {}  # by number
+        self._started: dict[int, float] = {}  # monotonic seconds, by worker
+        self._deaths: Counter[int] = Counter()  # one soon after another, by worker
+        self._timers: dict[int, asyncio.TimerHandle] = {}  # respawns, by worker
+        self._stopping = False
+        self.restarts = 0  # so far
+
+    def start(self, worker: WorkerProcess) -> None:
+        """Have a process forked for ``worker``, and connect it."""
+        if self._stopping:
+            return
+        if self._fork_server is None:
+            self._owner.not_replaceable("a worker has ended, and so has the process that would start another one")
+            return
+        ours, theirs = socket.socketpair()
+        self._fork_server.send(msgpack.packb(worker.number), (theirs,))
+        theirs.close()
+        self._workers[worker.number] = worker
+        self._started[worker.number] = time.monotonic()
+        worker.connect(
+            MessageChannel(
+                ours,
+                lambda payload, _: self._owner.received(worker, payload),
+                lambda: self._respawn(worker),
+                lambda: self._owner.drained(worker),
+            )
+        )
+        self._owner.started(worker)
+
+    def kill(self, worker: WorkerProcess) -> None:
+        """Kill the process of ``worker``, if it has one, and replace it."""
+        if worker.channel and worker.pid:
+            os.kill(worker.pid, signal.SIGKILL)
+            worker.channel.close()
+            self._respawn(worker)
+
+    def begin_stop(self) -> None:
+        """Start no further processes."""
+        self._stopping = True
+        for timer in self._timers.values():
+            timer.cancel()
+
+    async def stop(self) -> None:
+        """Wait until the fork server has ended, and with it every worker: all their sockets are closed then."""
+        if self._fork_server:
+            self._fork_server.close()
+        await asyncio.to_thread(_wait_for, self._fork_server_pid, SHUTDOWN_PATIENCE + 1.0)
+
+    def report(self, what: str) -> None:
+        """Record an event about a worker that an operator must see."""
+        self._events.record("worker", what, level=logging.ERROR, logger=log.name)
+
+    def _respawn(self, worker: WorkerProcess) -> None:
+        number = worker.number
+        worker.disconnect()
+        self._owner.ended(worker)
+        if self._stopping:
+            return
+        soon = time.monotonic() - self._started[number] < MIN_HEALTHY_LIFE
+        self._deaths[number] = self._deaths[number] + 1 if soon else 1
+        self.restarts += 1
+        pause = RESPAWN_PAUSES[min(self._deaths[number], len(RESPAWN_PAUSES)) - 1]
+        self._timers[number] = asyncio.get_running_loop().call_later(pause, self.start, worker)
+
+    def _lose_fork_server(self) -> None:
+        self._fork_server = None
+        if not self._stopping:
+            what = "the process that starts workers has ended: a worker that dies can't be replaced without a restart"
+            self.report(what)
+
+    def _receive_notice(self, payload: bytes, _: list[int]) -> None:
+        what, number, pid, status = msgpack.unpackb(payload)
+        if what == "started":
+            self._workers[number].pid = pid
+            log.debug("worker %d is process %d", number, pid)
+        elif what == "not started":
+            self.report(f"worker {number} can't be started: {os.strerror(status)}; the server tries again")
+        elif not self._stopping:
+            how = f"was ended by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
+            self.report(f"worker {number} (process {pid}) {how}; another one takes its place")
+
+
+def _wait_for(pid: int, patience: float) -> None:
+    """Wait until a child process has ended, for at most ``patience`` seconds."""
+    end = time.monotonic() + patience
+    try:
+        while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < end:
+            time.sleep(0.005)
+    except ChildProcessError:
+        pass
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,94 @@
+"""Bind sockets for DNS, reports and the web interface, with errors that say what to do."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import struct
+from typing import Final
+
+from lbdns_shared.endpoint import Endpoint
+from lbdns_shared.errors import ListenError
+
+_SO_RCVBUFFORCE: Final = 33  # socket(7); beyond net.core.rmem_max, for root
+_SO_MEMINFO: Final = 55  # linux/sock_diag.h: nine u32, the last is the datagrams dropped on a full buffer
+_MEMINFO: Final = struct.Struct("9I")
+
+
+def bind(
+    endpoint: Endpoint,
+    kind: socket.SocketKind,
+    purpose: str,
+    key: str,
+    share: bool = False,
+    backlog: int = 0,
+    beside: bool = False,
+) -> socket.socket:
+    """Return a non-blocking socket bound to ``endpoint``, whose host is a literal address.
+
+    ``purpose`` and ``key`` (of the configuration) name the socket in errors. ``share``: another socket of this process
+    may overlap (SO_REUSEADDR). ``beside``: it shares its port with sockets of this program, and gets a part of what
+    arrives (SO_REUSEPORT). With a ``backlog`` it listens: only then does a port taken by another program show.
+    Raises ListenError.
+    """
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            endpoint.host, endpoint.port, type=kind, flags=socket.AI_NUMERICHOST | socket.AI_PASSIVE
+        )[0]
+        sock = socket.socket(family, kind)
+    except OSError as error:
+        raise _listen_error(endpoint, kind, purpose, key, error) from None
+    try:
+        sock.setblocking(False)
+        if share or kind == socket.SOCK_STREAM:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if beside:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind(address)
+        if backlog:
+            sock.listen(backlog)
+    except OSError as error:
+        sock.close()
+        raise _listen_error(endpoint, kind, purpose, key, error) from None
+    return sock
+
+
+def _listen_error(endpoint: Endpoint, kind: socket.SocketKind, purpose: str, key: str, error: OSError) -> ListenError:
+    if isinstance(error, socket.gaierror):  # its error numbers are not errno's
+        what = "this machine has no such interface or address family"
+    elif error.errno in (errno.EACCES, errno.EPERM):
+        what = "not permitted; ports below 1024 need root or CAP_NET_BIND_SERVICE"
+    elif error.errno == errno.EADDRINUSE:
+        option = "-ltnp" if kind == socket.SOCK_STREAM else "-lunp"
+        what = f"taken. 'ss {option} sport = :{endpoint.port}' shows the program that uses it; or set another {key}"
+    elif error.errno == errno.EADDRNOTAVAIL:
+        what = f"not an address of this machine; 'ip address' lists its addresses, or set another {key}"
+    else:
+        what = os.strerror(error.errno) if error.errno else str(error)
+    return ListenError(f"{purpose}: {endpoint}: {what}")
+
+
+def enlarge(sock: socket.socket, size: int) -> None:
+    """Set the receive buffer of ``sock`` to ``size`` bytes, or as many as the system allows."""
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, size)
+    except OSError:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
+
+
+def overflows(sock: socket.socket) -> int:
+    """Return the number of datagrams that the kernel dropped because the receive buffer of ``sock`` was full; 0 once it
+    is closed."""
+    try:
+        return int(_MEMINFO.unpack(sock.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size))[8])
+    except (OSError, struct.error):
+        return 0
+
+
+def bound_endpoint(sock: socket.socket) -> Endpoint:
+    """Return the address of a socket, with its real port if it was bound to port 0."""
+    host, port = sock.getsockname()[:2]
+    return Endpoint(host, port)

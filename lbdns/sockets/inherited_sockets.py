@@ -1,0 +1,128 @@
+"""Listening sockets that this process inherits: from a service manager (sd_listen_fds(3)) or from its predecessor."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lbdns.config import Config
+from lbdns.sockets.binding import bound_endpoint
+from lbdns_shared.endpoint import Endpoint
+from lbdns_shared.errors import ConfigError
+
+_FIRST: Final = 3  # SD_LISTEN_FDS_START
+#: DNS queries, reports, the web interface, and the control socket, whose address is a path without a port.
+PURPOSES: Final = ("dns", "reports", "web", "control")
+
+
+@dataclass(frozen=True, slots=True)
+class InheritedSocket:
+    """A socket, its purpose, and the address it was opened for, whose port may be 0."""
+
+    purpose: str
+    asked: Endpoint
+    sock: socket.socket
+
+
+def adopt(descriptor: int) -> socket.socket:
+    """Return the socket of a descriptor, non-blocking and not inheritable. Raises OSError."""
+    sock = socket.socket(fileno=descriptor)
+    sock.setblocking(False)
+    sock.set_inheritable(False)
+    return sock
+
+
+def sockets_from_service_manager(
+    config: Config, environment: MutableMapping[str, str], first: int = _FIRST
+) -> list[InheritedSocket]:
+    """Return the sockets that the service manager opened for this process.
+
+    Their variables are removed from ``environment``, so that no child process uses them. Raises ConfigError if the
+    configuration has no use for a socket.
+    """
+    variables = {key: environment.pop(key, "") for key in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")}
+    if variables["LISTEN_PID"] != str(os.getpid()) or not variables["LISTEN_FDS"].isdecimal():
+        return []
+    found: list[InheritedSocket] = []
+    unknown: list[str] = []
+    for descriptor in range(first, first + int(variables["LISTEN_FDS"])):
+        try:
+            sock = adopt(descriptor)
+        except OSError:
+            unknown.append(f"descriptor {descriptor}, which is not a socket")
+            continue
+        purpose, what = _use_of(config, sock)
+        if purpose:
+            found.append(InheritedSocket(purpose, bound_endpoint(sock), sock))
+        else:
+            unknown.append(what)
+            sock.close()
+    if unknown:
+        for unused in found:
+            unused.sock.close()
+        raise ConfigError(
+            f"{config.path}: sockets from the service manager (LISTEN_FDS): no use for {'; '.join(unknown)}. "
+            "Each must listen on an address of [server] listen (UDP and TCP), [collector] listen (UDP) or "
+            "[web] listen (TCP)"
+        )
+    return found
+
+
+def _use_of(config: Config, sock: socket.socket) -> tuple[str, str]:
+    """Return the purpose of a socket, empty if it has none, and a description for errors."""
+    if sock.family not in (socket.AF_INET, socket.AF_INET6):
+        return "", f"descriptor {sock.fileno()}, which is not bound to an address and port"
+    here = bound_endpoint(sock)
+    kind = "UDP" if sock.type == socket.SOCK_DGRAM else "TCP"
+    if not _is_ready(sock):
+        return "", f"{kind} {here}, which does not listen"
+    return _purpose(config, sock, here), f"{kind} {here}"
+
+
+def _purpose(config: Config, sock: socket.socket, here: Endpoint) -> str:
+    if any(same_address(here, wanted) for wanted in config.server.listen):
+        return "dns"
+    if sock.type == socket.SOCK_DGRAM:
+        listen = () if config.collector.connect else config.collector.listen
+        return "reports" if any(same_address(here, wanted) for wanted in listen) else ""
+    return "web" if config.web.listen and same_address(here, config.web.listen) else ""
+
+
+def _is_ready(sock: socket.socket) -> bool:
+    if sock.type == socket.SOCK_DGRAM:
+        return True
+    return sock.type == socket.SOCK_STREAM and bool(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+
+
+def same_address(one: Endpoint, other: Endpoint) -> bool:
+    """Return whether two addresses are the same, however they are written: ``::0`` is ``::``."""
+    hosts = [ipaddress.ip_address(endpoint.host) for endpoint in (one, other)]
+    return one.port == other.port and hosts[0] == hosts[1]
+
+
+def by_address(
+    inherited: Sequence[InheritedSocket], purpose: str, wanted: Sequence[Endpoint]
+) -> dict[Endpoint, socket.socket]:
+    """Return the sockets for a purpose by the addresses of the configuration at which they are."""
+    return {
+        endpoint: each.sock
+        for each in inherited
+        if each.purpose == purpose
+        for endpoint in wanted
+        if same_address(each.asked, endpoint)
+    }
+
+
+def take_one(inherited: Sequence[InheritedSocket], purpose: str, wanted: Endpoint | None) -> socket.socket | None:
+    """Return the socket for a purpose that was opened for the address ``wanted``, and close the others."""
+    taken = None
+    for each in inherited:
+        if each.purpose == purpose and each.asked == wanted:
+            taken = each.sock
+        elif each.purpose == purpose:
+            each.sock.close()
+    return taken

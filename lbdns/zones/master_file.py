@@ -1,0 +1,243 @@
+"""Read a master file (RFC 1035 section 5) into a Zone. dnspython parses; the zone holds plain wire data."""
+
+from __future__ import annotations
+
+import io
+import re
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TextIO, cast
+
+import dns.exception
+import dns.grange
+import dns.name
+import dns.rdataclass
+import dns.rdatatype
+import dns.tokenizer
+import dns.transaction
+import dns.zonefile
+
+from lbdns.zones.names import is_below
+from lbdns.zones.plain_lines import PlainLine, plain_lines
+from lbdns.zones.zone_records import AAAA, SOA, A, Node, RRset, UnservableError, ZoneRecords, wire_name
+from lbdns_shared.errors import ZoneFileError
+
+__all__ = ["AAAA", "SOA", "A", "Node", "RRset", "Zone", "parse_zone", "read_zone"]
+
+MAX_GENERATED: Final = 2**20  # records from all $GENERATE of a zone: as many as the reverse zone of a /12 has
+MAX_INCLUDED: Final = 10_000  # files of one zone; files that include each other several times multiply without end
+#: The exceptions that the library raises for values that do not fit a field or break one of its rules.
+_UNFIT: Final = (dns.exception.DNSException, ArithmeticError, ValueError, RecursionError, struct.error)
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """One zone as read from its file: lower-case wire name -> type -> RRset. Immutable."""
+
+    name: str  # lower case, without the final dot
+    origin: bytes
+    nodes: Mapping[bytes, Node]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def soa(self) -> RRset:
+        return self.nodes[self.origin][SOA]
+
+    @property
+    def serial(self) -> int:
+        return int.from_bytes(self.soa.rdatas[0][-20:-16], "big")
+
+
+def read_zone(name: str, path: Path) -> Zone:
+    """Return the zone ``name``, read from its master file. Raises ZoneFileError with file, line and reason."""
+    if _never_ends(path):
+        raise ZoneFileError(f"{path}: zone {name}: must be a regular file")
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise ZoneFileError(f"{path}: zone {name}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ZoneFileError(f"{path}: zone {name}: byte {error.start} is not UTF-8 text") from None
+    return parse_zone(name, text, path)
+
+
+def parse_zone(name: str, text: str, path: Path) -> Zone:
+    """Return the zone in a master file's text. ``path`` names the file in errors; $INCLUDE is relative to it.
+
+    Raises ZoneFileError.
+    """
+    try:
+        origin = dns.name.from_text(name + ".")
+    except dns.exception.DNSException as error:
+        raise ZoneFileError(f"{path}: zone {name}: {error}") from None
+    records = ZoneRecords(origin)
+    outside: list[str] = []
+    tokenizer = dns.tokenizer.Tokenizer(io.StringIO(text), str(path))
+    _Reader(tokenizer, records, outside).read_all(f"zone {name}")
+    nodes, apex = records.nodes(), wire_name(origin)
+    if SOA not in nodes.get(apex, ()):
+        what = f"the file must have an SOA record at {name}. Is this the file of another zone?"
+        raise ZoneFileError(f"{path}: zone {name}: {what}")
+    if dns.rdatatype.NS not in nodes[apex]:
+        raise ZoneFileError(f"{path}: zone {name}: the file must have an NS record at {name}. that names this server")
+    return Zone(name, apex, nodes, tuple(outside))
+
+
+def _never_ends(path: Path) -> bool:
+    """Return whether ``path`` is a device or a pipe, which may block for ever or fill the memory."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+@dataclass(slots=True)
+class _ExpansionLimits:
+    """Counts the records and files that the directives of one zone have added so far, and limits both."""
+
+    generated: int = 0  # records
+    included: int = 0  # files
+
+    def generate(self, text: str) -> None:
+        """Count the records of a $GENERATE. Raises UnservableError for a range that is likely a mistake."""
+        try:
+            start, stop, step = dns.grange.from_text(text)
+        except Exception:  # AssertionError among them; dnspython reports the error when it reads the range
+            return
+        self.generated += (stop - start) // step + 1
+        if self.generated > MAX_GENERATED:
+            raise UnservableError(f"$GENERATE makes more than {MAX_GENERATED} records")
+
+    def include(self) -> None:
+        self.included += 1
+        if self.included > MAX_INCLUDED:
+            raise UnservableError(f"$INCLUDE reads more than {MAX_INCLUDED} files")
+
+
+class _Tokenizer(dns.tokenizer.Tokenizer):
+    """Resolves the file of an $INCLUDE against the file that includes it, as administrators expect.
+
+    It also knows the line of the last word: dnspython's own count moves on when it reads the end of the line.
+    """
+
+    near = ""
+    _line = 1
+    _directive = ""
+
+    def __init__(self, file: TextIO, filename: str, limits: _ExpansionLimits) -> None:
+        self._text = file.read()
+        super().__init__(io.StringIO(self._text), filename)
+        self._limits = limits
+        #: Reads plain lines from here on; returns their number and the last of them.
+        self.take_lines: Callable[[str, int], tuple[int, PlainLine | None]] | None = None
+
+    def get(self, want_leading: bool = False, want_comment: bool = False) -> dns.tokenizer.Token:
+        # Both are set only at the beginning of a line
+        if want_leading and want_comment and self.take_lines and not (self.ungotten_token or self.after_cr):
+            count, last = self.take_lines(self._text, self.file.tell())
+            if last:
+                self.file.seek(last.end)
+                self.line_number += count
+                self._line, self.near = self.line_number - 1, last.data
+        token = super().get(want_leading, want_comment)
+        self._line = self.line_number - (token.is_eol() or self.ungotten_char == "\n")
+        if self._directive == "$INCLUDE":
+            token.value = self._included(token)
+        elif self._directive == "$GENERATE":
+            self._limits.generate(token.value)
+        # A directive begins a line, and only there are leading blanks wanted
+        self._directive = token.value.upper() if want_leading and token.is_identifier() else ""
+        if token.is_identifier() or token.is_quoted_string():
+            self.near = token.value
+        return token
+
+    def _included(self, token: dns.tokenizer.Token) -> str:
+        if token.is_eol_or_eof():
+            raise UnservableError("$INCLUDE names no file")
+        path = Path(self.filename).parent / token.value
+        if _never_ends(path):
+            raise UnservableError(f"$INCLUDE {path}: must be a regular file")
+        self._limits.include()
+        return str(path)
+
+    def where(self) -> tuple[str, int]:
+        return self.filename, self._line
+
+
+class _Reader(dns.zonefile.Reader):
+    """dnspython's reader, with $INCLUDE relative to its file and a warning for records outside the zone."""
+
+    def __init__(self, tokenizer: dns.tokenizer.Tokenizer, records: ZoneRecords, outside: list[str]) -> None:
+        self._outside = outside
+        self._limits = _ExpansionLimits()
+        self._records = records
+        self._origin, _, _ = records.origin_information()
+        self._apex = wire_name(self._origin)
+        super().__init__(tokenizer, dns.rdataclass.IN, cast(dns.transaction.Transaction, records), allow_include=True)
+
+    @property
+    def tok(self) -> _Tokenizer:
+        return self._tokenizer
+
+    @tok.setter
+    def tok(self, tokenizer: dns.tokenizer.Tokenizer) -> None:
+        # dnspython sets it at the start and at every $INCLUDE, before it reads, and restores it when a file ends
+        if not isinstance(tokenizer, _Tokenizer):
+            if len(self.saved_state if hasattr(self, "saved_state") else ()) > _MAX_INCLUDES:
+                raise ValueError(f"$INCLUDE is nested more than {_MAX_INCLUDES} deep; does a file include itself?")
+            tokenizer = _Tokenizer(tokenizer.file, tokenizer.filename, self._limits)
+            tokenizer.take_lines = self._take_lines
+        self._tokenizer = tokenizer
+
+    def _take_lines(self, text: str, at: int) -> tuple[int, PlainLine | None]:
+        """Read valid plain lines without the tokenizer; return their number and the last of them."""
+        count, last = 0, None
+        if self.current_origin is None:
+            return 0, None
+        for line in plain_lines(text, at, self.current_origin):
+            ttl = line.ttl if line.ttl is not None else self._implicit_ttl()
+            owner = line.owner.lower()
+            if ttl is None or not is_below(owner, self._apex):
+                break
+            try:
+                self._records.put(owner, (line.rtype, dns.rdatatype.NONE), ttl, line.rdata, line.alike)
+            except UnservableError:
+                break  # the tokenizer reads the line again and reports the error
+            if line.ttl is not None:
+                self.last_ttl, self.last_ttl_known = line.ttl, True
+            count, last = count + 1, line
+        if last:
+            self.last_name = dns.name.from_text(last.text, self.current_origin)
+        return count, last
+
+    def read_all(self, what: str) -> None:
+        """Read to the end of the file. Raises ZoneFileError, in which ``what`` names the zone."""
+        try:
+            self.read()
+        except dns.exception.DNSException as error:
+            # dnspython adds the position to syntax errors only, and the class name to errors in rdata
+            reason = str(error).removeprefix("{}:{}: ".format(*self.tok.where()))
+            reason = re.sub(r"^caught exception <class '[^']*'>: ", "", reason)
+            raise self._error(what, f"{reason.rstrip('.')}, near {self.tok.near!r}") from None
+        except OSError as error:
+            raise self._error(what, f"$INCLUDE {error.filename}: {error.strerror}") from None
+        except _UNFIT as error:
+            reason = str(error).removeprefix("add() ")  # dnspython's prefix for records that a zone rejects
+            raise self._error(what, f"{reason}, near {self.tok.near!r}") from None
+        finally:
+            for file in (self.current_file, *(state[3] for state in self.saved_state)):
+                if file is not None:
+                    file.close()
+
+    def _error(self, what: str, reason: str) -> ZoneFileError:
+        # A word from the file may contain line ends or terminal control characters
+        printable = "".join(char if char.isprintable() else repr(char)[1:-1] for char in reason)
+        filename, line = self.tok.where()
+        return ZoneFileError(f"{filename}:{line}: {what}: {printable}")
+
+    def _eat_line(self) -> None:
+        filename, line = self.tok.where()
+        self._outside.append(f"{filename}:{line}: {self.last_name}: lies outside the zone and is ignored")
+        super()._eat_line()  # type: ignore[no-untyped-call]
+
+
+_MAX_INCLUDES: Final = 16

@@ -1,0 +1,157 @@
+"""Collect the records of one zone as they are read, and reject unservable records while their line is known. Sans-I/O.
+
+This replaces dnspython's transaction, which compares and copies a whole RRset for every record that joins it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import dns.exception
+import dns.name
+import dns.node
+import dns.rdata
+import dns.rdatatype
+
+A: Final = int(dns.rdatatype.A)
+AAAA: Final = int(dns.rdatatype.AAAA)
+SOA: Final = int(dns.rdatatype.SOA)
+MAX_TTL: Final = 2**31 - 1  # seconds, RFC 2181 section 8
+MAX_RDATA: Final = 65_535  # octets: the length field of a record, RFC 1035 section 3.2.1
+MAX_RECORDS: Final = MAX_RDATA // 12  # per name and type: the shortest record takes 12 octets of a message
+#: Types without a name in their data: records of these types are equal only if all their octets are.
+_NAMELESS: Final = frozenset((dns.rdatatype.A, dns.rdatatype.AAAA, dns.rdatatype.TXT))
+
+
+@dataclass(frozen=True, slots=True)
+class RRset:
+    """The records of one name and type: TTL in seconds, each rdata in uncompressed wire form."""
+
+    ttl: int
+    rdatas: tuple[bytes, ...]
+
+
+Node = Mapping[int, RRset]
+
+
+class UnservableError(dns.exception.DNSException):
+    """A record that dnspython accepts and an authoritative server cannot serve."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)  # type: ignore[no-untyped-call]
+
+
+class _RecordSet:
+    """The records of one name, type and covered type so far, by their canonical form."""
+
+    __slots__ = ("rdatas", "ttl")
+
+    def __init__(self, ttl: int) -> None:
+        self.ttl = ttl
+        self.rdatas: dict[bytes, bytes] = {}
+
+
+Kind = tuple[dns.rdatatype.RdataType, dns.rdatatype.RdataType]  # type, and covered type
+_RecordSets = dict[Kind, _RecordSet]
+
+
+class ZoneRecords:
+    """Collects the records that dnspython's reader finds; the reader calls it like a transaction."""
+
+    def __init__(self, origin: dns.name.Name) -> None:
+        self.manager = self
+        self._name = origin
+        self._origin = wire_name(origin)
+        self._sets: dict[bytes, _RecordSets] = {}
+
+    def origin_information(self) -> tuple[dns.name.Name, bool, dns.name.Name]:
+        """Return what the reader wants of its ``manager``: origin, whether names are relative, origin again."""
+        return self._name, False, self._name
+
+    def add(self, name: dns.name.Name, ttl: int, rdata: dns.rdata.Rdata) -> None:
+        """Add one record. Raises UnservableError."""
+        wire = rdata.to_wire() or b""
+        alike = wire if rdata.rdtype in _NAMELESS else rdata.to_digestable()
+        self.put(wire_name(name), (rdata.rdtype, rdata.covers()), ttl, wire, alike)
+
+    def put(self, owner: bytes, kind: Kind, ttl: int, wire: bytes, alike: bytes) -> None:
+        """Add one record: lower-case owner, data, and data in canonical form (names in lower case).
+
+        Raises UnservableError, and then adds nothing.
+        """
+        rtype, _ = kind
+        sets = self._sets.setdefault(owner, {})
+        found = sets.get(kind)
+        if found is None:
+            self._check_new(owner, sets, kind)
+        else:
+            _check_joining(found, alike, rtype)
+        if ttl > MAX_TTL:
+            raise UnservableError(f"the TTL must be at most {MAX_TTL} s, not {ttl} s")
+        if len(wire) > MAX_RDATA:
+            raise UnservableError(f"a record must have at most {MAX_RDATA} octets, not {len(wire)}")
+        if found is None:
+            found = sets[kind] = _RecordSet(ttl)
+        found.rdatas.setdefault(alike, wire)
+        found.ttl = min(found.ttl, ttl)
+
+    def _check_new(self, owner: bytes, sets: _RecordSets, kind: Kind) -> None:
+        """Check the first record of its type at a name."""
+        rtype, _ = kind
+        if rtype in (0, dns.rdatatype.OPT) or dns.rdatatype.is_metatype(rtype):
+            what = dns.rdatatype.to_text(rtype)
+            raise UnservableError(f"{what} is not a record type: it has a meaning in queries only")
+        if rtype == dns.rdatatype.SOA and owner != self._origin:
+            raise UnservableError("an SOA record must stand at the apex of its zone")
+        if sets:
+            _check_alias(sets, kind)
+
+    def check_put_rdataset(self, check: Any) -> None:
+        """No-op: the reader registers its check of CNAME records here; ``add`` makes that check."""
+
+    def _set_origin(self, origin: dns.name.Name) -> None:
+        """No-op: $ORIGIN does not change the origin of the zone."""
+
+    def add_unicode(self, version: str) -> None:
+        """No-op: the Unicode form of names does not affect the records."""
+
+    def nodes(self) -> dict[bytes, Node]:
+        """Return lower-case wire name -> type -> RRset."""
+        return {owner: _node(sets) for owner, sets in self._sets.items() if sets}
+
+
+def wire_name(name: dns.name.Name) -> bytes:
+    """Return the lower-case wire form of an absolute name."""
+    return b"".join([bytes((len(label),)) + label for label in name.labels]).lower()
+
+
+def _check_joining(found: _RecordSet, alike: bytes, rtype: dns.rdatatype.RdataType) -> None:
+    """Check a further record of a name and type that has records already."""
+    what = dns.rdatatype.to_text(rtype)
+    is_soa = rtype == dns.rdatatype.SOA
+    if is_soa or (alike not in found.rdatas and dns.rdatatype.is_singleton(rtype)):
+        raise UnservableError(f"a second {what} record; a {'zone' if is_soa else 'name'} has only one")
+    if len(found.rdatas) >= MAX_RECORDS and alike not in found.rdatas:
+        raise UnservableError(f"more than {MAX_RECORDS} {what} records at one name")
+
+
+def _check_alias(sets: _RecordSets, kind: Kind) -> None:
+    """Check that a name with a CNAME has no other records but DNSSEC's (RFC 2181 section 10.1, RFC 4034)."""
+    classify, kinds = dns.node.NodeKind.classify, dns.node.NodeKind
+    new, there = classify(*kind), {classify(*other) for other in sets}
+    if (new is kinds.CNAME and kinds.REGULAR in there) or (new is kinds.REGULAR and kinds.CNAME in there):
+        raise UnservableError("a CNAME record beside other records; an alias has no data of its own")
+
+
+def _node(sets: _RecordSets) -> Node:
+    # To a server that does not sign, all RRSIG records of a name are one RRset
+    rrsets: dict[int, RRset] = {}
+    for (rtype, _), found in sets.items():
+        rdatas = tuple(found.rdatas.values())
+        before = rrsets.get(int(rtype))
+        rrsets[int(rtype)] = (
+            RRset(min(before.ttl, found.ttl), before.rdatas + rdatas) if before else RRset(found.ttl, rdatas)
+        )
+    return rrsets

@@ -1,0 +1,135 @@
+//! The precompiled answers for all pools, and the plan cursors that select their members. Python fills this table.
+
+use std::collections::HashMap;
+
+/// A precompiled response: the bytes before and after the question. Only id and question are copied from the query.
+pub struct Variant {
+    pub head: [u8; 10], // flags and section counts
+    pub tail: Box<[u8]>,
+}
+
+/// The plan cursor: a plan and the position of its next member.
+#[derive(Default)]
+pub struct Cursor {
+    pub order: Vec<u32>, // never empty once a plan is set
+    pub repeat_from: usize,
+    pub at: usize,
+    pub passes: u64,          // completed passes through the order
+    pub affinity_window: f64, // s: how long look-ups of other types may join a selection
+    usable: Vec<bool>,        // by member: whether retransmissions and joining look-ups may still get it
+}
+
+impl Cursor {
+    pub fn new(affinity_window: f64) -> Cursor {
+        Cursor { affinity_window, ..Cursor::default() }
+    }
+
+    /// Replace the plan and start at its beginning. `usable` lists every usable member, also those not in the plan.
+    pub fn set_plan(&mut self, order: Vec<u32>, repeat_from: usize, usable: &[u32]) {
+        self.usable = vec![false; usable.iter().max().map_or(0, |most| *most as usize + 1)];
+        for member in usable {
+            self.usable[*member as usize] = true;
+        }
+        (self.order, self.repeat_from, self.at, self.passes) = (order, repeat_from, 0, 0);
+    }
+
+    pub fn is_usable(&self, member: u32) -> bool {
+        self.usable.get(member as usize).copied().unwrap_or(false)
+    }
+
+    /// Select the plan's next member and advance. A plan must have been set.
+    pub fn take_next(&mut self) -> u32 {
+        if self.at >= self.order.len() {
+            self.passes += 1;
+            self.at = self.repeat_from;
+        }
+        let member = self.order[self.at];
+        self.at += 1;
+        member
+    }
+}
+
+/// All precompiled answers to one question.
+pub struct Entry {
+    pub key: Box<[u8]>, // the question's bytes, in lower case
+    pub cursor: Option<usize>,
+    pub family: Option<usize>, // the type's number for address family affinity; None if it takes no part
+    pub kinds: Vec<Vec<Variant>>, // by kind: one variant per member, or a single one; empty until compiled
+    pub queries: u64,          // queries answered since the last take_counts
+}
+
+/// The precompiled answers, by question, and the plan cursors.
+pub struct AnswerTable {
+    pub shapes: HashMap<Box<[u8]>, usize>, // query shape -> kind, for queries without a cookie
+    pub cookie_shapes: HashMap<Box<[u8]>, usize>, // the same for queries with a cookie
+    pub truncated: Vec<Variant>,           // by kind: the truncated response, which makes the client retry over TCP
+    pub cursors: Vec<Cursor>,
+    entries: Vec<Entry>,
+    places: HashMap<Box<[u8]>, usize>,
+}
+
+type Shapes = HashMap<Box<[u8]>, usize>;
+
+impl AnswerTable {
+    pub fn new(shapes: Shapes, cookie_shapes: Shapes, truncated: Vec<Variant>) -> AnswerTable {
+        AnswerTable {
+            shapes,
+            cookie_shapes,
+            truncated,
+            cursors: Vec::new(),
+            entries: Vec::new(),
+            places: HashMap::new(),
+        }
+    }
+
+    /// Return the index of the entry for a question in lower case, or None.
+    pub fn place(&self, key: &[u8]) -> Option<usize> {
+        self.places.get(key).copied()
+    }
+
+    pub fn entry(&mut self, place: usize) -> &mut Entry {
+        &mut self.entries[place]
+    }
+
+    /// Return an entry and, if it has one, its plan cursor with the cursor's number.
+    pub fn entry_and_cursor(&mut self, place: usize) -> (&mut Entry, Option<(usize, &mut Cursor)>) {
+        let entry = &mut self.entries[place];
+        let cursor = entry.cursor.map(|at| (at, &mut self.cursors[at]));
+        (entry, cursor)
+    }
+
+    /// Store the responses of one kind to a question, replacing earlier ones.
+    pub fn keep(
+        &mut self,
+        key: &[u8],
+        cursor: Option<usize>,
+        family: Option<usize>,
+        kind: usize,
+        variants: Vec<Variant>,
+    ) {
+        let place = *self.places.entry(key.into()).or_insert_with(|| {
+            self.entries.push(Entry { key: key.into(), cursor, family, kinds: Vec::new(), queries: 0 });
+            self.entries.len() - 1
+        });
+        let kinds = &mut self.entries[place].kinds;
+        if kinds.len() <= kind {
+            kinds.resize_with(kind + 1, Vec::new);
+        }
+        kinds[kind] = variants;
+    }
+
+    /// Remove all entries; the plan cursors stay.
+    pub fn forget(&mut self) {
+        self.entries.clear();
+        self.places.clear();
+    }
+
+    /// Return the number of queries answered since the last call, by question, and reset it.
+    pub fn take_counts(&mut self) -> Vec<(&[u8], u64)> {
+        self.entries
+            .iter_mut()
+            .filter(|entry| entry.queries > 0)
+            .map(|entry| (&*entry.key, std::mem::take(&mut entry.queries)))
+            .collect()
+    }
+}

@@ -1,0 +1,120 @@
+"""The usual ways of asking, against the queries that dnspython makes."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import dns.edns
+import dns.flags
+import dns.message
+import pytest
+
+from lbdns.answering.query_shapes import (
+    COOKIE_AT,
+    COOKIE_QUERY_SHAPES,
+    FIRST_COOKIE_KIND,
+    KINDS,
+    QUERY_SHAPES,
+    USUAL_PAYLOADS,
+)
+from lbdns.answering.responder import response_kind
+
+QUESTION_LENGTH = 17
+
+
+def around(message: dns.message.Message) -> bytes:
+    wire = message.to_wire()
+    return wire[2:12] + wire[12 + QUESTION_LENGTH :]
+
+
+def kind_of(around: bytes) -> int | None:
+    return response_kind(around[:10], around[10:])
+
+
+def made(flags: int, payload: int | None, dnssec_ok: bool) -> dns.message.Message:
+    message = dns.message.make_query("best.hobbit", "A", flags=flags)
+    if payload is not None:
+        message.use_edns(0, ednsflags=dns.flags.DO if dnssec_ok else 0, payload=payload)
+    return message
+
+
+def test_every_combination_is_known_and_nothing_else() -> None:
+    flags = [sum(bits) for bits in product((0, dns.flags.RD), (0, dns.flags.AD), (0, dns.flags.CD))]
+    ways = {around(made(flag, None, False)) for flag in flags}
+    ways |= {around(made(*way)) for way in product(flags, USUAL_PAYLOADS, (False, True))}
+    assert set(QUERY_SHAPES) == ways
+
+
+@pytest.mark.parametrize(
+    ("payload", "dnssec_ok", "kinds"), [(None, False, {0, 1}), (1232, False, {2, 3}), (1232, True, {4, 5})]
+)
+def test_kinds_tell_apart_what_responses_depend_on(payload: int | None, dnssec_ok: bool, kinds: set[int]) -> None:
+    asked = {
+        recurse: {
+            QUERY_SHAPES[around(made(recurse | other, payload, dnssec_ok))] for other in (0, dns.flags.AD, dns.flags.CD)
+        }
+        for recurse in (0, dns.flags.RD)
+    }
+    assert all(len(found) == 1 for found in asked.values())
+    assert set().union(*asked.values()) == kinds
+    assert max(kinds) < KINDS
+
+
+@pytest.mark.parametrize("name", ["DO", "payload"])
+def test_what_is_unusual_is_not_there(name: str) -> None:
+    usual = around(made(0, 1232, False))
+    assert usual in QUERY_SHAPES
+    changed = bytearray(usual)
+    changed[10 + {"DO": 8, "payload": 4}[name]] ^= 1  # a bit of Z beside DO; a size that nobody announces
+    assert bytes(changed) not in QUERY_SHAPES
+
+
+# With a cookie and no other option
+
+
+def with_cookie(flags: int, payload: int, dnssec_ok: bool, cookie: bytes) -> bytes:
+    message = dns.message.make_query("best.hobbit", "A", flags=flags)
+    options: list[dns.edns.Option] = [dns.edns.GenericOption(dns.edns.OptionType.COOKIE, cookie)]
+    message.use_edns(0, ednsflags=dns.flags.DO if dnssec_ok else 0, payload=payload, options=options)
+    return around(message)
+
+
+@pytest.mark.parametrize("length", [8, 24])
+def test_every_combination_with_a_cookie_is_known_whatever_the_cookie(length: int) -> None:
+    bits = [sum(bits) for bits in product((0, dns.flags.RD), (0, dns.flags.AD), (0, dns.flags.CD))]
+    for flags, payload, dnssec_ok in product(bits, USUAL_PAYLOADS, (False, True)):
+        kinds = {kind_of(with_cookie(flags, payload, dnssec_ok, byte * length)) for byte in (b"\0", b"x", b"\xff")}
+        (kind,) = kinds
+        assert kind is not None
+        assert kind < KINDS
+        assert kind >= FIRST_COOKIE_KIND
+        assert kind % 2 == bool(flags & dns.flags.RD)
+    assert len(COOKIE_QUERY_SHAPES) == 2 * 8 * len(USUAL_PAYLOADS) * 2
+
+
+def test_kinds_with_a_cookie_are_others_than_those_without() -> None:
+    assert not any(kind >= FIRST_COOKIE_KIND for kind in QUERY_SHAPES.values())
+    assert not set(QUERY_SHAPES.values()) & set(COOKIE_QUERY_SHAPES.values())
+    assert set(QUERY_SHAPES.values()) | set(COOKIE_QUERY_SHAPES.values()) == set(range(KINDS))
+
+
+@pytest.mark.parametrize("length", [0, 7, 9, 16, 23, 25, 40])
+def test_cookies_of_other_lengths_are_unusual(length: int) -> None:
+    assert kind_of(with_cookie(0, 1232, False, bytes(length))) is None
+
+
+@pytest.mark.parametrize("claimed", [8, 24])
+@pytest.mark.parametrize("there", [0, 7, 8, 9, 23, 24, 25])
+def test_a_cookie_has_to_be_as_long_as_its_option_says(claimed: int, there: int) -> None:
+    whole = with_cookie(0, 1232, False, bytes(claimed))
+    assert (kind_of(whole[: 10 + COOKIE_AT] + bytes(there)) is not None) is (claimed == there)
+
+
+@pytest.mark.parametrize("what", ["EXPIRE", "two options"])
+def test_other_options_are_unusual(what: str) -> None:
+    message = dns.message.make_query("best.hobbit", "A", flags=0)
+    code = dns.edns.OptionType.COOKIE if what == "two options" else dns.edns.OptionType.make(9)
+    options: list[dns.edns.Option] = [dns.edns.GenericOption(code, bytes(8))]
+    options += [dns.edns.GenericOption(dns.edns.OptionType.NSID, bytes(12))]
+    message.use_edns(0, payload=1232, options=options[: 1 if what == "EXPIRE" else 2])
+    assert kind_of(around(message)) is None

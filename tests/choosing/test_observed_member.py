@@ -1,0 +1,56 @@
+"""Observations of one member: busy workers that are missing, report intervals, overdue reports."""
+
+from __future__ import annotations
+
+import pytest
+
+from lbdns.choosing.observed_member import BUSY_WORKERS_VALID, OVERDUE_AFTER, ObservedMember
+from lbdns.model.snapshot import Reading
+
+
+def reading(received: float, interval: float = 1.0, **metrics: float) -> Reading:
+    return Reading(received, interval, 50, metrics)
+
+
+def test_missing_busy_workers_keep_their_last_value_for_a_while() -> None:
+    member = ObservedMember()
+    member.observe(reading(0.0, busy_workers=7.0, run_queue=1.0))
+    member.observe(reading(BUSY_WORKERS_VALID, run_queue=2.0))
+    assert member.metrics["busy_workers"] == 7.0
+    member.observe(reading(BUSY_WORKERS_VALID + 1, run_queue=2.0))
+    assert "busy_workers" not in member.metrics
+
+
+def test_busy_workers_are_not_added_to_a_report_without_a_run_queue() -> None:
+    member = ObservedMember()
+    member.observe(reading(0.0, busy_workers=7.0, run_queue=1.0))
+    member.observe(reading(1.0, cpu_idle=50.0))
+    assert "busy_workers" not in member.metrics
+
+
+@pytest.mark.parametrize(("every", "interval"), [(0.5, 1.0), (1.0, 1.0), (3.0, 3.0)])
+def test_the_interval_is_the_declared_one_or_the_observed_one_if_longer(every: float, interval: float) -> None:
+    member = ObservedMember()
+    for number in range(100):
+        member.observe(reading(number * every))
+    assert member.interval == pytest.approx(interval, rel=0.01)
+    assert member.overdue_at == pytest.approx(99 * every + OVERDUE_AFTER * interval, rel=0.01)
+
+
+def test_impossible_metrics_are_dropped() -> None:
+    member = ObservedMember()
+    member.observe(reading(0.0, cpu_count=1e9, run_queue=3.0))
+    assert member.metrics == {"run_queue": 3.0}
+    assert member.in_progress.value == 3.0
+
+
+def test_a_reading_with_the_same_metrics_adds_no_observation() -> None:
+    """An alarm or a "bye" without metrics carries those of the report before."""
+    member = ObservedMember()
+    first = reading(0.0, requests_per_s=10.0, requests_total=100.0, httpd_cpu_seconds=1.0)
+    member.observe(first)
+    member.observe(reading(1.0, requests_per_s=20.0, requests_total=120.0, httpd_cpu_seconds=1.1))
+    rate, requests = member.requests_per_s.value, member.request_cost.requests
+    assert member.reading is not None
+    member.observe(Reading(2.0, 1.0, 50, member.reading.metrics, alarm="busy"))
+    assert (member.requests_per_s.value, member.request_cost.requests) == (rate, requests)

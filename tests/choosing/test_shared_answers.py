@@ -1,0 +1,176 @@
+"""Choosers in several processes, each with a part of the queries, plan like one chooser with all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+
+from lbdns.choosing.chooser import Chooser
+from lbdns.model.overrides import NO_POOL_OVERRIDES
+from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.policies.plan import Plan
+from tests.policies.views import hand_out, handed
+
+NAMES = ("a.z", "b.z", "c.z", "d.z")
+BUSY = (1.0, 3.0, 6.0, 2.0)
+CORES = (1.0, 2.0, 4.0, 1.0)
+DELAY = 0.5  # s: workers exchange their counts every quarter of a second
+STEP = 0.25  # s
+WARM = 102.0  # s: before this, not all processes know that traffic is heavy
+
+
+@dataclass
+class Process:
+    """A chooser with its plan and the selections from it."""
+
+    chooser: Chooser
+    plan: Plan | None = None
+    count: int = 0
+    last: int | None = None
+    handed: Counter[int] = field(default_factory=Counter)
+
+    def answer(self, count: int) -> None:
+        assert self.plan is not None
+        order = hand_out(self.plan, self.count + count)[self.count :]
+        self.handed.update(order)
+        self.count += count
+        self.last = order[-1] if order else self.last
+
+    def report(self, snapshot: Snapshot, now: float) -> None:
+        self.chooser.observe(snapshot, NO_POOL_OVERRIDES, now)
+        before = handed(self.plan, self.count, self.last) if self.plan else None
+        self.plan, self.count = self.chooser.plan("best", before, now), 0
+
+
+def snapshot(now: float) -> Snapshot:
+    """Return reports from a farm behind caches, where answers predict the load better than requests."""
+    return Snapshot(
+        1,
+        {
+            name: Reading(now, 1.0, 50 + i, {"busy_workers": BUSY[i], "cpu_count": CORES[i], "requests_per_s": 1e6})
+            for i, name in enumerate(NAMES)
+        },
+    )
+
+
+def run(shares: tuple[float, ...], rate: int, seconds: int, shared: bool, servers: int) -> list[Process]:
+    """Return processes that have received these shares of ``rate`` queries/s."""
+    processes = [Process(Chooser(NAMES, 3.0, 0.5, Random(1), servers)) for _ in shares]
+    late: list[list[int]] = []  # answers by process and step, until the others know of them
+    for step in range(int(seconds / STEP)):
+        now = 100 + step * STEP
+        if shared and len(late) * STEP >= DELAY:
+            told = late.pop(0)
+            for process, own in zip(processes, told, strict=True):
+                process.chooser.count_elsewhere("best", sum(told) - own, now)
+        if step * STEP % 1 == 0:
+            for process in processes:
+                process.report(snapshot(now), now)
+        if now == WARM:
+            for process in processes:
+                process.handed.clear()
+        parts = [int(share * rate * STEP * (step + 1)) - int(share * rate * STEP * step) for share in shares]
+        for process, part in zip(processes, parts, strict=True):
+            process.answer(part)
+        late.append(parts)
+    return processes
+
+
+def total(processes: list[Process]) -> list[float]:
+    counts = sum((process.handed for process in processes), Counter[int]())
+    return [counts[i] / counts.total() for i in range(len(NAMES))]
+
+
+def apart(one: tuple[float, ...] | list[float], other: tuple[float, ...] | list[float]) -> float:
+    """Return the share of selections that differ."""
+    return sum(abs(a - b) for a, b in zip(one, other, strict=True)) / 2
+
+
+UNEVEN = [(0.85, 0.05, 0.05, 0.05), (0.70, 0.24, 0.04, 0.02), (1.0, 0.0, 0.0, 0.0), (0.25, 0.25, 0.25, 0.25)]
+
+
+@pytest.mark.parametrize("shares", UNEVEN)
+@pytest.mark.parametrize("rate", [20, 100, 1000])
+def test_each_of_four_processes_plans_like_one_with_all_queries(shares: tuple[float, ...], rate: int) -> None:
+    (whole,) = run((1.0,), rate, 20, shared=False, servers=1)
+    four = run(shares, rate, 20, shared=True, servers=1)
+    assert whole.plan
+    for process in four:
+        assert process.plan
+        assert apart(process.plan.weights, whole.plan.weights) < 0.02
+    assert apart(total(four), total([whole])) < 0.02, "and in total they select as it does"
+
+
+@pytest.mark.parametrize("shares", UNEVEN[:3])
+def test_multiplying_own_answers_is_not_enough(shares: tuple[float, ...]) -> None:
+    (whole,) = run((1.0,), 20, 20, shared=False, servers=1)
+    four = run(shares, 20, 20, shared=False, servers=4)
+    assert whole.plan
+    assert max(apart(process.plan.weights, whole.plan.weights) for process in four if process.plan) > 0.05
+
+
+@pytest.mark.parametrize("shares", UNEVEN)
+def test_several_servers_multiply_their_total_answers(shares: tuple[float, ...]) -> None:
+    """This is one of two equal servers and has four processes."""
+    (whole,) = run((1.0,), 200, 20, shared=False, servers=1)
+    four = run(shares, 100, 20, shared=True, servers=2)
+    for process in four:
+        assert process.plan
+        assert whole.plan
+        assert apart(process.plan.weights, whole.plan.weights) < 0.02
+
+
+def test_light_traffic_is_light_in_the_process_that_gets_it_all() -> None:
+    """Two answers per report interval from one of four processes: each names the highest score."""
+    four = run((1.0, 0.0, 0.0, 0.0), 2, 60, shared=True, servers=1)
+    assert set(four[0].handed) == {3}
+    alone = run((1.0, 0.0, 0.0, 0.0), 2, 60, shared=False, servers=4)
+    assert len(alone[0].handed) > 1, "a quarter of the limit each, as without exchanging counts"
+
+
+def test_heavy_traffic_is_heavy_in_a_process_that_gets_little() -> None:
+    four = run((0.97, 0.01, 0.01, 0.01), 400, 20, shared=True, servers=1)
+    for process in four:
+        assert process.plan
+        assert process.plan.repeat_from == 0, "no part for light traffic"
+
+
+def test_a_crowd_that_comes_at_once_meets_the_highest_score_once_a_process_at_most() -> None:
+    """Before the first exchange of counts, each process still counts its traffic as light."""
+    four = [Process(Chooser(NAMES, 3.0, 0.5, Random(1))) for _ in range(4)]
+    for process in four:
+        process.report(snapshot(100.0), 100.0)
+        process.answer(1000)
+    few = 20 + 2  # of 10 s, and of the interval that begins
+    assert [process.handed[3] for process in four] == [few] * 4
+
+
+def test_what_is_heard_survives_another_configuration() -> None:
+    old = Chooser(NAMES, 3.0, 0.5, Random(1))
+    old.observe(snapshot(100.0), NO_POOL_OVERRIDES, 100.0)
+    old.plan("best", None, 100.0)
+    old.count_elsewhere("best", 1000, 100.5)
+    new = Chooser(NAMES, 3.0, 0.5, Random(1))
+    new.take_over(old)
+    new.observe(snapshot(101.0), NO_POOL_OVERRIDES, 101.0)
+    assert new.plan("best", None, 101.0).repeat_from == 0
+
+
+def test_what_was_answered_and_charged_survives_another_configuration() -> None:
+    """Otherwise each selection after a reload would count for all answers of the last ten seconds."""
+    seen = snapshot(100.0)
+    old = Chooser(NAMES, 3.0, 0.5, Random(1))
+    old.observe(seen, NO_POOL_OVERRIDES, 100.0)
+    plan = old.plan("least_charged", None, 100.0)
+    old.observe(seen, NO_POOL_OVERRIDES, 100.5)  # no report since
+    old.plan("least_charged", handed(plan, 40), 100.5)
+    new = Chooser(tuple(reversed(NAMES)), 3.0, 0.5, Random(1))
+    new.take_over(old)
+    new.observe(seen, NO_POOL_OVERRIDES, 100.6)
+    before, after = old.view("least_charged", 100.6), new.view("least_charged", 100.6)
+    assert before.multiplier == after.multiplier == 1.0
+    assert sum(member.charge for member in before.members) == 40
+    assert [member.charge for member in reversed(after.members)] == [member.charge for member in before.members]

@@ -1,0 +1,71 @@
+"""Where commands find a server: by its configuration, or at the usual places without one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lbdns.client.server_location import dns_server_of, url_of
+from lbdns_shared.endpoint import Endpoint
+from lbdns_shared.errors import ConfigError
+
+
+def configuration(folder: Path, listen: str) -> Path:
+    path = folder / "lbdns.toml"
+    path.write_text(f'[[zone]]\nname = "x"\nfile = "x"\n[web]\nlisten = "{listen}"\nallow = ["192.0.2.0/24"]\n')
+    return path
+
+
+@pytest.mark.parametrize(
+    ("listen", "url"),
+    [
+        ("127.0.0.1:8053", "http://127.0.0.1:8053"),
+        ("192.0.2.1:80", "http://192.0.2.1:80"),
+        ("0.0.0.0:8053", "http://127.0.0.1:8053"),
+        ("[::]:8053", "http://[::1]:8053"),
+        ("[2001:db8::1]:8053", "http://[2001:db8::1]:8053"),
+    ],
+)
+def test_what_listens_everywhere_is_asked_on_the_loopback(tmp_path: Path, listen: str, url: str) -> None:
+    assert url_of(configuration(tmp_path, listen)) == url
+
+
+def test_without_a_configuration_the_demo_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    usual = tmp_path / "lbdns.toml"
+    monkeypatch.setattr("lbdns.client.server_location.DEFAULT_FILE", str(usual))
+    assert url_of(usual) == "http://127.0.0.1:8053"
+    with pytest.raises(ConfigError):
+        url_of(tmp_path / "another.toml")
+
+
+def test_a_server_without_http(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match='"off"'):
+        url_of(configuration(tmp_path, "off"))
+
+
+@pytest.mark.parametrize(
+    ("listen", "server"),
+    [
+        ("127.0.0.1:5300", Endpoint("127.0.0.1", 5300)),
+        ("0.0.0.0:53", Endpoint("127.0.0.1", 53)),
+        ("[::]:53", Endpoint("::1", 53)),
+    ],
+)
+def test_queries_go_where_the_configuration_listens(tmp_path: Path, listen: str, server: Endpoint) -> None:
+    path = tmp_path / "lbdns.toml"
+    path.write_text(f'[server]\nlisten = ["{listen}"]\n[[zone]]\nname = "x"\nfile = "x"\n')
+    assert dns_server_of(path) == server
+
+
+def test_without_a_configuration_queries_go_to_the_first_name_server(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("lbdns.client.server_location.DEFAULT_FILE", str(tmp_path / "lbdns.toml"))
+    resolv_conf = tmp_path / "resolv.conf"
+    resolv_conf.write_text("# none\nsearch hobbit\nnameserver 192.0.2.53\nnameserver ::1\n")
+    assert dns_server_of(tmp_path / "lbdns.toml", resolv_conf) == Endpoint("192.0.2.53", 53)
+    with pytest.raises(ConfigError, match="names no server; give one as @SERVER"):
+        dns_server_of(tmp_path / "lbdns.toml", tmp_path / "missing")
+    with pytest.raises(ConfigError, match=r"another\.toml"):
+        dns_server_of(tmp_path / "another.toml", resolv_conf)

@@ -1,0 +1,125 @@
+"""The report table: how reports become readings, and reloads."""
+
+from __future__ import annotations
+
+import pytest
+
+from lbdns.model.farm import ReportingHost
+from lbdns.scores.score import Score, Term
+from lbdns.scores.thesis import THESIS
+from lbdns_collector.reports.report_table import ReportTable
+from lbdns_shared.report import Kind
+from tests.collector.collector_fixtures import ADDRESSES, HOSTS, IDLE, KEY, OTHER_KEY, WALL, datagram
+from tests.collector.report_tables import NOW, accept, make
+
+
+def test_reading() -> None:
+    table = make(KEY)
+    accept(table, datagram(interval=2.5), now=NOW + 1)
+    found = table.snapshot().readings["gandalf.hobbit"]
+    assert (found.received, found.interval, found.score, found.metrics) == (NOW + 1, 2.5, 80, IDLE)
+    assert (found.alarm, found.gone) == ("", False)
+
+
+KINDS: list[tuple[str, list[tuple[Kind, str, dict[str, float]]], tuple[str, bool, int]]] = [
+    ("alarm", [("data", "", IDLE), ("alarm", "swapping", {})], ("swapping", False, 80)),
+    ("alarm without a word", [("data", "", IDLE), ("alarm", "", {})], ("alarm", False, 80)),
+    ("alarm with metrics", [("data", "", IDLE), ("alarm", "x", {"cpu_idle": 50.0})], ("x", False, 49)),
+    ("alarm first of all", [("alarm", "x", {})], ("x", False, 0)),
+    ("data ends an alarm", [("alarm", "x", {}), ("data", "", IDLE)], ("", False, 80)),
+    ("bye", [("data", "", IDLE), ("bye", "", {})], ("", True, 80)),
+    ("bye with metrics", [("data", "", IDLE), ("bye", "", {"cpu_idle": 50.0})], ("", True, 49)),
+    ("bye ends an alarm", [("alarm", "x", IDLE), ("bye", "", {})], ("", True, 80)),
+    ("back after bye", [("bye", "", {}), ("data", "", IDLE)], ("", False, 80)),
+    ("alarm after bye", [("bye", "", {}), ("alarm", "x", {})], ("x", False, 0)),
+    ("nothing could be measured", [("data", "", IDLE), ("data", "", {})], ("", False, 0)),
+]
+
+
+@pytest.mark.parametrize(("reports", "expected"), [row[1:] for row in KINDS], ids=[row[0] for row in KINDS])
+def test_kinds(reports: list[tuple[Kind, str, dict[str, float]]], expected: tuple[str, bool, int]) -> None:
+    table = make(KEY)
+    for seq, (kind, alarm, metrics) in enumerate(reports, 1):
+        assert accept(table, datagram(seq=seq, kind=kind, alarm=alarm, metrics=metrics)) == "accepted"
+    found = table.snapshot().readings["gandalf.hobbit"]
+    assert (found.alarm, found.gone, found.score) == expected
+
+
+def test_a_host_in_two_zones_reports_for_both() -> None:
+    table = ReportTable({"gandalf": ReportingHost(("gandalf.hobbit", "gandalf.shire"), frozenset())}, (KEY,), THESIS)
+    accept(table, datagram())
+    assert set(table.snapshot().readings) == {"gandalf.hobbit", "gandalf.shire"}
+
+
+def test_snapshot_is_new_only_when_something_changed() -> None:
+    table = make(KEY)
+    empty = table.snapshot()
+    assert (empty.version, table.snapshot() is empty) == (0, True)
+    accept(table, datagram(seq=1))
+    first = table.snapshot()
+    assert first.version == 1
+    accept(table, datagram(seq=1))
+    accept(table, b"garbage")
+    assert table.snapshot() is first
+    accept(table, datagram("frodo"))
+    second = table.snapshot()
+    assert (second.version, set(first.readings)) == (2, {"gandalf.hobbit"})
+    assert set(second.readings) == {"gandalf.hobbit", "frodo.hobbit"}
+
+
+def test_skews() -> None:
+    table = make(KEY)
+    accept(table, datagram(at=WALL + 2.5))
+    accept(table, datagram("frodo", at=WALL - 31))
+    assert table.skews == {"gandalf": 2.5}
+
+
+def test_reconfigure_keeps_remaining_hosts() -> None:
+    table = make(KEY)
+    for host in HOSTS:
+        accept(table, datagram(host, seq=5))
+    before = table.snapshot()
+    table.reconfigure({name: HOSTS[name] for name in ("gandalf", "frodo")}, (KEY,), THESIS)
+    after = table.snapshot()
+    assert set(after.readings) == {"gandalf.hobbit", "frodo.hobbit"}
+    assert after.readings["gandalf.hobbit"] is before.readings["gandalf.hobbit"]
+    assert accept(table, datagram("gandalf", seq=5)) == "replay"
+    assert accept(table, datagram("gandalf", seq=6)) == "accepted"
+    assert accept(table, datagram("bilbo", seq=6)) == "unknown_host"
+
+
+def test_reconfigure_without_a_change_publishes_nothing() -> None:
+    table = make(KEY)
+    accept(table, datagram())
+    before = table.snapshot()
+    table.reconfigure(HOSTS, (KEY,), THESIS)
+    assert table.snapshot() is before
+
+
+def test_reconfigure_keys() -> None:
+    table = make(KEY)
+    assert accept(table, datagram(seq=1)) == "accepted"
+    table.reconfigure(HOSTS, (OTHER_KEY,), THESIS)
+    assert accept(table, datagram(seq=2)) == "bad_tag"
+    assert accept(table, datagram(seq=2, key=OTHER_KEY)) == "accepted"
+    table.reconfigure(HOSTS, (), THESIS)
+    assert accept(table, datagram(seq=3, key=OTHER_KEY)) == "bad_tag"
+    assert accept(table, datagram(seq=3, key=OTHER_KEY), source=ADDRESSES["gandalf"]) == "accepted"
+
+
+def test_reconfigure_addresses() -> None:
+    table = make()
+    assert accept(table, datagram(seq=1), source=ADDRESSES["gandalf"]) == "accepted"
+    table.reconfigure({"gandalf": ReportingHost(("gandalf.hobbit",), frozenset({"192.0.2.77"}))}, (), THESIS)
+    assert accept(table, datagram(seq=2), source=ADDRESSES["gandalf"]) == "bad_tag"
+    assert accept(table, datagram(seq=2), source="192.0.2.77") == "accepted"
+
+
+def test_reconfigure_weighs_anew() -> None:
+    table = make(KEY)
+    accept(table, datagram())
+    before = table.snapshot()
+    table.reconfigure(HOSTS, (KEY,), Score({"cpu_idle": Term(7, 100, "high")}))
+    after = table.snapshot()
+    assert after.version == before.version + 1
+    assert (before.readings["gandalf.hobbit"].score, after.readings["gandalf.hobbit"].score) == (80, 7)

@@ -1,0 +1,321 @@
+"""The status document, and how it is read back."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lbdns.choosing.guard_rails.guard_rails import NO_GUARD, Guard
+from lbdns.model.farm import Farm
+from lbdns.model.overrides import Override, Overrides
+from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.scores.thesis import THESIS
+from lbdns_collector.status.status_document import (
+    ProgramStatus,
+    ReportChanges,
+    StatusInputs,
+    build_status,
+    change_signature,
+    changed_members,
+)
+from lbdns_collector.status.status_reader import read_status
+from tests.collector.collector_fixtures import IDLE, make_farm
+from tests.config.config_files import pool_table
+from tests.overriding import drains
+
+NOW = 5000.0
+
+
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory: pytest.TempPathFactory) -> Farm:
+    return make_farm(tmp_path_factory.mktemp("farm"))
+
+
+def status_inputs(
+    farm: Farm,
+    readings: Mapping[str, Reading],
+    drained: tuple[str, ...] = (),
+    answers: tuple[int, ...] = (),
+    now: float = NOW,
+) -> StatusInputs:
+    snapshot = Snapshot(1, {f"{name}.hobbit": reading for name, reading in readings.items()})
+    overrides = drains(*(f"{name}.hobbit" for name in drained))
+    return StatusInputs(farm, snapshot, now, overrides, {"web": answers}, ProgramStatus("1.2", 60.0, 9, 1))
+
+
+def reading(age: float = 0.5, **changes: Any) -> Reading:
+    values = {"interval": 1.0, "score": 80, "metrics": IDLE, **changes}
+    return Reading(received=NOW - age, **values)
+
+
+def members(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    return {member["name"]: member for member in document["pools"][0]["members"]}
+
+
+def test_shape(farm: Farm) -> None:
+    document = build_status(status_inputs(farm, {"gandalf": reading()}, answers=(1, 0, 3)))
+    assert document["server"] == {
+        "version": "1.2",
+        "uptime_s": 60.0,
+        "queries": 9,
+        "workers": 1,
+        "started": 0.0,
+        "types": {},
+        "rcodes": {},
+        "history": {"on": False, "ok": True, "error": "", "dropped": 0, "bytes": 0},
+    }
+    assert document["pools"][0]["measured"] is False
+    (pool,) = document["pools"]
+    assert (pool["name"], pool["zone"], pool["fail_open"]) == ("web", "hobbit", False)
+    assert pool["policies"] == {"best": "best", "round.robin": "round_robin", "weighted": "weighted"}
+    assert members(document)["gandalf"] == {
+        "name": "gandalf",
+        "addresses": ("127.0.0.18",),
+        "state": "usable",
+        "reason": "",
+        "guard": "",
+        "overrides": [],
+        "capacity": None,
+        "capacity_share": None,
+        "score_parts": {},
+        "score": 80,
+        "age_s": 0.5,
+        "answers": 3,
+        "share": 0.75,
+        "metrics": IDLE,
+        "interval_s": 1.0,
+        "alarm": "",
+        "gone": False,
+    }
+    json.dumps(document, allow_nan=False)
+
+
+def test_score_parts_and_capacities(farm: Farm) -> None:
+    plain = status_inputs(farm, {"gandalf": reading(), "frodo": reading(score=79)})
+    now = replace(plain, parts=THESIS.parts, capacities={"web": ((10.0, 10.0, 20.0), True)})
+    document = build_status(now)
+    told = members(document)
+    assert document["pools"][0]["measured"] is True
+    assert {name: (m["capacity"], m["capacity_share"]) for name, m in told.items()} == {
+        "bilbo": (10.0, 0.25), "frodo": (10.0, 0.25), "gandalf": (20.0, 0.5),
+    }  # fmt: skip
+    assert int(sum(told["gandalf"]["score_parts"].values()) + 0.01) == 80
+    assert told["gandalf"]["score_parts"]["cpu_idle"] == 19.58
+    assert told["frodo"]["score_parts"] == {}, "not what this score came from"
+    assert told["bilbo"]["score_parts"] == {}
+    stale = replace(now, capacities={"web": ((10.0,), True)})  # the planner still uses another configuration
+    assert members(build_status(stale))["gandalf"]["capacity"] is None
+
+
+def test_overrides_are_shown_with_who_when_and_why(farm: Farm) -> None:
+    plain = status_inputs(farm, {"gandalf": reading(), "frodo": reading(99.0)})
+    orders = Overrides(
+        (
+            Override("drain", "gandalf.hobbit", by="ann", reason="new kernel", since=5.0, until=9.0),
+            Override("up", "frodo.hobbit", "web", by="bob", since=6.0),
+            Override("weight", "bilbo.hobbit", factor=0.5),
+            Override("down", "bilbo.hobbit", "other"),
+        )
+    )
+    told = members(build_status(replace(plain, overrides=orders)))
+    assert {name: (m["state"], m["reason"]) for name, m in told.items()} == {
+        "bilbo": ("unknown", "has never reported"),
+        "frodo": ("usable", "forced up by bob"),
+        "gandalf": ("drained", "drained by ann: new kernel"),
+    }
+    (drain,) = told["gandalf"]["overrides"]
+    assert (drain["kind"], drain["by"], drain["since"], drain["until"]) == ("drain", "ann", 5.0, 9.0)
+    assert [order["kind"] for order in told["bilbo"]["overrides"]] == ["weight"]
+    assert change_signature(replace(plain, overrides=orders))[0] != change_signature(plain)[0]
+
+
+def test_guards_are_shown_in_words_and_their_change_is_noticed(farm: Farm) -> None:
+    readings = {"gandalf": reading(), "frodo": reading()}
+    guards = (NO_GUARD, Guard(ramp=0.4), Guard("its server-status fails", NOW - 12.0, quarantined=True))
+    plain = status_inputs(farm, readings)
+    now = replace(plain, guards={"web": guards})
+    told = members(build_status(now))
+    assert {name: member["guard"] for name, member in told.items()} == {
+        "bilbo": "", "frodo": "ramp 40%", "gandalf": "quarantined: its server-status fails, since 12 s",
+    }  # fmt: skip
+    assert told["gandalf"]["state"] == "usable"
+    assert change_signature(now)[0] != change_signature(plain)[0]
+    assert change_signature(now)[0] == change_signature(replace(now, now=NOW + 0.1))[0]
+    assert {m["guard"] for m in members(build_status(replace(now, guards={"web": guards[:2]}))).values()} == {""}
+
+
+def test_never_reported(farm: Farm) -> None:
+    member = members(build_status(status_inputs(farm, {})))["bilbo"]
+    assert (member["state"], member["score"], member["age_s"], member["metrics"]) == ("unknown", None, None, {})
+    assert (member["answers"], member["share"]) == (0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("found", "drained", "state"),
+    [
+        (reading(2.99), (), "usable"),
+        (reading(3.0), (), "silent"),
+        (reading(5.0, interval=2.0), (), "usable"),
+        (reading(0.1, gone=True), (), "silent"),
+        (reading(0.1, alarm="swapping"), (), "alarm"),
+        (reading(9.9, alarm="swapping"), (), "silent"),
+        (reading(0.1), ("gandalf",), "drained"),
+    ],
+)
+def test_states(farm: Farm, found: Reading, drained: tuple[str, ...], state: str) -> None:
+    document = build_status(status_inputs(farm, {"gandalf": found}, drained))
+    assert members(document)["gandalf"]["state"] == state
+
+
+@pytest.mark.parametrize(
+    ("readings", "fails_open"),
+    [
+        ({"gandalf": 0.1, "frodo": 0.1, "bilbo": 0.1}, False),
+        ({"gandalf": 0.1, "frodo": 0.1, "bilbo": 9.0}, False),
+        ({"gandalf": 0.1, "frodo": 9.0, "bilbo": 9.1}, True),
+        ({"gandalf": 0.1, "frodo": 9.0, "bilbo": 90.0}, False),
+        ({"gandalf": 9.0, "frodo": 90.0, "bilbo": 900.0}, True),
+    ],
+)
+def test_fail_open(farm: Farm, readings: dict[str, float], fails_open: bool) -> None:
+    (pool,) = build_status(status_inputs(farm, {name: reading(age) for name, age in readings.items()}))["pools"]
+    assert pool["fail_open"] is fails_open
+    assert bool(pool["fail_open_reason"]) is fails_open
+
+
+def test_changes_contain_changed_members(farm: Farm) -> None:
+    kept, old, new = reading(), reading(score=1), reading(score=2, gone=True)
+    before = {"gandalf.hobbit": kept, "frodo.hobbit": old}
+    after = {"gandalf.hobbit": kept, "frodo.hobbit": new, "bilbo.hobbit": reading(3.0), "sauron.mordor": reading()}
+    changed = changed_members(before, after)
+    assert changed == ["frodo.hobbit", "bilbo.hobbit", "sauron.mordor"]
+    document = ReportChanges(farm).build(changed, after, NOW)
+    whole = members(build_status(status_inputs(farm, {"frodo": new, "bilbo": after["bilbo.hobbit"]})))
+    assert set(members(document)) == {"frodo", "bilbo"}
+    for name, member in members(document).items():
+        assert member.items() <= whole[name].items()
+    assert read_status(document, NOW) == {name: after[name] for name in ("frodo.hobbit", "bilbo.hobbit")}
+    assert changed_members(after, after) == []
+    assert ReportChanges(farm).build(["sauron.mordor"], after, NOW) == {"pools": []}
+
+
+def test_change_signature_covers_states_and_answers(farm: Farm) -> None:
+    readings = {"gandalf": reading(0.5), "frodo": reading(1.0), "bilbo": reading(9.0)}
+    first, when = change_signature(status_inputs(farm, readings))
+    assert when == NOW + 2.0
+    assert change_signature(status_inputs(farm, readings, now=NOW + 1.9))[0] == first
+    assert change_signature(status_inputs(farm, readings, now=NOW + 2.0))[0] != first
+    assert change_signature(status_inputs(farm, readings, answers=(0, 0, 1)))[0] != first
+    assert change_signature(status_inputs(farm, {}))[1] == math.inf
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+readings = st.builds(
+    Reading,
+    received=st.floats(0, NOW),
+    interval=st.floats(0.1, 86_400),
+    score=st.integers(0, 10**15),
+    metrics=st.dictionaries(st.text(max_size=20), finite, max_size=5),
+    alarm=st.text(max_size=20),
+    gone=st.booleans(),
+)
+
+
+@given(st.dictionaries(st.sampled_from(["bilbo", "frodo", "gandalf"]), readings))
+def test_what_is_written_is_read(farm: Farm, known: dict[str, Reading]) -> None:
+    document = json.loads(json.dumps(build_status(status_inputs(farm, known))))
+    found = read_status(document, NOW)
+    assert set(found) == {"bilbo.hobbit", "frodo.hobbit", "gandalf.hobbit"}
+    for name, again in found.items():
+        before = known.get(name.removesuffix(".hobbit"))
+        if before is None or again is None:
+            assert again is before
+            continue
+        assert again.received == pytest.approx(before.received, abs=0.001)  # ages are rounded to milliseconds
+        assert (again.interval, again.score, again.alarm) == (before.interval, before.score, before.alarm)
+        assert (again.metrics, again.gone) == (before.metrics, before.gone)
+
+
+GOOD = {"name": "a", "age_s": 1, "interval_s": 1, "score": 5, "metrics": {"x": 1}}
+
+
+def document(**changes: object) -> dict[str, Any]:
+    return {"pools": [{"zone": "z", "members": [{**GOOD, **changes}]}]}
+
+
+def test_members_of_the_root_zone() -> None:
+    assert set(read_status({"pools": [{"zone": "", "members": [GOOD]}]}, NOW)) == {"a"}
+
+
+def test_an_age_before_all_time_is_now() -> None:
+    found = read_status(document(age_s=-5), NOW)["a.z"]
+    assert found is not None
+    assert found.received == NOW
+
+
+@pytest.mark.parametrize(
+    ("bad", "what"),
+    [
+        (None, "pools"),
+        ([], "pools"),
+        ({}, "pools"),
+        ({"pools": 3}, "pools"),
+        ({"pools": [3]}, "pools"),
+        ({"pools": [{"zone": "z"}]}, "members"),
+        ({"pools": [{"members": []}]}, "zone"),
+        (document(name=3), "name"),
+        (document(age_s="old"), "age_s"),
+        (document(age_s=math.nan), "age_s"),
+        (document(age_s=True), "age_s"),
+        (document(interval_s=None), "interval_s"),
+        (document(interval_s=0), "interval_s"),
+        (document(score="high"), "score"),
+        (document(score=1.5), "score"),
+        (document(metrics=[]), "metrics"),
+        (document(metrics={"x": None}), "x"),
+        (document(metrics={"x": math.inf}), "x"),
+        (document(alarm=1), "alarm"),
+        (document(gone=0), "gone"),
+    ],
+)
+def test_an_invalid_status_is_rejected(bad: object, what: str) -> None:
+    with pytest.raises(ValueError, match=what):
+        read_status(bad, NOW)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["pools", "zone", "members", "name", "age_s", "interval_s", "score", "metrics"]),
+                inner,
+                max_size=6,
+            )
+        ),
+    )
+)
+def test_anything_is_read_or_refused(tree: object) -> None:
+    try:
+        found = read_status(tree, NOW)
+    except ValueError:
+        return
+    assert all(isinstance(value, Reading) or value is None for value in found.values())
+
+
+def test_farm_of_two_pools_shares_members(tmp_path: Path) -> None:
+    other = pool_table("frodo", name="static", more='names = { s = "best" }')
+    told = ReportChanges(make_farm(tmp_path, more=other)).build(["frodo.hobbit"], {"frodo.hobbit": reading()}, NOW)
+    assert [(pool["name"], [m["name"] for m in pool["members"]]) for pool in told["pools"]] == [
+        ("web", ["frodo"]),
+        ("static", ["frodo"]),
+    ]

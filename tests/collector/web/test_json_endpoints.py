@@ -1,0 +1,143 @@
+"""JSON documents besides the status: log, explanation, history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from lbdns.events.event_log import LoggedEvent
+from lbdns.history.history_series import HistorySeries
+from lbdns_shared.errors import ConfigError, LbdnsError
+from tests.collector.web.served_app import Served, served
+
+if TYPE_CHECKING:
+    from lbdns.history.live_history import LiveHistory
+
+
+class FakeHistory:
+    """A history whose contents the test sets."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[object, ...]] = []
+        self.kept: list[LoggedEvent] = []
+        self.failure: LbdnsError | None = None
+
+    async def series(
+        self, pool: str, metric: str, members: Sequence[str], start: float, end: float, points: int
+    ) -> HistorySeries:
+        self.asked.append((pool, metric, list(members), start, end, points))
+        if self.failure:
+            raise self.failure
+        return HistorySeries(pool, metric, "raw", 1.0, (10.0, 11.0), {"gandalf": (1.5, None), "frodo": (2.0, 3.0)})
+
+    async def events(self, since: float = 0.0, limit: int = 1000, kind: str = "") -> list[LoggedEvent]:
+        if self.failure:
+            raise self.failure
+        return [event for event in self.kept if event.time > since and kind in ("", event.kind)][-limit:]
+
+
+def recording(web: Served) -> FakeHistory:
+    history = FakeHistory()
+    web.source.history = cast("LiveHistory", history)
+    return history
+
+
+async def get(web: Served, path: str, status: int = 200) -> Any:
+    async with web.session.get(web.url(path)) as response:
+        assert (response.status, response.content_type) == (status, "application/json"), await response.text()
+        return await response.json()
+
+
+async def test_events_so_far(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        assert await get(web, "/api/v1/log") == {"events": []}
+        for number in range(5):
+            web.source.events.record("state", f"text {number}", pool="web", member="gandalf")
+        web.source.events.record("reload", "in force")
+        events = web.source.events.newest()
+        assert await get(web, "/api/v1/log") == {"events": [event.document() for event in events]}
+        assert await get(web, "/api/v1/log?kind=reload") == {"events": [events[-1].document()]}
+        assert await get(web, "/api/v1/log?limit=2") == {"events": [event.document() for event in events[-2:]]}
+        since = repr(events[3].time)
+        told = (await get(web, f"/api/v1/log?since={since}"))["events"]
+        assert told == [event.document() for event in events if event.time > events[3].time]
+
+
+async def test_events_of_the_history_come_before_those_of_memory(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        history = recording(web)
+        web.source.events.record("state", "both know")
+        web.source.events.record("state", "not written yet")
+        fresh = list(web.source.events.newest())
+        old = LoggedEvent(900, 5.0, "server", "info", "before the restart")
+        history.kept = [old, fresh[0]]
+        assert [event["text"] for event in (await get(web, "/api/v1/log"))["events"]] == [
+            "before the restart", "both know", "not written yet",
+        ]  # fmt: skip
+        assert [event["text"] for event in (await get(web, "/api/v1/log?limit=2"))["events"]] == [
+            "both know", "not written yet",
+        ]  # fmt: skip
+        history.failure = LbdnsError("nothing is recorded yet")
+        assert len((await get(web, "/api/v1/log"))["events"]) == 2
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=1001", "limit=x", "since=nan", "since=", "kind=nothing"])
+async def test_bad_questions_about_events(tmp_path: Path, query: str) -> None:
+    async with served(tmp_path) as web:
+        error = (await get(web, f"/api/v1/log?{query}", 400))["error"]
+        assert error.startswith(f"{query.partition('=')[0]}: ")
+
+
+async def test_explanation(tmp_path: Path) -> None:
+    told = {"name": "best.hobbit", "why": "the highest score", "members": [{"name": "gandalf"}, {"name": "frodo"}]}
+    async with served(tmp_path) as web:
+        web.source.explanations["best.hobbit"] = told
+        assert await get(web, "/api/v1/explain?name=best.hobbit") == told
+        assert "name: no pool serves the name" in (await get(web, "/api/v1/explain?name=x", 404))["error"]
+        for query in ("", "?name=", f"?name={'x' * 301}"):
+            assert "name=best.hobbit" in (await get(web, f"/api/v1/explain{query}", 400))["error"]
+
+
+async def test_history(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        history = recording(web)
+        path = "/api/v1/history?pool=web&metric=score&from=10&to=12&points=7&member=frodo&member=gandalf&member=frodo"
+        assert await get(web, path) == {
+            "pool": "web", "metric": "score", "tier": "raw", "step_s": 1.0, "times": [10.0, 11.0],
+            "series": {"gandalf": [1.5, None], "frodo": [2.0, 3.0]},
+        }  # fmt: skip
+        await get(web, "/api/v1/history?metric=types&to=5000")
+        assert history.asked == [
+            ("web", "score", ["frodo", "gandalf"], 10.0, 12.0, 7),
+            ("", "types", [], 1400.0, 5000.0, 600),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("query", "what"),
+    [
+        ("pool=web", "metric: is missing"),
+        ("pool=wep&metric=score", "pool: 'wep' does not exist. Perhaps you meant 'web'?"),
+        ("pool=web&metric=score&member=gandal", "member: pool web has no member 'gandal'. Perhaps you meant"),
+        ("pool=web&metric=score&from=5&to=5", "from: must be earlier than to"),
+        ("pool=web&metric=score&from=x", "from: 'x' is not a number"),
+        ("pool=web&metric=score&points=0", "points: '0' is not a number from 1 to 5000"),
+        ("pool=web&metric=score&to=inf", "to: 'inf' is not a number"),
+    ],
+)
+async def test_bad_questions_about_history(tmp_path: Path, query: str, what: str) -> None:
+    async with served(tmp_path) as web:
+        recording(web)
+        assert (await get(web, f"/api/v1/history?{query}", 400))["error"].startswith(what)
+
+
+async def test_errors_of_the_history(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        assert "[history] on" in (await get(web, "/api/v1/history?metric=types", 404))["error"]
+        history = recording(web)
+        for failure, status in ((ConfigError("no such metric"), 400), (LbdnsError("nothing is recorded yet"), 404)):
+            history.failure = failure
+            assert (await get(web, "/api/v1/history?metric=types", status))["error"] == str(failure)

@@ -1,0 +1,270 @@
+"""``lbdns status`` against small real HTTP servers."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from lbdns.cli import lbdns
+from lbdns.command_line.run_command import run
+from lbdns.commands.status_table import show
+from tests.client.test_server_location import configuration
+
+
+def member(name: str, state: str = "usable", **changes: Any) -> dict[str, Any]:
+    return {
+        "name": name, "addresses": ["192.0.2.1"], "state": state, "score": 66, "age_s": 0.4,
+        "answers": 10, "share": 0.25, "metrics": {"cpu_idle": 42.5, "run_queue": 3.0}, **changes,
+    }  # fmt: skip
+
+
+STATUS = {
+    "pools": [
+        {
+            "name": "web", "zone": "hobbit", "policies": {"best": "best", "round.robin": "round_robin"},
+            "fail_open": False, "fail_open_reason": "",
+            "members": [member("gandalf"), member("frodo", "unknown", score=None, age_s=None, share=0.0, metrics={})],
+        }
+    ],
+    "server": {"version": "1.2.3", "uptime_s": 3700.5, "queries": 12, "workers": 1},
+}  # fmt: skip
+
+
+class Answering:
+    """A web server that answers everything alike."""
+
+    def __init__(self, status: int, body: bytes) -> None:
+        self.paths: list[str] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                outer.paths.append(self.path)
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.fixture
+def answering() -> Iterator[Any]:
+    servers: list[Answering] = []
+
+    def start(status: int = 200, body: bytes = json.dumps(STATUS).encode()) -> Answering:
+        servers.append(Answering(status, body))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+def status(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    exit_status = run(lbdns, "lbdns", ["status", *arguments])
+    captured = capsys.readouterr()
+    return exit_status, captured.out, captured.err
+
+
+def test_a_table(answering: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1/")  # must not be asked
+    server = answering()
+    exit_status, out, err = status(capsys, "--url", server.url)
+    assert (exit_status, err) == (0, "")
+    assert server.paths == ["/api/v1/status"]
+    assert out.startswith("lbdns 1.2.3, up 1 h 1 min, 12 queries, 1 worker(s)\n")
+    lines = [line.split() for line in out.splitlines()]
+    assert ["gandalf", "usable", "66", "0.4", "25%", "-", "42.5", "3", "-", "-", "-"] in lines
+    assert ["frodo", "unknown", "-", "-", "0%", "-", "-", "-", "-", "-", "-"] in lines
+
+
+def test_guards_have_a_line_each() -> None:
+    guarded = [member("gandalf", guard="quarantined: it fails, since 12 s"), member("frodo", guard="ramp 40%"),
+               member("bilbo", guard=""), member("sam")]  # fmt: skip
+    output = io.StringIO()
+    pools = [{**STATUS["pools"][0], "members": guarded}]  # type: ignore[index]
+    show({**STATUS, "pools": pools}, Console(file=output, width=80))
+    after = output.getvalue().partition("sam ")[2].splitlines()[1:]
+    assert after == ["gandalf: quarantined: it fails, since 12 s", "frodo: ramp 40%"]
+
+
+def test_json_as_it_is(answering: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    exit_status, out, _ = status(capsys, "--json", "--url", answering().url + "/")
+    assert exit_status == 0
+    assert json.loads(out) == STATUS
+
+
+def test_the_address_comes_from_the_configuration(
+    answering: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = configuration(tmp_path, answering().url.removeprefix("http://"))
+    assert status(capsys, "-c", str(path))[0] == 0
+
+
+def test_nothing_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:  # bound, not listening: refused
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        exit_status, out, err = status(capsys, "--url", url)
+    assert (exit_status, out) == (1, "")
+    assert (
+        err == f"{url}: no response: Connection refused. Is 'lbdns serve' running, with [web] listen at this address?\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "body"),
+    [
+        (404, b"not here"),
+        (500, b""),
+        (200, b"<html>hello</html>"),
+        (200, b"\xff\xfe"),
+        (200, b"[]"),
+        (200, b"{}"),
+        (200, b'{"pools": 5, "server": {}}'),
+        (200, json.dumps({**STATUS, "pools": [{"name": "web"}]}).encode()),
+        (200, json.dumps({**STATUS, "server": {"version": 1, "uptime_s": "x", "queries": 0, "workers": 0}}).encode()),
+    ],
+)
+def test_something_else_answers(answering: Any, capsys: pytest.CaptureFixture[str], code: int, body: bytes) -> None:
+    exit_status, _, err = status(capsys, "--url", answering(code, body).url)
+    assert exit_status == 1
+    assert "the response is not from lbdns" in err
+    assert "Traceback" not in err
+
+
+def test_a_server_that_speaks_no_http(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(b"220 mail ready\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        exit_status, _, err = status(capsys, "--url", f"http://127.0.0.1:{server.getsockname()[1]}")
+        thread.join()
+    assert exit_status == 1
+    assert "no response: " in err
+
+
+@pytest.mark.parametrize("url", ["", "127.0.0.1:8053", "file:///etc/passwd", "ftp://x/", "http://"])
+def test_what_is_no_url(capsys: pytest.CaptureFixture[str], url: str) -> None:
+    exit_status, _, err = status(capsys, "--url", url)
+    assert exit_status == 2
+    assert "is not a URL such as http://127.0.0.1:8053" in err
+
+
+def shown(document: dict[str, Any], width: int = 80) -> list[str]:
+    text = io.StringIO()
+    show(document, Console(file=text, width=width, highlight=False))
+    return text.getvalue().splitlines()
+
+
+def test_it_fits_80_columns_with_long_names_and_large_numbers() -> None:
+    metrics = {
+        "cpu_idle": 100.0, "run_queue": 1234.0, "requests_per_s": 98765.4, "busy_workers": 1500.0,
+        "gateway_ping": 399.99,
+    }  # fmt: skip
+    members = [member("a-very-long-name-of-a-web-server.in.some.department", share=1.0, age_s=1234.5, metrics=metrics)]
+    lines = shown({**STATUS, "pools": [{**STATUS["pools"][0], "members": members}]})  # type: ignore[index]
+    assert max(map(len, lines)) <= 80
+    assert any("98765.4" in line and "399.99" in line for line in lines), "no figure is cut off"
+    assert any("usable" in line for line in lines)
+
+
+def test_fail_open_says_why() -> None:
+    pool = {**STATUS["pools"][0], "fail_open": True, "fail_open_reason": "no member is usable"}  # type: ignore[index]
+    assert "fail open (no member is usable)" in " ".join(" ".join(shown({**STATUS, "pools": [pool]})).split())
+
+
+def test_names_are_text_not_markup() -> None:
+    pool = {**STATUS["pools"][0], "members": [member("[bold]x")]}  # type: ignore[index]
+    assert any("[bold]x" in line for line in shown({**STATUS, "pools": [pool]}))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (59.9, "59 s"),
+        (60, "1 min 0 s"),
+        (3700, "1 h 1 min"),
+        (90_000, "1 d 1 h"),
+        (86_400 * 400, "400 d 0 h"),
+    ],
+)
+def test_how_long_it_is_up(seconds: float, text: str) -> None:
+    lines = shown({**STATUS, "server": {**STATUS["server"], "uptime_s": seconds}})  # type: ignore[dict-item]
+    assert f", up {text}, " in lines[0]
+
+
+def test_the_part_of_the_capacity_stands_beside_the_part_of_the_answers() -> None:
+    pool = {**STATUS["pools"][0], "members": [member("gandalf", capacity_share=0.4)]}  # type: ignore[index]
+    assert any(line.split()[4:6] == ["25%", "40%"] for line in shown({**STATUS, "pools": [pool]}))
+
+
+def test_who_ordered_what_since_when_until_when_and_why() -> None:
+    started = 1_700_000_000.0
+    order = {
+        "kind": "drain", "member": "gandalf.hobbit", "pool": "", "factor": 1.0, "by": "root", "reason": "new kernel",
+        "since": started + 100.5, "until": started + 7300.5,
+    }  # fmt: skip
+    drained = member("gandalf", "drained", reason="drained by root: new kernel", overrides=[order])
+    silent = member("frodo", "silent", reason="no report for 12 s", overrides=[])
+    pool = {**STATUS["pools"][0], "members": [drained, silent]}  # type: ignore[index]
+    lines = shown({"pools": [pool], "server": {**STATUS["server"], "started": started}})  # type: ignore[dict-item]
+    assert lines[-2:] == ["gandalf: drained by root 1h ago, for another 1h: new kernel", "frodo: no report for 12 s"]
+
+
+def test_trouble_with_the_history_stands_above() -> None:
+    history = {"on": True, "ok": False, "error": "no space left", "dropped": 7, "bytes": 0}
+    lines = shown({**STATUS, "server": {**STATUS["server"], "history": history}})  # type: ignore[dict-item]
+    assert lines[1:3] == ["history: cannot be written: no space left", "history: 7 records lost since the start"]
+    for well in ({**history, "ok": True, "dropped": 0}, {**history, "on": False}):
+        lines = shown({**STATUS, "server": {**STATUS["server"], "history": well}})  # type: ignore[dict-item]
+        assert lines[1] == ""
+
+
+def test_200_members_that_all_are_silent() -> None:
+    long = "a-reason-without-a-place-to-break-it-that-somebody-wrote-because-it-seemed-to-be-a-good-idea-at-the-time"
+    members = [member(f"m{i}", "silent", reason=f"no report for {i} s, {long}", guard="ramp 40%") for i in range(200)]
+    lines = shown({**STATUS, "pools": [{**STATUS["pools"][0], "members": members}]})  # type: ignore[index]
+    assert max(map(len, lines)) <= 80
+    assert sum(line.split()[1:2] == ["silent"] for line in lines) == 200
+    assert lines.count("... and 190 more; --json shows all") == 2
+
+
+def test_nothing_steers_the_terminal() -> None:
+    nasty = "\x1b[2J\x07"
+    order = {"kind": nasty, "member": nasty, "pool": nasty, "factor": 1, "by": nasty, "reason": nasty, "since": 0,
+             "until": None}  # fmt: skip
+    members = [member(nasty, nasty, reason=nasty, guard=nasty), member("x", overrides=[order])]
+    tried = {"policy": nasty, "shadow": nasty, "score": nasty, "answers": {}, "diverted": 0, "diverted_share": 0.0}
+    pool = {"name": nasty, "zone": nasty, "policies": {nasty: ""}, "fail_open": True, "fail_open_reason": nasty,
+            "members": members, "shadow": [tried]}  # fmt: skip
+    server = {**STATUS["server"], "version": nasty}  # type: ignore[dict-item]
+    assert all(line.isprintable() for line in shown({"pools": [pool], "server": server}))

@@ -1,0 +1,34 @@
+"""How late an event loop is."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from lbdns.counting.event_loop_lag import BEYOND, BOUNDS, EventLoopLag
+from tests.server.clients import until
+
+
+async def test_a_loop_that_is_held_up_is_late() -> None:
+    lag = EventLoopLag("worker", every=0.01)
+    try:
+        await until(lambda: sum(lag.figures().lag.values()) >= 3)
+        before = lag.figures()
+        time.sleep(0.08)  # noqa: ASYNC251  that is what is measured
+        await until(lambda: sum(lag.figures().lag.values()) > sum(before.lag.values()))
+        late = lag.figures().beyond(before)
+        assert any(process == "worker" and (bound >= 50_000 or bound == BEYOND) for process, bound in late.lag)
+        assert 50_000 < late.lag_us["worker"] < 5_000_000
+    finally:
+        lag.stop()
+
+
+async def test_looks_end() -> None:
+    lag = EventLoopLag("main", every=0.001)
+    await until(lambda: lag.figures().lag)
+    lag.stop()
+    before = lag.figures()
+    await asyncio.sleep(0.02)
+    assert lag.figures() == before
+    assert before.lag_us.keys() == {"main"}
+    assert {bound for _, bound in before.lag} <= {*BOUNDS, BEYOND}

@@ -1,0 +1,121 @@
+"""Sample columns: differences, new reports, silent members, and a limit on the number of names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lbdns.history.sample_columns import MAX_METRICS, MAX_NAMES, OTHERS, SERVER, ColumnBuilder, HistoryMoment
+from lbdns.model.snapshot import Reading
+from tests.history.history_samples import pool, sample
+
+
+def moments(*seconds: int) -> list[HistoryMoment]:
+    columns = ColumnBuilder()
+    return [columns.build(sample(second)) for second in seconds]
+
+
+def test_counts_are_differences() -> None:
+    first, second, third = moments(0, 1, 4)
+    web = "web", ""
+    assert all(x != x for x in first.groups[web].rows["answers"])  # since an unknown time
+    assert (second.groups[web].rows["answers"], second.seconds) == ([10.0, 20.0], 1.0)
+    assert (third.groups[web].rows["answers"], third.seconds) == ([30.0, 60.0], 3.0)
+    assert third.groups[SERVER, "types"].names == ("A", "AAAA")
+    assert third.groups[SERVER, "types"].rows == {"types": [90.0, 15.0]}
+    assert third.groups[SERVER, "queries"].rows == {"queries": [105.0]}
+    assert third.groups[SERVER, "rcodes"].rows == {"rcodes": [105.0]}
+
+
+def test_a_count_that_begins_anew_is_unknown_once() -> None:
+    columns = ColumnBuilder()
+    columns.build(sample(0, pool(0, {"a": 1.0}, answers=(500,)), types={"A": 10}))
+    again = columns.build(sample(1, pool(1, {"a": 1.0}, answers=(3,)), types={"A": 2}))
+    assert all(x != x for x in again.groups["web", ""].rows["answers"])
+    assert columns.build(sample(2, pool(2, {"a": 1.0}, answers=(7,)))).groups["web", ""].rows["answers"] == [4.0]
+
+
+def test_a_report_is_new_once() -> None:
+    columns = ColumnBuilder()
+    old = Reading(0.5, 1.0, 7, {"cpu_idle": 3.0})
+    rows = [
+        columns.build(sample(second, pool(second, {"a": 1.0}, readings=(reading,)))).groups["web", ""].rows
+        for second, reading in ((1, old), (2, old), (3, replace(old, received=2.5)))
+    ]
+    assert [row["reports"] for row in rows] == [[1.0], [0.0], [1.0]]
+    assert [row["age_s"] for row in rows] == [[0.5], [1.5], [0.5]]
+
+
+def test_a_silent_member_has_an_age_but_no_values() -> None:
+    columns = ColumnBuilder()
+    last = Reading(0.5, 1.0, 7, {"cpu_idle": 3.0})
+    rows = [columns.build(sample(s, pool(s, {"a": 1.0}, readings=(last,)))).groups["web", ""].rows for s in (1, 3, 4)]
+    assert [row["cpu_idle"] == [3.0] for row in rows] == [True, True, False]  # stale after 3 intervals: 3.5
+    assert [row["score"] == [7.0] for row in rows] == [True, True, False]
+    assert [row["age_s"] for row in rows] == [[0.5], [2.5], [3.5]]
+
+
+def test_a_member_that_never_reported_has_no_values() -> None:
+    rows = (
+        ColumnBuilder()
+        .build(sample(0, pool(0, {"a": 1.0}, readings=(None,), states=("unknown",))))
+        .groups["web", ""]
+        .rows
+    )
+    assert rows["usable"] == [0.0]
+    for name in ("cpu_idle", "score", "age_s", "interval"):
+        assert rows[name][0] != rows[name][0]
+
+
+def test_a_bye_is_recorded_with_its_metrics_once() -> None:
+    columns = ColumnBuilder()
+    bye = Reading(0.9, 1.0, 7, {"cpu_idle": 3.0}, gone=True)
+    first, second = (
+        columns.build(sample(s, pool(s, {"a": 1.0}, readings=(bye,)))).groups["web", ""].rows for s in (1, 2)
+    )
+    assert (first["gone"], first["cpu_idle"]) == ([1.0], [3.0])
+    assert second["gone"] == [1.0]
+    assert second["cpu_idle"][0] != second["cpu_idle"][0]
+
+
+def test_alarms_are_by_member() -> None:
+    alarmed = Reading(0.5, 1.0, 7, alarm="disk full")
+    moment = ColumnBuilder().build(sample(1, pool(1, {"a": 1.0, "b": 2.0}, readings=(None, alarmed))))
+    assert moment.alarms == {("web", "b"): "disk full"}
+
+
+def test_unknown_metrics_are_recorded_up_to_a_limit() -> None:
+    columns = ColumnBuilder()
+
+    def rows(second: int, metrics: dict[str, float]) -> dict[str, list[float]]:
+        reading = Reading(float(second), 1.0, 7, metrics)
+        return columns.build(sample(second, pool(second, {"a": 1.0}, readings=(reading,)))).groups["web", ""].rows
+
+    assert rows(0, {"temperature": 40.0, "score": 99.0, "state": 99.0})["temperature"] == [40.0]
+    assert rows(1, {"score": 99.0})["score"] == [7.0]  # a metric must not replace the score's column
+    many = rows(2, {f"m{i}": 1.0 for i in range(500)})
+    assert len(many) <= MAX_METRICS + 8
+    assert rows(3, {"temperature": 41.0})["temperature"] == [41.0]
+    assert len(rows(4, {f"n{i}": 1.0 for i in range(500)})) == len(many)
+
+
+def test_rare_types_are_counted_together() -> None:
+    columns = ColumnBuilder()
+    asked = {f"TYPE{i}": 5 for i in range(MAX_NAMES)}
+    columns.build(sample(0, types=asked))
+    more = {**dict.fromkeys(asked, 6), "TYPE9999": 40, "TYPE9998": 2}
+    group = columns.build(sample(1, types=more)).groups[SERVER, "types"]
+    assert len(group.names) == MAX_NAMES + 1
+    assert group.names[-1] == OTHERS
+    assert sum(group.rows["types"]) == pytest.approx(MAX_NAMES + 42)
+    assert group.rows["types"][-1] == 42
+
+
+def test_the_order_of_types_changes_nothing() -> None:
+    columns = ColumnBuilder()
+    columns.build(sample(0, types={"A": 1, "MX": 1}))
+    one = columns.build(sample(1, types={"A": 2, "MX": 1}))
+    two = columns.build(sample(2, types={"MX": 4, "A": 2}))
+    assert one.groups[SERVER, "types"].names == two.groups[SERVER, "types"].names
+    assert two.groups[SERVER, "types"].rows["types"] == [0.0, 3.0]

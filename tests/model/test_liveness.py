@@ -1,0 +1,142 @@
+"""Liveness: states and candidates from the ages of readings."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lbdns.model.liveness import Liveness, State, assess, state_of
+from lbdns.model.snapshot import Reading
+
+NOW = 1000.0
+
+
+def heard(age: float, interval: float = 1.0, alarm: str = "", gone: bool = False) -> Reading:
+    return Reading(received=NOW - age, interval=interval, score=50, alarm=alarm, gone=gone)
+
+
+class TestStateOf:
+    @pytest.mark.parametrize(
+        ("reading", "expected"),
+        [
+            (None, "unknown"),
+            (heard(0.0), "usable"),
+            (heard(2.99), "usable"),
+            (heard(3.0), "silent"),
+            (heard(100.0), "silent"),
+            (heard(29.0, interval=10.0), "usable"),
+            (heard(30.0, interval=10.0), "silent"),
+            (heard(0.0, gone=True), "silent"),
+            (heard(0.0, alarm="run_queue"), "alarm"),
+            (heard(5.0, alarm="run_queue"), "silent"),
+            (heard(0.0, alarm="run_queue", gone=True), "silent"),
+        ],
+    )
+    def test_by_age(self, reading: Reading | None, expected: State) -> None:
+        assert state_of(reading, NOW, 3.0) == expected
+        assert state_of(reading, NOW, 3.0, "drained") == "drained"
+        assert state_of(reading, NOW, 3.0, "up") == "usable"
+        assert state_of(reading, NOW, 3.0, "down") == "alarm"
+
+
+def assessed(*readings: Reading | None, drained: tuple[int, ...] = (), min_usable: float = 0.5) -> Liveness:
+    return assess(readings, ["drained" if i in drained else "" for i in range(len(readings))], NOW, 3.0, min_usable)
+
+
+class TestAssess:
+    @pytest.mark.parametrize(
+        ("readings", "drained", "candidates"),
+        [
+            ((heard(0), heard(0), heard(0)), (), (0, 1, 2)),
+            ((heard(0), heard(9), heard(0)), (), (0, 2)),
+            ((heard(0), None, heard(0)), (), (0, 2)),
+            ((heard(0), heard(0, alarm="x"), heard(0)), (), (0, 2)),
+            ((heard(0), heard(0), heard(0)), (0,), (1, 2)),
+            # one of three is left: two died one after another, which is two deaths
+            ((heard(0), heard(9), heard(99)), (), (0,)),
+            # most have never reported, so their reports cannot have stopped
+            ((heard(0), None, None), (), (0,)),
+            # a goodbye is no accident either
+            ((heard(0), heard(9, gone=True), heard(9, gone=True)), (), (0,)),
+            # most give an alarm: their reports arrive and ask for no traffic
+            ((heard(0), heard(0, alarm="x"), heard(0, alarm="x")), (), (0,)),
+            ((), (), ()),
+        ],
+    )
+    def test_the_usable_ones(
+        self, readings: tuple[Reading | None, ...], drained: tuple[int, ...], candidates: tuple[int, ...]
+    ) -> None:
+        liveness = assessed(*readings, drained=drained)
+        assert liveness.candidates == candidates
+        assert liveness.fail_open == ("" if readings else "no member is usable")
+
+    @pytest.mark.parametrize(
+        ("readings", "drained", "candidates"),
+        [
+            ((None, None, None), (), (0, 1, 2)),
+            ((heard(9), heard(99), None), (), (0, 1, 2)),
+            ((heard(0, alarm="x"), heard(0, alarm="y")), (), (0, 1)),
+            ((heard(9), heard(9)), (0,), (1,)),
+            # all are drained: no better answer is left than all of them
+            ((heard(0), heard(0)), (0, 1), (0, 1)),
+        ],
+    )
+    def test_nobody_usable_opens(
+        self, readings: tuple[Reading | None, ...], drained: tuple[int, ...], candidates: tuple[int, ...]
+    ) -> None:
+        liveness = assessed(*readings, drained=drained)
+        assert liveness.candidates == candidates
+        assert liveness.fail_open == "no member is usable"
+
+    def test_too_few_because_reports_stopped_at_once_opens(self) -> None:
+        liveness = assessed(heard(0), heard(9.0), heard(10.0))
+        assert liveness.candidates == (0, 1, 2)
+        assert liveness.fail_open == "reports of 2 of 3 members stopped all at once"
+
+    @pytest.mark.parametrize(("apart", "opens"), [(3.0, True), (3.01, False)])
+    def test_at_once_is_within_the_time_that_makes_silent(self, apart: float, opens: bool) -> None:
+        assert bool(assessed(heard(0), heard(9.0), heard(9.0 + apart)).fail_open) is opens
+
+    @pytest.mark.parametrize(("min_usable", "opens"), [(0.0, False), (0.3, False), (0.34, True), (1.0, True)])
+    def test_the_share_that_must_be_usable(self, min_usable: float, opens: bool) -> None:
+        assert bool(assessed(heard(0), heard(9), heard(9), min_usable=min_usable).fail_open) is opens
+
+    def test_drained_members_don_t_count_as_silent(self) -> None:
+        # two of four are drained; of the other two, one is silent: exactly half is usable
+        assert assessed(heard(0), heard(9), heard(9), heard(9), drained=(2, 3)).fail_open == ""
+
+    def test_drained_members_are_not_among_the_lost_ones(self) -> None:
+        liveness = assessed(heard(0), heard(9), heard(9), heard(9), heard(0), drained=(4,))
+        assert liveness.candidates == (0, 1, 2, 3)
+
+    def test_the_next_change_is_the_next_silence(self) -> None:
+        assert assessed(heard(0), heard(1), heard(2.5)).next_change == pytest.approx(NOW + 0.5)
+        assert assessed(heard(0, interval=10), heard(1, alarm="x")).next_change == pytest.approx(NOW + 2)
+        assert assessed(heard(9), None).next_change == math.inf
+        assert assessed(heard(1), drained=(0,)).next_change == math.inf
+
+
+readings = st.none() | st.builds(
+    heard, age=st.floats(0, 20), interval=st.floats(0.1, 5), alarm=st.sampled_from(["", "x"]), gone=st.booleans()
+)
+
+
+@given(st.lists(st.tuples(readings, st.booleans()), max_size=8), st.floats(0, 1))
+def test_always(members: list[tuple[Reading | None, bool]], min_usable: float) -> None:
+    liveness = assess([r for r, _ in members], ["drained" if d else "" for _, d in members], NOW, 3.0, min_usable)
+    assert len(liveness.states) == len(members)
+    all_drained = all(drained for _, drained in members)
+    assert all_drained or not any(members[i][1] for i in liveness.candidates)
+    usable = {i for i, state in enumerate(liveness.states) if state == "usable"}
+    assert usable <= set(liveness.candidates)
+    assert liveness.fail_open or set(liveness.candidates) == usable
+    assert liveness.candidates or not members
+    assert liveness.next_change > NOW
+    if math.isfinite(liveness.next_change):
+        later = assess(
+            [r for r, _ in members], ["drained" if d else "" for _, d in members], liveness.next_change, 3.0, min_usable
+        )
+        assert later.states != liveness.states

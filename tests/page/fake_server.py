@@ -1,0 +1,334 @@
+"""A fake lbdns server for tests of the live page, with farms of any size.
+
+All metrics are functions of time, so that the farm has a history as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import math
+import mimetypes
+import time
+import zlib
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from aiohttp import web
+
+import lbdns_collector.web
+from lbdns.scores.thesis import THESIS
+
+STATIC: Final = Path(lbdns_collector.web.__file__).parent / "static"
+POLICY: Final = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+NAMES: Final = {"best": "best", "round.robin": "round_robin", "weighted": "weighted"}
+
+
+def _phase(*words: str) -> float:
+    """Return a number from 0 to 1 that depends only on ``words``."""
+    return zlib.crc32(" ".join(words).encode()) / 2**32
+
+
+@dataclass
+class FakeFarm:
+    """Pools with the names of their members.
+
+    ``started`` and ``now`` are Unix seconds. If ``now`` is None, the clock gives the time; else the test sets it.
+    """
+
+    pools: dict[str, list[str]]
+    now: float | None = None
+    silent: set[str] = field(default_factory=set)
+    replaced: dict[str, dict[str, Any]] = field(
+        default_factory=dict
+    )  # member -> fields that replace those of its status
+    events: list[dict[str, Any]] = field(default_factory=list)
+    has_history: bool = True
+    is_current: bool = True  # False: a server of the first versions, which sent fewer fields
+    started: float = field(default_factory=lambda: time.time() - 4000)
+
+    @property
+    def time(self) -> float:
+        return time.time() if self.now is None else self.now
+
+    def load(self, member: str, at: float) -> float:
+        """Return the load of a member, 0 to 1."""
+        slow = math.sin(at / 97 + 6.28 * _phase(member)) + 0.5 * math.sin(at / 1900 + 6.28 * _phase(member, "slow"))
+        return min(1.0, max(0.02, 0.42 + 0.17 * slow + 0.07 * math.sin(at / 7.3 + 6.28 * _phase(member, "fast"))))
+
+    def cores(self, member: str) -> int:
+        return 1 << int(3 * _phase(member, "cores"))
+
+    def rate(self, member: str, at: float) -> float:
+        """Return the number of answers per second that name the member."""
+        return 1.6 * self.cores(member) * (1.4 - self.load(member, at))
+
+    def answers(self, member: str) -> int:
+        return int((self.time - self.started) * 1.6 * self.cores(member) * 0.98)
+
+    def metrics(self, member: str, at: float) -> dict[str, float]:
+        load, cores = self.load(member, at), self.cores(member)
+        return {
+            "run_queue": round(4 * cores * load * load),
+            "cpu_idle": round(100 * (1 - load), 1),
+            "gateway_ping": round(0.4 + 3 * _phase(member, "ping") + 2 * load, 2),
+            "requests_per_s": round(18 * cores * load, 1),
+            "scan_rate": 0.0,
+            "idle_workers": round(20 * (1 - load)),
+            "busy_workers": round(20 * load * 0.9),
+            "cpu_count": float(cores),
+            "load1": round(cores * load, 2),
+            "mem_available": round(80 - 30 * load, 1),
+            "net_tx": round(2.1e5 * cores * load),
+        }
+
+    def value(self, metric: str, member: str, at: float) -> float | None:
+        metrics = self.metrics(member, at)
+        known = {"answers": self.rate(member, at), "score": float(THESIS.of(metrics)), "usable": 1.0, "age_s": 0.5}
+        return known.get(metric, metrics.get(metric))
+
+    def member(self, pool: str, name: str) -> dict[str, Any]:
+        """Return the member's entry in the status."""
+        members = self.pools[pool]
+        total = sum(map(self.answers, members)) or 1
+        metrics = self.metrics(name, self.time)
+        capacity = 21.0 * self.cores(name)
+        is_silent = name in self.silent
+        entry: dict[str, Any] = {
+            "name": name, "addresses": [f"192.0.2.{1 + members.index(name) % 250}"],
+            "state": "silent" if is_silent else "usable", "guard": "", "answers": self.answers(name),
+            "share": round(self.answers(name) / total, 4), "score": THESIS.of(metrics),
+            "age_s": 14.2 if is_silent else round(0.9 * (self.time + _phase(name)) % 0.9, 3),
+            "interval_s": 1.0, "metrics": metrics, "alarm": "", "gone": False,
+        }  # fmt: skip
+        if self.is_current:
+            entry |= {
+                "reason": "no report for 14 s" if is_silent else "", "overrides": [], "capacity": capacity,
+                "score_parts": {key: round(part, 2) for key, part in THESIS.parts(metrics).items()},
+                "capacity_share": round(self.cores(name) / sum(map(self.cores, members)), 4),
+            }  # fmt: skip
+        return entry | self.replaced.get(name, {})
+
+    def status(self) -> dict[str, Any]:
+        uptime = self.time - self.started
+        queries = int(uptime * 41)
+        document: dict[str, Any] = {
+            "pools": [
+                {
+                    "name": pool, "zone": "hobbit" if pool == "web" else f"{pool}.example", "policies": NAMES,
+                    "fail_open": False, "fail_open_reason": "", "shadow": [],
+                    "members": [self.member(pool, name) for name in members],
+                }
+                for pool, members in self.pools.items()
+            ],
+            "server": {"version": "0.1.0", "uptime_s": round(uptime, 3), "queries": queries, "workers": 1},
+        }  # fmt: skip
+        if self.is_current:
+            for pool in document["pools"]:
+                pool["measured"] = True
+            document["server"] |= {
+                "started": self.started, "types": self.counts(uptime, A=25, AAAA=14, HTTPS=2),
+                "rcodes": self.counts(uptime, NOERROR=39.5, NXDOMAIN=1.2, REFUSED=0.3),
+                "history": {"on": self.has_history, "ok": True, "error": "", "dropped": 0, "bytes": 12_400_000},
+            }  # fmt: skip
+        return document
+
+    @staticmethod
+    def counts(uptime: float, **rates: float) -> dict[str, int]:
+        return {key: int(uptime * rate) for key, rate in rates.items()}
+
+    def history(
+        self, pool: str, metric: str, members: Sequence[str], start: float, end: float, points: int
+    ) -> dict[str, Any]:
+        """Return the response of /api/v1/history."""
+        step = max(1.0, math.ceil((end - start) / points))
+        times = [math.ceil(start / step) * step + i * step for i in range(int((end - start) / step))]
+        rates = {
+            "types": {"A": 25.0, "AAAA": 14.0, "HTTPS": 2.0},
+            "rcodes": {"NOERROR": 39.5, "NXDOMAIN": 1.2, "REFUSED": 0.3},
+        }
+        series: dict[str, list[float | None]]
+        if pool:
+            series = {name: [self.value(metric, name, at) for at in times] for name in members or self.pools[pool]}
+        else:
+            series = {
+                key: [rate * (1 + 0.15 * math.sin(at / 61 + 6 * _phase(key))) for at in times]
+                for key, rate in rates.get(metric, {"queries": 41.0}).items()
+            }
+        tier = "raw" if step < 10 else "10s" if step < 60 else "1min"
+        return {"pool": pool, "metric": metric, "tier": tier, "step_s": step, "times": times, "series": series}
+
+    def explain(self, name: str) -> dict[str, Any] | None:
+        """Return the response of /api/v1/explain, or None if no pool answers ``name``."""
+        owner, pool = next(
+            ((owner, pool) for pool in self.status()["pools"] for owner in NAMES if name == f"{owner}.{pool['zone']}"),
+            ("", None),
+        )
+        if pool is None:
+            return None
+        members = [
+            {
+                **member, "candidate": member["state"] == "usable", "suspect": False,
+                "cores": self.cores(member["name"]),
+                "load": member["metrics"].get("busy_workers", 0.0), "charge": 0.4 * _phase(member["name"], "charge"),
+                "credit": round(2 * _phase(member["name"], "credit") - 1, 3), "left": 1.0, "ramp": 1.0, "weight": 1.0,
+                "probability": member["share"] if member["state"] == "usable" else 0.0,
+            }
+            for member in pool["members"]
+        ]  # fmt: skip
+        candidates = [m["name"] for m in sorted(members, key=lambda m: -m["probability"]) if m["candidate"]]
+        return {
+            "name": name, "owner": owner, "pool": pool["name"], "zone": pool["zone"], "policy": NAMES[owner],
+            "time": self.time, "worker": 0, "workers": 1, "next": candidates[0] if candidates else None,
+            "why": "it has the most spare capacity", "fail_open": False, "fail_open_reason": "", "ttl": 0,
+            "measured": True, "interval_s": 1.0, "answers_per_s": 6.2, "requests_per_s": 112.4, "answers_allowed": 18,
+            "plan": {"length": 64, "given": 3, "repeats": True, "next": (candidates * 10)[:10]},
+            "score_name": "thesis", "members": members,
+        }  # fmt: skip
+
+
+class FakeServer:
+    """Serves a farm as ``lbdns serve`` does; sends the status every ``interval`` seconds and on demand."""
+
+    def __init__(self, farm: FakeFarm, interval: float = 1.0) -> None:
+        self.farm, self.interval = farm, interval
+        self.is_down = False  # whether connections are reset
+        self.streams: dict[web.StreamResponse, asyncio.Transport] = {}
+        self.sent = 0  # status documents
+        self.url = ""
+
+    async def send_event(self, **fields: Any) -> None:
+        """Add an event to the farm's log and send it to all open pages."""
+        event = {"id": len(self.farm.events) + 1, "time": self.farm.time, "pool": "", "member": "", **fields}
+        self.farm.events.append(event)
+        await self._send("log", json.dumps(event))
+
+    async def send_status(self) -> None:
+        """Send the status to all open pages."""
+        self.sent += 1
+        await self._send("status", json.dumps(self.farm.status()))
+
+    def go_down(self) -> None:
+        """End all open streams and refuse new requests until ``is_down`` is False again."""
+        self.is_down = True
+        for transport in self.streams.values():
+            transport.abort()
+
+    async def _send(self, event: str, data: str) -> None:
+        for stream in tuple(self.streams):
+            with contextlib.suppress(ConnectionError):
+                await stream.write(f"event: {event}\ndata: {data}\n\n".encode())
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(self.interval)
+            if self.streams:
+                await self.send_status()
+
+    def app(self) -> web.Application:
+        app = web.Application(middlewares=[self._middleware])
+        app.router.add_get("/api/v1/status", self._status)
+        app.router.add_get("/api/v1/events", self._events)
+        if self.farm.is_current:
+            app.router.add_get("/api/v1/log", self._log)
+            app.router.add_get("/api/v1/history", self._history)
+            app.router.add_get("/api/v1/explain", self._explain)
+        app.router.add_get("/{path:.*}", self._file)
+        return app
+
+    @web.middleware
+    async def _middleware(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        if self.is_down:
+            assert request.transport is not None
+            request.transport.abort()
+        response: web.StreamResponse = await handler(request)
+        if not response.prepared:
+            response.headers["Content-Security-Policy"] = POLICY
+        return response
+
+    async def _status(self, request: web.Request) -> web.Response:
+        return web.json_response(self.farm.status())
+
+    async def _log(self, request: web.Request) -> web.Response:
+        since = float(request.query.get("since", 0))
+        return web.json_response({"events": [event for event in self.farm.events if event["time"] >= since]})
+
+    async def _history(self, request: web.Request) -> web.Response:
+        parameters = request.query
+        if not self.farm.has_history:
+            return web.json_response({"error": "history is off"}, status=404)
+        return web.json_response(
+            self.farm.history(
+                parameters.get("pool", ""), parameters["metric"], parameters.getall("member", []),
+                float(parameters["from"]), float(parameters["to"]), int(parameters["points"]),
+            )
+        )  # fmt: skip
+
+    async def _explain(self, request: web.Request) -> web.Response:
+        name = request.query.get("name", "")
+        explanation = self.farm.explain(name)
+        if explanation is None:
+            return web.json_response({"error": f"no pool answers {name!r}"}, status=404)
+        return web.json_response(explanation)
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+        await response.prepare(request)
+        await response.write(f"event: status\ndata: {json.dumps(self.farm.status())}\n\n".encode())
+        transport = request.transport
+        assert transport is not None
+        self.streams[response] = transport
+        try:
+            await asyncio.Event().wait()  # until the client disconnects, which cancels this handler
+        finally:
+            del self.streams[response]
+        return response
+
+    async def _file(self, request: web.Request) -> web.StreamResponse:
+        path = STATIC / (request.match_info["path"] or "index.html")
+        if not path.is_file():
+            return web.json_response({"error": "not found"}, status=404)
+        kind = "text/javascript" if path.suffix == ".js" else mimetypes.guess_type(path.name)[0] or "text/plain"
+        return web.Response(body=path.read_bytes(), content_type=kind, charset="utf-8")
+
+
+@contextlib.asynccontextmanager
+async def fake_server(farm: FakeFarm, interval: float = 1.0) -> AsyncIterator[FakeServer]:
+    """Serve ``farm`` on a free loopback port."""
+    server = FakeServer(farm, interval)
+    runner = web.AppRunner(server.app(), access_log=None, shutdown_timeout=0.5, handler_cancellation=True)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    task = asyncio.create_task(server.run())
+    try:
+        yield server
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        server.go_down()
+        await runner.cleanup()
+
+
+def demo_farm() -> FakeFarm:
+    """Return a farm like that of ``lbdns demo``."""
+    return FakeFarm({"web": ["bilbo", "frodo", "gandalf"]})
+
+
+def large_farm(pools: int = 5, members: int = 200) -> FakeFarm:
+    """Return a farm with large pools, in which some members are silent and some are in slow start."""
+    names = ["web", *(f"shop{i}" for i in range(1, pools))]
+    farm = FakeFarm({pool: [f"{pool}-{i:03}" for i in range(1, members + 1)] for pool in names})
+    for pool in names:
+        farm.silent.update(f"{pool}-{i:03}" for i in range(17, members, 61))
+        farm.replaced.update(
+            {
+                f"{pool}-{i:03}": {"guard": "ramp 40%", "reason": "back for 4 s: 40% of its share"}
+                for i in range(5, members, 73)
+            }
+        )
+    return farm

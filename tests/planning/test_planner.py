@@ -1,0 +1,327 @@
+"""The planner: plans follow snapshots, overrides and time."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from lbdns.answering.answer_table import AnswerTable
+from lbdns.events.event_log import EventLog
+from lbdns.model.overrides import NO_OVERRIDES
+from lbdns.planning import planner
+from lbdns.planning.planner import Planner
+from tests.answering.farms import MEMBERS, hobbit, make_farm, pool
+from tests.overriding import drains
+from tests.server.clients import until
+from tests.server.readings import Readings
+
+SHORT = 0.05  # s: report interval; silent after three of them
+
+
+class Fixture:
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.table = AnswerTable(hobbit())
+        self.planner = Planner(self.table.farm, self.table.cursors, self.loop, events=EventLog())
+        self.readings = Readings()
+
+    def order(self, policy: str = "round_robin") -> list[str]:
+        """Return the members in the plan, each once, in the pool's order."""
+        plan = self.table.cursors["web", policy].plan
+        return [MEMBERS[i] for i in sorted(set(plan.order[plan.repeat_from :]))]
+
+    def report(self, members: tuple[str, ...] = MEMBERS, interval: float = 60.0, score: int = 50) -> None:
+        self.planner.deliver(self.readings.report(self.loop.time(), interval, score, members))
+
+
+@pytest.fixture
+async def farm() -> Iterator[Fixture]:  # type: ignore[misc]
+    fixture = Fixture()
+    yield fixture
+    fixture.planner.stop()
+
+
+def messages(caplog: pytest.LogCaptureFixture, text: str) -> list[str]:
+    return [record.getMessage() for record in caplog.records if text in record.getMessage()]
+
+
+async def test_before_the_first_report_all_members_take_turns(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    farm = Fixture()
+    assert messages(caplog, "pool web: no report yet")
+    assert all(farm.order(policy) == list(MEMBERS) for policy in ("best", "round_robin", "weighted"))
+    assert farm.planner.failing_open == {"web": True}
+    assert farm.planner.fail_opens == 1, "no member is usable yet, so all are selected"
+
+
+async def test_a_report_changes_every_plan_at_once(farm: Fixture) -> None:
+    farm.report(("frodo",), score=70)
+    assert farm.order() == ["frodo"]
+    farm.report(("bilbo", "gandalf"), score=60)
+    assert farm.order() == list(MEMBERS)
+    plan = farm.table.cursors["web", "best"].plan
+    assert MEMBERS[plan.order[0]] == "frodo", "the highest score"
+    assert farm.planner.failing_open == {"web": False}
+
+
+async def test_an_unchanged_snapshot_changes_no_plan(farm: Fixture) -> None:
+    farm.report()
+    plan = farm.table.cursors["web", "round_robin"].plan
+    farm.planner.deliver(farm.planner.snapshot)
+    assert farm.table.cursors["web", "round_robin"].plan is plan
+
+
+async def test_a_silent_member_leaves_the_plan_without_any_report(
+    farm: Fixture, caplog: pytest.LogCaptureFixture
+) -> None:
+    farm.report(("bilbo", "frodo"))
+    farm.report(("gandalf",), interval=SHORT)
+    reported = farm.loop.time()
+    assert farm.order() == list(MEMBERS)
+    caplog.clear()
+    await until(lambda: farm.order() == ["bilbo", "frodo"])
+    assert farm.loop.time() - reported >= 3 * SHORT - 0.01
+    (told,) = messages(caplog, "gandalf")
+    assert re.fullmatch(r"pool web: gandalf is silent \(was usable\): no report for 0\.\d s", told)
+    farm.report(("gandalf",))
+    assert farm.order() == list(MEMBERS)
+
+
+async def test_fail_open_is_announced_once_and_ends(farm: Fixture, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    farm.report(interval=SHORT)
+    assert farm.planner.failing_open == {"web": False}
+    caplog.clear()
+    await until(lambda: farm.planner.failing_open["web"])
+    assert farm.order("best") == list(MEMBERS)
+    farm.planner.deliver(farm.planner.snapshot)
+    assert len(messages(caplog, "fails open: no member is usable")) == 1
+    assert farm.planner.fail_opens == 2
+    farm.report()
+    assert farm.planner.failing_open == {"web": False}
+    assert len(messages(caplog, "no longer fails open")) == 1
+    farm.report(interval=SHORT)
+    await until(lambda: farm.planner.fail_opens == 3)
+    assert len(messages(caplog, "fails open: no member is usable")) == 2
+
+
+async def test_the_rotation_continues_across_plans(farm: Fixture) -> None:
+    handout = farm.table.cursors["web", "round_robin"]
+    handed = []
+    for number in range(10):
+        handed.append(handout.next())
+        if number % 2:
+            farm.report()
+    assert handed == [i % 3 for i in range(10)]
+
+
+async def test_drained_members_are_left_out(farm: Fixture) -> None:
+    farm.report()
+    farm.planner.override(drains("frodo.hobbit"))
+    assert farm.order() == ["bilbo", "gandalf"]
+    farm.planner.override(NO_OVERRIDES)
+    assert farm.order() == list(MEMBERS)
+
+
+WELL = {"requests_total": 9.0, "listen_queue": 0.0}
+
+
+def reports(planner: Planner, readings: Readings, times: int, dead: str, **metrics: float) -> None:
+    """Deliver ``times`` reports from all members; ``dead`` reports other metrics."""
+    for _ in range(times):
+        now = asyncio.get_running_loop().time()
+        readings.report(now, members=tuple(m for m in MEMBERS if m != dead), metrics=dict(WELL))
+        planner.deliver(readings.report(now, members=(dead,), metrics=metrics))
+
+
+async def test_a_quarantine_is_announced_when_it_begins_and_ends(
+    farm: Fixture, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    reports(farm.planner, farm.readings, 2, "frodo", **WELL)
+    reports(farm.planner, farm.readings, 4, "frodo", cpu_idle=99.0)
+    assert farm.order() == ["bilbo", "gandalf"]
+    assert [guard.quarantined for guard in farm.planner.guards("web")] == [False, True, False]
+    why = "nothing listens where its server-status was"
+    assert messages(caplog, "quarantined") == [f"pool web: frodo is quarantined: {why}"]
+    farm.planner.use(farm.table.farm, farm.table.cursors)
+    assert farm.order() == ["bilbo", "gandalf"], "a reload forgets no quarantine"
+    reports(farm.planner, farm.readings, 2, "frodo", **WELL)
+    assert farm.order() == list(MEMBERS)
+    assert messages(caplog, "quarantined")[1:] == [f"pool web: frodo is no longer quarantined ({why}, for 0 s)"]
+    assert farm.planner.guards("nobody") == ()
+
+
+async def test_a_process_without_cursors_uses_the_selections_of_others(caplog: pytest.LogCaptureFixture) -> None:
+    handed, asked = Counter[str](), []
+
+    def answers(pool: str) -> Counter[str]:
+        asked.append(pool)
+        return handed
+
+    planner, readings = (
+        Planner(hobbit(), {}, asyncio.get_running_loop(), events=EventLog(), answers=answers),
+        Readings(),
+    )
+    for errors in range(5):
+        reports(planner, readings, 1, "frodo", **WELL, errors_total=float(errors))
+        assert not asked or errors > 0, "only while it matters"
+        assert not planner.guards("web")[1].quarantined, "no member was selected"
+    handed["frodo.hobbit"] += 3
+    reports(planner, readings, 1, "frodo", **WELL, errors_total=5.0)
+    planner.stop()
+    assert [guard.quarantined for guard in planner.guards("web")] == [False, True, False]
+    why = "it serves no requests, and its errors rise"
+    assert messages(caplog, "quarantined") == [f"pool web: frodo is quarantined: {why}"]
+
+
+async def test_subscribers_are_notified_until_they_unsubscribe(farm: Fixture) -> None:
+    heard: list[float] = []
+    leave = farm.planner.subscribe(lambda: heard.append(farm.loop.time()))
+    farm.report(interval=SHORT)
+    assert len(heard) == 1
+    farm.planner.deliver(farm.planner.snapshot)
+    assert len(heard) == 1, "nothing has changed"
+    await until(lambda: farm.planner.failing_open["web"])
+    assert len(heard) >= 2
+    leave()
+    count = len(heard)
+    farm.report()
+    assert len(heard) == count
+
+
+async def test_a_reload_keeps_what_is_known(farm: Fixture, caplog: pytest.LogCaptureFixture) -> None:
+    farm.report(("bilbo",), score=10)
+    farm.report(("gandalf",), score=90)
+    farm.table = AnswerTable(hobbit(pool(members=[*MEMBERS, "ns"])))
+    farm.planner.use(farm.table.farm, farm.table.cursors)
+    assert farm.order() == ["bilbo", "gandalf"]
+    assert MEMBERS[farm.table.cursors["web", "best"].plan.order[0]] == "gandalf"
+    assert farm.planner.fail_opens == 1
+    assert not messages(caplog, "is usable (was unknown)") or len(messages(caplog, "was unknown")) == 2, (
+        "announced once"
+    )
+
+
+async def test_a_reload_may_leave_no_pool(farm: Fixture) -> None:
+    farm.report(interval=SHORT)
+    farm.planner.use(make_farm({}), {})
+    assert farm.planner.failing_open == {}
+    farm.report()
+
+
+async def test_nothing_happens_after_stop(farm: Fixture) -> None:
+    farm.report(interval=SHORT)
+    farm.planner.stop()
+    await asyncio.sleep(5 * SHORT)  # there is nothing that could be awaited
+    assert farm.planner.failing_open == {"web": False}
+
+
+async def test_a_process_without_cursors_follows_the_states(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    planner = Planner(hobbit(), {}, asyncio.get_running_loop(), events=EventLog())
+    planner.deliver(Readings().report(planner._loop.time()))
+    planner.stop()
+    assert planner.failing_open == {"web": False}
+    assert messages(caplog, "bilbo is usable")
+
+
+async def test_planning_works_without_an_event_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    table = AnswerTable(hobbit())
+    planner = Planner(table.farm, table.cursors, asyncio.get_running_loop())
+    planner.deliver(Readings().report(planner._loop.time(), members=("frodo",)))
+    planner.stop()
+    assert table.cursors["web", "round_robin"].plan.order == (1,)
+    assert not messages(caplog, "pool web")
+
+
+# Many pools
+
+
+class Large:
+    """A farm with so many pools that one pass takes many turns."""
+
+    POOLS = 12
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(planner, "TURN", 0.0)  # s: each turn is over after one pool
+        self.loop = asyncio.get_running_loop()
+        self.farm = hobbit(*(pool(f"p{n}", names={f"p{n}": "round_robin"}) for n in range(self.POOLS)))
+        self.table = AnswerTable(self.farm)
+        self.planner = Planner(self.farm, self.table.cursors, self.loop, events=EventLog())
+        self.readings = Readings()
+
+    def report(self, *members: str) -> None:
+        self.planner.deliver(self.readings.report(self.loop.time(), members=members))
+
+    def planned(self, size: int) -> int:
+        """Return how many pools have plans with ``size`` members."""
+        return sum(len(set(handout.plan.order)) == size for handout in self.table.cursors.values())
+
+
+async def test_the_event_loop_runs_between_the_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    farm = Large(monkeypatch)
+    await until(lambda: not farm.planner._due)
+    seen: list[int] = []
+
+    def look() -> None:
+        seen.append(farm.planned(1))
+        if seen[-1] < farm.POOLS:
+            farm.loop.call_soon(look)
+
+    farm.planner._pause_until = 0.0
+    farm.report("frodo")
+    look()
+    await until(lambda: seen[-1] == farm.POOLS)
+    assert seen == list(range(1, farm.POOLS + 1)), "a pool at a time"
+    farm.planner.stop()
+
+
+async def test_a_snapshot_during_a_pass_is_planned_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    farm = Large(monkeypatch)
+    heard: list[int] = []
+    farm.planner.subscribe(lambda: heard.append(farm.planner.snapshot.version))
+    for members in (("frodo",), ("bilbo",), ("gandalf",)):
+        farm.report(*members)
+    await until(lambda: farm.planned(3) == farm.POOLS and not farm.planner._due and len(heard) >= 1)
+    assert farm.planner._pause_until > 0, "a pause follows, so that planning leaves time for queries"
+    farm.report("frodo")
+    await until(lambda: not farm.planner._due and not farm.planner._repeat)
+    assert heard[-1] == 4
+    farm.planner.stop()
+
+
+async def test_until_their_turn_pools_keep_their_old_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    farm = Large(monkeypatch)
+    farm.report("frodo", "gandalf")
+    await until(lambda: farm.planned(2) == farm.POOLS)
+    last = f"p{farm.POOLS - 1}"
+    assert farm.table.cursors[last, "round_robin"].next() == 1
+    new = AnswerTable(farm.farm)
+    new.take_over(farm.table)
+    farm.planner.use(new.farm, new.cursors)
+    handout = new.cursors[last, "round_robin"]
+    assert [handout.next() for _ in range(3)] == [2, 1, 2], "unknown bilbo is left out, and the turns continue"
+    farm.planner.stop()
+
+
+async def test_an_override_takes_effect_during_a_pass_and_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    farm = Large(monkeypatch)
+    last = farm.table.cursors[f"p{farm.POOLS - 1}", "round_robin"]
+    await until(lambda: not farm.planner._due)
+    farm.report(*MEMBERS)
+    assert farm.planner._due, "others have to wait"
+    farm.planner.override(drains("frodo.hobbit", pool=f"p{farm.POOLS - 1}"))
+    assert set(last.plan.order) == {0, 2}
+    await until(lambda: not farm.planner._due)
+    assert farm.planned(3) == farm.POOLS - 1
+    assert farm.planner._pause_until > 0, "a pause follows the pass"
+    farm.planner._pause_until = farm.loop.time() + 60.0  # s: not over yet, even on a slow machine
+    farm.planner.override(NO_OVERRIDES)
+    assert set(last.plan.order) == {0, 1, 2}
+    farm.planner.stop()

@@ -1,0 +1,105 @@
+"""Passwords and tokens: the files that hold them, and the headers that carry them."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from lbdns.config.web_section import WebConfig
+from lbdns.secrets.http_credentials import NO_CREDENTIALS, HttpCredentials, parse_tokens, read_credentials
+from lbdns_shared.errors import ConfigError
+
+BOTH = HttpCredentials("sam", "po:tatoes", ("abc123", "older"))
+
+
+def basic(text: str) -> str:
+    return f"Basic {base64.b64encode(text.encode()).decode()}"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Bearer abc123", "bearer older", basic("sam:po:tatoes"), basic("anybody:abc123"), basic(":older"),
+    ],
+)  # fmt: skip
+def test_good_headers(header: str) -> None:
+    assert BOTH.accept(header)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "", "Bearer", "Bearer ", "Bearer abc12", "Bearer abc1234", "Bearer po:tatoes", "abc123", "Digest abc123",
+        basic("sam:"), basic("sam"), basic(":po:tatoes"), basic("frodo:po:tatoes"), basic("sam:po:tatoes "),
+        basic("sam:potatoes"), "Basic ????", "Basic /w==", basic(""), basic(":"), "Bearer é",
+    ],
+)  # fmt: skip
+def test_bad_headers(header: str) -> None:
+    assert not BOTH.accept(header)
+
+
+@pytest.mark.parametrize("header", ["", "Bearer ", basic(":"), basic(""), basic("x:")])
+def test_nothing_configured_accepts_nothing(header: str) -> None:
+    assert not NO_CREDENTIALS.accept(header)
+    assert not HttpCredentials("sam", "x").accept(header)
+    assert not HttpCredentials(tokens=("x",)).accept(header)
+
+
+@pytest.mark.parametrize("credentials", [BOTH, HttpCredentials("sam", "pö"), HttpCredentials(tokens=("t",))])
+def test_our_own_header_is_accepted(credentials: HttpCredentials) -> None:
+    assert credentials
+    assert credentials.accept(credentials.header())
+
+
+def test_nothing_to_send() -> None:
+    assert not NO_CREDENTIALS
+    assert NO_CREDENTIALS.header() == ""
+
+
+def test_secrets_are_not_shown() -> None:
+    assert "tatoes" not in repr(BOTH)
+    assert "abc123" not in repr(BOTH)
+
+
+def secret(folder: Path, text: str, mode: int = 0o600) -> Path:
+    path = folder / "secret"
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def test_files(tmp_path: Path) -> None:
+    password = secret(tmp_path, "pass word\n")
+    tokens = tmp_path / "tokens"
+    tokens.write_text("\n one \n\ntwo==\n")
+    tokens.chmod(0o644)
+    found, warnings = read_credentials(WebConfig(user="sam", password_file=password, token_file=tokens))
+    assert found == HttpCredentials("sam", "pass word", ("one", "two=="))
+    (warning,) = warnings
+    assert warning.startswith(f"{tokens}: [web] token_file: mode 0644 lets other users read it")
+    assert read_credentials(WebConfig()) == (NO_CREDENTIALS, [])
+
+
+@pytest.mark.parametrize("text", ["", "\n", "one\nse cret!\n"])
+def test_no_password(tmp_path: Path, text: str) -> None:
+    path = secret(tmp_path, text)
+    with pytest.raises(ConfigError, match=r"\[web\] password_file: (is empty|contains more than one line)") as raised:
+        read_credentials(WebConfig(user="sam", password_file=path))
+    assert str(path) in str(raised.value)
+    assert "se cret!" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"), [("", "is empty"), (" \n", "is empty"), ("ok\nto ken\n", "token 2 is not valid")]
+)
+def test_no_token(text: str, what: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^here: {what}") as raised:
+        parse_tokens(text, "here")
+    assert "to ken" not in str(raised.value)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"nothing: \[web\] token_file: can't be read: No such file"):
+        read_credentials(WebConfig(token_file=tmp_path / "nothing"))

@@ -1,0 +1,54 @@
+"""Whether pools can spare a member: quarantined members do not count."""
+
+from __future__ import annotations
+
+import pytest
+
+from lbdns.choosing.guard_rails.guard_rails import NO_GUARD, Guard
+from lbdns.model.overrides import NO_OVERRIDES, Override, Overrides
+from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.server.control.override_targets import OverrideTargets, why_not_spare
+from tests.answering.farms import MEMBERS, hobbit, pool
+
+FARM = hobbit(pool(members=MEMBERS))
+FRODO = OverrideTargets(("frodo.hobbit",), FARM.pools)
+ALL_WELL = Snapshot(1, {f"{name}.hobbit": Reading(0.0, 60.0, 50) for name in MEMBERS})
+DEAD = Guard("nothing listens", 0.0, quarantined=True)
+DRAIN = Override("drain", "frodo.hobbit")
+
+
+def why(before: Overrides, after: Overrides, *guards: Guard) -> str:
+    return why_not_spare(FRODO, before, after, FARM, ALL_WELL, lambda name: guards, 1.0)
+
+
+def test_a_quarantined_member_does_not_count_as_a_spare() -> None:
+    after = Overrides((DRAIN,))
+    assert why(NO_OVERRIDES, after, NO_GUARD, NO_GUARD, NO_GUARD) == ""
+    assert why(NO_OVERRIDES, after, DEAD, NO_GUARD, NO_GUARD) == ""
+    assert why(NO_OVERRIDES, after, DEAD, NO_GUARD, DEAD) == (
+        "frodo is the last usable member of pool web (the others: bilbo: quarantined: nothing listens, since 1 s; "
+        "gandalf: quarantined: nothing listens, since 1 s)"
+    )
+
+
+def test_a_quarantined_member_can_be_drained() -> None:
+    assert why(NO_OVERRIDES, Overrides((DRAIN,)), DEAD, DEAD, DEAD) == ""
+
+
+def test_a_quarantined_member_that_is_forced_up_counts_as_a_spare() -> None:
+    up = Overrides((Override("up", "bilbo.hobbit"),))
+    assert why(up, up.put(DRAIN), DEAD, NO_GUARD, DEAD) == ""
+
+
+@pytest.mark.parametrize("guards", [(), (DEAD,), (DEAD,) * 4])
+def test_while_a_reload_is_under_way_reports_have_to_do(guards: tuple[Guard, ...]) -> None:
+    assert why(NO_OVERRIDES, Overrides((DRAIN,)), *guards) == ""
+
+
+def test_with_many_others_not_all_are_listed() -> None:
+    names = tuple(f"bilbo{n}" for n in range(20))
+    farm = hobbit(pool(members=("frodo", *names)), more="".join(f"{name} A 127.0.1.1\n" for name in names))
+    meant = OverrideTargets(("frodo.hobbit",), farm.pools)
+    snapshot = Snapshot(1, {"frodo.hobbit": Reading(0.0, 60.0, 50)})
+    text = why_not_spare(meant, NO_OVERRIDES, Overrides((DRAIN,)), farm, snapshot, lambda name: (), 1.0)
+    assert text.endswith("bilbo7: has never reported; and 12 more)")

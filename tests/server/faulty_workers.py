@@ -1,0 +1,61 @@
+"""``lbdns serve`` with workers that hang or die while they take up a configuration, as the TTL of its first pool says.
+
+Run as a program with the arguments of ``lbdns``. Only worker 0 is faulty.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from lbdns.answering.answer_table import AnswerTable
+from lbdns.cli import main
+from lbdns.process.apply_configuration import PreparedChange
+from lbdns.server.answerer import AnsweringConfiguration
+from lbdns.server.workers import worker, worker_pool
+
+# TTLs, and what happens
+HANGS: Final = 13  # while it prepares, as does its replacement
+DIES: Final = 14  # the same
+HANGS_ONCE: Final = 15  # while it prepares; its replacement does not
+DIES_BEFORE_COMMIT: Final = 16  # after all have prepared
+HANGS_BEFORE_COMMIT: Final = 17  # the same
+
+PATIENCE: Final = 1.5  # s, instead of half a minute
+
+_build_table = worker._build_table
+_prepare = worker_pool.WorkerPool.prepare
+
+
+def build_faulty_table(farm: bytes) -> AnswerTable:
+    ttl = pickle.loads(farm).pools[0].config.ttl
+    if Path("/proc/self/comm").read_text() == "lbdns-worker-0\n":
+        if ttl == HANGS:
+            time.sleep(3600)
+        if ttl == DIES:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if ttl == HANGS_ONCE and not (flag := Path(os.environ["HANG_FLAG"])).exists():
+            flag.touch()
+            os.kill(os.getpid(), signal.SIGSTOP)
+    return _build_table(farm)
+
+
+async def prepare(pool: worker_pool.WorkerPool, new: AnsweringConfiguration) -> PreparedChange:
+    change = await _prepare(pool, new)
+    ttl = new.farm.pools[0].config.ttl
+    if ttl in (DIES_BEFORE_COMMIT, HANGS_BEFORE_COMMIT):
+        os.kill(pool._workers[0].pid, signal.SIGKILL if ttl == DIES_BEFORE_COMMIT else signal.SIGSTOP)
+    return change
+
+
+if __name__ == "__main__":
+    worker_pool.PREPARE_PATIENCE = worker_pool.SWITCH_PATIENCE = PATIENCE  # type: ignore[misc]
+    worker._build_table = build_faulty_table
+    worker_pool.WorkerPool.prepare = prepare  # type: ignore[assignment, method-assign]
+    sys.argv[0] = "lbdns"
+    main()

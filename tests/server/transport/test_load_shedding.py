@@ -1,0 +1,95 @@
+"""Who is let down when more arrives than can be answered: the rule by itself, and a flood beside usual queries."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from lbdns.answering.plane import Plane
+from lbdns.counting.response_times import ResponseTimes
+from lbdns.server.transport.load_shedding import HOLD, PATIENCE, SPARED, LoadShedder
+from lbdns.server.transport.udp import UdpServer
+from lbdns.sockets.dns_sockets import open_udp
+from lbdns_shared.endpoint import Endpoint
+from tests.answering.asking import make_query, make_responder
+from tests.answering.farms import hobbit
+from tests.planes import PLANES
+from tests.server.clients import with_ids
+
+USUAL = make_query("best.hobbit")
+
+
+def test_a_burst_that_ends_soon_is_no_overload() -> None:
+    shedder = LoadShedder()
+    shedder.note(False, 100.0)
+    shedder.note(False, 100.0 + PATIENCE)
+    assert shedder.until <= 100.0 + PATIENCE
+    shedder.note(True, 100.1)
+    shedder.note(False, 100.2)
+    assert shedder.until <= 100.2
+
+
+def test_a_socket_that_stays_full_is_one_for_a_while() -> None:
+    shedder = LoadShedder()
+    for step in range(4):
+        shedder.note(False, 100.0 + step * PATIENCE)
+    assert shedder.until > 101.0
+    shedder.note(True, 101.0)
+    assert shedder.until > 100.0 + HOLD
+    assert shedder.until <= 100.0 + 3 * PATIENCE + HOLD
+
+
+def test_of_each_batch_some_are_spared() -> None:
+    shedder = LoadShedder()
+    for _ in range(2):
+        assert [shedder.sheds() for _ in range(SPARED + 3)] == [False] * SPARED + [True] * 3
+        shedder.note(True, 100.0)
+    assert shedder.shed == 6
+
+
+JUNK = [b"\0" * 12, b"\0\0\0\0\0\1" + bytes(6) + b"\xff" * 20, make_query("nowhere.hobbit")[:-3]]
+
+
+@pytest.mark.parametrize("plane", PLANES)
+def test_in_a_flood_every_usual_query_is_answered_and_little_else(plane: Plane) -> None:
+    responder = make_responder(hobbit(), plane)
+    with open_udp(Endpoint("127.0.0.1", 0)) as sock, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        server = UdpServer(sock, responder, ResponseTimes())
+        client.connect(("127.0.0.1", server.endpoint.port))
+        client.setblocking(False)
+        client.send(USUAL)
+        server._drain()
+        client.recv(512)
+        for moment in (0.0, 2 * PATIENCE):
+            server.shedder.note(False, responder.now + moment)
+        for junk in JUNK * 20:
+            client.send(junk)
+        for query in with_ids(USUAL, range(10)):
+            client.send(query)
+        while server._drain():
+            pass
+        answers = []
+        while True:
+            try:
+                answers.append(client.recv(512))
+            except BlockingIOError:
+                break
+        usual = [answer for answer in answers if not answer[3] & 0xF]
+        assert len(usual) == 10
+        assert server.shedder.shed > 30
+        assert len(answers) + server.shedder.shed == 70
+
+
+@pytest.mark.parametrize("plane", PLANES)
+def test_without_a_flood_nothing_is_let_down(plane: Plane) -> None:
+    with open_udp(Endpoint("127.0.0.1", 0)) as sock, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        server = UdpServer(sock, make_responder(hobbit(), plane), ResponseTimes())
+        client.connect(("127.0.0.1", server.endpoint.port))
+        for _ in range(3):
+            for junk in JUNK * 20:
+                client.send(junk)
+            for _ in range(3):
+                server._drain()
+            assert [client.recv(512) for _ in range(60)]
+        assert server.shedder.shed == 0

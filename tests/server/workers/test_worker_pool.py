@@ -1,0 +1,315 @@
+"""Two workers in whole servers as processes: they answer together, die and are replaced, and end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from lbdns.client.control_client import send_command
+from lbdns_shared.endpoint import Endpoint
+from lbdns_shared.errors import LbdnsError
+from tests.answering.asking import make_query, read, short
+from tests.end_to_end.process import alive, descendants
+from tests.needs import needs
+from tests.server.clients import PATIENCE, ask_tcp, udp_socket, until
+from tests.server.running import Serving, serving, write_config
+from tests.server.test_dns_server import get
+
+PORTS: Final = 24  # clients: that all of them fall to one of two workers is one chance in eight million
+SECOND: Final = 1.0  # s within which the queries of a worker that died are answered
+
+
+@asynccontextmanager
+async def several_workers(folder: Path, workers: int = 2, **config: str) -> AsyncIterator[Serving]:
+    path = write_config(folder, web="127.0.0.1:0", **config)  # type: ignore[arg-type]
+    async with serving(path, "--workers", str(workers)) as server:
+        yield server
+        assert not server.logged("Traceback")
+
+
+def fork_server_of(server: Serving) -> int:
+    (pid,) = children(server.process.pid)
+    return pid
+
+
+def workers_of(server: Serving) -> list[int]:
+    return sorted(children(fork_server_of(server)))
+
+
+def children(pid: int) -> list[int]:
+    found: list[int] = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        found += map(int, path.read_text().split())
+    return found
+
+
+class Clients:
+    """Clients at many ports, which the kernel divides between the workers."""
+
+    def __init__(self, endpoint: Endpoint, name: str = "round.robin.hobbit") -> None:
+        self.sockets = [udp_socket(endpoint) for _ in range(PORTS)]
+        self.waiting: set[int] = set()
+        self.answers: list[str] = []
+        self._query = make_query(name)
+        self._sent = 0
+
+    def send(self) -> None:
+        self._sent += 1  # another id each time: a query that comes again is answered as before
+        for place, sock in enumerate(self.sockets):
+            sock.send(self._sent.to_bytes(2, "big") + self._query[2:])
+            self.waiting.add(place)
+
+    async def receive(self, patience: float = PATIENCE) -> bool:
+        """Receive until no answer is missing; return False if some are after ``patience`` seconds."""
+        end = time.monotonic() + patience
+        while self.waiting and time.monotonic() < end:
+            for place in list(self.waiting):
+                try:
+                    response = self.sockets[place].recv(512)
+                except BlockingIOError:
+                    continue
+                self.waiting.discard(place)
+                self.answers.append(short(read(response).answer)[0][2].split(".")[0])
+            await asyncio.sleep(0.002)
+        return not self.waiting
+
+
+@contextmanager
+def clients(server: Serving, name: str = "round.robin.hobbit") -> Iterator[Clients]:
+    found = Clients(server.endpoint(), name)
+    try:
+        yield found
+    finally:
+        for sock in found.sockets:
+            sock.close()
+
+
+async def metric(server: Serving, name: str, labels: str = "") -> float:
+    """Return the sum of the samples with a name and these labels (a regular expression)."""
+    text = (await get(server.endpoint("serving "), "/metrics")).decode()
+    found = re.findall(rf"^{name}(?:{{[^}}]*{labels}[^}}]*}})? ([0-9.e+]+)$", text, re.MULTILINE)
+    assert found, name
+    return sum(map(float, found))
+
+
+async def test_all_answer_and_are_counted_together(tmp_path: Path) -> None:
+    async with several_workers(tmp_path) as server:
+        one, two = workers_of(server)
+        with clients(server) as asking:
+            for stopped in (one, two):
+                os.kill(stopped, signal.SIGSTOP)
+                asking.send()
+                assert not await asking.receive(0.3), "one alone doesn't get all queries"
+                assert 0 < len(asking.waiting) < PORTS
+                os.kill(stopped, signal.SIGCONT)
+                assert await asking.receive(), "what waited for the other is answered when it goes on"
+        for _ in range(6):
+            assert short(read(await ask_tcp(server.endpoint(), make_query("best.hobbit"))).answer)
+        assert await metric(server, "lbdns_dns_requests_total", "udp") == 2 * PORTS
+        assert await metric(server, "lbdns_dns_requests_total", "tcp") == 6
+        assert await metric(server, "lbdns_answers_total") == 2 * PORTS + 6
+        assert await metric(server, "lbdns_dns_request_duration_seconds_count") == 2 * PORTS + 6
+        status = (await get(server.endpoint("serving "), "/api/v1/status")).decode()
+        assert f'"queries":{2 * PORTS + 6},"workers":2' in status
+
+
+async def answers_become(server: Serving, members: set[str]) -> None:
+    """Wait until all workers answer with these members: they receive a change a moment after it is logged."""
+    end = time.monotonic() + 10
+    while True:
+        with clients(server) as asking:
+            asking.send()
+            assert await asking.receive()
+        if set(asking.answers) == members:
+            return
+        assert time.monotonic() < end, asking.answers
+
+
+async def test_a_report_changes_the_answers_of_all(tmp_path: Path) -> None:
+    async with several_workers(tmp_path) as server:
+        for seq, (name, source) in enumerate([("frodo", "127.0.0.17"), ("gandalf", "127.0.0.18")], 1):
+            server.report(name, 90.0, seq, source, interval=60.0)
+            await server.waits_for(f"{name} is usable")
+            await answers_become(server, {"frodo"} if seq == 1 else {"frodo", "gandalf"})
+        server.report("frodo", 90.0, 2, "127.0.0.17", interval=0.1)
+        await server.waits_for("frodo is silent")
+        assert len(server.logged("frodo is silent")) == 1, "each worker knows it, one process says it"
+        await answers_become(server, {"gandalf"})
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT])
+async def test_one_that_dies_is_replaced_and_its_queries_are_answered(tmp_path: Path, number: signal.Signals) -> None:
+    async with several_workers(tmp_path) as server:
+        server.report("gandalf", 90.0, 1, "127.0.0.18")
+        await server.waits_for("gandalf is usable")
+        await answers_become(server, {"gandalf"})
+        with clients(server) as asking:
+            asking.send()
+            assert await asking.receive()
+            counted = await metric(server, "lbdns_dns_requests_total")
+            victim, other = workers_of(server)
+            os.kill(victim, number)
+            died = time.monotonic()
+            asking.send()
+            assert await asking.receive(SECOND), "within a second, those too that came while it was dead"
+            assert time.monotonic() - died < SECOND
+            assert set(asking.answers) == {"gandalf"}, "the new one knows what the dead one knew"
+        await server.waits_for(f"worker 0 (process {victim}) was ended by {number.name}; another one takes its place")
+        assert other in workers_of(server)
+        assert victim not in workers_of(server)
+        assert await metric(server, "lbdns_dns_requests_total") >= counted + PORTS
+        assert await metric(server, "lbdns_worker_restarts_total") == 1
+
+
+async def test_one_that_keeps_dying_is_replaced_more_and_more_slowly(tmp_path: Path) -> None:
+    async with several_workers(tmp_path) as server:
+        began = time.monotonic()
+        for count in range(1, 5):
+            os.kill(workers_of(server)[-1], signal.SIGKILL)
+            await server.waits_for("was ended by SIGKILL", count)
+            await until(lambda: len(workers_of(server)) == 2)
+        assert time.monotonic() - began > 0.05 + 0.1 + 0.2
+        with clients(server) as asking:
+            asking.send()
+            assert await asking.receive()
+
+
+async def test_a_reload_is_over_when_all_answer_from_the_new_configuration(tmp_path: Path) -> None:
+    async with several_workers(tmp_path) as server:
+        for ttl in (5, 6):
+            config = write_config(tmp_path, web="127.0.0.1:0", pool=f"ttl = {ttl}")
+            answer = await asyncio.to_thread(send_command, tmp_path / "control.sock", "reload")
+            assert answer == {"ok": True, "message": f"{config}: in force: 1 zones, 1 pools"}
+            with clients(server) as asking:
+                asking.send()
+                for sock in asking.sockets:
+                    response = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(sock, 512), PATIENCE)
+                    assert read(response).answer[0].ttl == ttl
+        assert await metric(server, "lbdns_dns_requests_total") == 2 * PORTS
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"server": "colour = 1"}, "colour: unknown key"),
+        ({"server": "workers = 3"}, "workers: changing it needs a restart"),
+        ({"server": 'user = "root"'}, "user: changing it needs a restart"),
+        ({"zone": "@ nonsense"}, "hobbit.zone:1"),
+    ],
+)
+async def test_a_refused_reload_returns_the_reason_and_changes_nothing(
+    tmp_path: Path, change: dict[str, str], said: str
+) -> None:
+    config = write_config(tmp_path, server="workers = 2")
+    async with serving(config) as server:
+        write_config(tmp_path, **{"server": "workers = 2", **change})  # type: ignore[arg-type]
+        with pytest.raises(LbdnsError, match=said):
+            await asyncio.to_thread(send_command, tmp_path / "control.sock", "reload")
+        await server.waits_for("the old configuration stays")
+        with clients(server) as asking:
+            asking.send()
+            assert await asking.receive()
+
+
+async def test_addresses_come_and_go_with_a_reload(tmp_path: Path) -> None:
+    async with several_workers(tmp_path) as server:
+        first = server.endpoint()
+        text = (tmp_path / "lbdns.toml").read_text()
+        listen = f'listen = ["{first}", "127.0.0.2:{first.port}"]'
+        (tmp_path / "lbdns.toml").write_text(text.replace('listen = ["127.0.0.1:0"]', listen, 1))
+        await asyncio.to_thread(send_command, tmp_path / "control.sock", "reload")
+        with clients(server) as asking:  # the last that was logged
+            asking.send()
+            assert await asking.receive()
+        (tmp_path / "lbdns.toml").write_text(
+            text.replace('listen = ["127.0.0.1:0"]', f'listen = ["127.0.0.2:{first.port}"]', 1)
+        )
+        await asyncio.to_thread(send_command, tmp_path / "control.sock", "reload")
+        with udp_socket(first) as sock:
+            sock.send(make_query("best.hobbit"))
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.wait_for(asyncio.get_running_loop().sock_recv(sock, 512), PATIENCE)
+        with clients(server) as asking:
+            asking.send()
+            assert await asking.receive()
+
+
+# The end
+
+
+async def all_end(pids: set[int]) -> None:
+    await until(lambda: not alive(pids))
+
+
+async def test_a_terminal_interrupts_all_and_the_main_process_ends_them(tmp_path: Path) -> None:
+    async with several_workers(tmp_path) as server:
+        pids = {server.process.pid} | descendants(server.process.pid)
+        assert len(pids) == 4
+        for pid in pids:  # as a terminal's Ctrl-C, or a service manager's stop, does
+            os.kill(pid, signal.SIGINT)
+            os.kill(pid, signal.SIGTERM)
+        assert await server.stopped() == 0
+        assert not alive(pids), "nobody is left behind"
+        assert server.logged("stopped")
+
+
+async def test_without_the_main_process_all_end(tmp_path: Path) -> None:
+    async with several_workers(tmp_path) as server:
+        pids = descendants(server.process.pid)
+        server.tell(signal.SIGKILL)
+        await all_end(pids)
+        await server.process.wait()
+
+
+async def test_the_server_ends_if_a_worker_cannot_be_replaced(tmp_path: Path) -> None:
+    async with several_workers(tmp_path) as server:
+        worker = workers_of(server)[0]
+        os.kill(fork_server_of(server), signal.SIGKILL)
+        await server.waits_for("can't be replaced without a restart")
+        with clients(server) as asking:
+            asking.send()
+            assert await asking.receive(), "but until then it goes on"
+        os.kill(worker, signal.SIGKILL)
+        assert await server.stopped() == 1
+        assert "a worker has ended" in server.log[-1]
+
+
+# Privileges
+
+
+@needs(root=True)
+async def test_no_process_keeps_a_privilege(tmp_path: Path) -> None:
+    async with several_workers(tmp_path, server='user = "nobody"') as server:
+        pids = {server.process.pid} | descendants(server.process.pid)
+        assert len(pids) == 4
+        for pid in pids:
+            text = Path(f"/proc/{pid}/status").read_text()  # noqa: ASYNC240
+            status = {line.split(":")[0]: line.split()[1:] for line in text.splitlines()}
+            assert status["Uid"] == status["Gid"] == ["65534"] * 4
+            assert status["Groups"] == ["65534"]
+            for kind in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+                assert int(status[kind][0], 16) == 0, kind
+            assert status["NoNewPrivs"] == ["1"]
+        with clients(server) as asking:
+            asking.send()
+            assert await asking.receive()
+        os.kill(workers_of(server)[0], signal.SIGKILL)
+        await server.waits_for("another one takes its place")
+        await until(lambda: len(workers_of(server)) == 2)
+        (fresh,) = {*workers_of(server)} - pids
+        assert "Uid:\t65534\t65534\t65534\t65534" in Path(f"/proc/{fresh}/status").read_text()  # noqa: ASYNC240
+        names = {"lbdns-forker", "lbdns-worker-0", "lbdns-worker-1"}
+        await until(lambda: {name_of(pid) for pid in descendants(server.process.pid)} == names)
+
+
+def name_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().strip()

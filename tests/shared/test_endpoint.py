@@ -1,0 +1,67 @@
+"""Parsing HOST:PORT."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lbdns_shared.endpoint import Endpoint, parse_endpoint, parse_listen
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "shown"),
+    [
+        ("gandalf", Endpoint("gandalf", 53), "gandalf:53"),
+        ("gandalf:5300", Endpoint("gandalf", 5300), "gandalf:5300"),
+        (" gandalf.hobbit:1 ", Endpoint("gandalf.hobbit", 1), "gandalf.hobbit:1"),
+        ("127.0.0.1", Endpoint("127.0.0.1", 53), "127.0.0.1:53"),
+        ("127.0.0.1:0", Endpoint("127.0.0.1", 0), "127.0.0.1:0"),
+        ("127.0.0.1:65535", Endpoint("127.0.0.1", 65535), "127.0.0.1:65535"),
+        ("127.0.0.1:", Endpoint("127.0.0.1", 53), "127.0.0.1:53"),
+        ("::1", Endpoint("::1", 53), "[::1]:53"),
+        ("::", Endpoint("::", 53), "[::]:53"),
+        ("[::1]", Endpoint("::1", 53), "[::1]:53"),
+        ("[::1]:5300", Endpoint("::1", 5300), "[::1]:5300"),
+        ("[fe80::1%eth0]:5300", Endpoint("fe80::1%eth0", 5300), "[fe80::1%eth0]:5300"),
+    ],
+)
+def test_what_is_read_and_shown(text: str, expected: Endpoint, shown: str) -> None:
+    assert parse_endpoint(text, 53) == expected
+    assert str(expected) == shown
+    assert parse_endpoint(shown, 1) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "  ", ":53", "[]", "[]:53", "[::1", "[::1]53", "[::1]x:53", "a b", "a/b", "http://a", "a:b:c", "[a]b]:1",
+     "a:-1", "a:65536", "a:x", "a:5 3", "a:\N{ARABIC-INDIC DIGIT FIVE}", "a:" + "9" * 5000, "1::2::3", "[gandalf]:53"],
+)  # fmt: skip
+def test_what_is_none(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is not a HOST:PORT|the port must be a number from 0 to 65535"):
+        parse_endpoint(text, 53)
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("127.0.0.1", True), ("::1", True), ("fe80::1%eth0", True), ("gandalf", False), ("1.2.3", False), ("", False)],
+)
+def test_what_is_an_address(host: str, expected: bool) -> None:
+    assert Endpoint(host, 1).is_address is expected
+
+
+def test_listening_needs_an_address() -> None:
+    assert parse_listen("[::]:5300", 53) == Endpoint("::", 5300)
+    with pytest.raises(ValueError, match=r"'gandalf': must be an address to listen on, such as 127\.0\.0\.1:53"):
+        parse_listen("gandalf", 53)
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_an_endpoint_or_a_value_error(text: str) -> None:
+    try:
+        endpoint = parse_endpoint(text, 53)
+    except ValueError:
+        return
+    assert endpoint.host
+    assert 0 <= endpoint.port <= 65535
+    assert parse_endpoint(str(endpoint), 1) == endpoint

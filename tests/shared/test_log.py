@@ -1,0 +1,281 @@
+"""Log lines on standard error: one line an event, safe to print, and never too many."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from lbdns_shared import log, log_suppression
+
+
+@pytest.fixture(autouse=True)
+def _restore() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def written(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return captured.err.splitlines()
+
+
+def test_text(capsys: pytest.CaptureFixture[str]) -> None:
+    log.set_up()
+    logging.getLogger("lbdns.server").info("zone %s read", "hobbit")
+    (line,) = written(capsys)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ INFO    lbdns\.server: zone hobbit read", line)
+
+
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    log.set_up("json")
+    logging.getLogger("lbdns.server").warning("zone %s\n\x1b[2J", "hobbit")
+    (line,) = written(capsys)
+    assert "\x1b" not in line
+    record = json.loads(line)
+    assert isinstance(record.pop("time"), float)
+    assert record == {"level": "warning", "logger": "lbdns.server", "message": "zone hobbit\n\x1b[2J"}
+
+
+@pytest.mark.parametrize(("level", "expected"), [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)])
+def test_levels(capsys: pytest.CaptureFixture[str], level: str, expected: int) -> None:
+    log.set_up("text", level)
+    for name in log.LEVELS:
+        getattr(logging.getLogger("x"), name)("event")
+    assert len(written(capsys)) == expected
+
+
+@pytest.mark.parametrize("forged", ["a\nb", "a\r\nb", "a\rb", "a\x1b[2Jb", "a\x0bb", "a\x85b", "a\u2028b", "a\x00b"])
+def test_text_from_outside_forges_no_line_and_moves_no_cursor(capsys: pytest.CaptureFixture[str], forged: str) -> None:
+    log.set_up()
+    logging.getLogger("x").info("host %s", forged)
+    (line,) = written(capsys)
+    assert line.isprintable()
+    assert "host a\\" in line
+    assert line.endswith("b")
+
+
+def test_letters_of_other_languages_stay(capsys: pytest.CaptureFixture[str]) -> None:
+    log.set_up()
+    logging.getLogger("x").info("größer, \\n and a\ttab")
+    (line,) = written(capsys)
+    assert line.endswith("größer, \\n and a\\ttab")
+
+
+@pytest.mark.parametrize("log_format", log.FORMATS)
+def test_an_exception_s_message_can_t_forge_a_line_before_its_traceback(
+    capsys: pytest.CaptureFixture[str], log_format: str
+) -> None:
+    log.set_up(log_format)
+    try:
+        raise ValueError("inside")
+    except ValueError:
+        logging.getLogger("x").exception("failed\nforged")
+    lines = written(capsys)
+    assert "forged" in lines[0]
+    text = "\n".join(lines)
+    assert "Traceback" in text
+    assert "ValueError: inside" in text
+    assert len(lines) == 1 or log_format == "text"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock of the handler that ``set_up`` creates."""
+    clock = Clock()
+    monkeypatch.setattr(log._Handler.__init__, "__defaults__", (clock,))
+    return clock
+
+
+class Event(NamedTuple):
+    """What the formatter and the suppressor read of a server's event."""
+
+    kind: str
+    pool: str
+    member: str
+
+
+EVENT_KINDS = ("state", "fail_open", "override", "reload", "alarm")
+
+
+def event(kind: str = "state", pool: str = "", member: str = "", text: str = "it happened") -> None:
+    """Log an event as the server's event log does."""
+    logging.getLogger("lbdns.server").warning("%s", text, extra={"event": Event(kind, pool, member)})
+
+
+def test_what_comes_often_is_held_back_and_counted(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
+    log.set_up()
+    for number in range(1000):
+        logging.getLogger("x").warning("bad thing %d", number)
+    assert len(written(capsys)) == 10
+    clock.now += 10
+    logging.getLogger("x").info("something else")
+    told, other = written(capsys)
+    assert "990 more like this in the last 10 s, the last one: bad thing 999" in told
+    assert "WARNING" in told
+    assert other.endswith("something else")
+    logging.getLogger("x").warning("bad thing %d", 0)
+    assert [line[-11:] for line in written(capsys)] == ["bad thing 0"], "they begin anew"
+
+
+def test_nothing_is_held_back_silently_at_the_end(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
+    log.set_up("json")
+    for _ in range(12):
+        event(pool="web", member="frodo")
+    logging.getLogger().handlers[0].close()
+    assert json.loads(written(capsys)[-1]) == {
+        "time": pytest.approx(time.time(), abs=10), "level": "warning", "logger": "lbdns.server", "held": 2,
+        "message": "2 more like this in the last 10 s, the last one: it happened",
+        "kind": "state", "pool": "web", "member": "frodo",
+    }  # fmt: skip
+
+
+def test_it_is_told_although_nothing_more_comes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_suppression, "WINDOW", 0.1)
+    log.set_up()
+    for _ in range(15):
+        logging.getLogger("x").error("again")
+    lines = written(capsys)
+    end = time.monotonic() + 5
+    while len(lines) < 11 and time.monotonic() < end:
+        time.sleep(0.01)
+        lines += written(capsys)
+    assert "5 more like this" in lines[10]
+
+
+def test_tracebacks_count_too(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
+    log.set_up("json")
+    for _ in range(50):
+        try:
+            raise ValueError("inside")
+        except ValueError:
+            logging.getLogger("x").exception("failed")
+    assert len(written(capsys)) == 10
+    logging.getLogger().handlers[0].close()
+    assert "40 more like this" in written(capsys)[0]
+
+
+def test_events_of_different_members_are_different(capsys: pytest.CaptureFixture[str], clock: Clock) -> None:
+    log.set_up()
+    for number in range(60):
+        event("state", "web", f"m{number % 3}")
+    for kind in EVENT_KINDS:
+        event(kind, "web", "m0")
+    assert len(written(capsys)) == 30 + len(EVENT_KINDS) - 1
+
+
+@pytest.mark.parametrize("events", [True, False])
+def test_no_flood_makes_the_log_grow_without_bound(
+    capsys: pytest.CaptureFixture[str], clock: Clock, events: bool
+) -> None:
+    """Not even if all lines differ; and it hides no lines of another kind."""
+    log.set_up()
+    handler = logging.getLogger().handlers[0]
+    assert isinstance(handler, log._Handler)
+    for number in range(20_000):
+        if events:
+            event("state", "web", f"m{number}")
+        else:
+            logging.getLogger("lbdns.server").warning(f"number {number}")
+    logging.getLogger("lbdns").info("reload: done")
+    lines = written(capsys)
+    assert len(lines) == log_suppression.KIND_LIMIT + 1
+    assert lines[-1].endswith("reload: done")
+    assert len(handler._suppressor._similar) + len(handler._suppressor._kinds) < 300
+    clock.now += 10
+    logging.getLogger("lbdns").info("reload: done")
+    assert f"{20_000 - log_suppression.KIND_LIMIT} more of this kind in the last 10 s" in written(capsys)[0]
+    assert len(handler._suppressor._similar) + len(handler._suppressor._kinds) == 2
+
+
+def test_json_says_what_an_event_is_about(capsys: pytest.CaptureFixture[str]) -> None:
+    log.set_up("json")
+    event("state", "web", "frodo")
+    event("reload")
+    first, second = map(json.loads, written(capsys))
+    assert (first["kind"], first["pool"], first["member"]) == ("state", "web", "frodo")
+    assert second["kind"] == "reload"
+    assert second.keys() == {"time", "level", "logger", "message", "kind"}
+
+
+@pytest.fixture
+def journal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make standard error look like the journal."""
+    status = os.fstat(2)
+    monkeypatch.setenv("JOURNAL_STREAM", f"{status.st_dev}:{status.st_ino}")
+
+
+@pytest.mark.usefixtures("journal")
+def test_the_journal_gets_priorities_and_no_time(capsys: pytest.CaptureFixture[str]) -> None:
+    log.set_up(level="debug")
+    for level in log.LEVELS:
+        getattr(logging.getLogger("x"), level)("event\nforged")
+    logging.getLogger("x").critical("event")
+    assert written(capsys) == [
+        "<7>DEBUG   x: event\\nforged",
+        "<6>INFO    x: event\\nforged",
+        "<4>WARNING x: event\\nforged",
+        "<3>ERROR   x: event\\nforged",
+        "<2>CRITICAL x: event",
+    ]
+
+
+@pytest.mark.usefixtures("journal")
+def test_each_line_of_a_traceback_has_its_priority(capsys: pytest.CaptureFixture[str]) -> None:
+    log.set_up()
+    try:
+        raise ValueError("inside")
+    except ValueError:
+        logging.getLogger("x").exception("failed")
+    lines = written(capsys)
+    assert len(lines) > 3
+    assert all(line.startswith("<3>") for line in lines)
+
+
+@pytest.mark.usefixtures("journal")
+def test_json_in_the_journal(capsys: pytest.CaptureFixture[str]) -> None:
+    log.set_up("json")
+    logging.getLogger("x").info("event")
+    (line,) = written(capsys)
+    assert json.loads(line.removeprefix("<6>"))["message"] == "event"
+
+
+def test_a_journal_that_is_another_s(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """JOURNAL_STREAM is inherited by programs whose standard error leads elsewhere."""
+    monkeypatch.setenv("JOURNAL_STREAM", "8:4711")
+    log.set_up()
+    logging.getLogger("x").info("event")
+    assert written(capsys)[0].startswith("2")
+
+
+def test_a_program_whose_standard_error_is_a_socket_of_the_journal() -> None:
+    journal, theirs = socket.socketpair()
+    with journal, theirs:
+        status = os.fstat(theirs.fileno())
+        environment = {**os.environ, "JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"}
+        code = "import logging; from lbdns_shared import log; log.set_up(); logging.getLogger('x').warning('event')"
+        subprocess.run([sys.executable, "-c", code], stderr=theirs.fileno(), env=environment, timeout=30, check=True)
+        assert journal.recv(1000) == b"<4>WARNING x: event\n"

@@ -1,0 +1,14 @@
+"""Latencies beside other servers: how rounds become ratios."""
+
+from __future__ import annotations
+
+from lbdns_tools.bench.dns.answer_latency import FIGURES, summary
+
+
+def test_ratios_are_taken_within_a_round() -> None:
+    ours = [dict.fromkeys(FIGURES, value) for value in (1.0, 4.0, 2.0)]
+    theirs = [dict.fromkeys(FIGURES, value) for value in (1.0, 1.0, 1.0)]
+    found = summary({"lbdns": ours, "nsd": theirs})
+    assert found["nsd"]["lbdns_to_it_kernel_p99"] == 2
+    assert found["lbdns"]["lbdns_to_it_kernel_p99"] == 1
+    assert found["lbdns"]["kernel_p99_ms"] == 2

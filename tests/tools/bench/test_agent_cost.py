@@ -1,0 +1,38 @@
+"""The benchmark of the agent: a short run, whose memory is within the target."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from lbdns_tools import installed_programs
+from lbdns_tools.bench import agent_cost
+from lbdns_tools.bench.agent_cost import cost_of, cpu_seconds, memory_mb
+
+
+def test_processor_time_and_memory_of_this_process() -> None:
+    before, start = cpu_seconds(os.getpid()), time.process_time()
+    while time.process_time() - start < 0.1:
+        pass
+    assert cpu_seconds(os.getpid()) - before == pytest.approx(0.1, abs=0.05)
+    rss, pss = memory_mb(os.getpid())
+    assert 5 < pss <= rss < 1000
+
+
+def test_shares_are_of_one_core() -> None:
+    (idle,) = cost_of([os.getpid()], 0.2)
+    assert idle.cpu_percent < 50
+
+
+def test_an_agent_is_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(installed_programs, "is_there", lambda name: False)
+    monkeypatch.setattr(agent_cost, "WARM_UP", 1.5)
+    result = agent_cost.measure(argparse.Namespace(seconds=1.0, interval=0.2, mpm="prefork"), tmp_path)
+    assert "Apache is not installed" in result["server"]
+    assert 0 < result["agent"]["cpu_percent"] < 50
+    assert result["floor"]["cpu_percent"] < result["agent"]["cpu_percent"]
+    assert result["floor"]["rss_mb"] < result["agent"]["rss_mb"] < result["target"]["rss_mb"]

@@ -1,0 +1,79 @@
+"""Queries during restarts: short runs with real processes lose none, and lost queries are counted."""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+import pytest
+
+from lbdns_tools.bench.queries_during_restart import (
+    Disruption,
+    QueryLoad,
+    kill_worker,
+    measure_losses,
+    reload,
+    take_over,
+)
+
+RATE = 4000.0  # queries/s: what a machine with other things to do can answer
+QUERIES = 4000
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_reloads(workers: int) -> None:
+    tally = measure_losses(QUERIES, RATE, workers, [reload(ttl) for ttl in (1, 2, 3)])
+    assert (tally.lost, tally.unexpected) == (0, 0), tally
+    assert tally.answered == tally.sent >= QUERIES
+    assert len(tally.disruptions) == 3
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 1), (2, 2), (1, 2), (3, 2)])
+def test_a_new_process_takes_the_place(before: int, after: int) -> None:
+    tally = measure_losses(QUERIES, RATE, before, [take_over(after)])
+    assert (tally.lost, tally.unexpected) == (0, 0), tally
+    assert tally.answered == tally.sent >= QUERIES
+
+
+def test_workers_die() -> None:
+    kills = [kill_worker(number) for number in range(3)]
+    tally = measure_losses(QUERIES, RATE, 2, kills)
+    # The queries that a process has read but not answered die with it: one, or with the native part one batch, which
+    # is short at this rate. Queries that wait in its socket survive.
+    assert tally.lost <= 4 * len(kills), tally
+    assert tally.answered == tally.sent - tally.lost
+
+
+class FewAnswers:
+    """A server that answers the given number of queries, with ``rcode``, and then ends."""
+
+    def __init__(self, answers: int, rcode: int = 0) -> None:
+        self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.sock.bind(("127.0.0.1", 0))
+        self.port: int = self.sock.getsockname()[1]
+        self._answers, self._rcode = answers, rcode
+        threading.Thread(target=self._run).start()
+
+    def _run(self) -> None:
+        with self.sock:
+            for _ in range(self._answers):
+                query, client = self.sock.recvfrom(512)
+                self.sock.sendto(query[:2] + bytes((0x84, self._rcode)) + query[4:], client)
+
+
+def test_refused_queries_count_as_lost() -> None:
+    assert QueryLoad(FewAnswers(0).port, 50, 0).run().lost == 50
+
+
+def test_an_error_is_no_answer() -> None:
+    tally = QueryLoad(FewAnswers(1, rcode=2).port, 1, 0).run()
+    assert (tally.answered, tally.unexpected) == (0, 1)
+
+
+def test_a_failed_disruption_is_an_error() -> None:
+    def fail(_: object) -> str:
+        raise RuntimeError("a disruption")
+
+    disruption: Disruption = fail
+    with pytest.raises(RuntimeError, match="a disruption"):
+        measure_losses(10, 0, 1, [disruption])

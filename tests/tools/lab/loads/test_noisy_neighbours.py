@@ -1,0 +1,86 @@
+"""Neighbours end by themselves, and with the context."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from lbdns_tools.lab.loads.noisy_neighbours import BURNERS, burner_command, burners, filesystem, writer_command, writers
+from tests.needs import needs
+
+
+@needs(programs=("timeout",))
+def test_a_burner_takes_a_processor_and_ends_by_itself() -> None:
+    begun = time.monotonic()
+    done = subprocess.run(burner_command(0.3), check=False, timeout=10)
+    assert done.returncode == 124  # timeout(1): the time was over
+    assert time.monotonic() - begun >= 0.3
+
+
+@needs(programs=("timeout", "dd"))
+def test_a_writer_writes_the_same_file_again_and_ends_by_itself(tmp_path: Path) -> None:
+    file = tmp_path / "a file's name"
+    with subprocess.Popen(writer_command(2, file)) as writer:
+        sizes = []  # it is empty for a moment whenever it begins anew
+        while writer.poll() is None:
+            sizes.append(file.stat().st_size if file.exists() else 0)
+            time.sleep(0.01)
+    assert writer.returncode == 124
+    assert 0 < max(sizes) <= 4 * 2**20
+
+
+@dataclass
+class _Running:
+    name: str
+    heard: list[str]
+
+    def stop(self) -> None:
+        self.heard.append(f"{self.name} stopped")
+
+
+@dataclass
+class _Lab:
+    folder: Path
+    heard: list[str] = field(default_factory=list)
+
+    def run_in(self, machine: str, name: str, *command: str, inside_group: bool) -> _Running:
+        assert inside_group
+        assert command[0] == "timeout"
+        self.heard.append(f"{name} on {machine}")
+        if name.startswith("writer"):
+            Path(command[-1]).write_bytes(b"0")
+        return _Running(name, self.heard)
+
+
+def test_burners_are_stopped_whatever_happens(tmp_path: Path) -> None:
+    lab = _Lab(tmp_path)
+
+    def measure() -> None:
+        with burners(cast(Any, lab), "bilbo", 5.0):
+            assert lab.heard == [f"burner{n}-bilbo on bilbo" for n in range(1, BURNERS + 1)]
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        measure()
+    assert len([line for line in lab.heard if line.endswith("stopped")]) == BURNERS
+
+
+def test_writers_leave_no_file(tmp_path: Path) -> None:
+    lab = _Lab(tmp_path)
+    with writers(cast(Any, lab), ("bilbo", "frodo"), 5.0):
+        assert sorted(file.name for file in (tmp_path / "writers").iterdir()) == ["bilbo", "frodo"]
+    assert list((tmp_path / "writers").iterdir()) == []
+    assert lab.heard[-1] == "writer-bilbo stopped"
+
+
+def test_the_file_system_of_a_folder(tmp_path: Path) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text("root / ext4 rw 0 0\nrun /run tmpfs rw 0 0\nmore /run/lock ramfs rw 0 0\n")
+    assert filesystem(Path("/run/x/1"), str(mounts)) == "tmpfs"
+    assert filesystem(Path("/runner"), str(mounts)) == "ext4"
+    assert filesystem(Path("/run"), str(tmp_path / "nothing")) == ""

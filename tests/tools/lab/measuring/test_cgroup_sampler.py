@@ -1,0 +1,117 @@
+"""Samples: percent of a core by group, once an interval, whatever becomes of a group; those of a time alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+
+import pytest
+
+from lbdns_shared.errors import LbdnsError
+from lbdns_tools.lab.machines.control_groups import make_group
+from lbdns_tools.lab.measuring.cgroup_sampler import CgroupSampler
+from lbdns_tools.lab.measuring.measured_case import MachineSample
+from tests.needs import needs
+
+FAST = 0.05  # s between two samples here
+
+
+class Made:
+    """A group that has used ``share`` of a core since it was made."""
+
+    def __init__(self, share: float = 0.0, memory: int | None = 1000, error: Exception | None = None) -> None:
+        self.share, self.memory, self.error = share, memory, error
+        self.begun = time.monotonic()
+
+    def cpu_seconds(self) -> float:
+        if self.error:
+            raise self.error
+        return self.share * (time.monotonic() - self.begun)
+
+    def memory_bytes(self) -> int | None:
+        if isinstance(self.error, OSError):
+            raise self.error
+        return self.memory
+
+
+def samples_of(groups: dict[str, Made], seconds: float = 6 * FAST) -> tuple[MachineSample, ...]:
+    begin = time.time()
+    with CgroupSampler(groups, FAST) as sampler:
+        return sampler.between(begin, begin + seconds)
+
+
+def test_percent_of_a_core() -> None:
+    samples = samples_of({"web": Made(0.4, 2**20), "idle": Made()})
+    assert len(samples) >= 3
+    for sample in samples:
+        assert sample.cpu == {"web": pytest.approx(40, rel=0.1), "idle": 0.0}
+        assert sample.memory == {"web": 2**20, "idle": 1000}
+
+
+def test_samples_are_at_whole_intervals() -> None:
+    times = [sample.time for sample in samples_of({"web": Made()}, 10 * FAST)]
+    assert times == sorted(times)
+    late = sorted(moment % FAST for moment in times)
+    assert late[len(late) // 2] < FAST / 2  # most of them soon after the interval is over, even on a busy machine
+
+
+@pytest.mark.parametrize("error", [OSError("gone"), LbdnsError("gone"), ValueError("no number"), KeyError("usage")])
+def test_group_that_can_not_be_read_is_left_out(error: Exception) -> None:
+    samples = samples_of({"dead": Made(error=error), "web": Made(0.5)})
+    assert samples
+    assert all(set(sample.cpu) == {"web"} for sample in samples)
+    assert all(("dead" in sample.memory) != isinstance(error, OSError) for sample in samples)
+
+
+def test_without_a_memory_controller_there_is_no_memory() -> None:
+    assert all(sample.memory == {} and "web" in sample.cpu for sample in samples_of({"web": Made(memory=None)}))
+
+
+def test_group_made_anew_is_no_negative_use() -> None:
+    group = Made(0.9)
+    group.begun -= 100
+    begin = time.time()
+    with CgroupSampler({"web": group}, FAST) as sampler:
+        sampler.between(begin, begin + 2 * FAST)
+        group.begun = time.monotonic()
+        samples = sampler.between(begin, begin + 8 * FAST)
+    assert any("web" not in sample.cpu for sample in samples)
+    assert all(value >= 0 for sample in samples for value in sample.cpu.values())
+
+
+def test_only_seconds_that_lie_wholly_within() -> None:
+    """Of a clock that was read at 99.5, and then at whole seconds."""
+    sampler = CgroupSampler({}, 1.0)
+    begins = [99.5, *range(100, 105)]
+    sampler._samples = [(float(begun), MachineSample(int(begun) + 1.01, {}, {})) for begun in begins]
+    assert [round(sample.time) for sample in sampler.between(100.0, 104.0)] == [101, 102, 103, 104]
+    assert [round(sample.time) for sample in sampler.between(100.5, 103.9)] == [102, 103]
+    assert sampler.between(101.2, 101.9) == ()
+
+
+def test_the_last_second_is_waited_for() -> None:
+    begin = time.time()
+    with CgroupSampler({"web": Made()}, 0.2) as sampler:
+        samples = sampler.between(begin - 1, begin + 0.8)  # it is asked for before it is over
+    assert samples[-1].time == pytest.approx(begin + 0.7, abs=0.15)
+
+
+@needs(root=True, cpu_groups=True)
+def test_real_group_that_is_limited() -> None:
+    group = make_group(f"lbdns-lab-test/{os.getpid()}")
+    try:
+        group.limit_cpu(0.2, 0.05)
+        begin = time.time()
+        with CgroupSampler({"web": group}, 0.5) as sampler:
+            burner = subprocess.Popen(group.command("sh", "-c", "while :; do :; done"))
+            try:
+                samples = sampler.between(begin + 0.5, begin + 2.0)
+            finally:
+                burner.kill()
+                burner.wait()
+        mean = sum(sample.cpu["web"] for sample in samples) / len(samples)
+        assert 1 < mean < 26  # on a machine with other work it may get less than its 20
+    finally:
+        group.kill()
+        group.remove()

@@ -1,0 +1,91 @@
+"""Outcomes with figures that a test says, and a lab and a measurement that only note what they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from lbdns_tools.lab.farm.lab_farm import LabFarm
+from lbdns_tools.lab.farm.machine_addresses import LabMachine, machines
+from lbdns_tools.lab.measuring.measured_case import MachineSample, MeasuredCase, MeasuredOutcome
+from lbdns_tools.load.load_study import PlannedRun
+from tests.tools.load.made_up_rows import row
+
+
+def about(value: float) -> Any:
+    """What equals numbers that differ from it in the last digits alone; of any type, so that it fits into tuples."""
+    return pytest.approx(value)
+
+
+def made(
+    selection: str = "best",
+    workload: str = "html",
+    resolve: str = "connection",
+    clients: int | None = 20,
+    farm: str = "unequal",
+    *,
+    throughput: float | None = 100.0,
+    mean: float | None = 0.05,
+    p95: float | None = 0.1,
+    rate: float | None = None,
+    repetition: int = 1,
+    shares: Mapping[str, float] | None = None,
+    cpu: Mapping[str, float] | None = None,
+    error_percent: float = 0.0,
+    **more: str | float,
+) -> MeasuredOutcome:
+    """``cpu`` are % of a core by group, in each of two seconds."""
+    of = row(clients, 50, rate=rate, label=workload, repetition=repetition)
+    figures = replace(
+        of.figures, requests_per_s=throughput, connections_per_s=throughput, mean_s=mean, p95_s=p95,
+        shares=shares or {}, error_percent=error_percent,
+    )  # fmt: skip
+    samples = tuple(MachineSample(1e9 + second, cpu, dict.fromkeys(cpu, 10**7)) for second in (1, 2)) if cpu else ()
+    case = MeasuredCase(selection, workload, resolve, f"{selection}.target", farm, more)
+    return MeasuredOutcome(case, replace(of, figures=figures), samples)
+
+
+@dataclass
+class FakeLab:
+    """What steps use of a lab; ``heard`` is what they did with it, in order."""
+
+    farm: LabFarm
+    heard: list[str] = field(default_factory=list)
+
+    @property
+    def machines(self) -> Mapping[str, LabMachine]:
+        return {machine.name: machine for machine in machines(self.farm)}
+
+    def fresh(self) -> None:
+        self.heard.append("fresh")
+
+    def settle(self, seconds: float = 0.0) -> None:
+        self.heard.append("settle")
+
+    @contextmanager
+    def proxy(self, name: str, method: str) -> Iterator[str]:
+        self.heard.append(f"{name} {method} begins")
+        try:
+            yield self.machines[name].address
+        finally:
+            self.heard.append(f"{name} ends")
+
+
+@dataclass
+class FakeMeasure:
+    """Instead of ``measuring.measure``: the case, the plan and the repetition of each call."""
+
+    throughput: float = 100.0
+    error_percent: float = 0.0
+    calls: list[tuple[MeasuredCase, PlannedRun, int]] = field(default_factory=list)
+
+    def __call__(self, lab: FakeLab, case: MeasuredCase, planned: PlannedRun, repetition: int = 1) -> MeasuredOutcome:
+        lab.heard.append(f"measure {case.selection}")
+        self.calls.append((case, planned, repetition))
+        of = made(throughput=self.throughput, error_percent=self.error_percent)
+        point = planned.point
+        return MeasuredOutcome(case, replace(of.row, point=point, repetition=repetition))

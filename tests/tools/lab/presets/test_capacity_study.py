@@ -1,0 +1,115 @@
+"""The study ``capacity``: its loads, where it stops, and its report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from lbdns_shared.errors import LbdnsError
+from lbdns_tools.lab.farm.lab_farm import LabFarm
+from lbdns_tools.lab.loads.farm_load import UNEQUAL
+from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.presets.capacity_report import CRITERIA, STUDY_RATES, study_table
+from lbdns_tools.lab.presets.capacity_study import HIGH, LOW, METHOD, PRESET, QUICK_SELECTIONS
+from lbdns_tools.lab.statistics.outcome_index import part
+from lbdns_tools.lab.study_plan import StudySettings
+from lbdns_tools.load.load_plan import OpenLoop
+from tests.tools.lab.presets.fake_lab import FakeLab
+from tests.tools.lab.presets.study_steps import Server, do, draw, words_of
+
+CARRIES = {"alone": 800.0, "round_robin": 300.0, "best": 900.0, "haproxy": 850.0}
+QUICK = StudySettings(quick=True)
+
+
+@pytest.fixture
+def lab() -> FakeLab:
+    return FakeLab(LabFarm(UNEQUAL))
+
+
+def test_rates_are_parts_of_what_is_carried(lab: FakeLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcomes = do(PRESET.plan(QUICK, None), lab, Server(CARRIES), monkeypatch)
+    assert {outcome.case.selection for outcome in part(outcomes, "carried")} == set(QUICK_SELECTIONS)
+    rates = {name: [o.row.point.rate_per_s for o in part(outcomes, "rate") if o.case.selection == name]
+             for name in QUICK_SELECTIONS}  # fmt: skip
+    assert rates["best"] == [300.0, 600.0, 900.0]
+    assert rates["haproxy"] == [300.0, 600.0, 900.0]
+    assert f"haproxy {METHOD} begins" in lab.heard
+    assert lab.heard.count("haproxy ends") == 2
+
+
+def test_rates_end_after_two_that_failed(lab: FakeLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcomes = do(PRESET.plan(StudySettings(), None), lab, Server(CARRIES), monkeypatch)
+    rates = [o.row.point.rate_per_s for o in part(outcomes, "rate") if o.case.selection == "round_robin"]
+    assert rates == [150.0, 300.0, 450.0, 600.0]
+
+
+def test_the_frontier_finds_what_is_carried(lab: FakeLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server(CARRIES)
+    outcomes = do(PRESET.plan(QUICK, None), lab, server, monkeypatch)
+    edges = part(outcomes, "edge")
+    assert [(edge.case.selection, edge.case.more["connections"]) for edge in edges] == [
+        (name, count) for name in ("round_robin", "best") for count in (500, 1500)
+    ]
+    for edge in edges:
+        most = CARRIES[edge.case.selection]
+        assert 0.6 * most <= float(edge.case.more["highest_per_s"]) <= 1.02 * most
+    for case, planned in server.calls:
+        load = planned.run.phases[0].load
+        if case.more.get("part") == "trial" and isinstance(load, OpenLoop):
+            assert planned.run.warm_up_s == 0
+            assert load.requests == case.more["connections"]
+            assert LOW * CARRIES[case.selection] <= load.rates[0] <= HIGH * CARRIES[case.selection]
+
+
+def test_trials_are_kept_when_one_fails(lab: FakeLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    server, trials = Server(CARRIES), 0
+
+    def fail_at_the_third() -> None:
+        nonlocal trials
+        trials += server.calls[-1][0].more.get("part") == "trial"
+        if trials == 3:
+            raise LbdnsError("a load process ended")
+
+    server.meanwhile = fail_at_the_third
+    study = PRESET.plan(QUICK, None)
+    kept: list[MeasuredOutcome] = []
+    monkeypatch.setattr("lbdns_tools.lab.measuring.case_measurement.measure", server)
+    lab.farm = study.farms["farm"]
+
+    def to_the_end() -> None:
+        for step in study.steps:
+            kept.extend(step.do(cast(Any, lab)))
+
+    with pytest.raises(LbdnsError, match="load process"):
+        to_the_end()
+    assert len(part(kept, "trial")) == 2
+
+
+def test_the_report(lab: FakeLab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    study = PRESET.plan(QUICK, None)
+    sections = study.sections(do(study, lab, Server(CARRIES), monkeypatch))
+    words = words_of(sections)
+    assert "With best, the farm carried 3.00 times the rate that it carried with round robin" in words
+    assert str(CRITERIA) in words
+    assert "At 300/s, the highest rate that all carried, choosing used of one core" in words
+    assert len(draw(sections, tmp_path)) == 4
+
+
+def test_a_report_of_nothing(tmp_path: Path) -> None:
+    sections = PRESET.plan(QUICK, None).sections([])
+    assert [section.heading for section in sections] == ["Carried rates", "Against the rate", "Connections and rate"]
+    assert draw(sections, tmp_path) == []
+
+
+def test_without_a_proxy_there_is_none() -> None:
+    study = PRESET.plan(QUICK, LabFarm(UNEQUAL))
+    assert not [step for step in study.steps if "haproxy" in step.name]
+
+
+def test_the_study_s_figures() -> None:
+    rows = study_table().rows
+    assert [row[0] for row in rows] == list(STUDY_RATES)
+    assert rows[0] == [400, 0.85, 1, 1.07, 1.7, 1.4, 1.07]
+    assert rows[-1] == [2400, 5.99, 6, 5.83, 1.9, 1.8, 1.8]

@@ -1,0 +1,128 @@
+"""A lab that runs: what it is made of, what can be done to it, and that nothing is left of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from lbdns_shared.errors import LbdnsError
+from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
+from lbdns_tools.lab.machines.control_groups import TOP, find_hierarchies
+from lbdns_tools.lab.machines.leftover_cleanup import labs
+from lbdns_tools.lab.machines.network_namespaces import namespace_of
+from lbdns_tools.lab.machines.placed_machine import ETC, NAMESPACES
+from lbdns_tools.lab.machines.server_probes import answers_dns, get
+from lbdns_tools.lab.running_lab import Lab
+from tests.tools.lab.lab_machines import needs_a_lab
+
+FARM = LabFarm(
+    (WebHost("slow", 0.1, workers=4), WebHost("fast", 0.3, workers=4)), clients=2, proxies=("haproxy",), resolvers=1
+)
+PATIENCE = 60.0  # s
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab(FARM) as built:
+        yield built
+
+
+def eventually(condition: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.1)
+
+
+def state(lab: Lab, host: str) -> str:
+    return str(lab.members()[host]["state"])
+
+
+@needs_a_lab
+def test_what_it_is_made_of(lab: Lab) -> None:
+    assert set(lab.places) == {"hub", "dns", "slow", "fast", "haproxy", "resolver1", "client1", "client2"}
+    assert set(lab.groups) == set(lab.places) - {"hub"} | {"slow-agent", "fast-agent"}
+    assert [place.machine.name for place in lab.clients()] == ["client1", "client2"]
+    assert all(group.cpu_seconds() > 0 for name, group in lab.groups.items() if name in ("dns", "slow", "fast-agent"))
+    assert {host: member["metrics"]["cpu_count"] for host, member in lab.members().items()} == {
+        "slow": 0.1,
+        "fast": 0.3,
+    }
+    with pytest.raises(LbdnsError, match="no web host 'slwo'"):
+        lab.host("slwo")
+
+
+@needs_a_lab
+def test_a_web_server_dies_and_comes_back(lab: Lab) -> None:
+    lab.stop_web("slow", kill=True)
+    assert get(lab.places["slow"], "/") is None
+    lab.start_web("slow")
+    found = get(lab.places["slow"], "/")
+    assert found is not None
+    assert found[0] == 200
+    lab.settle()
+
+
+@needs_a_lab
+def test_an_agent_dies_and_comes_back(lab: Lab) -> None:
+    lab.stop_agent("fast", kill=True)
+    eventually(lambda: state(lab, "fast") == "silent", "who says nothing is silent")
+    lab.start_agent("fast")
+    eventually(lambda: state(lab, "fast") == "usable", "and is usable again")
+
+
+@needs_a_lab
+def test_a_proxy_is_there_for_as_long_as_it_is_wanted(lab: Lab) -> None:
+    with lab.proxy("haproxy") as address:
+        assert address == lab.machines["haproxy"].address
+        found = get(lab.places["haproxy"], "/")
+        assert found is not None
+        assert found[0] == 200
+    assert get(lab.places["haproxy"], "/") is None
+
+
+@needs_a_lab
+def test_clients_ask_whom_they_are_told_to(lab: Lab) -> None:
+    def asked() -> list[str]:
+        paths = [ETC / place.namespace / "resolv.conf" for place in lab.clients()]
+        return [path.read_text().splitlines()[0].split()[1] for path in paths]
+
+    dns, resolver = lab.machines["dns"].address, lab.machines["resolver1"].address
+    assert asked() == [dns, dns]
+    with lab.resolve_by("resolvers"):
+        assert asked() == [resolver, resolver]
+        assert answers_dns(lab.places["resolver1"], "best.hobbit")
+    assert asked() == [dns, dns]
+
+
+@needs_a_lab
+def test_fresh_forgets(lab: Lab) -> None:
+    assert answers_dns(lab.places["dns"], "best.hobbit")
+    assert sum(member["answers"] for member in lab.members().values()) > 0
+    lab.fresh()
+    assert sum(member["answers"] for member in lab.members().values()) == 0
+
+
+@needs_a_lab
+def test_somebody_else_on_a_host(lab: Lab) -> None:
+    burner = lab.run_in("slow", "burner", "timeout", "30", "sh", "-c", "while :; do :; done")
+    assert burner.running
+    eventually(lambda: lab.members()["slow"]["metrics"].get("cpu_idle", 100.0) < 40, "its agent sees it")
+    with pytest.raises(LbdnsError, match="slow is busy"):
+        lab.settle(0.5)
+    burner.stop()
+    lab.settle()
+
+
+@needs_a_lab
+def test_nothing_is_left() -> None:
+    with Lab(LabFarm((WebHost("only", 0.3, workers=2),))) as built:
+        id, folder = built.id, built.folder
+        assert folder.is_dir()
+    assert not folder.exists()
+    assert not (NAMESPACES / namespace_of(id, "only")).exists()
+    assert not list(ETC.glob(f"*{id}*"))
+    assert not any((each.point / TOP / id).exists() for each in find_hierarchies().all())
+    assert id not in {found.id for found in labs()}

@@ -1,0 +1,23 @@
+"""What a command line of lbdns-load says, as its options read it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from lbdns_tools.load.load_option_rules import check_options
+from lbdns_tools.load.load_options import load_options
+
+
+def said(*arguments: str) -> dict[str, Any]:
+    """Raises click.UsageError."""
+
+    @click.command()
+    @load_options
+    def command(**values: Any) -> dict[str, Any]:
+        return values
+
+    values: dict[str, Any] = command.main(list(arguments), "lbdns-load", standalone_mode=False)
+    check_options(values)
+    return values

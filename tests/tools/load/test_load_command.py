@@ -1,0 +1,179 @@
+"""The command lbdns-load: what it prints and writes, and how it ends, against a small real server."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from lbdns.command_line.run_command import run
+from lbdns_tools import __version__
+from lbdns_tools.load.load_command import command
+
+LIMIT_S = 60.0  # no command here takes more than a few seconds
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = b"x" * 1000
+        self.send_response(404 if self.path == "/none" else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Nothing: the figures tell."""
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join(LIMIT_S)
+
+
+def load(*arguments: str) -> tuple[int, str, str]:
+    """A process of its own: it starts others, and this one has threads."""
+    done = subprocess.run(
+        [sys.executable, "-m", "lbdns_tools.load", *arguments],
+        check=False, capture_output=True, text=True, timeout=LIMIT_S,
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_sweep_of_clients_with_all_that_can_come_of_it(url: str, tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("x.csv", "x.json", "x.png")]
+    outputs = [word for option, path in zip(("--csv", "--json", "--plot"), files, strict=True)
+               for word in (option, str(path))]  # fmt: skip
+    status, out, err = load(
+        url, "--clients", "1..3/2", "--requests", "30", "--repeat", "2", "--label", "mine", *outputs
+    )
+    assert (status, err) == (0, "")
+    assert "clients" in out.splitlines()[0]
+    assert f"picture: {files[2]}" in out
+    rows = list(csv.DictReader(io.StringIO(files[0].read_text())))
+    assert [(row["clients"], row["repetition"], row["label"], row["ok"]) for row in rows] == [
+        ("1", "1", "mine", "30"), ("1", "2", "mine", "30"), ("3", "1", "mine", "30"), ("3", "2", "mine", "30"),
+    ]  # fmt: skip
+    document = json.loads(files[1].read_text())
+    assert [point["clients"] for point in document["points"]] == [1, 3]
+    assert all(abs(each["begun"] - time.time()) < LIMIT_S for point in document["points"] for each in point["runs"])
+    assert files[2].read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_rate_on_standard_output(url: str) -> None:
+    status, out, err = load(url, "--rate", "100", "--requests", "50", "--csv", "-", "--processes", "2")
+    (row,) = csv.DictReader(io.StringIO(out))
+    assert (status, err) == (0, "")
+    assert (row["clients"], row["rate_per_s"], row["requests"], row["error_percent"]) == ("", "100", "50", "0")
+    assert float(row["requests_per_s"]) == pytest.approx(100, rel=0.2)
+
+
+def test_as_many_are_sent_by_three_processes_as_by_one(url: str) -> None:
+    counts = set()
+    for processes in ("1", "3"):
+        _, out, _ = load(
+            url, "--rate", "50", "--seconds", "1", "--spacing", "poisson", "--processes", processes, "--json", "-"
+        )
+        counts.add(json.loads(out)["points"][0]["runs"][0]["requests"])
+    assert len(counts) == 1
+    assert counts.pop() == pytest.approx(50, abs=25)
+
+
+def test_thresholds_decide_how_it_ends(url: str) -> None:
+    arguments = (url, "--clients", "2", "--requests", "20", "--quiet")
+    assert load(*arguments, "--fail-if", "error_percent>1") == (0, "", "")
+    status, out, err = load(*arguments, "--fail-if", "error_percent>1", "--fail-if", "p50>1us", "--repeat", "2")
+    assert (status, out) == (1, "")
+    assert [line.rpartition(": is")[0] for line in err.splitlines()] == [
+        "failed: repetition 1: p50>1us", "failed: repetition 2: p50>1us",
+    ]  # fmt: skip
+    status, _, err = load(f"{url}none", "--clients", "2", "--requests", "20", "--quiet", "--fail-if", "4xx>19")
+    assert (status, err) == (1, "failed: 4xx>19: is 20\n")
+
+
+def test_phases(url: str, tmp_path: Path) -> None:
+    path = tmp_path / "phases.toml"
+    path.write_text("[[phase]]\nrate = 20\nrequests = 10\n[[phase]]\nbegin = 0.2\nclients = 2\nrequests = 10\n")
+    status, out, _ = load(url, "--phases", str(path), "--json", "-")
+    assert status == 0
+    (point,) = json.loads(out)["points"]
+    assert (point["label"], point["runs"][0]["ok"]) == ("phases.toml", 20)
+
+
+def test_a_search(url: str, tmp_path: Path) -> None:
+    arguments = ("--search", "rate", "--connections", "10,20", "--range", "50..100", "--max-latency", "p99:5s")
+    status, out, _ = load(url, *arguments, "--min-achieved", "1", "--csv", str(tmp_path / "x.csv"))
+    assert status == 0
+    assert "failing: errors > 1 %, p99 > 5000 ms" in out
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "x.csv").read_text())))
+    assert [(row["connections"], row["highest_rate_per_s"]) for row in rows] == [("10", "100"), ("20", "100")]
+
+
+def test_ctrl_c_tells_what_was_measured_by_then(url: str, tmp_path: Path) -> None:
+    arguments = [sys.executable, "-m", "lbdns_tools.load", url, "--rate", "50", "--seconds", "600", "--csv"]
+    with subprocess.Popen([*arguments, str(tmp_path / "x.csv"), "--json", "-"], stdout=subprocess.PIPE) as process:
+        try:
+            time.sleep(2.0)  # how long it measures is what is tried: there is nothing to wait for
+            process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=LIMIT_S)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    (each,) = json.loads(out)["points"][0]["runs"]
+    assert 0 < each["requests"] < 600
+    assert each["requests_per_s"] == pytest.approx(50, rel=0.3)
+    assert (tmp_path / "x.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "a target is required: give a URL"),
+        (("https://a/",), "URL: 'https://a/': https is not supported; write http://"),
+        (("http://a/", "--clients", "5..1/1"), "must not be below the first"),
+        (("http://a/", "--clients", "5", "--rate", "5"), "--clients and --rate cannot be combined"),
+        (("http://a/", "--csv", "/none/x.csv"), "--csv: /none/x.csv: there is no folder /none"),
+        (("http://a/", "--json", "/"), "--json: /: is a folder"),
+        (("http://a/", "--plot", "x.gif"), "--plot: x.gif: the name must end with one of"),
+        (("http://a/", "--fail-if", "p99>5"), "requires a unit"),
+        (("http://a/", "--phases", "/none/x.toml"), "/none/x.toml: file: cannot be read"),
+        (("--clint", "5"), "No such option"),
+    ],
+)
+def test_bad_arguments(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str) -> None:
+    assert run(command, "lbdns-load", arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert message in captured.err
+
+
+def test_nothing_listens() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
+        port = server.server_port
+    status, out, _ = load(f"http://127.0.0.1:{port}/", "--clients", "1", "--requests", "5", "--json", "-")
+    (each,) = json.loads(out)["points"][0]["runs"]
+    assert (status, each["requests"], each["ok"], each["errors"]["refused"]) == (1, 5, 0, 5)
+    assert each["requests_per_s"] == 0
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(command, "lbdns-load", ["--help"]) == 0
+    out = capsys.readouterr().out
+    assert "lbdns-load http://best.hobbit:8080/ --resolver 127.0.0.1:5300" in out
+    assert "Exit status: 0 success, 1 a threshold is broken" in out
+    assert load("--version") == (0, f"lbdns-load, version {__version__}\n", "")

@@ -1,0 +1,174 @@
+"""Many processes: one result, nobody left behind, whatever becomes of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lbdns_shared.endpoint import Endpoint
+from lbdns_shared.errors import LbdnsError
+from lbdns_tools.load import load_process_pool
+from lbdns_tools.load.load_plan import ClosedLoop, OpenLoop, ResolveRule
+from lbdns_tools.load.load_process_pool import LoadPlace
+from lbdns_tools.load.load_progress import LoadProgress
+from lbdns_tools.load.run_statistics import run_statistics
+from tests.end_to_end.process import alive, descendants, eventually
+from tests.tools.load.local_runs import run_of
+from tests.tools.load.loopback_servers import GOOD, answering, names, stalling, web
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_left() -> object:
+    before = descendants(os.getpid())
+    yield
+    assert not alive(descendants(os.getpid()) - before)
+
+
+def test_shares_come_to_the_whole() -> None:
+    told: list[LoadProgress] = []
+    with web(answering(GOOD)) as server:
+        result = load_process_pool.run(
+            run_of(ClosedLoop(5, requests=300), f"http://127.0.0.1:{server.port}/"), 3, told.append
+        )
+    assert (result.tally.requests, result.tally.ok, server.requests) == (300, 300, 300)
+    assert sum(process.requests for process in result.processes) == 300
+    assert len(result.processes) == 3
+    assert all(process.cpu_share > 0 for process in result.processes)
+    assert not result.interrupted
+    assert 0 < result.seconds < 10
+    assert told[-1].elapsed_s >= told[0].elapsed_s
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_open_loop_is_the_same_sequence_however_many_processes(processes: int) -> None:
+    with web(answering(GOOD)) as server:
+        result = load_process_pool.run(run_of(OpenLoop((200.0,), 1.0), f"http://127.0.0.1:{server.port}/"), processes)
+    assert (result.tally.ok, server.requests) == (200, 200)
+    assert result.tally.series()[0][1] == 200
+    assert run_statistics(result.tally, result.seconds, "").requests_per_s == pytest.approx(200, rel=0.1)
+
+
+def test_names_are_resolved_in_every_process() -> None:
+    with web(answering(GOOD)) as server, names({"www.hobbit.": ("A 127.0.0.1",)}) as server_of_names:
+        resolve = ResolveRule("request", server=Endpoint("127.0.0.1", server_of_names.port))
+        run = run_of(ClosedLoop(2, requests=20), f"http://www.hobbit:{server.port}/", resolve=resolve)
+        result = load_process_pool.run(run, 2)
+    assert (result.tally.ok, server_of_names.queries) == (20, 20)
+
+
+def test_failures_before_the_start_are_said() -> None:
+    run = run_of(ClosedLoop(1, requests=1), "http://nobody.invalid/", resolve=ResolveRule("system"))
+    with pytest.raises(LbdnsError, match=r"nobody\.invalid: the system cannot resolve this name"):
+        load_process_pool.run(run, 2)
+    with pytest.raises(LbdnsError, match="at least 1, not 0"):
+        load_process_pool.run(run, 0)
+
+
+def test_process_that_dies_is_named() -> None:
+    before = descendants(os.getpid())
+
+    def kill_one(progress: LoadProgress) -> None:
+        if progress.under_way == 4 and not killed:
+            killed.append(min(descendants(os.getpid()) - before))
+            os.kill(killed[0], signal.SIGKILL)
+
+    killed: list[int] = []
+    with web(stalling) as server, pytest.raises(LbdnsError, match=r"load process [12] ended .* with signal 9"):
+        load_process_pool.run(
+            run_of(ClosedLoop(4, seconds=20), f"http://127.0.0.1:{server.port}/", timeout_s=20), 2, kill_one
+        )
+    assert killed
+
+
+def test_interrupted_run_gives_what_was_measured() -> None:
+    """In a process of its own: Ctrl-C is for the whole process."""
+    with web(answering(GOOD, pause_s=0.01)) as server:
+        program = (
+            "import sys\n"
+            "from lbdns_tools.load import load_process_pool\n"
+            "from lbdns_tools.load.load_plan import *\n"
+            "from lbdns_tools.load.request_mix import one_url\n"
+            "load = LoadPhase(0.0, ClosedLoop(4, seconds=30.0), one_url(sys.argv[1]))\n"
+            "run = LoadRun('x', (load,), ResolveRule('once'), False, 5.0, 0.0, 0, 1)\n"
+            "result = load_process_pool.run(run, 2, lambda progress: print(progress.requests, flush=True))\n"
+            "print('result', result.interrupted, result.tally.ok, result.seconds)\n"
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, f"http://127.0.0.1:{server.port}/"], stdout=subprocess.PIPE, text=True
+        )
+        try:
+            eventually(lambda: server.requests > 50, "requests come")
+            children = descendants(process.pid)
+            assert len(children) == 2
+            process.send_signal(signal.SIGINT)
+            output, _ = process.communicate(timeout=20)
+        finally:
+            process.kill()
+            process.wait()
+    word, interrupted, ok, seconds = output.splitlines()[-1].split()
+    assert (word, interrupted) == ("result", "True")
+    assert int(ok) > 40
+    assert 0 < float(seconds) < 15
+    assert not alive(children)
+
+
+def test_processes_end_when_who_started_them_is_killed() -> None:
+    with web(stalling) as server:
+        program = (
+            "import sys\n"
+            "from lbdns_tools.load import load_process_pool\n"
+            "from lbdns_tools.load.load_plan import *\n"
+            "from lbdns_tools.load.request_mix import one_url\n"
+            "load = LoadPhase(0.0, ClosedLoop(4, seconds=30.0), one_url(sys.argv[1]))\n"
+            "load_process_pool.run(LoadRun('x', (load,), ResolveRule('once'), False, 30.0, 0.0, 0, 1), 2)\n"
+        )
+        process = subprocess.Popen([sys.executable, "-c", program, f"http://127.0.0.1:{server.port}/"])
+        try:
+            eventually(lambda: server.requests == 4, "requests come")
+            children = descendants(process.pid)
+        finally:
+            process.kill()
+            process.wait()
+        assert len(children) == 2
+        eventually(lambda: not alive(children), "the load processes have ended")
+
+
+def test_all_begin_at_one_moment() -> None:
+    with web(answering(GOOD)) as server:
+        result = load_process_pool.run(run_of(ClosedLoop(4, requests=4), f"http://127.0.0.1:{server.port}/"), 4)
+    # One request of each process: all lie within the first second of one clock
+    assert result.tally.series()[0][:2] == (0, 4)
+    assert result.seconds < 1
+
+
+def test_places_are_dealt_out_to_the_processes_in_turn(tmp_path: Path) -> None:
+    """Three processes and two places: each leaves a mark in its own, and connects from there."""
+
+    def place(name: str, source: str) -> LoadPlace:
+        mark = f'echo $$ >> {tmp_path}/{name}; exec "$@"'
+        return LoadPlace(("sh", "-c", mark, "sh"), (source,))
+
+    with web(answering(GOOD)) as server:
+        run = run_of(ClosedLoop(3, requests=60), f"http://127.0.0.1:{server.port}/")
+        result = load_process_pool.run(run, 3, places=(place("first", "127.0.0.2"), place("second", "127.0.0.3")))
+    assert result.tally.ok == 60
+    assert server.peers == {"127.0.0.2", "127.0.0.3"}
+    assert len((tmp_path / "first").read_text().split()) == 2
+    assert len((tmp_path / "second").read_text().split()) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "error"),
+    [
+        (("/nowhere/to/be/found",), r"process 1 cannot be started: /nowhere/to/be/found: No such file"),
+        (("sh", "-c", "echo no such namespace >&2; exit 3"), r"process 1 ended .* with exit status 3: no such names"),
+    ],
+)
+def test_place_that_can_not_be_entered_is_said(before: tuple[str, ...], error: str) -> None:
+    with pytest.raises(LbdnsError, match=error):
+        load_process_pool.run(run_of(ClosedLoop(1, requests=1), "http://127.0.0.1/"), 1, places=(LoadPlace(before),))

@@ -1,0 +1,87 @@
+"""Tallies: every request counted once, failures among them, and processes add up."""
+
+from __future__ import annotations
+
+from random import Random
+
+import msgpack
+import pytest
+
+from lbdns_tools.load.request_tally import ERRORS, RequestTally, read_tally
+
+
+def some(seed: int, requests: int = 200) -> RequestTally:
+    """A tally of made-up requests, some of which failed in every way there is."""
+    chance, tally = Random(seed), RequestTally()
+    for _ in range(requests):
+        error = chance.choice(ERRORS) if chance.random() < 0.3 else ""
+        server = "" if error == "dns" else chance.choice(("198.18.0.1", "198.18.0.2"))
+        tally.add(chance.uniform(0, 9), chance.expovariate(20), 0.001, 0.002, 1000, server, error, 0.0001)
+    return tally
+
+
+def test_failures_are_in_every_figure() -> None:
+    tally = RequestTally()
+    tally.add(0.2, 0.1, 0.001, 0.002, 1024, "a")
+    tally.add(0.9, 5.0, 0.0, 0.002, 100, "b", "timeout")
+    tally.add(1.5, 0.3, 2.0, 0.0, 0, "", "dns")
+    assert (tally.requests, tally.ok, tally.failed, tally.bytes) == (3, 1, 2, 1124)
+    assert tally.latency.count == 3
+    assert tally.latency.max == 5.0
+    assert tally.sum_s == pytest.approx(5.4)
+    assert tally.failed_latency.mean == pytest.approx(2.65)
+    assert {error: count for error, count in tally.errors.items() if count} == {"timeout": 1, "dns": 1}
+    assert tally.servers == {"a": [1, 1], "b": [1, 0]}
+    assert tally.series() == [(0, 2, 1, 0), (1, 1, 0, 1), *((s, 0, 0, 0) for s in (2, 3, 4)), (5, 0, 0, 1)]
+
+
+def test_only_what_was_done_has_a_time() -> None:
+    tally = RequestTally()
+    tally.add(0.0, 0.1, 0.004, 0.002, 10, "a")
+    tally.add(0.1, 0.1, 0.0, 0.0, 10, "a")  # on the same connection
+    tally.add(0.2, 0.1, 0.0, 0.01, 0, "a", "refused")
+    tally.add(0.2, 0.1, 0.0, 0.03, 0, "a", "4xx")
+    assert tally.connections == tally.connect.count == 2
+    assert tally.dns.mean == 0.004
+    assert tally.late.longest == 0.0
+
+
+def test_an_unknown_class_of_error_is_a_mistake() -> None:
+    with pytest.raises(KeyError):
+        RequestTally().add(0.0, 0.1, 0.0, 0.0, 0, "", "tired")
+
+
+def test_processes_add_up() -> None:
+    whole, parts = RequestTally(), [some(1), some(2), RequestTally()]
+    for part in parts:
+        whole.merge(read_tally(msgpack.unpackb(msgpack.packb(part.state()))))
+    assert whole.requests == 400
+    assert whole.ok == parts[0].ok + parts[1].ok
+    assert sum(whole.errors.values()) == whole.failed == whole.failed_latency.count
+    assert sum(requests for requests, _ in whole.servers.values()) == 400 - whole.errors["dns"]
+    assert sum(ok for _, ok in whole.servers.values()) == whole.ok
+    for column, count in ((1, 400), (2, whole.ok), (3, whole.failed)):
+        assert sum(moment[column] for moment in whole.series()) == count
+    whole.add(20.5, 0.1, 0.0, 0.0, 0, "198.18.0.9")  # it goes on counting
+    assert whole.servers["198.18.0.9"] == [1, 1]
+
+
+def test_state_is_whole() -> None:
+    tally = some(3)
+    tally.retried = 4
+    assert read_tally(tally.state()).state() == tally.state()
+
+
+def test_nothing_has_no_series() -> None:
+    assert RequestTally().series() == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"requests": "many"}, {"latency": [1.0]}, {"errors": {"tired": 1}}, {"servers": [["a", 1]]}, {"seconds": 7}],
+)
+def test_what_is_no_tally(change: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        read_tally({**some(4).state(), **change})
+    with pytest.raises(ValueError, match="not a valid tally"):
+        read_tally({})

@@ -1,0 +1,30 @@
+"""Records that tests make up: reports and answers of a pool, as a recorder would have written them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lbdns.model.snapshot import Reading
+from lbdns.scores.thesis import THESIS
+from lbdns_tools.sim.recording_format import RecordedAnswers, RecordedEvent, RecordedReport, Recording, RecordingHeader
+
+
+def record(members: Mapping[str, Mapping[str, float]], seconds: int, answers: Sequence[int] | None) -> Recording:
+    """A report a second of each member with its metrics, ``requests_total`` and ``httpd_cpu_seconds`` growing
+    by ``requests`` and ``cpu`` of its metrics; ``answers`` by member every second."""
+    names = tuple(members)
+    events: list[RecordedEvent] = []
+    for second in range(seconds + 1):
+        for i, name in enumerate(names):
+            metrics = dict(members[name])
+            requests, cpu = metrics.pop("requests", None), metrics.pop("cpu", None)
+            if requests is not None:
+                metrics |= {"requests_total": 1000.0 + second * requests, "requests_per_s": requests}
+            if cpu is not None:
+                metrics["httpd_cpu_seconds"] = 10.0 + second * cpu
+            time = second - 0.5 + 0.1 * i
+            events.append(RecordedReport(name, Reading(time, 1.0, THESIS.of(metrics), metrics)))
+        if answers is not None and second:
+            events.append(RecordedAnswers(float(second), tuple(answers)))
+    events.sort(key=lambda event: event.time)
+    return Recording(RecordingHeader("web", "hobbit", names, {"best": "best"}, 1.7e9), tuple(events))

@@ -1,0 +1,132 @@
+"""What a run holds to, whatever the policy: chance, failures, crowds, lost reports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lbdns.policies import POLICIES
+from lbdns_tools.sim.event_engine import simulate
+from lbdns_tools.sim.named_farms import FARMS
+from lbdns_tools.sim.simulated_lookups import ORACLE
+from lbdns_tools.sim.simulation_results import SimulationResult
+from lbdns_tools.sim.simulation_scenario import OtherWork, Outage, Scenario, ServerSpec, SimulatedClients, Surge
+
+SHORT = Scenario(FARMS["T3"], "mix", 0.6, warm_up=10.0, duration=40.0)
+
+
+def answers(result: SimulationResult, begin: float, end: float) -> list[int]:
+    """Answers by server between two times, of which the first second is left out."""
+    found = [moment.answers for moment in result.moments if begin + 1 < moment.time <= end]
+    return [sum(column) for column in zip(*found, strict=True)]
+
+
+@pytest.mark.parametrize("policy", [*POLICIES, ORACLE])
+def test_a_seed_is_a_run(policy: str) -> None:
+    scenario = replace(SHORT, loss=0.1, dns_servers=2)
+    assert simulate(scenario, policy, 3) == simulate(scenario, policy, 3)
+    assert simulate(scenario, policy, 3) != simulate(scenario, policy, 4)
+
+
+def test_policies_are_compared_on_the_same_requests() -> None:
+    """The same number arrives at the same times under each, and under one server they are the same run."""
+    counts = {simulate(SHORT, policy, 5).requests for policy in (*POLICIES, ORACLE)}
+    assert len(counts) == 1
+    alone = replace(SHORT, servers=SHORT.servers[:1])
+    figures = {
+        (r.mean_ms, r.p99_ms, r.requests) for r in (simulate(alone, policy, 5) for policy in (*POLICIES, ORACLE))
+    }
+    assert len(figures) == 1
+
+
+def test_shares_and_requests_add_up() -> None:
+    result = simulate(SHORT, "best", 1)
+    assert sum(result.shares.values()) == pytest.approx(1)
+    assert result.p50_ms <= result.p95_ms <= result.p99_ms <= 10_000
+    assert result.throughput_per_s * SHORT.duration == pytest.approx(result.requests - result.failed)
+
+
+def test_nobody_beats_the_oracle_by_far() -> None:
+    best, oracle = simulate(SHORT, "best", 1), simulate(SHORT, ORACLE, 1)
+    assert oracle.mean_ms <= best.mean_ms
+
+
+@pytest.mark.parametrize("policy", ["best", "weighted", "round_robin"])
+def test_a_dead_server_gets_nothing_once_it_is_silent_and_comes_back(policy: str) -> None:
+    scenario = replace(SHORT, servers=FARMS["U10"], load=0.5, outages=(Outage("s3", 20.0, 35.0),))
+    result = simulate(scenario, policy, 1)
+    assert answers(result, 10, 20)[2] > 0
+    silent = 20 + scenario.stale_after * scenario.interval
+    assert answers(result, silent, 35)[2] == 0
+    assert answers(result, 37, 50)[2] > 0
+    assert result.late_answers == 0
+    assert 0 < result.failed < 0.05 * result.requests
+
+
+def test_requests_to_a_dead_server_fail() -> None:
+    scenario = replace(SHORT, servers=FARMS["T3"][:1], outages=(Outage("s1", 20.0, 30.0),))
+    result = simulate(scenario, "round_robin", 1)
+    arrivals = result.requests / SHORT.duration
+    assert result.failed == pytest.approx(10 * arrivals, rel=0.25)
+
+
+def test_a_surge_brings_that_many_more() -> None:
+    usual = simulate(SHORT, "best", 1)
+    crowd = simulate(replace(SHORT, surges=(Surge(20.0, 40.0, 3.0),)), "best", 1)
+    assert crowd.requests / usual.requests == pytest.approx((20 + 20 * 3) / 40, rel=0.1)
+    assert sum(answers(crowd, 20, 40)) == pytest.approx(3 * sum(answers(usual, 20, 40)), rel=0.1)
+
+
+def test_best_keeps_away_from_other_work() -> None:
+    scenario = replace(SHORT, duration=60.0, other_work=(OtherWork("s3", 30.0, 60.0, 20.0),))
+    usual, beside = simulate(SHORT, "best", 1), simulate(scenario, "best", 1)
+    before, during = answers(beside, 10, 30), answers(beside, 33, 60)
+    assert during[2] / sum(during) < 0.95 * before[2] / sum(before)
+    assert beside.p95_ms > usual.p95_ms
+
+
+def test_an_alarm_keeps_clients_from_being_turned_away() -> None:
+    """Two servers with room for 60 each; a rotation sends the slow one more than it can hold."""
+    servers = (ServerSpec("slow", 0.2, workers=10, backlog=50), ServerSpec("fast", 4.0, workers=10, backlog=50))
+    scenario = Scenario(servers, "html", 0.5, warm_up=5.0, duration=20.0)
+    without = simulate(scenario, "round_robin", 1)
+    told = simulate(replace(scenario, alarms=("listen_queue > 20",)), "round_robin", 1)
+    assert without.failed > 0.3 * without.requests
+    assert told.failed < 0.1 * without.failed
+    assert told.shares["slow"] < 0.25
+
+
+def test_without_any_report_everybody_is_handed_out_alike() -> None:
+    result = simulate(replace(SHORT, loss=1.0, load=0.1), "best", 1)
+    assert max(result.shares.values()) - min(result.shares.values()) < 0.01
+
+
+def test_a_lost_report_now_and_then_changes_little() -> None:
+    scenario = replace(SHORT, servers=FARMS["U10"], workload="cgi")
+    whole, lossy = simulate(scenario, "best", 1), simulate(replace(scenario, loss=0.02), "best", 1)
+    assert lossy.p95_ms == pytest.approx(whole.p95_ms, rel=0.15)
+
+
+def test_caches_ask_less_often_than_clients_come() -> None:
+    result = simulate(replace(SHORT, clients=SimulatedClients("caches", 20)), "round_robin", 1)
+    assert 0 < result.answers < 0.2 * result.requests
+
+
+def test_closed_clients_look_up_when_it_is_time() -> None:
+    clients = SimulatedClients("closed", 10, resolve=5.0)
+    result = simulate(replace(SHORT, clients=clients), "round_robin", 1)
+    assert result.answers == pytest.approx(10 * SHORT.end / 5, rel=0.3)
+
+
+def test_closed_clients_may_look_up_before_every_request() -> None:
+    clients = SimulatedClients("closed", 10, resolve=0.0)
+    result = simulate(replace(SHORT, clients=clients, warm_up=0.0), "round_robin", 1)
+    assert result.answers == result.requests > 1000
+
+
+def test_recorded_arrivals_are_taken_as_they_are() -> None:
+    times = tuple(0.5 * k for k in range(100))
+    result = simulate(replace(SHORT, arrivals=times), "round_robin", 1)
+    assert result.requests == sum(SHORT.warm_up <= time < SHORT.end for time in times)
+    assert result.answers == len(times)

@@ -1,0 +1,116 @@
+"""A farm of one's own in TOML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lbdns_shared.errors import ConfigError
+from lbdns_tools.sim.simulated_farm_file import read_farm
+from lbdns_tools.sim.simulation_scenario import Scenario, ServerSpec, SimulatedClients
+from lbdns_tools.sim.simulation_score import read_score
+
+WHOLE = """\
+[[server]]
+name = "gandalf"
+speed = 2.0
+cores = 2
+workers = 150
+backlog = 100
+background = 0.5
+
+[[server]]
+
+[requests]
+workload = "html"
+load = [0.5, 0.7]
+clients = "caches:20"
+
+[reports]
+interval = 0.5
+loss = 0.01
+stale_after = 4
+dns_servers = 2
+"""
+
+
+def farm(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "farm.toml"
+    path.write_text(text)
+    return path
+
+
+def test_everything_that_can_be_said(tmp_path: Path) -> None:
+    servers = (ServerSpec("gandalf", 2.0, 2.0, 150, 100, 0.5), ServerSpec("s2"))
+    one, other = read_farm(farm(tmp_path, WHOLE))
+    expected = Scenario(
+        servers,
+        "html",
+        0.5,
+        None,
+        SimulatedClients("caches", 20),
+        interval=0.5,
+        loss=0.01,
+        stale_after=4.0,
+        dns_servers=2,
+    )
+    assert one == expected
+    assert (other.load, other.servers) == (0.7, servers)
+
+
+def test_a_server_is_enough(tmp_path: Path) -> None:
+    assert read_farm(farm(tmp_path, "[[server]]\n")) == (Scenario((ServerSpec("s1"),)),)
+    (scenario,) = read_farm(farm(tmp_path, "[[server]]\n[requests]\nrate = 12.5\n"))
+    assert scenario.rate == 12.5
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "farm.toml: server: at least one [[server]] is required"),
+        ("[[server]]\nsped = 2\n", "farm.toml:2: [server 1] sped: unknown key. Perhaps you meant 'speed'?"),
+        ("[[server]]\nspeed = 0\n", "farm.toml:2: [server 1] speed: must be a number from"),
+        ('[[server]]\nname = "a"\n[[server]]\nname = "a"\n', "two servers are called 'a'"),
+        ('[[server]]\n[requests]\nworkload = "htm"\n', "farm.toml:3: [requests] workload: unknown value 'htm'"),
+        ("[[server]]\n[requests]\nload = [0.5, 20]\n", "farm.toml:3: [requests] load: [0.5, 20] is not a list"),
+        ("[[server]]\n[requests]\nload = []\n", "load: [] is not a list"),
+        ("[[server]]\n[requests]\nload = 0.5\nrate = 3\n", "rate: rate and load cannot be combined"),
+        ('[[server]]\n[requests]\nclients = "closd:3"\n', "Perhaps you meant 'closed'?"),
+        ("[[server]]\n[report]\n", "farm.toml:2: report: unknown key. Perhaps you meant 'reports'?"),
+        ("[[server]\n", "farm.toml:1: TOML:"),
+    ],
+)
+def test_errors_say_where_and_what_instead(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        read_farm(farm(tmp_path, text))
+    assert message in str(error.value)
+
+
+ONE = "[score.mine]\ncpu_idle = { weight = 20, limit = 100 }\n"
+
+
+def test_scores(tmp_path: Path) -> None:
+    assert read_score("thesis") == ("thesis", None)
+    path = farm(tmp_path, f"{ONE}[server]\nworkers = 2\n")  # a whole lbdns.toml will do
+    for text in (str(path), f"{path}:mine"):
+        name, terms = read_score(text)
+        assert name == "mine"
+        assert terms is not None
+        assert terms["cpu_idle"].weight == 20
+
+
+@pytest.mark.parametrize(
+    ("text", "ask", "message"),
+    [
+        (ONE, "{}:mien", "there is no [score.mien]. Perhaps you meant 'mine'?"),
+        (ONE + ONE.replace("mine", "yours"), "{}", "there are several; say which"),
+        ("", "{}", "there is no [score.NAME] table"),
+        (ONE, "thesi", "'thesi' is neither built in nor FILE.toml:NAME. Perhaps you meant 'thesis'?"),
+        ("[score.mine]\ncpu_idle = { weight = 20 }\n", "{}", "limit is missing"),
+    ],
+)
+def test_scores_that_are_not_there(tmp_path: Path, text: str, ask: str, message: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        read_score(ask.format(farm(tmp_path, text)))
+    assert message in str(error.value)

@@ -1,0 +1,176 @@
+"""Debian's Apache as tools and tests run it: with its own configuration, and without that of the machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from lbdns_shared.errors import LbdnsError
+from lbdns_tools.free_ports import free_port
+from lbdns_tools.installed_programs import path_of
+
+STATUS: Final = "/server-status"
+#: Folders of an Apache's content: pages, and programs (run as /cgi-bin/NAME)
+PAGES_FOLDER, CGI_FOLDER = "pages", "cgi-bin"
+READY_S: Final = 15.0  # seconds that Apache may take until it listens
+END_S: Final = 20.0  # seconds that Apache may take to end
+_MODULES: Final = Path("/usr/lib/apache2/modules")
+#: Started by root, its workers need an unprivileged user; started by another user, they keep that user
+_USER: Final = "User www-data\nGroup www-data\n" if os.geteuid() == 0 else ""
+
+# No access log: at 3,000 requests/s it would take CPU time that the studies do not mean to measure
+_CONFIG: Final = """\
+ServerName {name}
+Listen {listen}
+{modules}
+{user}ServerRoot "{folder}"
+DefaultRuntimeDir "{folder}"
+PidFile "{pid_file}"
+Mutex "file:{folder}" default
+ErrorLog "{folder}/error.log"
+Timeout 60
+KeepAlive {keep_alive}
+MaxKeepAliveRequests 0
+KeepAliveTimeout 5
+ExtendedStatus {extended_status}
+DocumentRoot "{content}/{pages}"
+DirectoryIndex index.html
+ScriptAlias /cgi-bin/ "{content}/{programs}/"
+<Directory "{content}/{pages}">
+  ForceType text/html
+</Directory>
+<Location {status}>
+  SetHandler server-status
+</Location>
+"""
+# All workers from the start, and none ever ends: forking workers would disturb the measurements
+_FIXED_WORKERS: Final = """\
+StartServers {workers}
+MinSpareServers {workers}
+MaxSpareServers {workers}
+ServerLimit {workers}
+MaxRequestWorkers {workers}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ApacheSetup:
+    """The settings of one Apache, and the command that runs it."""
+
+    folder: Path  # its own files; its unprivileged workers must be able to read them
+    content: Path  # with PAGES_FOLDER and CGI_FOLDER below
+    listen: str  # a port, or address:port
+    name: str = "localhost"
+    mpm: str = "prefork"  # worker, event
+    workers: int | None = None  # a fixed number of prefork processes; None: Apache decides
+    keep_alive: bool = False
+    extended_status: bool = True
+
+    @property
+    def pid_file(self) -> Path:
+        """The file that Apache writes as soon as it listens."""
+        return self.folder / "httpd.pid"
+
+    def command(self) -> tuple[str, ...]:
+        """Write the configuration, and return the command that runs Apache in the foreground.
+
+        Raises LbdnsError if Apache is not installed.
+        """
+        program = path_of("apache2")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.chmod(0o755)
+        config = self.folder / "httpd.conf"
+        config.write_text(configuration(self))
+        return program, "-f", str(config), "-DFOREGROUND"
+
+
+def configuration(httpd: ApacheSetup) -> str:
+    """Return the text of httpd.conf."""
+    # A forking server starts CGI programs itself; a threaded one has a process (cgid) for that
+    cgi = "cgi" if httpd.mpm == "prefork" else "cgid"
+    modules = (f"mpm_{httpd.mpm}", "authz_core", "dir", "alias", cgi, "status")
+    text = _CONFIG.format(
+        name=httpd.name,
+        listen=httpd.listen,
+        modules="\n".join(f"LoadModule {name}_module {_MODULES}/mod_{name}.so" for name in modules),
+        user=_USER,
+        folder=httpd.folder,
+        pid_file=httpd.pid_file,
+        keep_alive="On" if httpd.keep_alive else "Off",
+        extended_status="On" if httpd.extended_status else "Off",
+        content=httpd.content,
+        pages=PAGES_FOLDER,
+        programs=CGI_FOLDER,
+        status=STATUS,
+    )
+    if httpd.workers is not None:
+        text += _FIXED_WORKERS.format(workers=httpd.workers)
+    return text + (f'ScriptSock "{httpd.folder}/cgid.sock"\n' if cgi == "cgid" else "")
+
+
+@dataclass(frozen=True, slots=True)
+class RunningApache:
+    """A running Apache on the loopback."""
+
+    port: int
+    content: Path  # with PAGES_FOLDER and CGI_FOLDER below
+
+    @property
+    def base(self) -> str:
+        """The base of its URLs, without a trailing slash."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def status_url(self) -> str:
+        return f"{self.base}{STATUS}?auto"
+
+    def add_program(self, name: str, text: str) -> None:
+        """Install a CGI program."""
+        path = self.content / CGI_FOLDER / name
+        path.write_text(text)
+        path.chmod(0o755)
+
+
+@contextmanager
+def apache(
+    mpm: str = "prefork", port: int = 0, *, extended_status: bool = True, keep_alive: bool = False
+) -> Iterator[RunningApache]:
+    """Run an Apache on the loopback for the length of a with statement; it has an index.html.
+
+    ``port`` 0 means a free port. Raises LbdnsError if Apache is not installed or does not start.
+    """
+    with tempfile.TemporaryDirectory(prefix="lbdns-apache-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        for part in (PAGES_FOLDER, CGI_FOLDER):
+            (folder / part).mkdir()
+        (folder / PAGES_FOLDER / "index.html").write_text("It works\n")
+        port = port or free_port()
+        httpd = ApacheSetup(
+            folder, folder, f"127.0.0.1:{port}", mpm=mpm, keep_alive=keep_alive, extended_status=extended_status
+        )
+        process = subprocess.Popen(httpd.command(), stderr=subprocess.PIPE, start_new_session=True)
+        try:
+            _await_listening(process, httpd)
+            yield RunningApache(port, folder)
+        finally:
+            process.terminate()
+            process.communicate(timeout=END_S)
+
+
+def _await_listening(process: subprocess.Popen[bytes], httpd: ApacheSetup) -> None:
+    end = time.monotonic() + READY_S
+    while not httpd.pid_file.exists():
+        if process.poll() is not None:
+            assert process.stderr is not None
+            raise LbdnsError(f"Apache ended: {process.stderr.read().decode(errors='replace')}")
+        if time.monotonic() > end:
+            raise LbdnsError(f"Apache does not listen after {READY_S:g} s")
+        time.sleep(0.02)

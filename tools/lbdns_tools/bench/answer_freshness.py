@@ -1,0 +1,136 @@
+"""Freshness: the time from a report leaving an agent to the first answer that reflects it.
+
+Each report makes its sender the best member, so the first answer that names the sender is the first to reflect the
+report. Queries go out one after another until the change shows, and none otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from lbdns_shared.report import Report, encode
+from lbdns_tools.bench import benchmark_command as command
+from lbdns_tools.bench.dns.benchmark_farm import plane_line, pool_table, write_key
+from lbdns_tools.bench.dns.latency_prober import await_answer, query_wire
+from lbdns_tools.free_ports import free_port
+from lbdns_tools.percentiles import percentile
+
+TAKES: Final = "about 25 s (reports x interval / agents)"
+EXAMPLE: Final = "--agents 3 --reports 300"
+START: Final = 10.0  # s that the server may take to its first answer
+LIMIT: Final = 2.0  # s: a report that no answer reflects by then is lost
+TARGET: Final = 10.0  # ms, the 99th percentile at three agents
+
+
+class FreshnessFarm:
+    """The files of a farm whose name ``best`` is argmax(score), so that every report shows at once, and its ports."""
+
+    def __init__(self, folder: Path, agents: int, plane: str = "auto") -> None:
+        self.port, self.report_port = free_port(), free_port()
+        self.members = {f"web{i}": bytes((127, 0, 1 + i // 250, 1 + i % 250)) for i in range(agents)}
+        self.key = write_key(folder)
+        addresses = "".join(f"{name} A {socket.inet_ntoa(address)}\n" for name, address in self.members.items())
+        (folder / "bench.zone").write_text(
+            f"$TTL 60\n@ SOA ns hostmaster 1 60 60 60 60\n@ NS ns\nns A 127.0.0.1\n{addresses}"
+        )
+        config = folder / "lbdns.toml"
+        config.write_text(
+            f'[server]\nlisten = ["127.0.0.1:{self.port}"]\nstate_dir = "state"\n{plane_line(plane)}'
+            f'[collector]\nlisten = ["127.0.0.1:{self.report_port}"]\nkey_file = "report.key"\n'
+            '[web]\nlisten = "off"\n[[zone]]\nname = "bench"\nfile = "bench.zone"\n'
+            + pool_table("web", "bench", self.members, 'best = "best_score"')
+        )
+        #: What Python must run to serve the farm
+        self.arguments = ["-m", "lbdns", "serve", "-c", str(config), "--log-level", "error"]
+
+
+class BestNameClient:
+    """Asks one server for best.bench, again and again."""
+
+    QUESTION: Final = b"\x04best\x05bench\0\0\1\0\1"
+
+    def __init__(self, port: int) -> None:
+        self._sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._sock.connect(("127.0.0.1", port))
+        self._sock.settimeout(0.2)
+
+    def best(self) -> bytes:
+        """Return the address in the server's answer (4 bytes), or nothing if query or answer is lost."""
+        query = random.randbytes(2) + b"\1\0\0\1\0\0\0\0\0\0" + self.QUESTION
+        self._sock.send(query)
+        try:
+            while True:
+                answer = self._sock.recv(512)
+                if answer[:2] == query[:2]:
+                    return answer[-4:]
+        except TimeoutError:
+            return b""
+
+
+def send_and_watch(client: BestNameClient, farm: FreshnessFarm, reports: int, interval: float) -> list[float]:
+    """Send the reports of all agents in turn, and query after each until an answer names its sender.
+
+    Return the milliseconds that each report took; ``inf`` for a report that no answer reflected.
+    """
+    sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sender.connect(("127.0.0.1", farm.report_port))
+    begin, hosts = time.monotonic(), list(farm.members)
+    found = []
+    for number in range(reports):
+        host = hosts[number % len(hosts)]
+        # Agents are spread over the interval, a little unevenly
+        due = begin + (number + random.random() / 2) * interval / len(hosts)
+        time.sleep(max(0.0, due - time.monotonic()))
+        report = Report(host, 1, number + 1, time.time(), interval, {"requests_per_s": float(number + 1)})
+        datagram = encode(report, farm.key.agent_key(host))
+        sent = time.perf_counter()
+        sender.send(datagram)
+        while client.best() != farm.members[host]:
+            if time.perf_counter() - sent > LIMIT:
+                found.append(math.inf)
+                break
+        else:
+            found.append((time.perf_counter() - sent) * 1000)
+    return found
+
+
+def percentiles_of(times: Sequence[float]) -> dict[str, float]:
+    return {f"p{percent}_ms": round(percentile(times, percent), 3) for percent in (50, 95, 99, 100)}
+
+
+def measure(options: argparse.Namespace, folder: Path) -> command.Results:
+    farm = FreshnessFarm(folder, options.agents)
+    with subprocess.Popen([sys.executable, *farm.arguments]) as server:
+        try:
+            await_answer(farm.port, query_wire("best.bench"), START)
+            times = send_and_watch(BestNameClient(farm.port), farm, options.reports, options.interval)
+        finally:
+            server.terminate()
+    figures = percentiles_of(times)
+    lost = sum(map(math.isinf, times))
+    return {"agents": options.agents, **figures, "lost": lost, "met": figures["p99_ms"] <= TARGET}
+
+
+def show(results: command.Results, console: Console) -> None:
+    rows = [
+        (name.replace("_", " "), value) for name, value in results.items() if name == "lost" or name.endswith("_ms")
+    ]
+    console.print(command.table(f"report to answer, {results['agents']} agents", ("", ""), rows))
+    console.print(command.verdict(results, f"p99 at most {TARGET:g} ms"))
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    command.add_number(parser, "--agents", int, 1, 10_000, 3, "agents that report")
+    command.add_number(parser, "--reports", int, 1, 100_000, 300, "reports over all agents")
+    command.add_number(parser, "--interval", float, 0.01, 60, 0.2, "seconds between two reports of one agent")

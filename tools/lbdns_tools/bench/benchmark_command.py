@@ -1,0 +1,172 @@
+"""The command line of every benchmark: options, progress, temporary folder, JSON file, exit status."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import signal
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from rich.console import Console
+from rich.table import Table
+
+from lbdns_shared.errors import LbdnsError
+from lbdns_tools.bench.dns.measured_processes import BenchmarkError, pin_to_core
+
+PLANES: Final = ("auto", "python", "native")
+Results = dict[str, Any]
+WIDTH: Final = 120  # columns of a table that does not go to a terminal
+_INTERRUPTED: Final = 130
+
+
+class BenchmarkModule(Protocol):
+    """What the module of a benchmark must contain. Its docstring is the description that --help shows."""
+
+    __doc__: str | None
+    #: How long the benchmark runs with its default options
+    TAKES: str
+    #: Options of the example that --help shows
+    EXAMPLE: str
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        """Add the benchmark's own options to its command line."""
+
+    def measure(self, options: argparse.Namespace, folder: Path) -> Results:
+        """Run the benchmark and return results that JSON can hold; ``folder`` is removed afterwards.
+
+        ``met`` in the results says whether the benchmark's target is met. Raises LbdnsError.
+        """
+
+    def show(self, results: Results, console: Console) -> None:
+        """Print the results of ``measure`` for a person."""
+
+
+def run_benchmark(program: str, module: BenchmarkModule, arguments: Sequence[str]) -> int:
+    """Run one benchmark and return the exit status. ``program`` is what --help shows before the options."""
+    options = _parser(program, module).parse_args(arguments)
+    signal.signal(signal.SIGTERM, _end)  # an exception, so that every child process is ended on the way out
+    try:
+        if options.json:
+            _require_writable(options.json)
+        if "load_core" in options:
+            pin_to_core(options.load_core)
+        with tempfile.TemporaryDirectory(prefix="lbdns-bench-", ignore_cleanup_errors=True) as folder:
+            Path(folder).chmod(0o755)  # servers that drop their privileges read files in it
+            results = machine() | module.measure(options, Path(folder))
+    except LbdnsError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return error.exit_status
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    module.show(results, Console(soft_wrap=True, width=None if sys.stdout.isatty() else WIDTH))
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
+    return 1 if options.fail and not results.get("met", True) else 0
+
+
+def _parser(program: str, module: BenchmarkModule) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description=module.__doc__,
+        epilog=f"By default it takes {module.TAKES}.\nexample: {program} {module.EXAMPLE}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    module.add_options(parser)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results to FILE as JSON")
+    parser.add_argument("--fail", action="store_true", help="exit with status 1 if the benchmark misses its target")
+    return parser
+
+
+def add_core_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--server-core", type=int, default=1, metavar="N", help="core of the server (default: 1)")
+    parser.add_argument("--load-core", type=int, default=0, metavar="N", help="core of all other work (default: 0)")
+
+
+def add_dns_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of every benchmark that starts lbdns as a DNS server."""
+    add_core_options(parser)
+    parser.add_argument("--plane", choices=PLANES, default="auto", help="which part of lbdns answers ([server] plane)")
+
+
+def add_number(
+    parser: argparse.ArgumentParser, name: str, kind: type, least: float, most: float, default: float, text: str
+) -> None:
+    """Add an option for a number from ``least`` to ``most``."""
+
+    def read(value: str) -> Any:
+        number = kind(value)
+        if not least <= number <= most:
+            raise argparse.ArgumentTypeError(f"must be between {least:g} and {most:g}, not {value}")
+        return number
+
+    about = f"{text} ({least:g} to {most:g}, default: {default:g})"
+    parser.add_argument(name, type=read, default=kind(default), metavar="N", help=about)
+
+
+def _require_writable(path: Path) -> None:
+    """Raise BenchmarkError before minutes are spent on results that could not be written."""
+    try:
+        path.open("a").close()
+    except OSError as error:
+        raise BenchmarkError(f"--json {path}: can't be written: {error.strerror}") from None
+
+
+def _end(number: int, _: object) -> None:
+    raise SystemExit(128 + number)
+
+
+def machine() -> Results:
+    """Return the conditions of a run. A load above 0 before it begins means that other programs were at work."""
+    return {"load_before": round(os.getloadavg()[0], 2), "cores": os.cpu_count(), "python": platform.python_version()}
+
+
+def progress(text: str) -> None:
+    """Print a line of progress if standard error is a terminal."""
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr)
+
+
+def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """Return the median over the rounds of ours / theirs. Rounds in which theirs is 0 don't count."""
+    found = [a / b for a, b in zip(ours, theirs, strict=True) if b]
+    return round(statistics.median(found), 3) if found else 0.0
+
+
+def medians(rounds: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Return the median over the rounds of each figure."""
+    return {name: round(statistics.median(one[name] for one in rounds), 3) for name in rounds[0]}
+
+
+def table(title: str, columns: Iterable[str], rows: Iterable[Sequence[object]]) -> Table:
+    """Return a table with its first column aligned to the left and the others to the right."""
+    made = Table(title=title, title_justify="left")
+    for number, column in enumerate(columns):
+        made.add_column(column, justify="right" if number else "left")
+    for row in rows:
+        made.add_row(*map(str, row))
+    return made
+
+
+def side_by_side(title: str, servers: dict[str, Results]) -> Table:
+    """Return a table with a column for each server and a row for each of its figures."""
+    names = next(iter(servers.values()))
+    rows = [(name.replace("_", " "), *(found[name] for found in servers.values())) for name in names]
+    return table(title, ("", *servers), rows)
+
+
+def conditions(results: Results) -> str:
+    """Return the conditions of a run and its ``note``, if it has one, in a line."""
+    load, cores, python = (results[name] for name in ("load_before", "cores", "python"))
+    return "; ".join(filter(None, (f"load before: {load} on {cores} cores, Python {python}", results.get("note"))))
+
+
+def verdict(results: Results, target: str) -> str:
+    """Return a line that says whether the run met ``target``."""
+    return f"target ({target}): {'met' if results['met'] else 'MISSED'}"

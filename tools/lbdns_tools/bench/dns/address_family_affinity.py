@@ -1,0 +1,118 @@
+"""CPU time per query with address family affinity ('coherence': A and AAAA name the same member) to that without it.
+
+Each plane runs two servers, one with 'coherence' at its default and one with 0. They take turns, round after round;
+ratios are taken within a round, and the report shows their median. The queries are A alone, where every look-up is
+remembered and none is joined; A and AAAA in pairs, where every second query joins the first; and round.robin, which
+affinity does not concern. dnsperf sends from one address; in the rows 'from N addresses' a generator sends from each
+client address in turn, so that what the server remembers of a client has left the processor's cache. That generator
+does not saturate a native server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from lbdns_tools.bench import benchmark_command as command
+from lbdns_tools.bench.dns.benchmark_farm import BEST, ROUND_ROBIN, BenchmarkFarm
+from lbdns_tools.bench.dns.compared_servers import MeasuredServer, serving_lbdns
+from lbdns_tools.bench.dns.dnsperf import DnsperfResult, DnsperfRun, run_dnsperf, write_queries
+from lbdns_tools.bench.dns.latency_prober import query_wire
+from lbdns_tools.bench.dns.many_client_addresses import MOST, query_from
+
+TAKES: Final = "about 7 minutes (rounds x planes x 2 x 5 x (seconds + warm-up))"
+EXAMPLE: Final = "--rounds 9"
+WARM_UP: Final = 0.3  # seconds of load before each measured run
+SWITCHED: Final[Mapping[str, str]] = {"on": "", "off": "coherence = 0\n"}
+_PAIR: Final = (BEST, (BEST[0], "AAAA"))
+Question = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPattern:
+    """Questions, and the number of client addresses that send them; 0 is the one address of dnsperf."""
+
+    name: str
+    questions: tuple[Question, ...]
+    addresses: int = 0
+
+    def load(self, port: int, folder: Path, core: int, seconds: float) -> DnsperfResult:
+        if self.addresses:
+            return query_from(port, [query_wire(*question) for question in self.questions], self.addresses, seconds)
+        return run_dnsperf(DnsperfRun(port, write_queries(folder / "queries", self.questions), core, seconds=seconds))
+
+
+def query_patterns(addresses: int) -> list[QueryPattern]:
+    far = f"from {addresses:,} addresses"
+    return [
+        QueryPattern("A", (BEST,)),
+        QueryPattern("A and AAAA", _PAIR),
+        QueryPattern("round.robin", (ROUND_ROBIN,)),
+        QueryPattern(f"A {far}", (BEST,), addresses),
+        QueryPattern(f"A and AAAA {far}", _PAIR, addresses),
+    ]
+
+
+def cost(server: MeasuredServer, pattern: QueryPattern, folder: Path, options: argparse.Namespace) -> float:
+    """Return the CPU time per answered query in microseconds."""
+    pattern.load(server.port, folder, options.load_core, WARM_UP)
+    before = server.process.cpu_seconds()
+    found = pattern.load(server.port, folder, options.load_core, options.seconds)
+    return 1e6 * (server.process.cpu_seconds() - before) / found.answered
+
+
+def measure(options: argparse.Namespace, folder: Path) -> command.Results:
+    planes = ("python", "native") if options.plane == "auto" else (options.plane,)
+    patterns = query_patterns(options.addresses)
+    costs: dict[str, dict[str, dict[str, list[float]]]] = {}
+    with contextlib.ExitStack() as stack:
+        servers: dict[tuple[str, str], MeasuredServer] = {}
+        for plane in planes:
+            for switched, line in SWITCHED.items():
+                place = folder / f"{plane}-{switched}"
+                place.mkdir()
+                farm = BenchmarkFarm(place, plane=plane, pool=line)
+                server = stack.enter_context(serving_lbdns(farm, options.server_core, f"lbdns {place.name}"))
+                servers[plane, switched] = server
+        for number in range(options.rounds):
+            command.progress(f"round {number + 1} of {options.rounds}")
+            for pattern in patterns:
+                # The first server of a round has the coldest processor: every other round begins at the other end
+                for (plane, switched), server in list(servers.items())[:: -1 if number % 2 else 1]:
+                    column = costs.setdefault(plane, {}).setdefault(pattern.name, {}).setdefault(switched, [])
+                    column.append(cost(server, pattern, folder, options))
+    return {"planes": {plane: summary(found) for plane, found in costs.items()}, "rounds": costs}
+
+
+def summary(costs: Mapping[str, Mapping[str, list[float]]]) -> dict[str, command.Results]:
+    """Return by query pattern the medians, and the median of the ratios within a round."""
+    return {
+        name: {
+            "on_us": round(statistics.median(found["on"]), 2),
+            "off_us": round(statistics.median(found["off"]), 2),
+            "ratio": command.median_ratio(found["on"], found["off"]),
+        }
+        for name, found in costs.items()
+    }
+
+
+def show(results: command.Results, console: Console) -> None:
+    heads = ("queries", "on: us/query", "off: us/query", "on / off")
+    for plane, found in results["planes"].items():
+        rows = [(name, *one.values()) for name, one in found.items()]
+        console.print(command.table(f"CPU time per query, {plane} plane, median of rounds", heads, rows))
+    console.print(command.conditions(results))
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    command.add_number(parser, "--rounds", int, 1, 50, 7, "rounds over all servers")
+    command.add_number(parser, "--seconds", float, 0.5, 60, 2, "seconds of each run")
+    command.add_number(parser, "--addresses", int, 1, MOST, 32_768, "clients in the rows with many addresses")
+    command.add_dns_options(parser)

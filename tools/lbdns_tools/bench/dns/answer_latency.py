@@ -1,0 +1,91 @@
+"""Latency of an answer at half of each server's maximum rate, for lbdns and NSD in the same run.
+
+Each round finds a server's maximum rate, then dnsperf puts half of that rate on the server for some seconds. 'kernel'
+is the latency that a prober beside dnsperf measures, from sending a query until the kernel receives the answer, so
+delays on the core of the load are not in it. 'dnsperf' is the latency that dnsperf measures for its own queries, its
+own delays included. The ratio of the kernel's p99 is the one that matters.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from lbdns_tools.bench import benchmark_command as command
+from lbdns_tools.bench.dns.benchmark_farm import BEST, ROUND_ROBIN, LbdnsProgram
+from lbdns_tools.bench.dns.compared_servers import PEERS, MeasuredServer, serving_beside_peers
+from lbdns_tools.bench.dns.dnsperf import MARGIN, DnsperfRun, dnsperf_beside, latencies, run_dnsperf, write_queries
+from lbdns_tools.bench.dns.latency_prober import MAX_RATE, probe, query_wire
+from lbdns_tools.bench.dns.measured_processes import take_priority
+from lbdns_tools.percentiles import percentile
+
+TAKES: Final = "about 80 s (rounds x servers x (3 s + seconds))"
+EXAMPLE: Final = "--rounds 9"
+FIND: Final = 2.0  # seconds of load that find the maximum rate
+SETTLE: Final = 0.5  # seconds of load before the prober begins, and after it ends
+FIGURES: Final = (
+    "max_per_s", "load_per_s", "lost", "kernel_p50_ms", "kernel_p99_ms", "dnsperf_p50_ms", "dnsperf_p99_ms",
+)  # fmt: skip
+
+
+def latency_at_share(server: MeasuredServer, queries: Path, options: argparse.Namespace) -> dict[str, float]:
+    """Return the figures of one server in one round, at a share of its maximum rate."""
+    most = run_dnsperf(DnsperfRun(server.port, queries, options.load_core, seconds=FIND)).rate
+    seconds, rate = options.seconds + 2 * SETTLE, most * options.share
+    run = DnsperfRun(server.port, queries, options.load_core, seconds=seconds, rate=rate, options=("-e", "-v"))
+    with dnsperf_beside(run) as load:
+        probe(server.port, query_wire(*BEST), options.rate, SETTLE)
+        probes = probe(server.port, query_wire(*BEST), options.rate, options.seconds)
+        own = latencies(load.output(seconds + MARGIN))
+    found = (
+        most,
+        len(own) / seconds,
+        probes.lost,
+        probes.p(50),
+        probes.p(99),
+        percentile(own, 50),
+        percentile(own, 99),
+    )
+    return dict(zip(FIGURES, found, strict=True))
+
+
+def measure(options: argparse.Namespace, folder: Path) -> command.Results:
+    take_priority()
+    queries = write_queries(folder / "queries", (BEST, ROUND_ROBIN))
+    rounds: dict[str, list[dict[str, float]]] = {}
+    lbdns = {"lbdns": (options.plane, LbdnsProgram())}
+    with serving_beside_peers(lbdns, options.peers, folder, options.server_core) as servers:
+        for number in range(options.rounds):
+            command.progress(f"round {number + 1} of {options.rounds}")
+            for name, server in servers.items():
+                rounds.setdefault(name, []).append(latency_at_share(server, queries, options))
+        note = servers["lbdns"].note
+    return {"note": note, "servers": summary(rounds), "rounds": rounds}
+
+
+def summary(rounds: dict[str, list[dict[str, float]]]) -> dict[str, command.Results]:
+    """Return by server the medians over the rounds, and the median ratio of lbdns's p99 to its p99 in each round."""
+    result: dict[str, command.Results] = {}
+    for name, column in rounds.items():
+        result[name] = command.medians(column)
+        for key in ("kernel_p99_ms", "dnsperf_p99_ms"):
+            ours, theirs = ([one[key] for one in rounds[server]] for server in ("lbdns", name))
+            result[name][f"lbdns_to_it_{key.removesuffix('_ms')}"] = command.median_ratio(ours, theirs)
+    return result
+
+
+def show(results: command.Results, console: Console) -> None:
+    console.print(command.side_by_side("latency under load, median of rounds", results["servers"]))
+    console.print(command.conditions(results))
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    command.add_number(parser, "--rounds", int, 1, 50, 5, "rounds over all servers")
+    command.add_number(parser, "--seconds", float, 1, 60, 5, "seconds under load in each round")
+    command.add_number(parser, "--share", float, 0.05, 0.95, 0.5, "share of the maximum rate")
+    command.add_number(parser, "--rate", float, 1, MAX_RATE, 1000, "queries/s of the prober")
+    parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=["nsd"], help="default: nsd")
+    command.add_dns_options(parser)

@@ -1,0 +1,192 @@
+"""The farm of the DNS benchmarks: zone ``hobbit`` with three members, for lbdns and, with aliases, for its peers."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from lbdns_shared.keys import MasterKey, new_master_key
+from lbdns_shared.report import Report, encode
+from lbdns_tools.bench.dns.measured_processes import BenchmarkError
+from lbdns_tools.free_ports import free_port
+
+MEMBERS: Final[Mapping[str, str]] = {"bilbo": "127.0.0.16", "frodo": "127.0.0.17", "gandalf": "127.0.0.18"}
+BEST: Final = ("best.hobbit", "A")
+ROUND_ROBIN: Final = ("round.robin.hobbit", "A")
+UNREACHED_LIMIT: Final = 100_000_000  # responses/s: more than any benchmark asks for
+INTERVAL: Final = 1.0  # seconds between two reports of one member, as agents send them
+CHECK_LIMIT: Final = 20.0  # seconds 'lbdns check' may take
+
+_ZONE = """$ORIGIN hobbit.
+$TTL 60
+@ SOA ns hostmaster 1 3600 600 86400 60
+@ NS ns
+ns A 127.0.0.1
+"""
+
+
+def zone_text(fixed: bool, ttl: int = 0) -> str:
+    """Return the master file; with ``fixed``, the names that lbdns balances are aliases of one member."""
+    members = "".join(f"{name} {0 if fixed else 60} A {address}\n" for name, address in MEMBERS.items())
+    aliases = "".join(f"{name} {ttl} CNAME gandalf\n" for name in ("best", "round.robin")) if fixed else ""
+    return _ZONE + members + aliases
+
+
+def rate_limit(responses_per_second: int | None = None) -> str:
+    """Return a section that limits every source, loopback included; None leaves the limit at its default."""
+    limit = "" if responses_per_second is None else f"responses_per_second = {responses_per_second}\n"
+    return f"[rate_limit]\n{limit}exempt = []\n"
+
+
+def plane_line(plane: str) -> str:
+    """Return a line of [server] that chooses between Python and the native part; none for 'auto'."""
+    return "" if plane == "auto" else f'plane = "{plane}"\n'
+
+
+def pool_table(name: str, zone: str, members: Iterable[str], names: str = "") -> str:
+    """Return a [[pool]] table; ``names`` are the entries of its names, such as ``best = "best"``."""
+    table = f'[[pool]]\nname = "{name}"\nzone = "{zone}"\nmembers = {json.dumps(list(members))}\n'
+    return table + (f"names = {{ {names} }}\n" if names else "")
+
+
+def write_key(folder: Path) -> MasterKey:
+    """Write a new key to report.key in ``folder`` and return the key."""
+    key = new_master_key()
+    (folder / "report.key").touch(mode=0o600)
+    (folder / "report.key").write_text(key.line() + "\n")
+    return key
+
+
+@dataclass(frozen=True, slots=True)
+class LbdnsProgram:
+    """An lbdns to run: that of this process, or that of another checkout of the project."""
+
+    checkout: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Raises BenchmarkError if ``checkout`` has no package lbdns."""
+        if self.checkout and not (self.checkout / "lbdns" / "__init__.py").is_file():
+            raise BenchmarkError(f"{self.checkout}: must be a checkout of the project, but has no lbdns/__init__.py")
+
+    def command(self, *arguments: str) -> list[str]:
+        python = sys.executable
+        if self.checkout and (own := self.checkout / ".venv" / "bin" / "python").exists():
+            python = str(own)
+        return [python, "-m", "lbdns", *arguments]
+
+    def environment(self) -> dict[str, str]:
+        """Return what must be added to the environment so that Python imports the packages of the checkout."""
+        if not self.checkout:
+            return {}
+        return {"PYTHONPATH": os.pathsep.join(str(self.checkout / part) for part in ("", "agent", "collector"))}
+
+    def error(self, config: Path) -> str:
+        """Return the error that ``lbdns check`` prints for a configuration, or nothing if it accepts it."""
+        done = subprocess.run(
+            self.command("check", "-c", str(config)),
+            capture_output=True, text=True, timeout=CHECK_LIMIT, check=False,
+            env={**os.environ, **self.environment()}, cwd=self.checkout,
+        )  # fmt: skip
+        return "" if done.returncode == 0 else (done.stderr or done.stdout).strip()
+
+
+class BenchmarkFarm:
+    """The files of one lbdns in a folder, and its ports."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        limit: int | None = UNREACHED_LIMIT,
+        zone: str = "",
+        plane: str = "auto",
+        pool: str = "",
+        program: LbdnsProgram = LbdnsProgram(),
+    ) -> None:
+        """``limit`` is in responses/s, None for the default; ``zone`` and ``pool`` are more lines of the zone file and
+        of the pool's configuration."""
+        self.folder, self.plane, self.program = folder, plane, program
+        self.port, self.report_port = free_port(), free_port()
+        self.key = write_key(folder)
+        self.config = folder / "lbdns.toml"
+        (folder / "hobbit.zone").write_text(zone_text(fixed=False))
+        text = self._config() + pool
+        self.config.write_text(text + rate_limit(limit))
+        self.refused = program.error(self.config)
+        self.limited = not self.refused
+        if not self.limited:
+            self.config.write_text(text)
+        # Only now: a long zone takes long to check
+        (folder / "hobbit.zone").write_text(zone_text(fixed=False) + zone)
+
+    def _config(self) -> str:
+        # A wildcard address is the expensive case: each answer must leave from the address that received the query
+        return (
+            f'[server]\nlisten = ["0.0.0.0:{self.port}"]\nstate_dir = "state"\n{plane_line(self.plane)}'
+            f'[collector]\nlisten = ["127.0.0.1:{self.report_port}"]\nkey_file = "report.key"\n'
+            '[web]\nlisten = "off"\n'
+            '[[zone]]\nname = "hobbit"\nfile = "hobbit.zone"\n' + pool_table("web", "hobbit", MEMBERS)
+        )
+
+    def command(self) -> list[str]:
+        return self.program.command("serve", "-c", str(self.config), "--log-level", "info")
+
+    def note(self) -> str:
+        """Return what a reader of the results has to know about rate limiting."""
+        if self.limited:
+            return "rate limiting: on"
+        return f"rate limiting: OFF, this lbdns refuses it ({self.refused.splitlines()[-1].partition(': ')[2]})"
+
+
+class FarmReportSender:
+    """Sends the reports of the three members in a thread, once an interval, with metrics that change every time."""
+
+    def __init__(self, port: int, key: MasterKey) -> None:
+        self._to = ("127.0.0.1", port)
+        self._keys = {name: key.agent_key(name) for name in MEMBERS}
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._send, daemon=True)
+
+    def __enter__(self) -> FarmReportSender:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join(5)
+
+    def _send(self) -> None:
+        chance = random.Random(1)
+        boot = chance.getrandbits(63)
+        number = 0
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            while not self._ended.wait(INTERVAL / len(MEMBERS) if number else 0):
+                name = list(MEMBERS)[number % len(MEMBERS)]
+                number += 1
+                report = Report(name, boot, number, time.time(), INTERVAL, random_metrics(chance, number))
+                sock.sendto(encode(report, self._keys[name]), self._to)
+
+
+def random_metrics(chance: random.Random, number: int) -> dict[str, float]:
+    """Return the metrics of a busy member in its report ``number``: all that policies use, changing every time."""
+    return {
+        "run_queue": float(chance.randrange(8)),
+        "cpu_idle": chance.uniform(20, 90),
+        "gateway_ping": chance.uniform(0.1, 2),
+        "requests_per_s": chance.uniform(50, 200),
+        "busy_workers": float(chance.randrange(1, 12)),
+        "idle_workers": float(chance.randrange(5, 20)),
+        "cpu_count": 2.0,
+        "requests_total": 100.0 * number,
+        "httpd_cpu_seconds": 0.7 * number,
+    }

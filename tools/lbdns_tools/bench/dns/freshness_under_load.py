@@ -1,0 +1,67 @@
+"""Freshness under load: time from a report to a changed answer while dnsperf loads the server.
+
+The maximum rate is found first, and a share of it is the load. Each report makes its sender the best member, and the
+time runs until the first answer that names the sender. The queries for that answer wait in the server's queue with
+those of the load, so every figure includes one latency under load.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from lbdns_tools.bench import benchmark_command as command
+from lbdns_tools.bench.answer_freshness import BestNameClient, FreshnessFarm, percentiles_of, send_and_watch
+from lbdns_tools.bench.dns.compared_servers import START, STEP
+from lbdns_tools.bench.dns.dnsperf import DnsperfRun, dnsperf_beside, run_dnsperf, write_queries
+from lbdns_tools.bench.dns.latency_prober import await_answer, query_wire
+from lbdns_tools.bench.dns.measured_processes import BenchmarkError, running, take_priority
+
+TAKES: Final = "about 30 s (3 s + reports x interval / agents)"
+EXAMPLE: Final = "--reports 1000"
+TARGET: Final = 20.0  # ms, the 99th percentile
+FIND: Final = 2.0  # seconds of load that find the maximum rate
+TAIL: Final = 3.0  # seconds the load goes on after the last report is due, at least
+LONGEST: Final = 300.0  # seconds
+
+
+def measure(options: argparse.Namespace, folder: Path) -> command.Results:
+    seconds = options.reports * options.interval / options.agents
+    if seconds > LONGEST:
+        raise BenchmarkError(f"{options.reports} reports take {seconds:.0f} s; {LONGEST:g} s is the limit")
+    farm = FreshnessFarm(folder, options.agents, options.plane)
+    queries = write_queries(folder / "queries", [("best.bench", "A")])
+    with running("lbdns", [sys.executable, *farm.arguments], options.server_core, folder / "log") as server:
+        await_answer(farm.port, query_wire("best.bench"), START, STEP)
+        most = run_dnsperf(DnsperfRun(farm.port, queries, options.load_core, seconds=FIND)).rate
+        take_priority()
+        load_rate = most * options.share
+        run = DnsperfRun(farm.port, queries, options.load_core, seconds=LONGEST + TAIL, rate=load_rate)
+        with dnsperf_beside(run) as load:
+            times = send_and_watch(BestNameClient(farm.port), farm, options.reports, options.interval)
+            if load.ended:
+                raise BenchmarkError("dnsperf ended before the last report: the server was not under load all the time")
+        server.require_alive()
+    figures = percentiles_of(times)
+    lost = sum(map(math.isinf, times))
+    met = figures["p99_ms"] <= TARGET
+    return {"max_per_s": round(most), "load_per_s": round(load_rate), "lost": lost, **figures, "met": met}
+
+
+def show(results: command.Results, console: Console) -> None:
+    rows = [(name.replace("_", " "), value) for name, value in results.items()]
+    console.print(command.table("report to changed answer under load", ("", ""), rows))
+    console.print(command.verdict(results, f"p99 at most {TARGET:g} ms"))
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    command.add_number(parser, "--agents", int, 1, 200, 3, "agents that report")
+    command.add_number(parser, "--reports", int, 1, 20_000, 400, "reports over all agents")
+    command.add_number(parser, "--interval", float, 0.05, 10, 0.2, "seconds between two reports of one agent")
+    command.add_number(parser, "--share", float, 0.05, 1, 0.8, "share of the maximum rate")
+    command.add_dns_options(parser)

@@ -1,0 +1,134 @@
+"""A prober: sends queries at a modest rate and takes the time of each answer from the kernel's receive timestamp.
+
+The timestamp keeps delays of the prober itself, beside a busy generator, out of the latencies.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+import time
+from dataclasses import dataclass, field
+from typing import Final
+
+import dns.edns
+import dns.flags
+import dns.message
+import dns.rdatatype
+
+from lbdns_tools.bench.dns.measured_processes import BenchmarkError
+from lbdns_tools.percentiles import percentile
+
+SO_TIMESTAMPNS: Final = 35  # asm-generic/socket.h
+MAX_RATE: Final = 5000  # queries/s: ids repeat after 13 s, and the prober waits far less for an answer
+GRACE: Final = 1.0  # seconds that the last answers may take
+PAYLOAD: Final = 1232  # bytes: the UDP payload size in our queries
+COOKIE: Final = 10  # EDNS option (RFC 7873)
+_TIMESPEC: Final = struct.Struct("@qq")
+
+
+def query_wire(name: str, qtype: str = "A", edns: bool = True, recursion: bool = False) -> bytes:
+    """Return a query with id 0."""
+    flags = dns.flags.RD if recursion else 0
+    query = dns.message.make_query(name, qtype, use_edns=0 if edns else False, payload=PAYLOAD, id=0, flags=flags)
+    return query.to_wire()
+
+
+@dataclass(slots=True)
+class ProbeResult:
+    """The latencies that a prober measured, in milliseconds, and the number of queries it sent."""
+
+    sent: int = 0
+    times: list[float] = field(default_factory=list)
+
+    @property
+    def lost(self) -> int:
+        return self.sent - len(self.times)
+
+    def p(self, percent: float) -> float:
+        """Return a percentile of the latencies in milliseconds."""
+        return round(percentile(self.times, percent), 3)
+
+    def __iadd__(self, other: ProbeResult) -> ProbeResult:
+        self.sent += other.sent
+        self.times += other.times
+        return self
+
+
+def probe(port: int, query: bytes, rate: float, seconds: float, address: str = "127.0.0.1") -> ProbeResult:
+    """Send ``rate`` queries/s for ``seconds``. A query without an answer GRACE seconds after the end is lost."""
+    assert rate <= MAX_RATE
+    found, waiting = ProbeResult(), dict[bytes, int]()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        sock.connect((address, port))
+        sock.setblocking(False)
+        readable = select.poll()
+        readable.register(sock, select.POLLIN)
+        begin, total = time.monotonic(), int(rate * seconds)
+        while found.sent < total:
+            wait = begin + found.sent / rate - time.monotonic()
+            if wait > 0:
+                readable.poll(wait * 1000)
+            else:
+                ident = struct.pack("!H", found.sent & 0xFFFF)
+                waiting[ident] = time.time_ns()
+                sock.send(ident + query[2:])
+                found.sent += 1
+            _read_answers(sock, waiting, found.times)
+        deadline = time.monotonic() + GRACE
+        while waiting and (left := deadline - time.monotonic()) > 0:
+            readable.poll(left * 1000)
+            _read_answers(sock, waiting, found.times)
+    return found
+
+
+def _read_answers(sock: socket.socket, waiting: dict[bytes, int], times: list[float]) -> None:
+    """Read the answers that have arrived."""
+    while True:
+        try:
+            answer, ancillary, _, _ = sock.recvmsg(4096, 64)
+        except (BlockingIOError, ConnectionRefusedError):
+            return
+        sent = waiting.pop(answer[:2], None)
+        for level, kind, data in ancillary:
+            if sent is not None and (level, kind) == (socket.SOL_SOCKET, SO_TIMESTAMPNS):
+                seconds, nanoseconds = _TIMESPEC.unpack(data)
+                times.append((seconds * 10**9 + nanoseconds - sent) / 1e6)
+
+
+def await_answer(port: int, query: bytes, limit: float, step: float = 0.005, address: str = "127.0.0.1") -> bytes:
+    """Send a query every ``step`` seconds; return the first answer. Raises BenchmarkError after ``limit`` seconds."""
+    deadline = time.monotonic() + limit
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.connect((address, port))
+        sock.settimeout(step)
+        while time.monotonic() < deadline:
+            try:
+                sock.send(query)
+                return sock.recv(4096)
+            except TimeoutError:
+                continue
+            except ConnectionRefusedError:  # the server does not listen yet
+                time.sleep(step)
+    raise BenchmarkError(f"no answer from {address}:{port} within {limit:g} s")
+
+
+def answered_names(answer: bytes) -> list[str]:
+    """Return the owner and type of each record in an answer section."""
+    return [f"{rrset.name} {dns.rdatatype.to_text(rrset.rdtype)}" for rrset in dns.message.from_wire(answer).answer]
+
+
+def cookie_option(port: int) -> str:
+    """Return a cookie that the server at ``port`` accepts from 127.0.0.1, in the form of dnsperf's -E (RFC 7873).
+
+    It is the client's half alone if the server sends no cookie.
+    """
+    ours = bytes(range(8))
+    query = dns.message.make_query(
+        "best.hobbit", "A", use_edns=0, options=[dns.edns.GenericOption(dns.edns.OptionType(COOKIE), ours)]
+    )
+    answer = dns.message.from_wire(await_answer(port, query.to_wire(), 5))
+    theirs = next((option.to_wire() for option in answer.options if option.otype == COOKIE), None)
+    return f"{COOKIE}:{(theirs or ours).hex()}"

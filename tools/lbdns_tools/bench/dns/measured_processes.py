@@ -1,0 +1,125 @@
+"""Programs under measurement: started on a core of their own, their CPU time and memory read, ended by their id."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from lbdns_shared.errors import LbdnsError
+from lbdns_tools import installed_programs
+
+PATIENCE: Final = 5.0  # seconds between SIGTERM and SIGKILL
+SHOWN: Final = 1500  # characters of a failed program's log that an error shows
+REALTIME: Final = 1  # lowest real-time priority: enough to run before any generator
+
+
+class BenchmarkError(LbdnsError):
+    """A benchmark can't run: a program is missing, did not start, or ended too early."""
+
+
+def need(program: str, package: str) -> str:
+    """Return the path of a program. Raises BenchmarkError, which names its Debian package, if it is missing."""
+    found = installed_programs.find(program)
+    if found is None:
+        raise BenchmarkError(f"{program} is not installed; on Debian: apt-get install {package}")
+    return found
+
+
+def pin_to_core(core: int) -> None:
+    """Run this process, and the processes that it starts, on one core. Raises BenchmarkError."""
+    try:
+        os.sched_setaffinity(0, {core})
+    except OSError:
+        usable = ", ".join(map(str, sorted(os.sched_getaffinity(0))))
+        raise BenchmarkError(f"core {core} is not available; cores: {usable}") from None
+
+
+def take_priority() -> bool:
+    """Give this process real-time priority, so that a busy generator does not delay a prober.
+
+    Return whether that worked: it needs root.
+    """
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(REALTIME))
+    except OSError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredProcess:
+    """A process with its children, and the file with its output."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def tree(self) -> list[psutil.Process]:
+        top = psutil.Process(self.process.pid)
+        return [top, *top.children(recursive=True)]
+
+    def cpu_seconds(self) -> float:
+        """Return the user and system time so far, of all threads of all its processes."""
+        self.require_alive()
+        return sum(sum(process.cpu_times()[:2]) for process in self.tree())
+
+    def rss(self) -> int:
+        """Return the resident bytes of all its processes."""
+        self.require_alive()
+        return sum(int(process.memory_info().rss) for process in self.tree())
+
+    def log_lines(self) -> int:
+        return self.log.read_bytes().count(b"\n")
+
+    def require_alive(self) -> None:
+        """Raise BenchmarkError, with the end of its log, if the process has ended."""
+        if self.process.poll() is not None:
+            log = self.log.read_text(errors="replace")[-SHOWN:]
+            raise BenchmarkError(f"{self.name} ended with exit status {self.process.returncode}:\n{log}")
+
+
+@contextlib.contextmanager
+def running(
+    name: str,
+    command: Sequence[str],
+    core: int,
+    log: Path,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> Iterator[MeasuredProcess]:
+    """Run a program on ``core`` for the length of a with statement, in the working directory ``folder``.
+
+    ``environment`` is added to that of this process; the output goes to the file ``log``.
+    """
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [need("taskset", "util-linux"), "-c", str(core), *command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **(environment or {})},
+            cwd=folder,
+            start_new_session=True,  # so that its children end with it, and Ctrl-C reaches it only through us
+        )
+    try:
+        yield MeasuredProcess(name, process, log)
+    finally:
+        stop(process)
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End a process in a session of its own, then kill the rest of the session."""
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(PATIENCE)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(PATIENCE)

@@ -1,0 +1,122 @@
+"""Start: time from exec to the first answer, and memory, for lbdns and NSD with a small zone and one of 100,000 names.
+
+Each start is a fresh process that receives a query every 2 ms; the kernel's page cache stays warm. --imports lists the
+modules that take longest to import (python -X importtime, which itself slows the imports down).
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from lbdns_tools.bench import benchmark_command as command
+from lbdns_tools.bench.dns.benchmark_farm import BenchmarkFarm, zone_text
+from lbdns_tools.bench.dns.compared_servers import peers
+from lbdns_tools.bench.dns.latency_prober import await_answer, query_wire
+from lbdns_tools.bench.dns.measured_processes import running
+from lbdns_tools.free_ports import free_port
+
+TAKES: Final = "about 30 s"
+EXAMPLE: Final = "--times 21 --imports"
+STEP: Final = 0.002  # seconds between two queries
+LIMIT: Final = 60.0  # seconds a server may take to its first answer
+SHOWN: Final = 15  # modules that --imports lists
+
+
+def first_answer(
+    name: str, command_line: Sequence[str], port: int, query: bytes, core: int, log: Path
+) -> tuple[float, int]:
+    """Start a server; return the milliseconds from exec to its first answer, and its resident bytes then."""
+    begin = time.perf_counter()
+    with running(name, command_line, core, log) as server:
+        await_answer(port, query, LIMIT, STEP)
+        return 1000 * (time.perf_counter() - begin), server.rss()
+
+
+def host_lines(count: int) -> str:
+    """Return the lines of a master file for ``count`` hosts."""
+    return "".join(f"h{n:06d} A 10.{n >> 16 & 255}.{n >> 8 & 255}.{n & 255}\n" for n in range(count))
+
+
+class StartedServers:
+    """lbdns and NSD with the same zone, to be started again and again."""
+
+    def __init__(self, folder: Path, count: int, options: argparse.Namespace) -> None:
+        folder.mkdir()
+        self._folder, self._options = folder, options
+        lines = host_lines(count)
+        self._farm = BenchmarkFarm(folder, zone=lines, plane=options.plane)
+        self._port = free_port()
+        (folder / "nsd.zone").write_text(zone_text(fixed=True) + lines)
+        self._nsd = peers()["nsd"](folder, self._port, folder / "nsd.zone")
+        self._query = query_wire(f"h{count - 1:06d}.hobbit" if count else "best.hobbit")
+
+    def both(self) -> dict[str, tuple[float, int]]:
+        core, log = self._options.server_core, self._folder / "log"
+        return {
+            "lbdns": first_answer("lbdns", self._farm.command(), self._farm.port, self._query, core, log),
+            "nsd": first_answer("nsd", self._nsd.command, self._port, self._query, core, log),
+        }
+
+    def imports(self) -> list[tuple[int, str]]:
+        """Start lbdns once; return microseconds and name of the modules that take longest by themselves."""
+        command_line = self._farm.command()
+        command_line[1:1] = ["-X", "importtime"]
+        log = self._folder / "imports"
+        first_answer("lbdns", command_line, self._farm.port, self._query, self._options.server_core, log)
+        return slowest(log.read_text())
+
+
+def slowest(text: str) -> list[tuple[int, str]]:
+    """Return the modules that took longest by themselves, from the output of -X importtime."""
+    found = re.findall(r"^import time: +(\d+) \| +\d+ \| +(\S+)$", text, re.MULTILINE)
+    return sorted(((int(own), name) for own, name in found), reverse=True)[:SHOWN]
+
+
+def measure(options: argparse.Namespace, folder: Path) -> command.Results:
+    results: command.Results = {"servers": {}}
+    small, large = (
+        StartedServers(folder / "small", 0, options),
+        StartedServers(folder / "large", options.names, options),
+    )
+    for title, starts, times in (("small zone", small, options.times), ("large zone", large, options.large_times)):
+        found = [starts.both() for _ in range(times)]
+        for name in found[0]:
+            column = [one[name] for one in found]
+            results["servers"].setdefault(name, {})[title] = {
+                "median_ms": round(statistics.median(ms for ms, _ in column), 1),
+                "most_ms": round(max(ms for ms, _ in column), 1),
+                "rss_mb": round(max(rss for _, rss in column) / 1e6, 1),
+            }
+    results["names"] = options.names
+    results["imports"] = small.imports() if options.imports else []
+    return results
+
+
+def show(results: command.Results, console: Console) -> None:
+    rows = [
+        (f"{name}, {title}", *found.values())
+        for name, titles in results["servers"].items()
+        for title, found in titles.items()
+    ]
+    heads = ("server", "median ms", "most ms", "RSS MB")
+    console.print(command.table(f"exec to first answer; large zone: {results['names']} names", heads, rows))
+    if results["imports"]:
+        rows = [(name, own) for own, name in results["imports"]]
+        console.print(command.table("longest imports", ("module", "us without its imports"), rows))
+    console.print(command.conditions(results))
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    command.add_number(parser, "--times", int, 1, 200, 9, "starts of each server with the small zone")
+    command.add_number(parser, "--large-times", int, 1, 20, 1, "starts of each server with the large zone")
+    command.add_number(parser, "--names", int, 1, 1_000_000, 100_000, "names in the large zone")
+    parser.add_argument("--imports", action="store_true", help="list the modules that take longest to import")
+    command.add_dns_options(parser)

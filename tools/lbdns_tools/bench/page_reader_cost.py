@@ -1,0 +1,240 @@
+"""Latency of DNS answers while readers load the pages without a pause.
+
+Each round runs dnsperf at a fixed rate twice: while the readers load another server, which has no DNS and answers as
+often as lbdns did with as many bytes, so that both cores have the same other load; and while they load lbdns. 'kernel'
+is the latency that a prober beside dnsperf measures, until the kernel receives the answer; 'dnsperf' is the latency
+that dnsperf measures. The ratio of the kernel's p99 is the one that matters.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import psutil
+from rich.console import Console
+
+from lbdns_tools.bench import benchmark_command as command
+from lbdns_tools.bench.dns.benchmark_farm import BEST, ROUND_ROBIN, BenchmarkFarm, pool_table
+from lbdns_tools.bench.dns.compared_servers import MeasuredServer, serving_lbdns
+from lbdns_tools.bench.dns.dnsperf import MARGIN, DnsperfProcess, DnsperfRun, dnsperf_beside, latencies, write_queries
+from lbdns_tools.bench.dns.latency_prober import MAX_RATE, probe, query_wire
+from lbdns_tools.bench.dns.measured_processes import BenchmarkError, running, take_priority
+from lbdns_tools.bench.page_readers import KEEPERS
+from lbdns_tools.free_ports import free_port
+from lbdns_tools.percentiles import percentile
+
+TAKES: Final = "about 5 minutes (farms x (rounds x 2 x (2 s + seconds) + 20 s))"
+EXAMPLE: Final = "--rounds 9 --farms 5x200"
+FIND: Final = 2.0  # seconds of load that find the maximum rate
+SETTLE: Final = 1.0  # seconds of readers and load before the prober begins
+NICE: Final = -15
+THREADS: Final = 0.1  # seconds until dnsperf has started its threads
+START: Final = 30.0  # seconds within which all readers must have a page
+FIGURES: Final = ("kernel_p50_ms", "kernel_p99_ms", "dnsperf_p50_ms", "dnsperf_p99_ms", "lost")
+TARGET: Final = 1.10  # times the p99 without page readers
+
+
+def page_farm(folder: Path, plane: str, pools: int, members: int) -> tuple[BenchmarkFarm, int, list[str]]:
+    """Return a farm with pages, their port, and its members beside the three that all benchmarks have."""
+    farm, port = BenchmarkFarm(folder, plane=plane), free_port()
+    names = [[f"p{pool}m{member}" for member in range(members)] for pool in range(pools)]
+    flat = [name for pool in names for name in pool]
+    addresses = [f"{name} A 127.1.{number // 250}.{number % 250 + 1}\n" for number, name in enumerate(flat)]
+    zone = folder / "hobbit.zone"
+    zone.write_text(zone.read_text() + "".join(addresses))
+    more = "".join(
+        pool_table(f"p{number}", "hobbit", pool, f'"best.p{number}" = "best"') for number, pool in enumerate(names)
+    )
+    config = farm.config.read_text().replace('[web]\nlisten = "off"', f'[web]\nlisten = "127.0.0.1:{port}"')
+    farm.config.write_text(f"{config}[history]\non = false\n{more}")
+    return farm, port, flat
+
+
+@contextlib.contextmanager
+def page_readers_part(part: str, folder: Path, core: int, **options: object) -> Iterator[Path]:
+    """Run a part of ``page_readers`` for the length of a with statement, and yield the file with its output."""
+    arguments = [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", str(value))]
+    log = folder / f"{part}.log"
+    with running(
+        part, [sys.executable, "-m", "lbdns_tools.bench.page_readers", part, *arguments], core, log
+    ) as process:
+        yield log
+        process.require_alive()
+
+
+def raise_priority(thread: int) -> None:
+    """Give a thread nearly all of its core when it has work. Does nothing without root.
+
+    A real-time priority would delay the kernel's own threads, and datagrams with them, whenever TCP keeps them busy.
+    """
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, thread, NICE)
+
+
+@contextlib.contextmanager
+def prompt_dnsperf(run: DnsperfRun) -> Iterator[DnsperfProcess]:
+    """Run dnsperf with priority on its core: delayed, it would send bursts that no server answers at once."""
+    with dnsperf_beside(run) as load:
+        time.sleep(THREADS)
+        for thread in psutil.Process(load.process.pid).threads():
+            raise_priority(thread.id)
+        yield load
+
+
+class ReaderCounts:
+    """The readers' counters, from the lines that ``page_readers`` prints."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+
+    def newest(self) -> dict[str, float]:
+        """Return the counters of the newest line, empty if there is none. ``time`` is on the monotonic clock."""
+        lines = self._log.read_text().split("\n")[:-1]
+        found: dict[str, float] = json.loads(lines[-1]) if lines else {}
+        return found
+
+    def await_all(self) -> None:
+        """Wait until the readers have pages and the streams have events. Raises BenchmarkError."""
+        deadline = time.monotonic() + START
+        while not ((counts := self.newest()) and counts["answers"] >= KEEPERS and counts["event_bytes"]):
+            if time.monotonic() > deadline:
+                raise BenchmarkError(f"the readers received no pages within {START:g} s: {counts}")
+            time.sleep(0.05)
+
+
+def per_second(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
+    seconds = after["time"] - before["time"]
+    return {f"{name}_per_s": round((after[name] - before[name]) / seconds, 1) for name in after if name != "time"}
+
+
+class PageReaderRounds:
+    """Measures one farm, round after round."""
+
+    def __init__(self, server: MeasuredServer, web_port: int, folder: Path, options: argparse.Namespace) -> None:
+        self._server, self._web_port, self._folder, self._options = server, web_port, folder, options
+        self._queries = write_queries(folder / "queries", (BEST, ROUND_ROBIN))
+        run = DnsperfRun(server.port, self._queries, options.load_core, seconds=FIND)
+        with prompt_dnsperf(run) as load:
+            self.most = load.result(FIND + MARGIN).rate
+
+    def run(self) -> dict[str, list[dict[str, float]]]:
+        found: dict[str, list[dict[str, float]]] = {"dummy": [], "lbdns": []}
+        given = self._with_readers(self._web_port)  # what lbdns sends its readers
+        for number in range(self._options.rounds):
+            command.progress(f"round {number + 1} of {self._options.rounds}: {given['answers_per_s']:.1f} pages/s")
+            for name in ("dummy", "lbdns") if number % 2 else ("lbdns", "dummy"):
+                if name == "lbdns":
+                    given = self._with_readers(self._web_port)
+                    found[name].append(given)
+                else:
+                    found[name].append(self._beside_dummy(given))
+        return found
+
+    def _beside_dummy(self, given: Mapping[str, float]) -> dict[str, float]:
+        port = free_port()
+        size = int(given["answer_bytes_per_s"] / given["answers_per_s"]) if given["answers_per_s"] else 1
+        rate, stream_rate, core = given["answers_per_s"], given["event_bytes_per_s"], self._options.load_core
+        with page_readers_part("dummy", self._folder, core, port=port, rate=rate, size=size, stream_rate=stream_rate):
+            return self._with_readers(port)
+
+    def _with_readers(self, port: int) -> dict[str, float]:
+        """Return the figures of DNS while readers load pages from ``port``."""
+        options = self._options
+        seconds = options.seconds + 2 * SETTLE
+        run = DnsperfRun(self._server.port, self._queries, options.load_core, seconds=seconds,
+                         rate=self.most * options.share, options=("-e", "-v"))  # fmt: skip
+        with page_readers_part("readers", self._folder, options.load_core, port=port) as log:
+            counts = ReaderCounts(log)
+            counts.await_all()
+            with prompt_dnsperf(run) as load:
+                probe(self._server.port, query_wire(*BEST), options.rate, SETTLE)
+                before, cpu = counts.newest(), self._server.process.cpu_seconds()
+                probes = probe(self._server.port, query_wire(*BEST), options.rate, options.seconds)
+                after, cpu = counts.newest(), self._server.process.cpu_seconds() - cpu
+                own = latencies(load.output(seconds + MARGIN))
+        times = (probes.p(50), probes.p(99), percentile(own, 50), percentile(own, 99), probes.lost)
+        figures = dict(zip(FIGURES, times, strict=True))
+        figures["server_cpu_percent"] = round(100 * cpu / options.seconds, 2)
+        return figures | per_second(before, after)
+
+
+def measure_farm(folder: Path, options: argparse.Namespace, pools: int, members: int) -> command.Results:
+    folder.mkdir()
+    farm, web_port, names = page_farm(folder, options.plane, pools, members)
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(serving_lbdns(farm, options.server_core))
+        raise_priority(server.process.process.pid)  # so that other programs on its core do not delay it
+        if names:
+            hosts = folder / "hosts"
+            hosts.write_text("\n".join(names))
+            port, key_file = farm.report_port, folder / "report.key"
+            agents = page_readers_part("agents", folder, options.load_core, port=port, key_file=key_file, hosts=hosts)
+            stack.enter_context(agents)
+        time.sleep(2 * SETTLE)  # all members have reported
+        rounds = PageReaderRounds(server, web_port, folder, options)
+        found = rounds.run()
+        return {"note": server.note, "max_per_s": round(rounds.most), **summary(found), "rounds": found}
+
+
+def summary(rounds: Mapping[str, list[dict[str, float]]]) -> command.Results:
+    """Return the medians over the rounds, and the median ratio of lbdns to the dummy within a round."""
+    result: command.Results = {}
+    for name, column in rounds.items():
+        result[name] = command.medians(column)
+    for key in ("kernel_p99", "dnsperf_p99"):
+        ours, theirs = ([one[f"{key}_ms"] for one in rounds[name]] for name in ("lbdns", "dummy"))
+        result[f"{key}_ratio"] = command.median_ratio(ours, theirs)
+        result[f"{key}_ratios"] = [round(a / b, 3) for a, b in zip(ours, theirs, strict=True) if b]
+    return result
+
+
+def measure(options: argparse.Namespace, folder: Path) -> command.Results:
+    take_priority()
+    found: command.Results = {}
+    for pools, members in options.farms:
+        name = f"{pools} x {members} members" if pools else "3 members"
+        command.progress(name)
+        found[name] = measure_farm(folder / f"farm{len(found)}", options, pools, members)
+    met = all(farm["kernel_p99_ratio"] <= TARGET for farm in found.values())
+    return {"note": next(iter(found.values()))["note"], "farms": found, "met": met}
+
+
+def show(results: command.Results, console: Console) -> None:
+    for name, farm in results["farms"].items():
+        heads = list(farm["lbdns"])
+        rows = [(head.replace("_", " "), *(farm[server][head] for server in ("dummy", "lbdns"))) for head in heads]
+        rows += [
+            (f"{key} lbdns / dummy", "", f"{farm[f'{key}_ratio']} of {farm[f'{key}_ratios']}")
+            for key in ("kernel_p99", "dnsperf_p99")
+        ]
+        title = f"{name}, {farm['max_per_s']} queries/s at most; readers load ..."
+        console.print(command.table(title, ("median of rounds", "dummy", "lbdns"), rows))
+    console.print(command.conditions(results))
+    console.print(command.verdict(results, f"kernel p99 at most {TARGET:g} times as high"))
+
+
+def _farm(text: str) -> tuple[int, int]:
+    pools, _, members = text.partition("x")
+    if not (pools.isdigit() and members.isdigit() and int(pools) * int(members) <= 10_000):
+        raise argparse.ArgumentTypeError(f"must be POOLSxMEMBERS such as 5x200, or 0x0, not {text!r}")
+    return int(pools), int(members)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    command.add_number(parser, "--rounds", int, 1, 50, 7, "rounds")
+    command.add_number(parser, "--seconds", float, 1, 60, 5, "seconds under load in each round, twice")
+    command.add_number(parser, "--share", float, 0.05, 0.95, 0.5, "share of the maximum rate")
+    command.add_number(parser, "--rate", float, 1, MAX_RATE, 1000, "queries/s of the prober")
+    parser.add_argument(
+        "--farms", nargs="+", type=_farm, default=[(0, 0), (5, 200)], metavar="POOLSxMEMBERS",
+        help="members beside the three of every farm (default: 0x0 5x200)",
+    )  # fmt: skip
+    command.add_dns_options(parser)

@@ -1,0 +1,274 @@
+"""Queries lost while the server reloads, is replaced by a new process, or loses workers; every query must be answered.
+
+The load keeps a bounded number of queries in flight, from many ports, so that only the server can lose queries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from lbdns.client.control_client import send_command
+from lbdns_shared.errors import LbdnsError
+from lbdns_tools.bench import benchmark_command as command
+from lbdns_tools.bench.dns.benchmark_farm import pool_table
+from lbdns_tools.free_ports import free_port
+
+TAKES: Final = "about 10 s"
+EXAMPLE: Final = "--queries 500000 --workers 2 --take-over"
+PORTS: Final = 32  # of the client: the kernel divides them between the workers' sockets
+WINDOW: Final = 8  # queries in flight from each port
+GIVE_UP: Final = 3.0  # seconds without an answer after which a query is lost
+START: Final = 30.0  # seconds that a server may take to start or to end
+QUESTION: Final = b"\x05round\x05robin\x05bench\0\0\1\0\1"
+
+
+@dataclass
+class QueryTally:
+    """Counts of sent, answered and lost queries."""
+
+    sent: int = 0
+    answered: int = 0
+    lost: int = 0
+    unexpected: int = 0  # datagrams other than the answer to a query in flight
+    longest: float = 0.0  # seconds from a query to its answer
+    seconds: float = 0.0
+    disruptions: list[str] = field(default_factory=list)  # reports of the disruptions
+
+
+class QueryLoad:
+    """Sends ``queries``, and more while ``goes_on`` is set, and waits for their answers."""
+
+    def __init__(self, port: int, queries: int, rate: float, question: bytes = QUESTION) -> None:
+        """``rate`` is in queries/s; 0: as fast as answers arrive."""
+        self.tally = QueryTally()
+        self.goes_on = threading.Event()
+        self._queries, self._rate, self._question = queries, rate, question
+        self._sockets = []
+        for _ in range(PORTS):
+            sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            sock.setblocking(False)
+            sock.connect(("127.0.0.1", port))
+            self._sockets.append(sock)
+        self._in_flight: list[dict[bytes, float]] = [{} for _ in range(PORTS)]
+
+    def run(self) -> QueryTally:
+        began = time.monotonic()
+        poll = select.poll()
+        places = {sock.fileno(): place for place, sock in enumerate(self._sockets)}
+        for sock in self._sockets:
+            poll.register(sock, select.POLLIN)
+        swept = began
+        while self._has_more() or any(self._in_flight):
+            now = time.monotonic()
+            for place in range(PORTS):
+                self._send(place, now, now - began)
+            for descriptor, _ in poll.poll(5):
+                self._receive(places[descriptor])
+            if now - swept > GIVE_UP / 10:
+                swept = now
+                self._sweep(now)
+        self.tally.seconds = time.monotonic() - began
+        for sock in self._sockets:
+            sock.close()
+        return self.tally
+
+    def _has_more(self) -> bool:
+        return self.tally.sent < self._queries or self.goes_on.is_set()
+
+    def _send(self, place: int, now: float, elapsed: float) -> None:
+        tally, in_flight, sock = self.tally, self._in_flight[place], self._sockets[place]
+        while len(in_flight) < WINDOW and self._has_more():
+            if self._rate and tally.sent > self._rate * elapsed:
+                return
+            tally.sent += 1
+            number = (tally.sent & 0xFFFF).to_bytes(2, "big")
+            try:
+                sock.send(number + b"\0\0\0\1\0\0\0\0\0\0" + self._question)
+            except OSError:
+                tally.lost += 1  # refused: no socket is bound to the port
+                continue
+            in_flight[number] = now
+
+    def _receive(self, place: int) -> None:
+        tally, in_flight, sock = self.tally, self._in_flight[place], self._sockets[place]
+        try:
+            while True:
+                answer = sock.recv(512)
+                sent = in_flight.pop(answer[:2], None)
+                if sent is None or answer[3] & 15:
+                    tally.unexpected += 1
+                else:
+                    tally.answered += 1
+                    tally.longest = max(tally.longest, time.monotonic() - sent)
+        except OSError:
+            pass
+
+    def _sweep(self, now: float) -> None:
+        for in_flight in self._in_flight:
+            for number in [number for number, sent in in_flight.items() if now - sent > GIVE_UP]:
+                del in_flight[number]
+                self.tally.lost += 1
+
+
+class ServerUnderLoad:
+    """``lbdns serve`` on one configuration, and the processes that replace it."""
+
+    def __init__(self, folder: Path, workers: int) -> None:
+        self.port = free_port()
+        self.control = folder / "control.sock"
+        self._config = folder / "lbdns.toml"
+        self._report_port = free_port()
+        (folder / "bench.zone").write_text(
+            "$TTL 60\n@ SOA ns hostmaster 1 60 60 60 60\n@ NS ns\nns A 127.0.0.1\nweb1 A 127.0.0.2\nweb2 A 127.0.0.3\n"
+        )
+        self.write(0)
+        self._all = [self._start("--workers", str(workers))]
+        self.await_answer()
+
+    def write(self, ttl: int) -> None:
+        """Write the configuration with a TTL."""
+        self._config.write_text(
+            f'[server]\nlisten = ["127.0.0.1:{self.port}"]\ncontrol = "control.sock"\nstate_dir = "state"\n'
+            f'[collector]\nlisten = ["127.0.0.1:{self._report_port}"]\n[web]\nlisten = "off"\n'
+            "[rate_limit]\nresponses_per_second = 0\n"
+            '[[zone]]\nname = "bench"\nfile = "bench.zone"\n'
+            + pool_table("web", "bench", ("web1", "web2"))
+            + f"ttl = {ttl}\n"
+        )
+
+    def _start(self, *options: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "lbdns", "serve", "-c", str(self._config), "--log-level", "error", *options]
+        return subprocess.Popen(command)
+
+    def await_answer(self) -> None:
+        end = time.monotonic() + START
+        while time.monotonic() < end:
+            if QueryLoad(self.port, 1, 0).run().answered:
+                return
+        raise LbdnsError(f"the server did not answer within {START:g} s")
+
+    def reload(self, number: int) -> str:
+        self.write(number)
+        began = time.monotonic()
+        send_command(self.control, "reload")
+        return f"reload in {(time.monotonic() - began) * 1000:.0f} ms"
+
+    def take_over(self, workers: int) -> str:
+        began = time.monotonic()
+        self._all.append(self._start("--take-over", "--workers", str(workers)))
+        status = self._all[-2].wait(START)
+        took = time.monotonic() - began
+        if status != 0 or self._all[-1].poll() is not None:
+            raise LbdnsError(f"the old server ended with status {status}, the new one with {self._all[-1].poll()}")
+        return f"replaced by {workers} workers in {took * 1000:.0f} ms"
+
+    def kill_worker(self, number: int) -> str:
+        """Send SIGKILL to one worker, another one for each number."""
+        fork_server = _children(self._all[-1].pid)
+        workers = sorted(worker for pid in fork_server for worker in _children(pid))
+        os.kill(workers[number % len(workers)], signal.SIGKILL)
+        return f"killed worker {workers[number % len(workers)]}"
+
+    def stop(self) -> None:
+        for process in self._all:
+            process.terminate()
+            process.wait(START)
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for path in Path(f"/proc/{pid}/task").glob("*/children") for child in path.read_text().split()]
+
+
+@contextmanager
+def server_under_load(workers: int) -> Iterator[ServerUnderLoad]:
+    with tempfile.TemporaryDirectory() as name:
+        running = ServerUnderLoad(Path(name), workers)
+        try:
+            yield running
+        finally:
+            running.stop()
+
+
+Disruption = Callable[[ServerUnderLoad], str]
+
+
+def reload(number: int) -> Disruption:
+    return lambda running: running.reload(number)
+
+
+def kill_worker(number: int) -> Disruption:
+    return lambda running: running.kill_worker(number)
+
+
+def take_over(workers: int) -> Disruption:
+    return lambda running: running.take_over(workers)
+
+
+def measure_losses(queries: int, rate: float, workers: int, disruptions: Sequence[Disruption]) -> QueryTally:
+    """Send ``queries`` to a server while ``disruptions`` happen one after another, and more until the last is over."""
+    with server_under_load(workers) as running, ThreadPoolExecutor(1) as doer:
+        load = QueryLoad(running.port, queries, rate)
+        load.goes_on.set()
+
+        def do_all() -> None:
+            try:
+                for number, disrupt in enumerate(disruptions, 1):
+                    while load.tally.sent < queries * number / (len(disruptions) + 1):
+                        time.sleep(0.002)
+                    load.tally.disruptions.append(disrupt(running))
+            finally:
+                load.goes_on.clear()
+
+        done = doer.submit(do_all)
+        tally = load.run()
+        done.result()
+        return tally
+
+
+def measure(options: argparse.Namespace, folder: Path) -> command.Results:
+    disruptions = [reload(number) for number in range(1, options.reloads + 1)]
+    disruptions += [kill_worker(number) for number in range(options.kills)]
+    if options.take_over is not None:
+        disruptions.append(take_over(options.take_over or options.workers))
+    tally = measure_losses(options.queries, options.rate, options.workers, disruptions)
+    return {
+        "sent": tally.sent, "answered": tally.answered, "lost": tally.lost, "unexpected": tally.unexpected,
+        "longest_ms": round(tally.longest * 1000, 1), "queries_per_s": round(tally.sent / tally.seconds),
+        "note": "; ".join(tally.disruptions), "met": tally.lost == 0,
+    }  # fmt: skip
+
+
+def show(results: command.Results, console: Console) -> None:
+    names = ("sent", "answered", "lost", "unexpected", "longest_ms", "queries_per_s")
+    console.print(command.table("queries", ("", ""), [(name.replace("_", " "), results[name]) for name in names]))
+    console.print(command.conditions(results))
+    console.print(command.verdict(results, "no query lost"))
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    command.add_number(parser, "--queries", int, 1, 10**9, 100_000, "queries, at least")
+    command.add_number(parser, "--rate", float, 0, 10**6, 0, "queries/s; 0: as fast as answers arrive")
+    command.add_number(parser, "--workers", int, 1, 64, 2, "workers of the server")
+    command.add_number(parser, "--reloads", int, 0, 1000, 0, "reloads, one after another")
+    command.add_number(parser, "--kills", int, 0, 1000, 0, "workers to kill, one after another")
+    parser.add_argument(
+        "--take-over", type=int, nargs="?", const=0, metavar="N",
+        help="finally replace the server by a new one with N workers (default: as many as before)",
+    )  # fmt: skip

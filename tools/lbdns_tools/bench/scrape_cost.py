@@ -1,0 +1,127 @@
+"""The cost of a scrape of /metrics for a server with many members, and how long queries wait for a part of it.
+
+Runs in one process and without a network: the server's own source of statistics, with a report from each member. The
+comparison is prometheus_client's own exposition. Work is CPU time; a query may have to wait for the longest step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from prometheus_client import generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector as Registry
+from rich.console import Console
+
+from lbdns.answering.answer_table import AnswerTable
+from lbdns.events.event_log import EventLog
+from lbdns.model.farm import Farm, load_farm
+from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.server.local_answerer import LocalAnswerer
+from lbdns.server.server_status import ServerStatus
+from lbdns_collector.prometheus.exposition import exposition_text, in_slices
+from lbdns_collector.prometheus.status_families import metric_families
+from lbdns_shared.metric_catalogue import CATALOGUE
+from lbdns_tools.bench import benchmark_command as command
+from lbdns_tools.bench.dns.benchmark_farm import pool_table
+
+TAKES: Final = "about 10 s"
+EXAMPLE: Final = "--members 1000 --pools 5"
+TIMES: Final = 15  # scrapes
+PLANNING: Final = 60.0  # seconds that the first plans may take
+
+
+@dataclass(frozen=True, slots=True)
+class ScrapeCost:
+    """The median scrape; times in milliseconds."""
+
+    members: int
+    samples: int
+    bytes: int
+    work_ms: float
+    longest_step_ms: float
+    response_ms: float  # from request to response, with the pauses for queries
+    prometheus_client_ms: float
+
+
+class _Registry(Registry):
+    def __init__(self, source: ServerStatus) -> None:
+        self._source = source
+
+    def collect(self) -> Iterator[Metric]:
+        return metric_families(self._source)
+
+
+def make_farm(folder: Path, pools: int, members: int) -> Farm:
+    """Write and read a configuration of ``members`` in all, spread over ``pools``."""
+    names = [[f"m{number}" for number in range(pool, members, pools)] for pool in range(pools)]
+    zone = ["$TTL 60", "@ SOA ns hostmaster 1 3600 600 86400 60", "@ NS ns", "ns A 127.0.0.1"]
+    zone += [f"m{number} A 10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}" for number in range(members)]
+    (folder / "farm.zone").write_text("\n".join(zone) + "\n")
+    text = f'[web]\nmax_member_series = {members}\n[[zone]]\nname = "farm"\nfile = "farm.zone"\n'
+    for number, inside in enumerate(names):
+        owners = ", ".join(f'"{p.replace("_", "-")}{number}" = "{p}"' for p in ("best", "round_robin", "weighted"))
+        text += pool_table(f"pool{number}", "farm", inside, owners)
+    path = folder / "lbdns.toml"
+    path.write_text(text)
+    return load_farm(path)
+
+
+async def median_scrape(farm: Farm) -> ScrapeCost:
+    events = EventLog()
+    alone = LocalAnswerer(AnswerTable(farm), events=events)
+    source = ServerStatus(farm, alone, events)
+    try:
+        metrics = dict.fromkeys(CATALOGUE, 1.0)
+        names = [member.full_name for pool in farm.pools for member in pool.members]
+        now = time.monotonic()
+        alone.deliver(
+            Snapshot(1, {name: Reading(received=now, interval=3600.0, score=50, metrics=metrics) for name in names})
+        )
+        async with asyncio.timeout(PLANNING):
+            while any(alone.planner.failing_open.values()):  # noqa: ASYNC110  the planner has no event for that
+                await asyncio.sleep(0.01)
+        scrapes = [await _scrape(source, len(names)) for _ in range(TIMES)]
+        return sorted(scrapes, key=lambda figures: figures.work_ms)[TIMES // 2]
+    finally:
+        await alone.stop()
+
+
+async def _scrape(source: ServerStatus, members: int) -> ScrapeCost:
+    longest = work = 0.0
+    text = b""
+    began = time.thread_time()
+    for step in exposition_text(metric_families(source)):
+        took = time.thread_time() - began
+        longest, work = max(longest, took), work + took
+        text += step
+        began = time.thread_time()
+    whole = time.perf_counter()
+    await in_slices(exposition_text(metric_families(source)))
+    whole = time.perf_counter() - whole
+    began = time.thread_time()
+    generate_latest(_Registry(source))
+    theirs = time.thread_time() - began
+    samples = sum(not line.startswith(b"#") for line in text.splitlines())
+    return ScrapeCost(members, samples, len(text), *(round(1000 * t, 2) for t in (work, longest, whole, theirs)))
+
+
+def measure(options: argparse.Namespace, folder: Path) -> command.Results:
+    return asdict(asyncio.run(median_scrape(make_farm(folder, options.pools, options.members))))
+
+
+def show(results: command.Results, console: Console) -> None:
+    rows = [(name.replace("_", " "), results[name]) for name in ScrapeCost.__dataclass_fields__]
+    console.print(command.table(f"scrape of /metrics, median of {TIMES}", ("", ""), rows))
+    console.print(command.conditions(results))
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    command.add_number(parser, "--members", int, 1, 10_000, 1000, "members over all pools")
+    command.add_number(parser, "--pools", int, 1, 1000, 5, "pools")

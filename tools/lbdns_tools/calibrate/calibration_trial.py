@@ -1,0 +1,66 @@
+"""A calibration trial: a policy and the terms of its score, and what a farm achieved with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from lbdns.scores.score import Term
+from lbdns_shared.metric_catalogue import CATALOGUE, Better
+
+#: For a metric that decides alone: a limit above any measured value, and a weight that separates the smallest
+#: differences before scores become whole numbers. Both are within the ranges of [score.NAME].
+_FAR: Final = 1e6
+_FINE: Final = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationTrial:
+    """A policy, and the terms of the score that it uses."""
+
+    name: str
+    policy: str
+    terms: Mapping[str, Term] | None = None  # None: the policy needs no score, or uses the built-in "thesis"
+
+
+@dataclass(frozen=True, slots=True)
+class TrialOutcome:
+    """The result of one trial in one round. ``ranges`` holds the 99th percentile of the values of each metric."""
+
+    throughput_per_s: float  # responses
+    mean_ms: float  # response time
+    ranges: Mapping[str, float] = field(default_factory=dict)
+
+
+class TrialFarm(Protocol):
+    """A farm that runs trials: simulated or live."""
+
+    def metrics(self) -> Sequence[str]:
+        """Return the metrics that all members report and for which the better direction is known."""
+
+    def run(
+        self, trials: Sequence[CalibrationTrial], rounds: int, on_done: Callable[[], None]
+    ) -> list[list[TrialOutcome]]:
+        """Return the outcomes of all rounds of each trial; call ``on_done`` after each trial. Raises LbdnsError."""
+
+
+BASE: Final = CalibrationTrial("round_robin", "round_robin")
+
+
+def alone(metric: str) -> CalibrationTrial:
+    """Return the trial in which ``metric`` alone decides."""
+    return CalibrationTrial(metric, "best_score", {metric: Term(_FINE, _FAR, better(metric))})
+
+
+def better(metric: str) -> Better:
+    """Return the better direction of a metric. Raises KeyError if the catalogue has none."""
+    found = CATALOGUE[metric].better
+    if found is None:
+        raise KeyError(metric)
+    return found
+
+
+def weighable(metrics: Mapping[str, float]) -> list[str]:
+    """Return the ``metrics`` that can be a term of a score, in the catalogue's order."""
+    return [name for name, known in CATALOGUE.items() if known.better and name in metrics]

@@ -1,0 +1,140 @@
+"""Weights and limits of metrics, from what a farm achieved when each metric decided alone.
+
+    1999   weight = 100 * a / sum of a      a: what the farm achieved when the metric decided alone
+    gain   weight = 100 * g / sum of g      g: the mean over the rounds of ln(a / a of round robin), less its standard
+                                            error, at least 0
+
+The farm's achievement is its throughput, or the reciprocal of its response time. A metric that does no better than
+round robin says nothing useful: method "1999" gives it nearly the weight of the best metric, "gain" gives it none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from lbdns.scores.score import Term
+from lbdns_shared.metric_catalogue import CATALOGUE
+from lbdns_tools.calibrate.calibration_trial import TrialOutcome, better
+
+Method = Literal["gain", "1999"]
+Measure = Literal["throughput", "response"]
+
+TOTAL: Final = 100.0  # the sum of all weights; in 1999 it was 99.97, by rounding
+_UNIT: Final = 0.01  # weights are multiples of a hundredth
+_LEAST: Final = 1e-6  # responses/s or ms: smaller values count as this
+
+
+@dataclass(frozen=True, slots=True)
+class WeighedMetric:
+    """A metric with its weight, and the figures behind it."""
+
+    metric: str
+    throughput_per_s: float
+    mean_ms: float
+    gain: float  # ln of the achievement relative to round robin: 0.1 is about a tenth more
+    error: float  # standard error of the gain; 0 if there was only one round
+    limit: float  # 0 if the metric never changed
+    weight: float
+
+
+def weigh(
+    alone: Mapping[str, Sequence[TrialOutcome]], base: Sequence[TrialOutcome], method: Method, measure: Measure
+) -> list[WeighedMetric]:
+    """Return the metrics of ``alone``, heaviest first. All weights are 0 if no metric gains anything."""
+    found = []
+    for metric, outcomes in alone.items():
+        gain, error = gained(outcomes, base, measure)
+        limit = _limit(metric, outcomes)
+        deserved = _mean([achieved(o, measure) for o in outcomes]) if method == "1999" else max(0.0, gain - error)
+        found.append(
+            WeighedMetric(
+                metric=metric,
+                throughput_per_s=_mean([o.throughput_per_s for o in outcomes]),
+                mean_ms=_mean([o.mean_ms for o in outcomes]),
+                gain=gain,
+                error=error,
+                limit=limit,
+                weight=deserved if limit else 0.0,
+            )
+        )
+    return _normalised(found)
+
+
+def achieved(outcome: TrialOutcome, measure: Measure) -> float:
+    """Return the throughput in responses/s, or the reciprocal of the response time in 1/s: higher is better."""
+    return outcome.throughput_per_s if measure == "throughput" else 1000.0 / max(outcome.mean_ms, _LEAST)
+
+
+def gained(outcomes: Sequence[TrialOutcome], base: Sequence[TrialOutcome], measure: Measure) -> tuple[float, float]:
+    """Return the mean ln of the ratio of ``outcomes`` to ``base``, and its standard error.
+
+    Rounds are compared in pairs: influences that both share (the same requests, the same hour) cancel out. Logarithms
+    keep one round in which round robin collapses from outweighing all others.
+    """
+    ratios = [
+        math.log(max(achieved(outcome, measure), _LEAST) / max(achieved(other, measure), _LEAST))
+        for outcome, other in zip(outcomes, base, strict=True)
+    ]
+    mean = _mean(ratios)
+    if len(ratios) < 2:
+        return mean, 0.0
+    variance = sum((ratio - mean) ** 2 for ratio in ratios) / (len(ratios) - 1)
+    return mean, math.sqrt(variance / len(ratios))
+
+
+def percent(gain: float) -> str:
+    """Return a gain, which is a logarithm, as a percentage."""
+    return f"{100 * math.expm1(gain):+.1f} %"
+
+
+def terms_of(weighed: Sequence[WeighedMetric]) -> dict[str, Term]:
+    """Return the terms of the score: the metrics with a weight.
+
+    Higher is better only up to the limit. Without it, a server that receives more requests because it serves more would
+    receive ever more.
+    """
+    return {
+        w.metric: Term(w.weight, w.limit, better(w.metric), cap=better(w.metric) == "high")
+        for w in weighed
+        if w.weight > 0
+    }
+
+
+def _limit(metric: str, outcomes: Sequence[TrialOutcome]) -> float:
+    """Return the limit of a metric: the 99th percentile of its values where it decided alone, rounded up to two digits.
+
+    0 means that the metric never changed from 0. Values under round robin do not count: a farm that collapses under it
+    would stretch the range so far that ordinary differences vanish when scores become whole numbers.
+    """
+    highest = max(outcome.ranges.get(metric, 0.0) for outcome in outcomes)
+    if highest <= 0:
+        return 0.0
+    if CATALOGUE[metric].unit == "%":
+        return 100.0  # by definition; a server that is back from an outage reaches it
+    step = 10.0 ** (math.floor(math.log10(highest)) - 1)
+    return float(f"{math.ceil(highest / step - 1e-9) * step:.6g}")
+
+
+def _normalised(found: Sequence[WeighedMetric]) -> list[WeighedMetric]:
+    """Return the metrics with weights in hundredths that sum to ``TOTAL``: the largest remainders are rounded up."""
+    total = sum(w.weight for w in found)
+    if total <= 0:
+        return sorted(found, key=lambda w: (-w.gain, w.metric))
+    shares = [w.weight / total * TOTAL / _UNIT for w in found]
+    units = [math.floor(share) for share in shares]
+    missing = round(TOTAL / _UNIT) - sum(units)
+    for at in sorted(range(len(found)), key=lambda i: units[i] - shares[i])[:missing]:
+        units[at] += 1
+    weighed = [_with_weight(w, round(unit * _UNIT, 2)) for w, unit in zip(found, units, strict=True)]
+    return sorted(weighed, key=lambda w: (-w.weight, -w.gain, w.metric))
+
+
+def _with_weight(w: WeighedMetric, weight: float) -> WeighedMetric:
+    return WeighedMetric(w.metric, w.throughput_per_s, w.mean_ms, w.gain, w.error, w.limit, weight)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

@@ -1,0 +1,66 @@
+"""What the command lines of several tools share: an option type for parsers, --repeat, --seed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import click
+
+from lbdns.text.duration import parse_duration
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MAX_REPETITIONS: Final = 1000
+
+
+class ParsedValue(click.ParamType[Any]):
+    """The type of an option whose value ``parse`` returns; a ValueError of ``parse`` is reported as a usage error."""
+
+    def __init__(self, parse: Callable[[str], Any], metavar: str) -> None:
+        self._parse = parse
+        self.name = metavar
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return self.name
+
+
+def parse_seconds(text: str) -> float:
+    """Return the seconds of ``90``, ``1.5``, or a duration such as ``90s`` or ``15min``. Raises ValueError."""
+    text = text.strip()
+    return parse_duration(f"{text}s" if re.fullmatch(r"\d+(\.\d+)?", text) else text)
+
+
+SECONDS: Final = ParsedValue(parse_seconds, "S")
+
+
+def add_options(options: Sequence[Callable[[Any], Any]]) -> Callable[[F], F]:
+    """Return a decorator that adds ``options`` to a command; --help lists them in this order."""
+
+    def add(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def repeat_option(help: str) -> Callable[[F], F]:
+    return click.option(
+        "--repeat", type=click.IntRange(1, MAX_REPETITIONS), default=1, show_default=True, metavar="N", help=help,
+    )  # fmt: skip
+
+
+SEED_OPTION: Final = click.option(
+    "--seed", type=click.IntRange(0, 2**62), default=1, show_default=True, metavar="N",
+    help="Seed of the random numbers; each repetition adds 1.",
+)  # fmt: skip

@@ -1,0 +1,93 @@
+"""The coverage-guided search: libFuzzer, through atheris, drives a target and goes on after an input fails."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import Final, NoReturn
+
+import atheris
+
+from lbdns_tools.fuzz.fuzz_targets import TARGETS, FuzzTarget, load_target, run_target
+
+RSS_LIMIT: Final = 1024  # MB; an instrumented target needs 100 to 300
+HANG: Final = 60  # seconds of real time, generous for a busy machine; SECONDS is the limit of CPU time
+
+
+def search(name: str, seconds: int, corpus: Path | None, found: Path) -> int:
+    """Search for ``seconds``, from the seeds and the inputs in ``corpus``; inputs that fail go to the folder ``found``.
+
+    ``corpus`` receives the inputs that reach new branches. Return 1 if any input failed, otherwise 0.
+    """
+    found.mkdir(parents=True, exist_ok=True)
+    before = set(found.iterdir())
+    with tempfile.TemporaryDirectory(prefix="lbdns-fuzz-") as folder:
+        # libFuzzer exits with status 0 from the process that it runs in, so it gets one of its own
+        child = os.fork()
+        if not child:
+            _search_and_end(name, seconds, corpus or Path(folder, "corpus"), found, Path(folder))
+        _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status) or int(set(found.iterdir()) != before)
+
+
+def _search_and_end(name: str, seconds: int, corpus: Path, found: Path, folder: Path) -> NoReturn:
+    with atheris.instrument_imports(include=list(TARGETS[name].guided_by)):
+        target = load_target(name)
+    words, seeds = folder / "words", folder / "seeds"
+    words.write_text("".join(f'"{_quoted(word)}"\n' for word in target.WORDS))
+    write_seeds(target, seeds)
+    corpus.mkdir(parents=True, exist_ok=True)
+    options = [
+        f"-max_total_time={seconds}", f"-max_len={target.MAX_LENGTH}", f"-dict={words}", f"-timeout={HANG}",
+        f"-rss_limit_mb={RSS_LIMIT}", f"-artifact_prefix={found}/", "-print_final_stats=1",
+    ]  # fmt: skip
+
+    def mutate(data: bytes, max_size: int, seed: int) -> bytes:
+        return target.mutate(data, max_size, random.Random(seed), atheris.Mutate)
+
+    arguments = [sys.argv[0], *options, str(corpus), str(seeds)]
+    atheris.Setup(arguments, FindingsWriter(target, found).try_input, custom_mutator=mutate)
+    atheris.Fuzz()
+    os._exit(0)
+
+
+def write_seeds(target: FuzzTarget, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, data in target.seeds().items():
+        (folder / name).write_bytes(data)
+
+
+def _quoted(word: bytes) -> str:
+    return "".join(f"\\x{octet:02x}" for octet in word)
+
+
+class FindingsWriter:
+    """Writes the first input for each kind of failure, and lets the search go on."""
+
+    def __init__(self, target: FuzzTarget, folder: Path) -> None:
+        self._target = target
+        self._folder = folder
+        self.places: set[str] = set()
+
+    def try_input(self, data: bytes) -> None:
+        try:
+            run_target(self._target, data)
+        except Exception as error:
+            place = _place(error)
+            if place not in self.places:
+                self.places.add(place)
+                path = self._folder / f"found-{hashlib.sha256(data).hexdigest()[:12]}"
+                path.write_bytes(data)
+                print(f"found {path}: {place}", flush=True)
+                traceback.print_exception(error, file=sys.stdout)
+
+
+def _place(error: Exception) -> str:
+    """Return what identifies a failure: the type of the error and the last lines of its traceback."""
+    frames = traceback.extract_tb(error.__traceback__)[-2:]
+    return " < ".join([type(error).__name__, *(f"{Path(f.filename).name}:{f.lineno}" for f in reversed(frames))])

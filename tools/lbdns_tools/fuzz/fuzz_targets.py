@@ -1,0 +1,71 @@
+"""The table of fuzz targets, and what a target must contain.
+
+This module imports no target: code must be imported during instrumentation.
+"""
+
+from __future__ import annotations
+
+import importlib
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol, cast
+
+#: Changes bytes at random, to at most the given length: libFuzzer's own mutator, or a stand-in
+Mutator = Callable[[bytes, int], bytes]
+
+
+class FuzzTarget(Protocol):
+    """What the module of a target must contain."""
+
+    SECONDS: float  # CPU seconds that one input may take, instrumented
+    MAX_LENGTH: int  # bytes of an input
+    WORDS: tuple[bytes, ...]  # byte strings that inputs are made of
+
+    def seeds(self) -> Mapping[str, bytes]:
+        """Return the first inputs by name, made by the project's own encoders and dnspython."""
+        ...
+
+    def check(self, data: bytes) -> None:
+        """Run the code on one input. Raises an exception if the code does not behave as it must."""
+        ...
+
+    def mutate(self, data: bytes, max_size: int, chance: random.Random, bytewise: Mutator) -> bytes:
+        """Return a changed input of at most ``max_size`` bytes; changes follow the structure of the input."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TargetModule:
+    """The module of a target, and the packages whose branches guide the search."""
+
+    module: str
+    guided_by: tuple[str, ...]
+
+
+#: The part of dnspython that reads master files; its messages are only used for checking
+DNSPYTHON: Final = ("dns.zonefile", "dns.tokenizer", "dns.rdata", "dns.rdtypes", "dns.name", "dns.ttl", "dns.grange")
+
+TARGETS: Final[Mapping[str, TargetModule]] = {
+    "report": TargetModule("lbdns_tools.fuzz.report_target", ("lbdns", "lbdns_collector")),
+    "zonefile": TargetModule("lbdns_tools.fuzz.zonefile_target", ("lbdns", *DNSPYTHON)),
+    "query": TargetModule("lbdns_tools.fuzz.query_target", ("lbdns",)),
+}
+
+
+class TooSlowError(AssertionError):
+    """An input took more CPU time than its target allows."""
+
+
+def load_target(name: str) -> FuzzTarget:
+    return cast(FuzzTarget, importlib.import_module(TARGETS[name].module))
+
+
+def run_target(target: FuzzTarget, data: bytes) -> None:
+    """Check ``data``. Raises the exceptions of the target's check, and TooSlowError."""
+    began = time.thread_time()
+    target.check(data)
+    took = time.thread_time() - began
+    if took > target.SECONDS:
+        raise TooSlowError(f"{took:.1f} s of CPU time, more than the limit of {target.SECONDS:g} s")

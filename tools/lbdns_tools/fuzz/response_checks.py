@@ -1,0 +1,55 @@
+"""Checks that every DNS response must pass, made with dnspython, which shares no code with the server."""
+
+from __future__ import annotations
+
+from typing import Final
+from unittest import mock
+
+import dns.edns
+import dns.flags
+import dns.message
+import dns.rcode
+
+LEAST: Final = 512  # bytes: every client accepts this over UDP
+MAX_TCP: Final = 65_535
+_NO_SUBNET: Final = bytes((0, 8, 0, 4, 0, 0, 0, 0))  # a client subnet option of family 0: no address (RFC 7871)
+
+
+def check_response(query: bytes, response: bytes, tcp: bool, payload: int) -> dns.message.Message:
+    """Check a response to ``query`` and return it as a message. Raises AssertionError or DNSException.
+
+    ``payload`` is the server's limit for responses over UDP, in bytes.
+    """
+    message = _read(response)
+    assert response[:2] == query[:2], "another id"
+    assert message.flags & dns.flags.QR
+    assert message.opcode() == query[2] >> 3 & 0xF, "another opcode"
+    assert not message.flags & (dns.flags.AD | dns.flags.CD), "AD or CD is set"
+    assert bool(message.flags & dns.flags.RD) <= bool(query[2] & 1), "RD without RD in the query"
+    if message.question:
+        end = 12 + len(message.question[0].name.to_wire() or b"") + 4
+        assert response[12:end] == query[12:end], "another question"
+    else:
+        assert not message.answer
+        assert not message.authority
+    if message.flags & dns.flags.TC:
+        assert not [*message.answer, *message.authority], "a truncated response has records"
+    assert len(response) <= (MAX_TCP if tcp else allowed_over_udp(query, message, payload)), "too long"
+    assert message.edns < 0 or query[10:12] != b"\0\0", "an OPT record without one in the query"
+    return message
+
+
+def allowed_over_udp(query: bytes, response: dns.message.Message, payload: int) -> int:
+    """Return the bytes that the client accepts: the size in its OPT record, but at least 512; 512 without OPT."""
+    if response.edns < 0 or response.rcode() == dns.rcode.FORMERR:
+        return LEAST
+    message = dns.message.from_wire(query, ignore_trailing=True, continue_on_error=True)
+    return min(max(LEAST, message.payload if message.edns >= 0 else LEAST), payload)
+
+
+def _read(response: bytes) -> dns.message.Message:
+    if _NO_SUBNET not in response:
+        return dns.message.from_wire(response, keyring=False)
+    # dnspython only knows IPv4 and IPv6 in this option; let it read options as plain bytes
+    with mock.patch("dns.edns.get_option_class", return_value=dns.edns.GenericOption):
+        return dns.message.from_wire(response, keyring=False)

@@ -1,0 +1,123 @@
+"""Reads a lab farm from a TOML file with ``[[host]]`` tables and a ``[farm]`` table, as strictly as lbdns.toml."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from lbdns.config.toml_reader import TomlPlace, TomlTable, read_toml
+from lbdns.config.value_readers import section
+from lbdns.text.suggestions import nearest
+from lbdns_tools.lab.farm.lab_farm import NAMES, PROXIES, LabFarm, WebHost
+from lbdns_tools.lab.farm.machine_addresses import DNS, HUB
+
+MAX_HOSTS: Final = 200
+MAX_CLIENTS: Final = 100
+MAX_RESOLVERS: Final = 100
+LEAST_CPU, MAX_CPU = 0.001, 1024.0  # cores
+MAX_WORKERS: Final = 20_000  # a process each
+LEAST_MEMORY: Final = 16 * 2**20  # bytes; Apache with a few workers doesn't start in less
+MAX_MEMORY: Final = 2**50
+#: s; the kernel's range for a control group's CPU period, and its least quota in a period (sched-bwc.rst)
+PERIODS: Final = (0.001, 1.0)
+LEAST_QUOTA: Final = 0.001
+
+_LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")  # RFC 1123 section 2.1
+#: The names of a lab's other machines, and of agents' control groups
+_TAKEN: Final = re.compile(rf"(?:{HUB}|{DNS}|{'|'.join(PROXIES)}|(?:client|resolver)\d+|.*-agent)\Z")
+_DEFAULT: Final = LabFarm(())
+_HOST: Final = WebHost("", 1.0)
+
+
+def read_farm(path: Path) -> LabFarm:
+    """Return the farm that a file describes. Raises ConfigError with every error in the file."""
+    values, findings = read_toml(path)
+    root = TomlTable(values, TomlPlace(), findings)
+    table = section(root, "farm")
+    period = table.number("cpu_period", _DEFAULT.cpu_period, *PERIODS)
+    farm = LabFarm(
+        hosts=_hosts(root, period),
+        clients=table.integer("clients", _DEFAULT.clients, 1, MAX_CLIENTS),
+        proxies=_proxies(table),
+        resolvers=table.integer("resolvers", _DEFAULT.resolvers, 0, MAX_RESOLVERS),
+        resolver_min_ttl=table.integer("resolver_min_ttl", _DEFAULT.resolver_min_ttl, 0, 86_400),
+        interval=table.number("interval", _DEFAULT.interval, 0.1, 3600.0),
+        agents_inside=table.flag("agents_inside", _DEFAULT.agents_inside),
+        cpu_period=period,
+    )
+    if farm.resolver_min_ttl and not farm.resolvers:
+        table.wrong("resolver_min_ttl", "the farm has no resolver; add resolvers = 1, or remove resolver_min_ttl")
+    table.end()
+    root.end()
+    findings.raise_if_any()
+    return farm
+
+
+def beyond(farm: LabFarm, processors: int) -> str:
+    """Return a warning if the hosts have more cores together than this machine, otherwise ""."""
+    if farm.cpu <= processors:
+        return ""
+    return (
+        f"the hosts have {farm.cpu:g} cores together, but this machine has {processors}: "
+        "hosts and load generator will get less CPU than the file says"
+    )
+
+
+def _hosts(root: TomlTable, period: float) -> tuple[WebHost, ...]:
+    hosts: list[WebHost] = []
+    for table in root.tables("host"):
+        host = WebHost(
+            name=_name(table, [other.name for other in hosts]),
+            cpu=_cpu(table, period),
+            memory=table.integer("memory", 0, LEAST_MEMORY, MAX_MEMORY) if "memory" in table.values else 0,
+            workers=table.integer("workers", _HOST.workers, 1, MAX_WORKERS),
+        )
+        hosts.append(host)
+        table.end()
+    if not root.values.get("host"):
+        root.wrong(
+            "host", "is missing; add a [[host]] table with name and cpu (cores, such as 0.4) for each web server"
+        )
+    if len(hosts) > MAX_HOSTS:
+        root.wrong("host", f"a lab must have at most {MAX_HOSTS} web hosts, not {len(hosts)}")
+    return tuple(hosts)
+
+
+def _name(table: TomlTable, others: Sequence[str]) -> str:
+    name = table.required("name")
+    if not name:
+        return name
+    if not _LABEL.match(name):
+        table.wrong("name", f"must be 1 to 63 of a-z, 0-9 and - (not at either end), not {name!r}")
+    elif name in NAMES or _TAKEN.match(name):
+        table.wrong("name", f"{name!r} is reserved for the lab itself; give the host another name")
+    elif name in others:
+        table.wrong("name", f"two hosts have the name {name!r}; rename one of them")
+    return name
+
+
+def _cpu(table: TomlTable, period: float) -> float:
+    if "cpu" not in table.values:
+        table.get("cpu", float, 1.0, "")
+        table.wrong("cpu", "is missing; write the number of cores, such as 0.4")
+        return 1.0
+    cpu = table.number("cpu", 1.0, LEAST_CPU, MAX_CPU)
+    if cpu * period < LEAST_QUOTA * (1 - 1e-9):
+        table.wrong(
+            "cpu",
+            f"{cpu:g} cores are {1000 * cpu * period:.3g} ms of each {1000 * period:g} ms, but the kernel's least "
+            f"quota is {1000 * LEAST_QUOTA:g} ms; write more cores, or a longer cpu_period in [farm]",
+        )
+    return cpu
+
+
+def _proxies(table: TomlTable) -> tuple[str, ...]:
+    found = table.strings("proxies")
+    for place, name in enumerate(found):
+        if name not in PROXIES:
+            table.wrong("proxies", f"unknown value {name!r}{nearest(name, PROXIES)}")
+        elif name in found[:place]:
+            table.wrong("proxies", f"lists {name!r} twice; remove one of the two")
+    return found

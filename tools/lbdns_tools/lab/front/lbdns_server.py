@@ -1,0 +1,151 @@
+"""lbdns as the DNS server of a lab: writes its lbdns.toml, zone and keys, starts ``lbdns serve``, reads its status."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from lbdns.client.http_client import STATUS_PATH, fetch
+from lbdns.secrets.http_credentials import NO_CREDENTIALS
+from lbdns_shared.endpoint import DNS_PORT, HTTP_PORT, REPORT_PORT
+from lbdns_shared.keys import agent_line, new_master_key
+from lbdns_tools.lab.farm.lab_farm import NAMES, POOL, ZONE, LabFarm
+from lbdns_tools.lab.farm.machine_addresses import NETWORK4, NETWORK6, LabMachine
+from lbdns_tools.lab.machines.lab_programs import LabProgram, LabPrograms
+from lbdns_tools.lab.machines.network_namespaces import inside
+from lbdns_tools.lab.machines.placed_machine import PlacedMachine
+from lbdns_tools.lab.machines.server_probes import answers_dns
+
+PROGRAM: Final = "lbdns"  # the name of the running program, and of its log
+
+_ZONE: Final = """\
+$TTL 300
+@ SOA ns hostmaster 1 3600 900 604800 60
+@ NS ns
+"""
+# The lab's networks are exempt from the rate limit and may read everything; no other network can reach the server
+_CONFIG: Final = """\
+[server]
+listen = [{listen}]
+state_dir = "state"
+control = "control.sock"
+
+[[zone]]
+name = "{zone}"
+file = "{zone}.zone"
+
+[[pool]]
+name = "{pool}"
+zone = "{zone}"
+members = [{members}]
+names = {{ {names} }}
+
+[collector]
+listen = ["{address}:{report_port}"]
+key_file = "report.key"
+
+[rate_limit]
+exempt = [{networks}]
+
+[explain]
+allow = [{networks}]
+
+[web]
+listen = "{address}:{http_port}"
+allow = [{networks}]
+
+[history]
+on = false
+"""
+
+
+def zone_text(machines: Sequence[LabMachine]) -> str:
+    """Return the zone file: the DNS server as ``ns``, and every web host with both addresses."""
+    lines = []
+    for machine in machines:
+        if machine.kind in ("dns", "web"):
+            name = "ns" if machine.kind == "dns" else machine.name
+            lines += [f"{name} A {machine.address}", f"{name} AAAA {machine.address6}"]
+    return _ZONE + "".join(f"{line}\n" for line in lines)
+
+
+def config_text(farm: LabFarm, machines: Sequence[LabMachine]) -> str:
+    """Return lbdns.toml with all web hosts in one pool, which has a name for each policy."""
+    own = _dns_of(machines)
+    return _CONFIG.format(
+        listen=_strings(f"{own.address}:{DNS_PORT}", f"[{own.address6}]:{DNS_PORT}"),
+        zone=ZONE,
+        pool=POOL,
+        members=_strings(*(host.name for host in farm.hosts)),
+        names=", ".join(f'"{owner}" = "{policy}"' for owner, policy in NAMES.items()),
+        address=own.address,
+        report_port=REPORT_PORT,
+        http_port=HTTP_PORT,
+        networks=_strings(str(NETWORK4), str(NETWORK6)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DnsServerFiles:
+    """The files of a lab's DNS server, all below ``folder``. The server takes queries and reports at ``address``."""
+
+    folder: Path
+    address: str
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "lbdns.toml"
+
+    @property
+    def state(self) -> Path:
+        """The server's state_dir."""
+        return self.folder / "state"
+
+    def agent_key(self, host: str) -> Path:
+        """Return the key file of a web host's agent."""
+        return self.folder / f"{host}.key"
+
+
+def write_site(farm: LabFarm, machines: Sequence[LabMachine], folder: Path) -> DnsServerFiles:
+    """Write the configuration, the zone and new keys into ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    site = DnsServerFiles(folder, _dns_of(machines).address)
+    master = new_master_key()
+    _write_private(folder / "report.key", master.line())
+    for host in farm.hosts:
+        _write_private(site.agent_key(host.name), agent_line(master.agent_key(host.name)))
+    (folder / f"{ZONE}.zone").write_text(zone_text(machines))
+    site.config.write_text(config_text(farm, machines))
+    return site
+
+
+def serve(programs: LabPrograms, place: PlacedMachine, site: DnsServerFiles) -> LabProgram:
+    """Start ``lbdns serve`` and wait until it answers queries. Raises LbdnsError."""
+    command = place.command(sys.executable, "-m", "lbdns", "serve", "-c", str(site.config))
+    return programs.start(PROGRAM, command, ready=lambda: answers_dns(place, f"ns.{ZONE}"))
+
+
+def status(place: PlacedMachine) -> dict[str, Any]:
+    """Return the document of /api/v1/status. Raises LbdnsError."""
+    base = f"http://{place.machine.address}:{HTTP_PORT}"
+    found: dict[str, Any] = json.loads(inside(place.namespace, lambda: fetch(base, STATUS_PATH, NO_CREDENTIALS)))
+    return found
+
+
+def _dns_of(machines: Sequence[LabMachine]) -> LabMachine:
+    return next(machine for machine in machines if machine.kind == "dns")
+
+
+def _strings(*texts: str) -> str:
+    return ", ".join(f'"{text}"' for text in texts)
+
+
+def _write_private(path: Path, line: str) -> None:
+    path.unlink(missing_ok=True)
+    with open(path, "x", encoding="ascii", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(f"{line}\n")

@@ -1,0 +1,216 @@
+"""The command ``lbdns-lab``: builds farms, runs studies on them, and removes what killed labs have left behind."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.console import Console
+
+from lbdns.command_line.run_command import run as run_command
+from lbdns_shared.errors import ConfigError, LbdnsError
+from lbdns_tools import __version__, installed_programs
+from lbdns_tools.lab import study_runner
+from lbdns_tools.lab.farm.lab_farm import NAMES, ZONE, LabFarm
+from lbdns_tools.lab.farm.lab_farm_file import beyond, read_farm
+from lbdns_tools.lab.interrupt_once import ends_once
+from lbdns_tools.lab.lab_options import FARM_FILE, settings_of, study_options
+from lbdns_tools.lab.machines import leftover_cleanup
+from lbdns_tools.lab.presets.study_table import PRESETS
+from lbdns_tools.lab.running_lab import Lab
+from lbdns_tools.lab.study_plan import StudyPreset
+from lbdns_tools.lab.study_progress import watching
+
+CHECK_S: Final = 1.0  # interval at which a kept lab checks that all its programs still run
+MODULES: Final = ("pyroute2", "matplotlib")
+CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+EPILOG: Final = """\b
+Examples:
+  lbdns-lab webstone --quick --out /tmp/quick
+  lbdns-lab webstone --out webstone --repeat 3
+  lbdns-lab webstone --farm farm.toml --selections round_robin,best --clients 20..100/40 --out own
+  lbdns-lab balancers --out balancers
+  lbdns-lab farm farm.toml
+  lbdns-lab farm farm.toml -- lbdns-load http://best.hobbit/ --resolve connection --clients 20
+  lbdns-lab clean
+
+lbdns-lab needs root and the packages that `make deps-lab` installs. A lab runs in its own network namespaces, which
+cannot reach any other network, and is removed when the command ends. docs/reference/lab.md explains the studies,
+files and columns.
+
+Exit status: 0 on success, 1 if something failed, 2 for bad arguments, 130 after Ctrl-C."""
+
+
+@click.group(epilog=EPILOG, context_settings=CONTEXT)
+@click.version_option(__version__, prog_name="lbdns-lab")
+def command() -> None:
+    """Build a farm of web servers on this machine, with DNS server, agents and clients, and run a study on it."""
+
+
+@command.command(context_settings=CONTEXT)
+@click.option("--all", "everything", is_flag=True, help="Also remove labs that are still running.")
+def clean(everything: bool) -> None:
+    """Remove everything that killed labs have left behind.
+
+    Example: lbdns-lab clean
+    """
+    _need_root()
+    for line in leftover_cleanup.clean(everything) or ["nothing to remove"]:
+        click.echo(line)
+
+
+@command.command(context_settings=CONTEXT)
+@click.argument("file", type=FARM_FILE, metavar="FILE.toml")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
+def farm(file: Path, words: tuple[str, ...]) -> int:
+    """Build a farm and run COMMAND on its first client. Without COMMAND, keep the farm until Ctrl-C.
+
+    \b
+    An example of FILE.toml:
+      [[host]]
+      name = "gandalf"
+      cpu = 0.4           # cores
+      [[host]]
+      name = "frodo"
+      cpu = 0.07
+      memory = 268435456  # bytes
+      workers = 150       # Apache processes
+      [farm]
+      clients = 2         # [farm] also takes proxies = ["haproxy"], resolvers = 1,
+      interval = 1        # resolver_min_ttl = 5, agents_inside = false, cpu_period = 0.1
+
+    Example: lbdns-lab farm farm.toml -- lbdns-load http://best.hobbit/ --resolve connection
+    """
+    _need_root()
+    built = _read(file)
+    _need([built])
+    with ends_once(), Lab(built) as lab:
+        try:
+            return _run_on_client(lab, words) if words else _keep(lab)
+        except KeyboardInterrupt:
+            if words:
+                raise
+            return 0  # the intended way to end a kept farm
+
+
+def _run_on_client(lab: Lab, words: Sequence[str]) -> int:
+    """Run a command on the first client host and return its exit status."""
+    client = lab.clients()[0]
+    status = subprocess.run(client.command(*words), check=False).returncode
+    return status if status >= 0 else 128 - status  # after a signal, the status that shells report
+
+
+def _keep(lab: Lab) -> int:
+    for line in whereabouts(lab):
+        click.echo(line)
+    while True:
+        lab.programs.check()
+        time.sleep(CHECK_S)
+
+
+def whereabouts(lab: Lab) -> Iterable[str]:
+    """Yield the lab's machines with their addresses and namespaces, and commands to try."""
+    for name, place in lab.places.items():
+        yield f"{place.machine.kind:9}{name:20}{place.machine.address:16}{place.machine.address6:24}{place.namespace}"
+    client = shlex.join(("ip", "netns", "exec", lab.clients()[0].namespace))
+    best = next(owner for owner, policy in NAMES.items() if policy == "best")
+    yield ""
+    yield "Try:"
+    yield f"  {client} dig {best}.{ZONE}"
+    yield f"  {client} curl --include http://{best}.{ZONE}/"
+    yield f"  {client} lbdns-load http://{best}.{ZONE}/ --resolve connection --clients 20"
+    yield "Press Ctrl-C to remove the farm."
+
+
+def _study(preset: StudyPreset) -> click.Command:
+    """Return the command that runs a study."""
+
+    @click.command(
+        preset.name,
+        help=preset.help,
+        short_help=preset.title,
+        epilog=f"Example: lbdns-lab {preset.name} --quick --out {preset.name}",
+        context_settings=CONTEXT,
+    )
+    @study_options
+    def do(**given: Any) -> int:
+        _need_root()
+        settings = settings_of(given)
+        study = preset.plan(settings, _read(given["farm"]) if given["farm"] else None).only(settings.only)
+        _need(study.farms.values())
+        folder = _new_folder(given["out"], given["force"])
+        console = Console(stderr=True)
+        for line in study_runner.summary(study):
+            console.print(line, markup=False, highlight=False)
+        with ends_once(), watching(study, console) as watcher:
+            done = study_runner.run(preset, study, settings, folder, Lab, watcher)
+        return _end(done, folder)
+
+    return do
+
+
+for _preset in PRESETS.values():
+    command.add_command(_study(_preset))
+
+
+def _end(done: study_runner.StudyResult, folder: Path) -> int:
+    for failure in done.failures:
+        click.echo(f"failed: {failure}", err=True)
+    click.echo(f"report: {folder / 'index.html'}")
+    if done.interrupted:
+        raise click.Abort
+    if done.error is not None:
+        raise done.error
+    return 0 if done.outcomes and not done.failures else 1
+
+
+def _need_root() -> None:
+    if os.geteuid() != 0:
+        raise LbdnsError(
+            "lbdns-lab needs root to make network namespaces and control groups; run: sudo " + shlex.join(sys.orig_argv)
+        )
+
+
+def _need(farms: Iterable[LabFarm]) -> None:
+    """Raises LbdnsError with every program and module that these farms need and that is not installed."""
+    programs = {"apache2", "perl", "nsenter", "unshare"}
+    for each in farms:
+        programs |= {proxy for proxy in each.proxies if proxy != "pound"}  # Debian 12 has no package of Pound
+        programs |= {"unbound"} if each.resolvers else set()
+    missing = sorted(name for name in programs if not installed_programs.is_there(name))
+    missing += [f"Python's {name}" for name in MODULES if not importlib.util.find_spec(name)]
+    if missing:
+        raise LbdnsError(
+            f"not installed: {', '.join(missing)}; run `make deps-lab` as root to install what the lab needs"
+        )
+
+
+def _read(path: Path) -> LabFarm:
+    found = read_farm(path)
+    note = beyond(found, len(os.sched_getaffinity(0)))
+    if note:
+        click.echo(f"{path}: {note}", err=True)
+    return found
+
+
+def _new_folder(path: Path, force: bool) -> Path:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if any(path.iterdir()) and not force:
+            raise ConfigError(f"--out: {path} is not empty; choose a new folder, or add --force to write into this one")
+    except OSError as error:
+        raise ConfigError(f"--out: cannot create {path}: {error.strerror}") from None
+    return path
+
+
+def main() -> None:
+    """The entry point of the program ``lbdns-lab``."""
+    sys.exit(run_command(command, "lbdns-lab"))

@@ -1,0 +1,71 @@
+"""The command-line options of ``lbdns-lab``'s studies (--out, --quick, --farm, ...) and their StudySettings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from lbdns_tools.command_options import SECONDS, SEED_OPTION, ParsedValue, add_options, repeat_option
+from lbdns_tools.lab.study_plan import StudySettings
+from lbdns_tools.load.sweep_parsers import parse_counts
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """Return the names in ``a,b``, without repetitions. Raises ValueError."""
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise ValueError(f"{text!r}: a name is empty; write names as in round_robin,best")
+    return tuple(dict.fromkeys(names))
+
+
+FARM_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
+    click.option(
+        "--out",
+        type=click.Path(file_okay=False, path_type=Path),
+        metavar="DIR",
+        required=True,
+        help="The new folder for the report, results and samples.",
+    ),
+    click.option("--force", is_flag=True, help="Write into DIR even if it is not empty."),
+    click.option("--quick", is_flag=True, help="Measure only a few points, in a few minutes."),
+    click.option("--farm", type=FARM_FILE, metavar="FILE.toml", help="The farm to use. [default: the study's]"),
+    click.option("--seconds", type=SECONDS, help="Length of a measurement, without its warm-up."),
+    click.option("--warm-up", type=SECONDS, help="Length of the warm-up before each measurement."),
+    repeat_option("Measurements of each point."),
+    SEED_OPTION,
+    click.option(
+        "--clients",
+        type=ParsedValue(parse_counts, "N[..M/STEP],..."),
+        help="Numbers of concurrent clients or connections.",
+    ),
+    click.option(
+        "--selections",
+        type=ParsedValue(parse_names, "NAME,..."),
+        help="Ways to choose the server. [default: all of the study's]",
+    ),
+    click.option(
+        "--only", default="", metavar="PATTERN", help="Run only steps whose name matches, and steps they need."
+    ),
+)
+
+
+study_options: Final = add_options(OPTIONS)
+
+
+def settings_of(given: Mapping[str, Any]) -> StudySettings:
+    """Return the settings that the options on the command line give."""
+    return StudySettings(
+        quick=given["quick"],
+        seconds=given["seconds"],
+        warm_up_s=given["warm_up"],
+        repetitions=given["repeat"],
+        seed=given["seed"],
+        clients=given["clients"] or (),
+        selections=given["selections"] or (),
+        only=given["only"],
+    )

@@ -1,0 +1,1 @@
+"""What a farm is loaded and disturbed with during a study."""

@@ -1,0 +1,101 @@
+"""Load shapes, as rates over time: the cloud study's day, the reactive scaler's httperf runs, a flash crowd.
+
+The day's curve is synthetic, because the original is not published: ``35 + 565 s(t)^p`` requests/s, where s is a raised
+cosine, 0 at four in the morning and 1 at four in the afternoon. The exponent p, which sets how sharp the afternoon peak
+is, is chosen so that the day has the study's 22.2 million requests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from math import cos, pi
+from typing import Final
+
+from lbdns_tools.load.load_plan import LoadPhase, OpenLoop, Spacing
+from lbdns_tools.load.request_mix import RequestMix
+
+DAY_S: Final = 86_400
+DAY_LOWEST: Final = 35.0  # requests/s on the study's day
+DAY_HIGHEST: Final = 600.0
+DAY_REQUESTS: Final = 22.2e6
+DAY_NIGHT_H: Final = 4.0  # hour of the fewest requests
+DAY_STEPS: Final = 96  # of 15 minutes each
+
+#: The httperf runs in the reactive scaler's study: start in s, number of connections, connections/s
+SCALER_RUNS: Final = (
+    (0, 1200, 1), (120, 4800, 10), (180, 3600, 10), (240, 3000, 10), (300, 9600, 40),
+    (420, 4800, 10), (420, 4800, 10), (420, 4800, 10), (420, 9600, 40),
+)  # fmt: skip
+
+
+@cache
+def day(steps: int = DAY_STEPS) -> tuple[float, ...]:
+    """Return the rates in requests/s at the ``steps`` + 1 ends of equal parts of the day, linear in between.
+
+    ``steps`` must be a multiple of 24, so that the lowest and highest rates are among them; raises ValueError.
+    """
+    if steps < 24 or steps % 24:
+        raise ValueError(f"the number of steps must be a multiple of 24, not {steps}")
+    swing = [(1 - cos(2 * pi * (24 * step / steps - DAY_NIGHT_H) / 24)) / 2 for step in range(steps + 1)]
+
+    def rates(power: float) -> tuple[float, ...]:
+        return tuple(DAY_LOWEST + (DAY_HIGHEST - DAY_LOWEST) * max(0.0, share) ** power for share in swing)
+
+    flat, pointed = 1.0, 3.0  # exponents with more and with fewer requests than the study
+    for _ in range(60):  # bisection down to the last bit of a float
+        middle = (flat + pointed) / 2
+        flat, pointed = (middle, pointed) if requests(rates(middle), DAY_S) > DAY_REQUESTS else (flat, middle)
+    return rates(flat)
+
+
+def requests(rates: tuple[float, ...], seconds: float) -> float:
+    """Return the number of requests within ``seconds`` if the rate is linear between consecutive ``rates``."""
+    return sum((first + last) / 2 for first, last in pairwise(rates)) * seconds / (len(rates) - 1)
+
+
+def compressed_day(highest: float, seconds: float, spacing: Spacing = "poisson", steps: int = DAY_STEPS) -> OpenLoop:
+    """Return the day compressed to ``seconds`` and scaled to a peak rate of ``highest``."""
+    rates = tuple(rate * highest / DAY_HIGHEST for rate in day(steps))
+    return OpenLoop(rates, seconds / (len(rates) - 1), spacing, ramp=True)
+
+
+def scaler_highest() -> float:
+    """Return the highest total rate of overlapping runs, in connections/s."""
+    return max(
+        sum(rate for begin, count, rate in SCALER_RUNS if begin <= moment < begin + count / rate)
+        for moment, _, _ in SCALER_RUNS
+    )
+
+
+def scaler_phases(mix: RequestMix, highest: float, seconds: float, begin_s: float = 0.0) -> tuple[LoadPhase, ...]:
+    """Return the scaler study's runs compressed to ``seconds``, with rates scaled to a peak sum of ``highest``."""
+    whole = max(begin + count / rate for begin, count, rate in SCALER_RUNS)
+    shorter, times = seconds / whole, highest / scaler_highest()
+    return tuple(
+        LoadPhase(
+            begin_s + begin * shorter,
+            OpenLoop((rate * times,), count / rate * shorter, "poisson"),
+            mix,
+            f"{count} at {rate}/s",
+        )
+        for begin, count, rate in SCALER_RUNS
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FlashCrowd:
+    """A flash crowd in a run of ``seconds``: ``times`` the usual rate from ``begin_s`` for ``length_s``."""
+
+    seconds: int
+    begin_s: int
+    length_s: int
+    times: float = 10.0
+
+    def load(self, usual: float) -> OpenLoop:
+        rates = tuple(
+            usual * (self.times if self.begin_s <= second < self.begin_s + self.length_s else 1.0)
+            for second in range(self.seconds)
+        )
+        return OpenLoop(rates, 1.0, "poisson")

@@ -1,0 +1,73 @@
+"""Programs that compete with a web server on its host: busy loops (CPU burners) and disk writers.
+
+All of them exit by themselves after some time, in case the lab is killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from lbdns_tools.lab.running_lab import Lab
+
+#: Burners on a host. The kernel shares a processor among processes: three burners leave an Apache process a quarter
+BURNERS: Final = 3
+#: s beyond the planned time after which they exit by themselves: a busy machine starts a measurement late
+LONGER_S: Final = 60.0
+#: A writer repeatedly writes this much and waits until it is on the disk
+BLOCK_KB: Final = 64
+BLOCKS: Final = 64  # 4 MB
+_BURN: Final = "while :; do :; done"
+_WRITE: Final = 'while dd if=/dev/zero of="$0" bs={kb}k count={blocks} conv=fsync 2>/dev/null; do :; done'
+
+
+def burner_command(seconds: float) -> tuple[str, ...]:
+    return ("timeout", f"{seconds:g}", "sh", "-c", _BURN)
+
+
+def writer_command(seconds: float, file: Path) -> tuple[str, ...]:
+    return ("timeout", f"{seconds:g}", "sh", "-c", _WRITE.format(kb=BLOCK_KB, blocks=BLOCKS), str(file))
+
+
+@contextmanager
+def burners(lab: Lab, host: str, seconds: float) -> Iterator[None]:
+    """Run busy loops under the host's own CPU quota while the context lasts."""
+    with ExitStack() as stack:
+        for number in range(1, BURNERS + 1):
+            running = lab.run_in(host, f"burner{number}-{host}", *burner_command(seconds + LONGER_S), inside_group=True)
+            stack.callback(running.stop)
+        yield
+
+
+@contextmanager
+def writers(lab: Lab, hosts: Sequence[str], seconds: float) -> Iterator[None]:
+    """Run a disk writer on each of these hosts while the context lasts; its file is below the lab's folder."""
+    folder = lab.folder / "writers"
+    folder.mkdir(exist_ok=True)
+    with ExitStack() as stack:
+        for host in hosts:
+            file = folder / host
+            stack.callback(file.unlink, missing_ok=True)
+            command = writer_command(seconds + LONGER_S, file)
+            running = lab.run_in(host, f"writer-{host}", *command, inside_group=True)
+            stack.callback(running.stop)
+        yield
+
+
+def filesystem(folder: Path, mounts: str = "/proc/self/mounts") -> str:
+    """Return the type of the file system that holds a folder, such as tmpfs, which has no disk; "" if unknown."""
+    path = str(folder.resolve())
+    best = ("", "")
+    try:
+        lines = Path(mounts).read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return ""
+    for line in lines:
+        _, point, kind, *_ = line.split(" ")
+        # Of several mounts on the same point, the last one is visible
+        if (path + "/").startswith(point.rstrip("/") + "/") and len(point) >= len(best[0]):
+            best = (point, kind)
+    return best[1]

@@ -1,0 +1,102 @@
+"""Scheduled events during a measurement (a host dies, returns), and which members DNS answers name meanwhile."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, Self
+
+from lbdns_shared.errors import LbdnsError
+
+LOOK_S: Final = 0.5  # interval at which the answer counts are read
+END_S: Final = 40.0  # that an event may take once started; Apache has 30 s to start
+
+Answers = tuple[float, Mapping[str, int]]  # Unix time, and how often answers have named each member since the start
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledEvent:
+    """A call of ``do``, ``at_s`` seconds after the start."""
+
+    at_s: float
+    name: str
+    do: Callable[[], object]
+
+
+class ScheduledEvents:
+    """A context manager that runs events in a thread, in order, and reads ``answers`` in between.
+
+    ``done`` holds the Unix time at which each event was complete, ``seen`` the answer counts. Leaving the context
+    cancels the remaining events and raises an event's error.
+    """
+
+    def __init__(self, events: Sequence[ScheduledEvent], answers: Callable[[], Mapping[str, int]]) -> None:
+        self.done: dict[str, float] = {}
+        self.seen: list[Answers] = []
+        self._events = sorted(events, key=lambda event: event.at_s)
+        self._answers = answers
+        self._over = threading.Event()
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="happenings", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self._over.set()
+        self._thread.join(END_S)
+        if error is not None:
+            return
+        if self._thread.is_alive():
+            raise LbdnsError(f"an event of a measurement was still running {END_S:g} s after the measurement")
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        try:
+            self._happen(time.monotonic())
+        except Exception as error:
+            self._error = error
+
+    def _happen(self, begin: float) -> None:
+        left = list(self._events)
+        while not self._over.is_set():
+            passed = time.monotonic() - begin
+            if left and passed >= left[0].at_s:
+                event = left.pop(0)
+                event.do()
+                self.done[event.name] = time.time()
+                self._look()
+                continue
+            self._look()
+            wait_s = LOOK_S if not left else min(LOOK_S, begin + left[0].at_s - time.monotonic())
+            self._over.wait(max(0.0, wait_s))
+
+    def _look(self) -> None:
+        # The time is taken first, so that answers counted by the next read come after it
+        self.seen.append((time.time(), dict(self._answers())))
+
+
+def last_given(seen: Sequence[Answers], member: str, since: float) -> float | None:
+    """Return the seconds from ``since`` until answers stopped naming ``member``; None without a later read.
+
+    This is the time of the last read that found a higher count, so up to LOOK_S too late; 0.0 if the count never grew.
+    """
+    later = [(moment, answers.get(member, 0)) for moment, answers in seen if moment >= since]
+    if not later:
+        return None
+    grown = [moment for (_, before), (moment, count) in pairwise(later) if count > before]
+    return (grown[-1] - since) if grown else 0.0
+
+
+def first_given(seen: Sequence[Answers], member: str, since: float) -> float | None:
+    """Return the seconds from ``since`` until answers named ``member`` again; None if they did not."""
+    later = [(moment, answers.get(member, 0)) for moment, answers in seen if moment >= since]
+    for (_, before), (moment, count) in pairwise(later):
+        if count > before:
+            return moment - since
+    return None

@@ -1,0 +1,313 @@
+"""The lab's control groups, version 1 and 2: make, limit CPU and memory, enter, read, kill and remove.
+
+Version 1 may mount each controller separately; a group is then a directory with the same path in each hierarchy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from lbdns_agent.cgroup.cgroup_files import parse_flat_keyed
+from lbdns_agent.cgroup.cgroup_mounts import UNIFIED, CgroupMount, read_cgroup_mounts
+from lbdns_shared.errors import LbdnsError
+
+#: The parent of all labs' groups; a lab's groups are below TOP/ID
+TOP: Final = "lbdns-lab"
+KILL_S: Final = 10.0  # until killed processes must be gone: a process that waits for a disk ends late
+_REMOVE_S: Final = 2.0  # a group stays busy for a moment after its last process has ended
+_STEP_S: Final = 0.005  # polling interval
+_LEAST_US: Final = 1000  # least quota and least period; the longest period is a second (sched-bwc.rst)
+_LONGEST_US: Final = 1_000_000
+_TRIES: Final = 5  # attempts to make a group while another lab removes the shared parent, which looks unused
+
+
+@dataclass(frozen=True, slots=True)
+class CgroupHierarchy:
+    """The mount point of a controller, and whether it is version 2."""
+
+    point: Path
+    unified: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CgroupHierarchies:
+    """The controllers that the lab uses: CPU limits, CPU times, and memory (None if not available)."""
+
+    cpu: CgroupHierarchy
+    times: CgroupHierarchy
+    memory: CgroupHierarchy | None
+
+    def all(self) -> list[CgroupHierarchy]:
+        """Return the distinct hierarchies: version 2 has one for everything, version 1 often two."""
+        return list(dict.fromkeys(found for found in (self.cpu, self.times, self.memory) if found))
+
+
+def find_hierarchies(mounts: Sequence[CgroupMount] | None = None) -> CgroupHierarchies:
+    """Return this machine's controllers, or those in ``mounts``. Raises LbdnsError without cpu or cpuacct."""
+    if mounts is None:
+        mounts = read_cgroup_mounts()
+    cpu, times = _find("cpu", mounts), _find("cpuacct", mounts)
+    if cpu is None or times is None:
+        missing = "cpu" if cpu is None else "cpuacct"
+        raise LbdnsError(
+            f"the control group controller {missing} is not available: mount cgroup2 on /sys/fs/cgroup; a container"
+            " needs writable control groups (docker run --privileged --cgroupns=private)"
+        )
+    return CgroupHierarchies(cpu, times, _find("memory", mounts))
+
+
+def _find(controller: str, mounts: Sequence[CgroupMount]) -> CgroupHierarchy | None:
+    """Return a controller's hierarchy, version 1 or 2. Version 2 counts CPU time without cpuacct (cgroup-v2.rst)."""
+    for mount in mounts:
+        if controller in mount.controllers:
+            return CgroupHierarchy(mount.point, unified=False)
+    wanted = "cpu" if controller == "cpuacct" else controller
+    for mount in mounts:
+        if UNIFIED in mount.controllers and wanted in _words(mount.point / "cgroup.controllers"):
+            return CgroupHierarchy(mount.point, unified=True)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class ControlGroup:
+    """A control group; ``name`` is its path below the mount points."""
+
+    name: str
+    hierarchies: CgroupHierarchies
+
+    @property
+    def cpu_directory(self) -> Path:
+        """The directory with the group's CPU limit, for an agent's --cgroup."""
+        return self.hierarchies.cpu.point / self.name
+
+    def directories(self) -> list[Path]:
+        return [hierarchy.point / self.name for hierarchy in self.hierarchies.all()]
+
+    def command(self, *argv: str) -> tuple[str, ...]:
+        """Return a command that enters the group and then execs ``argv``; it fails if it cannot enter the group."""
+        moves = " && ".join(f"echo $$ > {shlex.quote(str(at / 'cgroup.procs'))}" for at in self.directories())
+        return "sh", "-c", f'{moves} && exec "$@"', "sh", *argv
+
+    def limit_cpu(self, cores: float, period_s: float) -> None:
+        """Limit the group to a number of cores, usually less than one, in every period. Raises LbdnsError."""
+        period = round(period_s * 1e6)
+        quota = round(cores * period)
+        if not _LEAST_US <= period <= _LONGEST_US or quota < _LEAST_US:
+            raise LbdnsError(
+                f"{self.name}: the kernel cannot limit CPU to {cores:g} cores in periods of {period_s:g} s: a period"
+                f" must be between 0.001 and 1 s, and the CPU time allowed in it at least 0.001 s"
+            )
+        if self.hierarchies.cpu.unified:
+            _write(self.cpu_directory / "cpu.max", f"{quota} {period}")
+        else:
+            _write(self.cpu_directory / "cpu.cfs_period_us", str(period))
+            _write(self.cpu_directory / "cpu.cfs_quota_us", str(quota))
+
+    def limit_memory(self, size: int) -> None:
+        """Limit memory to ``size`` bytes; beyond, processes are killed rather than swapped out. Raises LbdnsError."""
+        memory = self.hierarchies.memory
+        if memory is None:
+            raise LbdnsError(f"{self.name}: cannot limit memory: this machine has no memory controller")
+        directory = memory.point / self.name
+        limit, swap = ("memory.max", "memory.swap.max") if memory.unified else _MEMORY_V1
+        _write(directory / limit, str(size))
+        if (directory / swap).exists():  # a kernel may be built without swap accounting
+            # Version 2 limits swap alone, version 1 memory and swap together
+            _write(directory / swap, "0" if memory.unified else str(size))
+
+    def favour(self) -> None:
+        """Give the group precedence over the machine's other CPU users. Raises LbdnsError.
+
+        Without this, a group weighs no more than a single process outside, no matter how many processes it has.
+        """
+        if self.hierarchies.cpu.unified:
+            _write(self.cpu_directory / "cpu.weight", "10000")
+        else:
+            _write(self.cpu_directory / "cpu.shares", str(2**18))
+
+    def cpu_seconds(self) -> float:
+        """Return the total CPU time of the group and its children. Raises OSError, ValueError, KeyError."""
+        directory = self.hierarchies.times.point / self.name
+        if self.hierarchies.times.unified:
+            return parse_flat_keyed((directory / "cpu.stat").read_bytes())[b"usage_usec"] / 1e6
+        return int((directory / "cpuacct.usage").read_bytes()) / 1e9
+
+    def memory_bytes(self) -> int | None:
+        """Return the memory in use by the group and its children, without the reclaimable page cache.
+
+        None without a memory controller. Raises OSError or ValueError if the counters cannot be read.
+        """
+        memory = self.hierarchies.memory
+        if memory is None:
+            return None
+        directory = memory.point / self.name
+        stat = parse_flat_keyed((directory / "memory.stat").read_bytes())
+        used = int((directory / ("memory.current" if memory.unified else "memory.usage_in_bytes")).read_bytes())
+        before = b"" if memory.unified else b"total_"
+        return max(0, used - sum(stat.get(before + kind, 0) for kind in (b"inactive_file", b"active_file")))
+
+    def pids(self) -> set[int]:
+        """Return the processes in the group and its children, in any hierarchy; an empty set if there is no group."""
+        found: set[int] = set()
+        for directory in self.directories():
+            for folder in _tree(directory):
+                with contextlib.suppress(FileNotFoundError, OSError):  # removed in the meantime (ENOENT, ENODEV)
+                    found.update(map(int, (folder / "cgroup.procs").read_bytes().split()))
+        # 0 stands for a process in an invisible PID namespace; kill(0) would signal our own process group
+        return found - {0}
+
+    def kill(self) -> None:
+        """Kill all processes in the group and its children, and wait until they are gone. Raises LbdnsError."""
+
+        def is_empty() -> bool:
+            # Read again each time: a process may have forked just before it was killed
+            left = self.pids()
+            if os.getpid() in left:
+                raise LbdnsError(
+                    f"{self.name}: this process ({os.getpid()}) is in the group: run the command outside the lab"
+                )
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            return not left
+
+        if not _within(KILL_S, is_empty):
+            left = ", ".join(map(str, sorted(self.pids())))
+            raise LbdnsError(f"{self.name}: processes {left} did not end within {KILL_S:g} s after SIGKILL")
+
+    def remove(self) -> bool:
+        """Remove the group, its children, and parents left empty; return whether the group existed.
+
+        Call ``kill`` first: no process may be left in the group. Raises LbdnsError.
+        """
+        found = [directory for directory in self.directories() if directory.is_dir()]
+        for directory in found:
+            for folder in reversed(_tree(directory)):
+                _remove_directory(folder)
+        for hierarchy in self.hierarchies.all():
+            for parent in list(Path(self.name).parents)[:-1]:
+                with contextlib.suppress(OSError):
+                    (hierarchy.point / parent).rmdir()
+        return bool(found)
+
+
+_MEMORY_V1: Final = ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes")
+
+
+def make_group(name: str, hierarchies: CgroupHierarchies | None = None) -> ControlGroup:
+    """Make a group, and its parents where they are missing. Raises LbdnsError."""
+    group = ControlGroup(name, hierarchies or find_hierarchies())
+    try:
+        for hierarchy in group.hierarchies.all():
+            _make(hierarchy, name)
+    except LbdnsError:
+        with contextlib.suppress(LbdnsError):
+            group.remove()
+        raise
+    return group
+
+
+def made_groups(hierarchies: CgroupHierarchies | None = None) -> list[str]:
+    """Return the names of all labs' groups, TOP/ID."""
+    hierarchies = hierarchies or find_hierarchies()
+    found = {f"{TOP}/{path.name}" for each in hierarchies.all() for path in (each.point / TOP).glob("*/")}
+    return sorted(found)
+
+
+def _make(hierarchy: CgroupHierarchy, name: str) -> None:
+    for last in (*[False] * (_TRIES - 1), True):
+        try:
+            directory = hierarchy.point
+            for part in Path(name).parts:
+                if hierarchy.unified:
+                    _enable_controllers(directory)
+                directory /= part
+                directory.mkdir(exist_ok=True)
+            return
+        except FileNotFoundError:
+            if last:
+                raise LbdnsError(f"{directory}: another process keeps removing the parent control group") from None
+        except OSError as error:
+            raise LbdnsError(f"{directory}: cannot make a control group: {_why(error)}") from None
+
+
+def _enable_controllers(directory: Path) -> None:
+    """Enable the controllers of a version 2 group for its children ("Top-down Constraint", cgroup-v2.rst)."""
+    file = directory / "cgroup.subtree_control"
+    wanted = {"cpu", "memory"} & _words(directory / "cgroup.controllers") - _words(file)
+    if not wanted:
+        return
+    try:
+        file.write_text(" ".join(f"+{controller}" for controller in sorted(wanted)))
+    except OSError as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        # EBUSY: "No Internal Process Constraint", which exempts only the true root; a container doesn't see that root
+        in_the_way = f" (this process, {os.getpid()}, is one of them)" if _is_inside(directory) else ""
+        raise LbdnsError(
+            f"{file}: cannot enable {', '.join(sorted(wanted))}: {_why(error)}. A group that has processes cannot limit"
+            f" its child groups{in_the_way}: move the processes in {directory / 'cgroup.procs'} to a child group, such"
+            f" as {directory / 'init'}, and try again"
+        ) from None
+
+
+def _is_inside(directory: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return str(os.getpid()) in _words(directory / "cgroup.procs")
+    return False
+
+
+def _words(file: Path) -> set[str]:
+    with contextlib.suppress(FileNotFoundError):
+        return set(file.read_text().split())
+    return set()
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text)
+    except OSError as error:
+        raise LbdnsError(f"{file}: cannot write {text}: {_why(error)}") from None
+
+
+def _why(error: OSError) -> str:
+    if isinstance(error, PermissionError) and os.geteuid() != 0:
+        return "permission denied; run the lab as root"
+    return error.strerror or str(error)
+
+
+def _tree(directory: Path) -> list[Path]:
+    """Return a directory and all below it, parents first; an empty list if it does not exist."""
+    return [Path(folder) for folder, _, _ in os.walk(directory)]
+
+
+def _remove_directory(directory: Path) -> None:
+    def is_gone() -> bool:
+        with contextlib.suppress(FileNotFoundError, OSError):
+            directory.rmdir()
+        return not directory.exists()
+
+    if not _within(_REMOVE_S, is_gone):
+        raise LbdnsError(f"{directory}: cannot remove the control group: it or a child still has processes")
+
+
+def _looks(seconds: float) -> Iterator[None]:
+    end = time.monotonic() + seconds
+    while True:
+        yield
+        if time.monotonic() > end:
+            return
+        time.sleep(_STEP_S)
+
+
+def _within(seconds: float, condition: Callable[[], bool]) -> bool:
+    """Return whether ``condition`` becomes true in time."""
+    return any(condition() for _ in _looks(seconds))

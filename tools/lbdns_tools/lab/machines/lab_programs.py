@@ -1,0 +1,156 @@
+"""The long-running programs of a lab: start, wait until ready, detect unexpected exits, stop; each with a log file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from lbdns_shared.errors import LbdnsError
+
+READY_S: Final = 30.0  # until a program must be ready: an interpreter starts slowly on a tenth of a core
+END_S: Final = 10.0  # from SIGTERM to SIGKILL
+_STEP_S: Final = 0.02  # polling interval
+
+
+class LabProgram:
+    """A started program, the leader of its own session. ``log`` holds its output and that of its children."""
+
+    def __init__(self, name: str, command: Sequence[str], log: Path, env: Mapping[str, str] | None = None) -> None:
+        """Start the program. Raises LbdnsError if that fails."""
+        self.name = name
+        self.log = log
+        self._stopping = False
+        with log.open("ab") as output:
+            self._began_at = output.tell()
+            try:
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, **(env or {})},
+                    start_new_session=True,  # so that Ctrl-C reaches only this process, which then stops the programs
+                )
+            except OSError as error:
+                raise LbdnsError(f"cannot start {name}: {command[0]}: {error.strerror}") from None
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        if self._process.returncode is not None:
+            return False
+        # WNOWAIT leaves the process a zombie until _finish(), so that no other process group can get its ID before that
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+
+    def stop(self, signal: signal.Signals = signal.SIGTERM, seconds: float = END_S) -> None:
+        """Send a signal and wait; after ``seconds``, or if children remain in its session, kill them with SIGKILL."""
+        self.begin_stop(signal)
+        self.await_end(time.monotonic() + seconds)
+
+    def begin_stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """Send a signal without waiting; from now on, an exit is expected. Call ``await_end`` afterwards."""
+        self._stopping = True
+        if self.running:
+            self._process.send_signal(number)
+
+    def await_end(self, until: float) -> None:
+        """Wait for the exit until ``until`` on the monotonic clock, then kill the program."""
+        while self.running and time.monotonic() < until:
+            time.sleep(_STEP_S)
+        self._finish()
+
+    def trouble(self) -> str | None:
+        """Return a sentence about an unexpected exit; None if the program runs, or was stopped."""
+        if self._stopping or self.running:
+            return None
+        status = self._finish()
+        how = f"by signal {-status}" if status < 0 else f"with exit status {status}"
+        return f"{self.name} ended {how}: {self.last_line()}"
+
+    def last_line(self) -> str:
+        """Return the last line that this run wrote to the log."""
+        with self.log.open("rb") as output:
+            output.seek(self._began_at)
+            lines = output.read().decode("utf-8", "replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), f"no output in {self.log}")
+
+    def _finish(self) -> int:
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+        return self._process.wait()
+
+
+class LabPrograms:
+    """The programs of a lab. On exit, this context manager stops all of them, the last started first."""
+
+    def __init__(self, folder: Path) -> None:
+        """``folder`` must exist; each program logs to NAME.log in it."""
+        self._folder = folder
+        self._started: list[LabProgram] = []
+
+    def start(
+        self,
+        name: str,
+        command: Sequence[str],
+        ready: Callable[[], bool] | None = None,
+        seconds: float = READY_S,
+        env: Mapping[str, str] | None = None,
+    ) -> LabProgram:
+        """Start a program and wait until ``ready`` returns True. Raises LbdnsError, and then leaves no process."""
+        program = LabProgram(name, command, self._folder / f"{name}.log", env)
+        self._started.append(program)
+        try:
+            self._await(program, ready, seconds)
+        except BaseException:
+            program.stop(signal.SIGKILL)
+            self._started.remove(program)
+            raise
+        return program
+
+    def check(self) -> None:
+        """Raises LbdnsError if a program has exited unexpectedly."""
+        troubles = [trouble for program in self._started if (trouble := program.trouble())]
+        if troubles:
+            raise LbdnsError("\n".join(troubles))
+
+    def close(self) -> None:
+        """Stop all programs: signal one after the other, then wait for all together."""
+        until = time.monotonic() + END_S
+        programs = self._started[::-1]
+        self._started.clear()
+        try:
+            for program in programs:
+                program.begin_stop()
+            for program in programs:
+                program.await_end(until)
+        finally:
+            for program in programs:  # in case Ctrl-C interrupted the wait
+                program.await_end(time.monotonic())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _await(self, program: LabProgram, ready: Callable[[], bool] | None, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while ready is not None and not ready():
+            if trouble := program.trouble():
+                raise LbdnsError(trouble)
+            if time.monotonic() > until:
+                raise LbdnsError(f"{program.name} was not ready within {seconds:g} s: {program.last_line()}")
+            time.sleep(_STEP_S)

@@ -1,0 +1,186 @@
+"""The registry of labs in /var/lib/lbdns-lab, and ``lbdns-lab clean``, which removes what crashed labs left behind.
+
+A lab is recorded before anything of it is made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from lbdns_shared.errors import LbdnsError
+from lbdns_tools.lab.machines import network_namespaces
+from lbdns_tools.lab.machines.control_groups import TOP, ControlGroup, find_hierarchies
+
+#: Not in /run, which many systems mount noexec: the web servers run CGI programs from below this folder
+REGISTRY: Final = Path("/var/lib/lbdns-lab")
+_ID: Final = re.compile(r"[0-9a-f]{6}")
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+_TRIES: Final = 5  # attempts to write to the registry while another lab removes it because it is empty
+
+
+@dataclass(frozen=True, slots=True)
+class LabOwner:
+    """The process that runs a lab. Start time and boot ID tell it from a later process with the same ID."""
+
+    pid: int
+    started: int  # clock ticks after the boot
+    boot: str
+
+    @property
+    def is_alive(self) -> bool:
+        try:
+            return _owner(self.pid) == self
+        except (OSError, ValueError):
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class LabTraces:
+    """Everything that may exist of a lab. ``owner`` is None if the lab's record cannot be read."""
+
+    id: str
+    owner: LabOwner | None
+    registry: Path = REGISTRY
+
+    @property
+    def folder(self) -> Path:
+        """The lab's own folder, readable by all users, since the servers drop their privileges."""
+        return self.registry / self.id
+
+    @property
+    def is_running(self) -> bool:
+        return self.owner is not None and self.owner.is_alive
+
+    def remove(self) -> list[str]:
+        """Remove the lab and return what was removed, a line each. Raises LbdnsError.
+
+        Processes go first and the record last, so that the next clean() tries again whatever fails.
+        """
+        group = ControlGroup(f"{TOP}/{self.id}", find_hierarchies())
+        steps: list[Callable[[], list[str]]] = [
+            lambda: _end_processes(group),
+            lambda: network_namespaces.remove(self.id),
+            lambda: [f"control group {group.name}"] if group.remove() else [],
+            self._remove_folder,
+        ]
+        removed: list[str] = []
+        troubles: list[str] = []
+        for step in steps:
+            try:
+                removed += step()
+            except (LbdnsError, OSError) as error:
+                troubles.append(str(error))
+        if troubles:
+            raise LbdnsError(f"lab {self.id} could not be removed completely:\n" + "\n".join(troubles))
+        self._note.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self.registry.rmdir()  # fails, as it should, while it holds other labs
+        return removed
+
+    @property
+    def _note(self) -> Path:
+        return self.registry / f"{self.id}.json"
+
+    def _remove_folder(self) -> list[str]:
+        if not self.folder.is_dir():
+            return []
+        shutil.rmtree(self.folder)
+        return [str(self.folder)]
+
+
+def new_id(registry: Path = REGISTRY) -> str:
+    """Return an unused lab ID of six hexadecimal digits."""
+    while True:
+        id = secrets.token_hex(3)
+        if not (registry / f"{id}.json").exists():
+            return id
+
+
+def record(id: str, registry: Path = REGISTRY) -> LabTraces:
+    """Record that this process makes a lab, and make the lab's folder. Call this first. Raises LbdnsError."""
+    traces = LabTraces(id, _owner(os.getpid()), registry)
+    assert traces.owner is not None
+    for last in (*[False] * (_TRIES - 1), True):
+        try:
+            registry.mkdir(mode=0o755, parents=True, exist_ok=True)
+            # Linked when complete: another process that read half a record would take its owner for dead
+            part = registry / f".{id}-{os.getpid()}"
+            part.write_text(json.dumps(asdict(traces.owner)))
+            try:
+                os.link(part, traces._note)
+            finally:
+                part.unlink()
+            traces.folder.mkdir(mode=0o755, exist_ok=True)
+            return traces
+        except FileNotFoundError:
+            if last:
+                raise
+        except FileExistsError:
+            raise LbdnsError(f"lab {id} exists already: {traces._note}") from None
+        except PermissionError:
+            raise LbdnsError(f"{registry}: permission denied; run the lab as root") from None
+    raise AssertionError("unreachable")
+
+
+def labs(registry: Path = REGISTRY) -> list[LabTraces]:
+    """Return all recorded labs, running or left behind."""
+    return [
+        LabTraces(path.stem, _read_owner(path), registry)
+        for path in sorted(registry.glob("*.json"))
+        if _ID.fullmatch(path.stem)
+    ]
+
+
+def clean(all: bool = False, registry: Path = REGISTRY) -> list[str]:
+    """Remove the labs whose owner is dead, or ``all`` labs, and return what was removed, a line each.
+
+    Raises LbdnsError for what could not be removed, after everything else was.
+    """
+    removed: list[str] = []
+    troubles: list[str] = []
+    for traces in labs(registry):
+        if traces.is_running and not all:
+            continue
+        if traces.is_running:
+            assert traces.owner is not None
+            removed.append(f"lab {traces.id}, run by process {traces.owner.pid}")
+        else:
+            removed.append(f"lab {traces.id}, left behind by a process that has ended")
+        try:
+            removed += traces.remove()
+        except LbdnsError as error:
+            troubles.append(str(error))
+    if troubles:
+        raise LbdnsError("\n".join([*troubles, *(f"removed: {line}" for line in removed)]))
+    return removed
+
+
+def _end_processes(group: ControlGroup) -> list[str]:
+    pids = group.pids()
+    group.kill()
+    return [f"processes {' '.join(map(str, sorted(pids)))}"] if pids else []
+
+
+def _owner(pid: int) -> LabOwner:
+    """Return a running process. Raises OSError or ValueError if there is none, or if it is a zombie."""
+    # proc_pid_stat(5): the name in parentheses may contain any byte; field 3 is the state, 22 the start time
+    fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    if fields[0] in (b"Z", b"X"):
+        raise ValueError(f"process {pid} has ended")
+    return LabOwner(pid, int(fields[19]), _BOOT_ID.read_text().strip())
+
+
+def _read_owner(note: Path) -> LabOwner | None:
+    try:
+        return LabOwner(**json.loads(note.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None

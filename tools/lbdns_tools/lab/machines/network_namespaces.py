@@ -1,0 +1,217 @@
+"""The lab's network: a namespace with a veth pair for each machine, joined by the hub's bridge, without a way out.
+
+The hub is every machine's gateway and has no other interface, so it rejects packets for any other network.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import shutil
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from lbdns_shared.errors import LbdnsError
+from lbdns_tools.lab.farm.machine_addresses import NETWORK4, NETWORK6, LabMachine
+from lbdns_tools.lab.machines.placed_machine import ETC, NAMESPACES
+
+_Result = TypeVar("_Result")
+
+LINK: Final = "eth0"  # a machine's only interface besides the loopback
+_BRIDGE: Final = "hub"
+_NODAD: Final = 0x02  # IFA_F_NODAD: an address is usable at once, without duplicate address detection
+_CLONE_NEWNET: Final = 0x40000000  # linux/sched.h; os.unshare() needs Python 3.12
+_SYSCTLS: Final = Path("/proc/sys/net")
+
+#: The sysctls of every machine. "default" holds a new interface's initial settings
+_EVERYWHERE: Final[Mapping[str, str]] = {
+    # A new namespace inherits IPv4 settings from this machine, which may be a router
+    "ipv4/ip_forward": "0",
+    "ipv6/conf/all/disable_ipv6": "0",
+    "ipv6/conf/default/disable_ipv6": "0",
+    "ipv6/conf/lo/disable_ipv6": "0",
+    # This network has no routers to listen to, and no duplicate addresses to detect
+    "ipv6/conf/default/accept_ra": "0",
+    "ipv6/conf/default/autoconf": "0",
+    "ipv6/conf/default/accept_dad": "0",
+    "ipv6/conf/default/router_solicitations": "0",
+    # Lets 1500 clients wait to be accepted at once; kernels before 5.4 allow 128. The limit is then each server's own
+    # backlog
+    "core/somaxconn": "4096",
+    "ipv4/tcp_max_syn_backlog": "4096",
+}
+#: The sysctls of machines that open a connection for every request. A port stays in TIME-WAIT for a minute, so 470
+#: connections/s between two addresses would use up 28,000 ports; with TCP timestamps, a port can be reused after one
+#: second (RFC 6191)
+_CONNECTING: Final[Mapping[str, str]] = {"ipv4/ip_local_port_range": "1024 65535", "ipv4/tcp_tw_reuse": "1"}
+#: The sysctls of the hub. As a router it rejects packets for other networks at once; a host would drop them silently
+_HUB: Final[Mapping[str, str]] = {"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1"}
+#: Sysctls that keep the hub's frames out of the packet filter; not every kernel has them
+_BRIDGED: Final = (
+    "bridge/bridge-nf-call-iptables",
+    "bridge/bridge-nf-call-ip6tables",
+    "bridge/bridge-nf-call-arptables",
+)
+_OF_KIND: Final[Mapping[str, Mapping[str, str]]] = {"hub": _HUB, "client": _CONNECTING, "proxy": _CONNECTING}
+
+
+def namespace_of(id: str, machine_name: str) -> str:
+    """Return the name of a machine's network namespace."""
+    return f"{_prefix(id)}{machine_name}"
+
+
+def build(id: str, machines: Sequence[LabMachine]) -> None:
+    """Build the network of a lab; the first machine is the hub.
+
+    Raises LbdnsError; the caller must then call ``remove``, since parts of the network may exist.
+    """
+    _, errors = _pyroute2()
+    if not Path(_SYSCTLS, "ipv6").is_dir():
+        raise LbdnsError(
+            "the lab needs IPv6, but this kernel runs without it; remove ipv6.disable from its command line"
+        )
+    hub, *others = machines
+    try:
+        for machine in machines:
+            _in_thread(partial(_make_namespace, namespace_of(id, machine.name), machine))
+        namespaces = [namespace_of(id, machine.name) for machine in others]
+        inside(namespace_of(id, hub.name), partial(_build_hub, hub, namespaces))
+        for machine, namespace in zip(others, namespaces, strict=True):
+            inside(namespace, partial(_build_machine, machine, hub))
+    except (OSError, errors) as error:
+        raise LbdnsError(f"cannot build the lab's network: {_why(error)}") from None
+
+
+def remove(id: str) -> list[str]:
+    """Remove a lab's namespaces and its files below /etc/netns; return what was removed. Raises LbdnsError."""
+    removed = []
+    with contextlib.suppress(FileNotFoundError):
+        for path in sorted(NAMESPACES.glob(f"{_prefix(id)}*")):
+            _remove_namespace(path.name)
+            removed.append(f"network namespace {path.name}")
+    for path in sorted(ETC.glob(f"{_prefix(id)}*")):
+        shutil.rmtree(path, ignore_errors=True)
+        removed.append(str(path))
+    with contextlib.suppress(OSError):
+        ETC.rmdir()  # fails, as it should, while it holds other files
+    return removed
+
+
+def inside(namespace: str, do: Callable[[], _Result]) -> _Result:
+    """Call ``do`` in a namespace and return its result. Sockets made there remain in that namespace."""
+    netns, _ = _pyroute2()
+
+    def move_and_do() -> _Result:
+        netns.setns(namespace, flags=0)
+        return do()
+
+    return _in_thread(move_and_do)
+
+
+def _in_thread(do: Callable[[], _Result]) -> _Result:
+    """Call ``do`` in a thread of its own, because setns() and unshare() change the calling thread's namespace."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(do).result()
+
+
+def _prefix(id: str) -> str:
+    return f"lbdns-{id}-"
+
+
+def _pyroute2() -> tuple[Any, type[Exception]]:
+    try:
+        from pyroute2 import netns
+        from pyroute2.netlink.exceptions import NetlinkError
+    except ModuleNotFoundError:
+        raise LbdnsError("pyroute2 is not installed: run `make deps-lab`, or pip install 'lbdns-tools[lab]'") from None
+    return netns, NetlinkError
+
+
+def _remove_namespace(name: str) -> None:
+    netns, _ = _pyroute2()
+    try:
+        netns.remove(name)
+    except FileNotFoundError:
+        pass  # another process has just removed it
+    except OSError as error:
+        raise LbdnsError(f"cannot remove the network namespace {name}: {_why(error)}") from None
+
+
+def _make_namespace(name: str, machine: LabMachine) -> None:
+    """Make a namespace, enter it, and write its sysctls; interfaces made later start with these settings."""
+    netns, _ = _pyroute2()
+    # netns.create() would fork this process, which has threads, for every machine
+    if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNET):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    NAMESPACES.mkdir(exist_ok=True)
+    folder = os.open(NAMESPACES, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        # As ip-netns(8) does: the first namespace makes the folder a mount point, which must happen only once
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        netns.attach(name, threading.get_native_id())
+    finally:
+        os.close(folder)
+    for name, value in {**_EVERYWHERE, **_OF_KIND.get(machine.kind, {})}.items():
+        (_SYSCTLS / name).write_text(value)
+    if machine.kind == "hub":
+        for name in _BRIDGED:
+            with contextlib.suppress(FileNotFoundError):
+                (_SYSCTLS / name).write_text("0")
+
+
+def _build_hub(hub: LabMachine, namespaces: Sequence[str]) -> None:
+    from pyroute2 import IPRoute
+
+    with IPRoute() as route:
+        # With a single bridge and few machines, spanning tree and multicast snooping would be wasted work
+        route.link("add", ifname=_BRIDGE, kind="bridge", br_stp_state=0, br_mcast_snooping=0)
+        bridge = _index(route, _BRIDGE)
+        for number, namespace in enumerate(namespaces, start=1):
+            port = f"port{number}"
+            route.link("add", ifname=port, kind="veth", peer={"ifname": LINK, "net_ns_fd": namespace})
+            route.link("set", index=_index(route, port), master=bridge, state="up")
+        _address(route, bridge, hub)
+        for family in (socket.AF_INET, socket.AF_INET6):
+            route.route("add", family=family, dst="default", type="unreachable")
+
+
+def _build_machine(machine: LabMachine, hub: LabMachine) -> None:
+    from pyroute2 import IPRoute
+
+    with IPRoute() as route:
+        _address(route, _index(route, LINK), machine)
+        for family, gateway in ((socket.AF_INET, hub.address), (socket.AF_INET6, hub.address6)):
+            route.route("add", family=family, dst="default", gateway=gateway)
+
+
+def _address(route: Any, link: int, machine: LabMachine) -> None:
+    """Add a machine's addresses to its interface, and bring the interface and the loopback up."""
+    route.link("set", index=_index(route, "lo"), state="up")
+    route.link("set", index=link, state="up")
+    for address in machine.addresses4:
+        route.addr("add", index=link, address=address, prefixlen=NETWORK4.prefixlen)
+    route.addr("add", index=link, address=machine.address6, prefixlen=NETWORK6.prefixlen, flags=_NODAD)
+
+
+def _index(route: Any, name: str) -> int:
+    (index,) = route.link_lookup(ifname=name)
+    return int(index)
+
+
+def _why(error: Exception) -> str:
+    if os.geteuid() != 0:
+        return "permission denied; run the lab as root"
+    code = getattr(error, "code", None) or getattr(error, "errno", None)
+    if code == errno.EPERM:
+        return "not permitted; the lab needs CAP_NET_ADMIN and CAP_SYS_ADMIN, which most containers lack"
+    if code == errno.EOPNOTSUPP:
+        return "this kernel lacks bridge or veth interfaces; load the modules bridge and veth"
+    return str(error)

@@ -1,0 +1,49 @@
+"""A machine of a running lab with its network namespace and control group, and the command line that enters both."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from lbdns_tools.lab.farm.machine_addresses import LabMachine
+from lbdns_tools.lab.machines.control_groups import ControlGroup
+
+#: Files that replace those in /etc inside a network namespace (ip-netns(8))
+ETC: Final = Path("/etc/netns")
+NAMESPACES: Final = Path("/run/netns")
+
+# The same as `ip netns exec` except for its fresh /sys, in which no control groups are mounted: agents must see those
+# of their host. $0 is the namespace. Everything is exec'd, so that the process ID remains the program's.
+_ENTER: Final = (
+    f'for file in {ETC}/"$0"/*; do'
+    ' if [ -e "$file" ]; then mount --bind "$file" "/etc/${file##*/}" || exit 1; fi; done;'
+    f' exec nsenter --net={NAMESPACES}/"$0" -- "$@"'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedMachine:
+    """A machine of a running lab, its network namespace, and the control group that limits it."""
+
+    machine: LabMachine
+    namespace: str
+    group: ControlGroup
+
+    def command(self, *argv: str, group: ControlGroup | None = None) -> tuple[str, ...]:
+        """Return a command that runs ``argv`` on this machine, in ``group`` or in the machine's own control group.
+
+        Without ``argv``, return the prefix to which a command line can be appended.
+        """
+        own_mounts = ("unshare", "--mount", "--propagation", "slave", "--")
+        return (group or self.group).command(*own_mounts, "sh", "-c", _ENTER, self.namespace, *argv)
+
+    def resolv_conf(self, *lines: str) -> None:
+        """Write the machine's resolv.conf. Programs that are started afterwards see it, and later changes to it."""
+        folder = ETC / self.namespace
+        while not folder.is_dir():
+            with contextlib.suppress(FileNotFoundError):  # another lab has just removed the empty parent folder
+                folder.mkdir(parents=True, exist_ok=True)
+        # Written in place, because running programs have this very inode mounted
+        (folder / "resolv.conf").write_text("".join(f"{line}\n" for line in lines))

@@ -1,0 +1,1 @@
+"""Measurements in a lab: cases, CPU and memory samples, CSV files."""

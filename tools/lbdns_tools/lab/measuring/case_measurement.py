@@ -1,0 +1,92 @@
+"""Measures one case in a lab: runs the load from the client hosts, samples all machines, and counts DNS answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from lbdns_tools.lab.farm.machine_addresses import LabMachine
+from lbdns_tools.lab.measuring.cgroup_sampler import CgroupSampler, SampledGroup
+from lbdns_tools.lab.measuring.measured_case import MeasuredCase, MeasuredOutcome
+from lbdns_tools.load.load_plan import LoadRun
+from lbdns_tools.load.load_process_pool import LoadPlace
+from lbdns_tools.load.load_progress import LoadProgress
+from lbdns_tools.load.load_study import PlannedRun
+from lbdns_tools.load.result_rows import ResultRow
+from lbdns_tools.load.run_measurement import InterruptedRunError, RunMeasurement
+
+
+class ClientHost(Protocol):
+    """The part of a load-generating machine that a measurement uses."""
+
+    @property
+    def machine(self) -> LabMachine: ...
+
+    def command(self, *argv: str) -> tuple[str, ...]: ...
+
+
+class MeasuredLab(Protocol):
+    """The part of a lab that a measurement uses."""
+
+    @property
+    def machines(self) -> Mapping[str, LabMachine]: ...
+
+    @property
+    def groups(self) -> Mapping[str, SampledGroup]: ...
+
+    def clients(self) -> Sequence[ClientHost]: ...
+
+    def status(self) -> Mapping[str, Any]: ...
+
+
+def measure(
+    lab: MeasuredLab,
+    case: MeasuredCase,
+    planned: PlannedRun,
+    repetition: int = 1,
+    on_progress: Callable[[LoadProgress], None] = lambda progress: None,
+) -> MeasuredOutcome:
+    """Run a planned load from the lab's client hosts and return its outcome.
+
+    Shares in the outcome are by machine name instead of address. ``answers`` include the warm-up, and are empty if
+    clients use an address. Raises LbdnsError, and KeyboardInterrupt, since half a run is not a result.
+    """
+    places = tuple(LoadPlace(client.command(), client.machine.addresses4) for client in lab.clients())
+    before = answers(lab.status()) if case.resolve else {}
+    with CgroupSampler(lab.groups) as sampler:
+        try:
+            row = RunMeasurement(0, places, on_progress).measure(planned, repetition)
+        except InterruptedRunError:
+            raise KeyboardInterrupt from None
+        samples = sampler.between(*counted(planned.run, row))
+    after = answers(lab.status()) if case.resolve else {}
+    given = {name: count - before.get(name, 0) for name, count in after.items()}
+    return MeasuredOutcome(case, by_name(row, lab.machines), samples, given)
+
+
+def counted(run: LoadRun, row: ResultRow) -> tuple[float, float]:
+    """Return the Unix times between which the requests that count were sent."""
+    begin = (row.begun or 0.0) + run.warm_up_s
+    window = run.seconds - run.warm_up_s
+    by_requests = any(phase.load.requests for phase in run.phases)
+    # Responses may arrive after the load has ended; figures.seconds then exceeds the load's duration
+    length = min(window, row.figures.seconds) if by_requests or math.isinf(window) else window
+    return begin, begin + length
+
+
+def answers(status: Mapping[str, Any]) -> dict[str, int]:
+    """Return how often DNS answers have named each member, over all pools, from the status document."""
+    found: dict[str, int] = {}
+    for pool in status["pools"]:
+        for member in pool["members"]:
+            found[member["name"]] = found.get(member["name"], 0) + int(member["answers"])
+    return found
+
+
+def by_name(row: ResultRow, machines: Mapping[str, LabMachine]) -> ResultRow:
+    """Return the row with its shares by machine name; addresses of no machine stay as they are."""
+    names = {address: name for name, machine in machines.items() for address in (*machine.addresses4, machine.address6)}
+    shares = {names.get(address, address): share for address, share in row.figures.shares.items()}
+    return replace(row, figures=replace(row.figures, shares=shares))

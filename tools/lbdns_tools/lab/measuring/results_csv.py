@@ -1,0 +1,159 @@
+"""Writes results.csv and samples.csv, a line as soon as an outcome is measured. An empty field means no result."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, TextIO
+
+from lbdns_shared.errors import LbdnsError
+from lbdns_tools.lab.farm import machine_addresses
+from lbdns_tools.lab.farm.lab_farm import LabFarm
+from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.report import webstone_1999
+from lbdns_tools.load.request_tally import ERRORS
+from lbdns_tools.load.result_rows import WEBSTONE, columns
+
+RESULTS: Final = "results.csv"
+SAMPLES: Final = "samples.csv"
+#: Columns from the load generator's row, in addition to those of 1999
+FIGURES: Final = (
+    "p50_s", "p90_s", "p99_s", "max_s", "rate_per_s", "repetition", "seconds", "requests", "ok", "requests_per_s",
+    *(f"errors_{error}" for error in ERRORS), "dns_mean_s", "keep_alive", "saturated",
+)  # fmt: skip
+#: ``case`` is the line number in results.csv, from 1; ``second`` the second of the run at which the sample ends
+SAMPLE_COLUMNS: Final = ("time", "case", "second", "group", "cpu_percent", "memory_bytes")
+
+
+def hosts_of(farms: Iterable[LabFarm]) -> tuple[str, ...]:
+    """Return the names of all farms' web hosts, without repetitions."""
+    return tuple(dict.fromkeys(host.name for farm in farms for host in farm.hosts))
+
+
+def groups_of(farms: Iterable[LabFarm]) -> tuple[str, ...]:
+    """Return the sampled control groups: one for each machine, and one for each agent outside its host's limits."""
+    found: list[str] = []
+    for farm in farms:
+        found += [
+            machine.name for machine in machine_addresses.machines(farm) if machine.kind != "hub"
+        ]  # which runs no program
+        found += [] if farm.agents_inside else [f"{host.name}-agent" for host in farm.hosts]
+    return tuple(dict.fromkeys(found))
+
+
+def line_of(outcome: MeasuredOutcome, study: str, hosts: Sequence[str], groups: Sequence[str]) -> dict[str, Any]:
+    """Return the columns of results.csv in order, those of 1999 first. None means no result, or not applicable.
+
+    A host without a share served no request if other hosts have shares. Behind a balancer, clients cannot tell which
+    host served them, and no host has a share.
+    """
+    case, figures = outcome.case, columns(outcome.row)
+    shares, answers = outcome.row.figures.shares, outcome.answers
+    nothing = 0.0 if any(host in shares for host in hosts) else None
+    line = {
+        "table": (webstone_1999.table_of(case.selection, case.workload) if study == webstone_1999.STUDY else None)
+        or study,
+        "selection": case.selection,
+        "workload": case.workload,
+        "clients": figures["clients"],
+        **{name: figures[name] for name in WEBSTONE},
+        "resolve": case.resolve,
+        "p95_s": figures["p95_s"],
+        **{name: figures[name] for name in FIGURES},
+        "target": case.target,
+        "farm": case.farm,
+        "begun": None
+        if outcome.row.begun is None
+        else f"{outcome.row.begun:.3f}",  # a Unix time needs more than nine digits
+        **{f"share_{host}": shares.get(host, nothing) for host in hosts},
+        **{f"answers_{host}": answers.get(host) for host in hosts},
+        **{f"cpu_percent_{group}": outcome.cpu_percent(group) for group in groups},
+        **{f"memory_{group}": outcome.memory_bytes(group) for group in groups},
+    }
+    return {**line, **{name: value for name, value in case.more.items() if name not in line}}
+
+
+class ResultFiles:
+    """The writer of results.csv and samples.csv in an existing folder; other programs can read each line at once.
+
+    The farms determine the columns, except those of a single study (``MeasuredCase.more``): when an outcome adds a
+    column, results.csv is rewritten with it. A context manager. Raises LbdnsError.
+    """
+
+    def __init__(self, folder: Path, study: str, farms: Iterable[LabFarm]) -> None:
+        farms = tuple(farms)
+        self._study, self._hosts, self._groups = study, hosts_of(farms), groups_of(farms)
+        self._path = folder / RESULTS
+        self._lines: list[dict[str, Any]] = []
+        self._columns: list[str] = []
+        self._file: TextIO | None = None
+        self._samples = _opened(folder / SAMPLES)
+        _write(self._samples, [SAMPLE_COLUMNS])
+
+    def __enter__(self) -> ResultFiles:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._samples.close()
+        if self._file:
+            self._file.close()
+
+    def add(self, outcome: MeasuredOutcome) -> None:
+        line = line_of(outcome, self._study, self._hosts, self._groups)
+        self._lines.append(line)
+        new = [name for name in line if name not in self._columns]
+        if new or self._file is None:
+            self._columns += new
+            self._write_anew()
+        else:
+            _write(self._file, [self._fields(line)])
+        _write(self._samples, sample_lines(outcome, len(self._lines)))
+
+    def _write_anew(self) -> None:
+        """Write a new file and replace the old one, so that results.csv is complete at every moment."""
+        if self._file:
+            self._file.close()
+        beside = self._path.with_suffix(".new")
+        self._file = _opened(beside)
+        _write(self._file, [self._columns, *map(self._fields, self._lines)])
+        os.replace(beside, self._path)
+
+    def _fields(self, line: Mapping[str, Any]) -> list[Any]:
+        return [_field(line.get(name)) for name in self._columns]
+
+
+def sample_lines(outcome: MeasuredOutcome, number: int) -> list[list[Any]]:
+    """Return the lines of samples.csv for an outcome: one for each second and group."""
+    begun = outcome.row.begun or 0.0
+    return [
+        [f"{sample.time:.3f}", number, f"{sample.time - begun:.3f}", group,
+         _field(sample.cpu.get(group)), _field(sample.memory.get(group))]
+        for sample in outcome.samples
+        for group in sorted({*sample.cpu, *sample.memory})
+    ]  # fmt: skip
+
+
+def _opened(path: Path) -> TextIO:
+    try:
+        return path.open("w", encoding="utf-8", newline="")
+    except OSError as error:
+        raise LbdnsError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _write(file: TextIO, lines: Iterable[Iterable[Any]]) -> None:
+    try:
+        csv.writer(file, lineterminator="\n").writerows(lines)
+        file.flush()
+    except OSError as error:
+        raise LbdnsError(f"{file.name}: cannot be written: {error.strerror}") from None
+
+
+def _field(value: Any) -> Any:
+    if value is None:
+        return ""
+    return f"{value:.9g}" if isinstance(value, float) else value

@@ -1,0 +1,159 @@
+"""The report of the study ``capacity``: carried rates, CPU and response against the rate, frontier of connections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from lbdns_tools.lab.farm.lab_farm import PROXIES, LabFarm
+from lbdns_tools.lab.loads.farm_load import ALONE, strongest
+from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.report.report_charts import Line, chart
+from lbdns_tools.lab.report.report_sections import ReportCell, ReportSection, SectionTable
+from lbdns_tools.lab.statistics.outcome_index import by_selection, mean_cpu, mean_of, most_memory, part, quotient
+from lbdns_tools.lab.statistics.round_robin_comparison import saturated
+from lbdns_tools.load.capacity_search import FailureCriteria
+
+#: When a rate fails: for the frontier, and for skipping higher rates
+CRITERIA: Final = FailureCriteria(error_percent=1.0, percentile=99, limit_s=1.0, achieved_share=0.95)
+
+STUDY_RATES: Final = (400, 800, 1200, 1600, 2000, 2400)  # connections/s
+#: The balancer in the operating-system study at those rates: CPU in %, mean response in ms
+STUDY: Final[Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]]] = {
+    "Ubuntu": ((0.85, 1.73, 4.15, 4.26, 6.82, 5.99), (1.7, 2.3, 1.5, 2.2, 1.5, 1.9)),
+    "FreeBSD": ((1, 2, 3, 4, 5, 6), (1.4, 1.4, 1.9, 2.2, 2.6, 1.8)),
+    "CentOS": ((1.07, 2.52, 3.63, 4.46, 4.74, 5.83), (1.07, 1.07, 1.3, 1.7, 1.8, 1.8)),
+}
+
+
+def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> list[ReportSection]:
+    return [
+        _carried(part(outcomes, "carried"), farm),
+        _against_rate(part(outcomes, "rate"), farm),
+        _frontier(part(outcomes, "edge")),
+    ]
+
+
+def in_front(selection: str) -> str:
+    """Return the control group of the chooser: the proxy, or the DNS server."""
+    return selection if selection in PROXIES else "dns"
+
+
+def _name(selection: str, farm: LabFarm) -> str:
+    return f"{strongest(farm)} alone" if selection == ALONE else selection
+
+
+def _carried(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
+    hosts = [host.name for host in farm.hosts]
+    rows: list[list[ReportCell]] = []
+    for selection, of in by_selection(outcomes).items():
+        rows.append([
+            _name(selection, farm), mean_of(of, "requests_per_s"), mean_of(of, "mean_s", 1000),
+            mean_of(of, "p95_s", 1000),
+            mean_of(of, "error_percent"), mean_cpu(of, hosts),
+            None if selection == ALONE else mean_cpu(of, [in_front(selection)]),
+        ])  # fmt: skip
+    columns = ("", "requests/s", "mean ms", "p95 ms", "errors %", "CPU of the hosts", "CPU of the chooser")
+    table = SectionTable("Clients that repeat their request at once; CPU in % of one core", columns, rows)
+    words = [f"A page of 1 kB, one connection per request. The hosts have {farm.cpu:.3g} cores in total."]
+    words += saturated(outcomes)
+    rates = {str(row[0]): row[1] for row in rows if isinstance(row[1], float)}
+    times = quotient(rates.get("best"), rates.get("round_robin"))
+    if times is not None:
+        words.append(f"With best, the farm carried {times:.2f} times the rate that it carried with round robin.")
+    return ReportSection("Carried rates", words, [table])
+
+
+def _against_rate(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
+    hosts = [host.name for host in farm.hosts]
+    rows: list[list[ReportCell]] = []
+    response: dict[str, Line] = {}
+    hosts_cpu: dict[str, Line] = {}
+    front_cpu: dict[str, Line] = {}
+    for selection, of in by_selection(outcomes).items():
+        name = _name(selection, farm)
+        for rate in dict.fromkeys(outcome.row.point.rate_per_s or 0.0 for outcome in of):
+            at = [outcome for outcome in of if outcome.row.point.rate_per_s == rate]
+            mean_ms, front = mean_of(at, "mean_s", 1000), mean_cpu(at, [in_front(selection)])
+            front, cpu = (None if selection == ALONE else front), mean_cpu(at, hosts)
+            memory = None if selection == ALONE else most_memory(at, in_front(selection))
+            rows.append([
+                name, rate, mean_of(at, "requests_per_s"), mean_ms, mean_of(at, "p95_s", 1000),
+                mean_of(at, "error_percent"),
+                cpu, front, memory,
+            ])  # fmt: skip
+            response.setdefault(name, []).append((rate, mean_ms))
+            hosts_cpu.setdefault(name, []).append((rate, cpu))
+            if selection != ALONE:
+                front_cpu.setdefault(in_front(selection) + f" ({name})", []).append((rate, front))
+    columns = ("", "offered /s", "successful /s", "mean ms", "p95 ms", "errors %", "CPU of the hosts",
+               "CPU of the chooser", "memory of the chooser, MB")  # fmt: skip
+    words = [
+        "Requests are sent at even intervals, whether or not earlier ones have been answered. After two consecutive "
+        f"rates that failed ({CRITERIA}), a selection's higher rates are skipped and have no result.",
+        *_cost(outcomes),
+        *saturated(outcomes),
+        "The study's balancer had its own machine and forwarded all traffic; a DNS server only answers queries. So "
+        "compare the study's CPU with the proxy's, and its response times with those at rates well below the carried "
+        "rate.",
+    ]
+    tables = [SectionTable("Mean CPU in % of one core; peak memory", columns, rows), study_table()]
+    pictures = [
+        *chart("capacity-response", "Mean response in ms against the rate", response, "requests/s", "ms", log=True),
+        *chart("capacity-hosts", "CPU of the hosts against the rate", hosts_cpu, "requests/s", "% of one core"),
+        *chart("capacity-front", "CPU of the chooser against the rate", front_cpu, "requests/s", "% of one core"),
+    ]
+    return ReportSection("Against the rate", words, tables, pictures)
+
+
+def _cost(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
+    """Return a sentence on the CPU cost of choosing, at the highest rate that all selections carried."""
+    choosing = [selection for selection in by_selection(outcomes) if selection != ALONE]
+    held: dict[str, dict[float, list[MeasuredOutcome]]] = {}
+    for outcome in outcomes:
+        rate = outcome.row.point.rate_per_s or 0.0
+        if outcome.case.selection in choosing and not CRITERIA.failing(outcome.row.figures, rate):
+            held.setdefault(outcome.case.selection, {}).setdefault(rate, []).append(outcome)
+    if len(choosing) < 2:
+        return []
+    common = set.intersection(*(set(held.get(selection, ())) for selection in choosing))
+    if not common:
+        return ["No rate was carried by all selections."]
+    rate = max(common)
+    costs = {name: mean_cpu(of[rate], [in_front(name)]) for name, of in held.items()}
+    known = ", ".join(f"{name} {cost:.3g} %" for name, cost in costs.items() if cost is not None)
+    return [f"At {rate:g}/s, the highest rate that all carried, choosing used of one core: {known}."] if known else []
+
+
+def study_table() -> SectionTable:
+    """Return the operating-system study's table."""
+    columns = ("connections/s", *(f"{name} CPU %" for name in STUDY), *(f"{name} mean ms" for name in STUDY))
+    rows = [
+        [rate, *(cpu[place] for cpu, _ in STUDY.values()), *(ms[place] for _, ms in STUDY.values())]
+        for place, rate in enumerate(STUDY_RATES)
+    ]
+    return SectionTable("The operating-system study: a balancer with 30000 connections of a 1 kB page", columns, rows)
+
+
+def _frontier(edges: Sequence[MeasuredOutcome]) -> ReportSection:
+    rows: list[list[ReportCell]] = []
+    series: dict[str, Line] = {}
+    for edge in edges:
+        more = edge.case.more
+        highest, count = more.get("highest_per_s"), float(more["connections"])
+        why = str(more["why"]) or {"top": "no failure up to the end of the range"}.get(str(more["ending"]), "")
+        p99_ms = mean_of([edge], "p99_s", 1000) if highest is not None else None
+        rows.append([edge.case.selection, count, highest, p99_ms, str(more["ending"]), why])
+        series.setdefault(edge.case.selection, []).append((count, None if highest is None else float(highest)))
+    words = [
+        "The highest rate depends on the number of connections for which it must be sustained: a growing queue needs "
+        "time until a client waits too long.",
+        f"A rate fails with {CRITERIA}. A rate that fails is tried twice more, and the majority counts; the rate found "
+        "must be carried once more. The time until the last response counts, so a run with few connections is judged "
+        "more strictly: compare selections only at the same number of connections.",
+    ]
+    columns = ("", "connections", "highest rate /s", "p99 ms there", "ended at", "what failed above")
+    table = SectionTable("The frontier; an empty rate means no result", columns, rows)
+    pictures = chart("capacity-frontier", "The highest rate against the number of connections", series,
+                    "connections", "requests/s")  # fmt: skip
+    return ReportSection("Connections and rate", words, [table], pictures)

@@ -1,0 +1,93 @@
+"""The report of the study ``trace``: the day, the reactive scaler's load, and table 6.2 of the cloud study."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from lbdns_tools.lab.farm.lab_farm import LabFarm
+from lbdns_tools.lab.loads.load_shapes import DAY_HIGHEST, DAY_LOWEST, DAY_REQUESTS, SCALER_RUNS, scaler_highest
+from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.report.report_charts import course
+from lbdns_tools.lab.report.report_sections import ReportCell, ReportSection, SectionTable
+from lbdns_tools.lab.statistics.outcome_index import by_selection, mean_cpu, mean_of, part
+from lbdns_tools.lab.statistics.round_robin_comparison import beside_round_robin, saturated
+
+WINDOW_S: Final = 3
+#: Table 6.2 of the cloud study: auto scaling, its optimal policy, always 20 servers
+STUDY_COLUMNS: Final = ("", "auto scale", "optimal", "always 20")
+STUDY: Final[tuple[tuple[str, float, float, float], ...]] = (
+    ("mean response, ms", 144.6, 116.0, 101.8),
+    ("99 % response, ms", 409, 321, 254),
+    ("mean CPU, %", 44.62, 37.22, 23.84),
+    ("requests lost", 343_763, 32_288, 2_148),
+)
+
+
+def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> list[ReportSection]:
+    return [_day(part(outcomes, "day"), farm), _scaler(part(outcomes, "scaler"), farm)]
+
+
+def _day(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
+    hosts = [host.name for host in farm.hosts]
+    words = [
+        f"The study's day had {DAY_REQUESTS / 1e6:.3g} million requests, {DAY_LOWEST:g} to {DAY_HIGHEST:g} per second. "
+        "Its curve is not published. The curve here is synthetic: a raised cosine with its minimum at four in the "
+        "morning and its maximum at four in the afternoon, raised to the power that gives this number of requests. "
+        "Time is compressed, and the rate is scaled to a peak of 0.9 of the rate that best carries on this farm.",
+        *beside_round_robin(outcomes),
+        *saturated(outcomes),
+        "The study varied the number of servers; the lab does not. The study's columns therefore only show the order "
+        "of magnitude.",
+    ]
+    tables = [totals(outcomes, farm), study_table(outcomes, hosts, farm)]
+    return ReportSection("A day", words, tables, course("day", "The day over time", outcomes, hosts, window_s=WINDOW_S))
+
+
+def _scaler(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
+    hosts = [host.name for host in farm.hosts]
+    runs = ", ".join(f"{count} at {rate}/s from {begin} s" for begin, count, rate in SCALER_RUNS)
+    words = [
+        f"Consecutive and overlapping runs of httperf ({runs}): up to {scaler_highest():g} connections/s in "
+        "20 minutes. Time is compressed, and the rates are scaled to a peak of 0.9 of the rate that best carries.",
+        *beside_round_robin(outcomes),
+        *saturated(outcomes),
+    ]
+    pictures = course("scaler", "The overlapping runs over time", outcomes, hosts, window_s=WINDOW_S)
+    return ReportSection("The load of the reactive scaler", words, [totals(outcomes, farm)], pictures)
+
+
+def totals(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTable:
+    """Return a table with a line for each selection: means over repetitions."""
+    hosts = [host.name for host in farm.hosts]
+    rows: list[list[ReportCell]] = []
+    for selection, of in by_selection(outcomes).items():
+        rows.append([
+            selection, mean_of(of, "requests"), mean_of(of, "mean_s", 1000), mean_of(of, "p99_s", 1000),
+            mean_of(of, "failed"), mean_of(of, "error_percent"), cpu_share(of, hosts, farm),
+        ])  # fmt: skip
+    columns = ("", "requests", "mean ms", "p99 ms", "lost", "lost %", "mean CPU %")
+    return SectionTable("The whole load; CPU in % of the hosts' cores", columns, rows, digits=4)
+
+
+def cpu_share(outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str], farm: LabFarm) -> float | None:
+    """Return the CPU of the hosts in % of their limit."""
+    cores = mean_cpu(outcomes, hosts)
+    return None if cores is None else cores / farm.cpu
+
+
+def study_table(outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str], farm: LabFarm) -> SectionTable:
+    """Return table 6.2 with the lab's selections beside it; lost requests are scaled to the study's total."""
+    mine: list[list[ReportCell]] = [[], [], [], []]
+    measured = by_selection(outcomes)
+    for of in measured.values():
+        lost = mean_of(of, "error_percent", DAY_REQUESTS / 100)
+        for line, value in zip(
+            mine,
+            (mean_of(of, "mean_s", 1000), mean_of(of, "p99_s", 1000), cpu_share(of, hosts, farm), lost),
+            strict=True,
+        ):
+            line.append(value)
+    rows = [[*line, *values] for line, values in zip(STUDY, mine, strict=True)]
+    caption = f"Table 6.2 of the study, and the lab; lost requests scaled to {DAY_REQUESTS / 1e6:.3g} million"
+    return SectionTable(caption, (*STUDY_COLUMNS, *(f"lab, {name}" for name in measured)), rows, digits=5)

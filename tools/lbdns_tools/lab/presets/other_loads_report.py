@@ -1,0 +1,167 @@
+"""The report of the study ``other-loads``: burners, disk writers, death of a server or host, flash crowd, resolvers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from lbdns_tools.lab.farm.lab_farm import LabFarm
+from lbdns_tools.lab.loads.noisy_neighbours import BLOCK_KB, BLOCKS, BURNERS
+from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.report.report_charts import course
+from lbdns_tools.lab.report.report_sections import ReportCell, ReportSection, SectionTable
+from lbdns_tools.lab.statistics.outcome_index import by_selection, mean_cpu, mean_of, mean_of_known, part
+from lbdns_tools.lab.statistics.round_robin_comparison import beside_round_robin, saturated
+from lbdns_tools.lab.statistics.run_windows import windows
+
+#: s; shorter responses count as usual even if they take many times the mean, since no user notices them
+NOTICED_S: Final = 0.1
+MEMORY_ONLY: Final = ("tmpfs", "ramfs")
+COLUMNS: Final = ("", "offered /s", "successful /s", "mean ms", "p95 ms", "p99 ms", "errors %", "lost",
+                  "CPU of the hosts")  # fmt: skip
+
+
+def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, min_ttl: int) -> list[ReportSection]:
+    kept = f"Resolvers keep answers for {min_ttl} s, although the TTL is 0."
+    return [
+        _section("Nothing else", "quiet", outcomes, farm, ["For comparison: the farm without any disturbance."]),
+        _section("CPU burners", "burners", outcomes, farm, _burners(part(outcomes, "burners"))),
+        _section("Disk writers", "writers", outcomes, farm, _writers(part(outcomes, "writers"))),
+        _death("A web server dies", "web dies", outcomes, farm, "Apache is killed; its host and agent keep running."),
+        _death("A host dies", "host dies", outcomes, farm, (
+            "Apache and the agent are killed at the same moment. The host's kernel keeps running and refuses "
+            "connections; if the machine were gone, clients would wait for a time-out instead.")),
+        _crowd(outcomes, farm),
+        _section("Resolvers", "resolvers", outcomes, farm, [
+            "Clients use caching resolvers (unbound), which obey the TTL of 0."]),
+        _section("Resolvers that keep", "keeping", outcomes, farm, [
+            kept, "DNS thus chooses only once in that time for all clients of a resolver."]),
+    ]  # fmt: skip
+
+
+def _section(
+    heading: str,
+    name: str,
+    outcomes: Sequence[MeasuredOutcome],
+    farm: LabFarm,
+    words: Sequence[str],
+    more: Sequence[SectionTable] = (),
+    marks: Mapping[str, float] | None = None,
+) -> ReportSection:
+    of = part(outcomes, name)
+    if not of:
+        return ReportSection(heading, ["Not measured: no result."])
+    hosts = [host.name for host in farm.hosts]
+    pictures = course(f"other-{name.replace(' ', '-')}", heading, of, hosts, marks=marks)
+    return ReportSection(
+        heading, [*words, *beside_round_robin(of), *saturated(of)], [table(of, hosts), *more], pictures
+    )
+
+
+def table(outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str]) -> SectionTable:
+    """Return a table with a line for each selection: means over repetitions, and each host's share if known."""
+    rows: list[list[ReportCell]] = []
+    for selection, of in by_selection(outcomes).items():
+        shared = [outcome.row.figures.shares for outcome in of if outcome.row.figures.shares]
+        rows.append([
+            selection, mean_of_known(o.row.point.rate_per_s for o in of), mean_of(of, "requests_per_s"),
+            mean_of(of, "mean_s", 1000), mean_of(of, "p95_s", 1000), mean_of(of, "p99_s", 1000),
+            mean_of(of, "error_percent"),
+            mean_of(of, "failed"), mean_cpu(of, hosts),
+            *(mean_of_known(100 * shares.get(host, 0.0) for shares in shared) for host in hosts),
+        ])  # fmt: skip
+    columns = (*COLUMNS, *(f"{host} served %" for host in hosts))
+    return SectionTable("CPU in % of one core", columns, rows)
+
+
+def _burners(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
+    hosts = dict.fromkeys(str(outcome.case.more["host"]) for outcome in outcomes)
+    return [f"{BURNERS} busy loops run on {host}, within the same CPU quota as its web server." for host in hosts]
+
+
+def _writers(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
+    hosts = dict.fromkeys(str(outcome.case.more["host"]) for outcome in outcomes)
+    size = BLOCK_KB * BLOCKS / 1024
+    words = [f"A program on each of {host} repeatedly writes {size:g} MB and waits until they are on the disk."
+             for host in hosts]  # fmt: skip
+    for kind in dict.fromkeys(str(outcome.case.more["filesystem"]) for outcome in outcomes):
+        if kind in MEMORY_ONLY:
+            words.append(f"The lab's folder is on {kind}, which is in memory: the writers used CPU here, but no disk.")
+        else:
+            words.append(f"The file system was {kind or 'unknown'}; all hosts share the machine's disk.")
+    return words
+
+
+def _death(heading: str, name: str, outcomes: Sequence[MeasuredOutcome], farm: LabFarm, what: str) -> ReportSection:
+    of = part(outcomes, name)
+    rows: list[list[ReportCell]] = []
+    marks: dict[str, float] = {}
+    words = [what]
+    for outcome in of:
+        more, selection = outcome.case.more, outcome.case.selection
+        failed = [window.failed for window in windows(outcome.row)]
+        rows.append([
+            selection, more["host"], more.get("died_s"), more.get("handed_out_for_s"), more.get("back_s"),
+            more.get("handed_out_after_s"), outcome.row.figures.failed, max(failed, default=None),
+        ])  # fmt: skip
+        marks = marks or {event: float(more[f"{event}_s"]) for event in ("died", "back") if f"{event}_s" in more}
+        words.append(death_sentence(outcome))
+    columns = ("", "host", "died at s", "still named for s", "back at s", "named again after s", "lost",
+               "lost in the worst second")  # fmt: skip
+    caption = "Seconds of the run; answer counts are read twice a second, so delays may be up to 0.5 s too long"
+    return _section(heading, name, outcomes, farm, words, [SectionTable(caption, columns, rows)], marks)
+
+
+def death_sentence(outcome: MeasuredOutcome) -> str:
+    """Return a sentence on how long answers still named the dead host, and when they named it again."""
+    more, selection = outcome.case.more, outcome.case.selection
+    gone, back = more.get("handed_out_for_s"), more.get("handed_out_after_s")
+    if "died_s" not in more:
+        return f"{selection}: the measurement ended before the death: no result."
+    if gone is None:
+        until = "it is not known how long answers still named the host"
+    elif gone:
+        until = f"answers stopped naming the host {float(gone):.2g} s after its death"
+    else:
+        until = "no answer named the host after its death"
+    if "back_s" not in more:
+        return f"{selection}: {until}; it was not back before the end."
+    again = (
+        "no answer named it again before the end"
+        if back is None
+        else f"answers named it again {float(back):.2g} s after its return"
+    )
+    return f"{selection}: {until}; {again}. {outcome.row.figures.failed} requests were lost."
+
+
+def _crowd(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
+    of = part(outcomes, "crowd")
+    marks: dict[str, float] = {}
+    if of:
+        begin, length = float(of[0].case.more["begin_s"]), float(of[0].case.more["length_s"])
+        marks = {"crowd": begin, "over": begin + length}
+    words = [
+        "For some seconds the rate is ten times as high: slightly below the rate that best carries.",
+        *_recovered(of),
+    ]
+    return _section("A flash crowd", "crowd", outcomes, farm, words, (), marks)
+
+
+def _recovered(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
+    """Return sentences on how long responses took at least twice as long as before the crowd."""
+    words = []
+    for outcome in outcomes:
+        begin = float(outcome.case.more["begin_s"])
+        end = begin + float(outcome.case.more["length_s"])
+        parts = windows(outcome.row)
+        usual = mean_of_known(part.response_s for part in parts if part.middle_s < begin)
+        if usual is None:
+            continue
+        late = [p.middle_s + 0.5 - end for p in parts
+                if p.middle_s > end and (p.response_s or 0.0) > max(2 * usual, NOTICED_S)]  # fmt: skip
+        words.append(
+            f"{outcome.case.selection}: response times were back to normal {max(late):.0f} s after the crowd."
+            if late
+            else f"{outcome.case.selection}: response times were back to normal as soon as the crowd was over."
+        )
+    return words

@@ -1,0 +1,272 @@
+"""The report of the study ``webstone``: demands, ratios to round robin, today's figures beside the tables of 1999."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from lbdns_tools.lab.farm.lab_farm import LabFarm
+from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.report import report_charts, webstone_1999
+from lbdns_tools.lab.report.report_sections import ReportCell, ReportPicture, ReportSection, SectionTable
+from lbdns_tools.lab.statistics import ratio_scatter, webstone_demands
+from lbdns_tools.lab.statistics.outcome_index import OutcomeIndex, PointKey, mean_of_known
+from lbdns_tools.lab.statistics.webstone_demands import THROUGHPUT, VERDICTS, WORDS, SelectionRatios, StudyDemand
+
+#: Today's name and heading for each figure of 1999's tables
+FIGURES: Final = {
+    "connections_per_s": ("connections_per_s", "connections/s"),
+    "littles_load_factor": ("littles_load_factor", "Little's load factor"),
+    "mean_latency_s": ("mean_s", "mean latency, s"),
+    "error_percent": ("error_percent", "errors, %"),
+    "throughput_mbit_per_s": ("mbit_per_s", "Mbit/s"),
+}
+#: The figures that were charts in 1999: throughput and latency
+PICTURES: Final = ("connections_per_s", "mean_latency_s")
+SELECTIONS: Final = ("round_robin", "best", "best_score")
+SCATTER: Final = (
+    "Throughput is the hosts' CPU time multiplied by the requests per CPU second. A selection changes the first factor:"
+    " it leaves hosts idle or keeps all of them busy. The second factor would be the same for both selections but for "
+    "chance and other activity on the machine: it shows how far throughputs scatter."
+)
+WITHIN_CHANCE: Final = (
+    "The least and the greatest of many measured values lie beyond every true value by chance alone. Repetitions show "
+    "how far a ratio scatters, and thus the range of the extreme in 95 of 100 studies if all points had the same true "
+    "value, their mean. An extreme that misses its bound is within chance if the mean meets the bound and the extreme "
+    "lies within this range: then no single point is shown to miss it."
+)
+
+
+def sections(outcomes: Sequence[MeasuredOutcome], farms: Mapping[str, LabFarm]) -> list[ReportSection]:
+    """Return the sections for which something was measured."""
+    found = OutcomeIndex(outcomes)
+    main = next(iter(farms))  # the unequal farm, or that of --farm
+    parts = [_demands(outcomes, farms)]
+    parts += [_ratios(outcomes, farm, resolve, farms) for farm in farms for resolve in WORDS]
+    parts += [_literal(found, farms[main], main), _beside_1999(found, main), *_tables(found, main), _own_cpu(outcomes)]
+    return [part for part in parts if part.tables or part.pictures]
+
+
+def _demands(outcomes: Sequence[MeasuredOutcome], farms: Mapping[str, LabFarm]) -> ReportSection:
+    hosts = [host.name for host in farms["unequal"].hosts] if "unequal" in farms else []
+    # With --farm, the only demand is on the agents' cost
+    judged = webstone_demands.demands(outcomes, hosts) if hosts else [webstone_demands.agents_demand(outcomes)]
+    columns = ("demand", "bound", "found", "points", "the extreme by chance", "")
+    table = SectionTable("The demands and their results", columns, _judged(judged))
+    counts = Counter(each.verdict for each in judged)
+    words = "; ".join(f"{verdict}: {counts[verdict]}" for verdict in VERDICTS)
+    repeated = any(each.by_chance for each in judged)
+    paragraphs = (f"Of {len(judged)} demands: {words}.", SCATTER, *((WITHIN_CHANCE,) if repeated else ()))
+    return ReportSection("Demands", paragraphs, (table,))
+
+
+def _judged(judged: Iterable[StudyDemand]) -> list[tuple[ReportCell, ...]]:
+    return [
+        (each.what, each.wanted, each.value, each.points, str(each.by_chance) if each.by_chance else None, each.verdict)
+        for each in judged
+    ]
+
+
+def _ratios(
+    outcomes: Sequence[MeasuredOutcome], farm: str, resolve: str, farms: Mapping[str, LabFarm]
+) -> ReportSection:
+    found, hosts = OutcomeIndex(outcomes), [host.name for host in farms[farm].hosts]
+    compared = [
+        each
+        for each in webstone_demands.compare(found, "best", "round_robin", hosts)
+        if (each.key.farm, each.key.resolve) == (farm, resolve)
+    ]
+    heading = f"{farm.capitalize()} hosts, a choice {WORDS[resolve]}: best against round robin"
+    if not compared:
+        return ReportSection(heading)
+    columns = (
+        "workload", "clients", "round robin, requests/s", "best, requests/s", "ratio", "its error", "1999",
+        "/ sum of hosts alone", "round robin, p95 s", "best, p95 s", "ratio of p95", "ratio of mean latency",
+        "ratio of the hosts' CPU time", "ratio of requests per CPU second",
+    )  # fmt: skip
+    one = ratio_scatter.deviation(each.repeated["throughput"] for each in compared)
+    rows = [_ratio_row(found, each, webstone_demands.of_the_sum(outcomes, each.key, hosts), one) for each in compared]
+    summary = [
+        (name, *(_over(compared, figure, of) for figure in ("throughput", "p95", "mean", "work", "pace")))
+        for name, of in (("mean", mean_of_known), ("least", _least), ("most", _most))
+    ]
+    if one is not None:
+        errors = (
+            ratio_scatter.error_of_mean(each.repeated[figure] for each in compared)
+            for figure in ("throughput", "p95", "mean")
+        )
+        summary.append(("error of the mean", *errors, None, None))
+    ratios = SectionTable("Each point", columns, rows)
+    over_all = SectionTable(
+        f"Over {len(compared)} points: best / round robin",
+        ("", "throughput", "p95", "mean latency", "hosts' CPU time", "requests per CPU second"),
+        summary,
+    )
+    return ReportSection(heading, (), (over_all, ratios))
+
+
+def _ratio_row(
+    found: OutcomeIndex, each: SelectionRatios, of_the_sum: float | None, one: float | None
+) -> tuple[ReportCell, ...]:
+    """Return the row of a point. ``one`` is the relative deviation of a single ratio."""
+    ratios = each.repeated["throughput"]
+    error = ratio_scatter.error(ratios, one) if ratios and one is not None else None
+    key, rotation = each.key, each.key._replace(selection="round_robin")
+    then = _ratio_1999("best", "round_robin", key) if key.farm == "unequal" else None
+    return (
+        key.workload, key.clients, found.figure(rotation, THROUGHPUT), found.figure(key, THROUGHPUT), each.throughput,
+        error, then, of_the_sum, found.figure(rotation, "p95_s"), found.figure(key, "p95_s"), each.p95, each.mean,
+        each.work, each.pace,
+    )  # fmt: skip
+
+
+def _over(compared: Iterable[SelectionRatios], figure: str, of: object) -> float | None:
+    assert callable(of)
+    value: float | None = of([getattr(each, figure) for each in compared])
+    return value
+
+
+def _least(values: Iterable[float | None]) -> float | None:
+    return min((value for value in values if value is not None), default=None)
+
+
+def _most(values: Iterable[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _literal(found: OutcomeIndex, farm: LabFarm, name: str) -> ReportSection:
+    """Return the section on the literal rule of 1999, best_score."""
+    strongest = max(farm.hosts, key=lambda host: host.cpu)
+    columns = (
+        "a choice", "workload", "clients", "throughput / best", "throughput / round robin", "p95 / best",
+        "p95 / round robin", f"to {strongest.name}", f"to {strongest.name}, best", "",
+    )  # fmt: skip
+    rows = [
+        _literal_row(found, key, strongest.name)
+        for key in found.keys
+        if key.selection == "best_score" and key.farm == name
+    ]
+    table = SectionTable(f"best_score; {strongest.name} has {strongest.cpu / farm.cpu:.0%} of the CPU", columns, rows)
+    words = (
+        "best_score sends all clients to the server with the highest score until the next report. It wins where its "
+        "throughput is higher and its p95 lower than with best, and herds where either is worse than with round robin, "
+        "which ignores load.",
+    )
+    return ReportSection("The literal rule of 1999", words, (table,) if rows else ())
+
+
+def _literal_row(found: OutcomeIndex, key: PointKey, host: str) -> tuple[ReportCell, ...]:
+    best, rotation = key._replace(selection="best"), key._replace(selection="round_robin")
+    ratios = [found.ratio(key, other, figure) for figure in (THROUGHPUT, "p95_s") for other in (best, rotation)]
+    shares = (found.share(key, host), found.share(best, host))
+    words = webstone_demands.verdict(found, key, "best", "round_robin")
+    return (WORDS[key.resolve], key.workload, key.clients, *ratios, *shares, words)
+
+
+def _beside_1999(found: OutcomeIndex, farm: str) -> ReportSection:
+    """Return the section with the ratios of connections/s between selections, then and now, and the six charts."""
+    columns = ["workload", "clients"]
+    for pair in ("round robin / single", "best / round robin"):
+        columns += [f"{pair}: 1999", *(f"now, {WORDS[resolve]}" for resolve in WORDS)]
+    rows = []
+    for line in webstone_1999.lines():
+        if line.selection == "best":
+            row: list[ReportCell] = [line.workload, line.clients]
+            for selection, other in (("round_robin", "single"), ("best", "round_robin")):
+                key = PointKey(farm, selection, line.workload, "", line.clients)
+                row += [_ratio_1999(selection, other, key), *(_ratio_now(found, key, other, way) for way in WORDS)]
+            rows.append(row)
+    measured = [row for row in rows if any(row[at] is not None for at in (3, 4, 6, 7))]
+    table = SectionTable("Ratios of connections/s", columns, measured)
+    words = ("Ratios are comparable with those of 1999; figures are not, since the machines differ.",)
+    return ReportSection("Beside 1999", words, (table,) if measured else (), tuple(_pictures(found, farm)))
+
+
+def _ratio_1999(selection: str, other: str, key: PointKey) -> float | None:
+    one = webstone_1999.line_of(selection, key.workload, key.clients)
+    against = webstone_1999.line_of(other, key.workload, key.clients)
+    return one.connections_per_s / against.connections_per_s if one and against else None
+
+
+def _ratio_now(found: OutcomeIndex, key: PointKey, other: str, resolve: str) -> float | None:
+    against = key._replace(selection=other, resolve="" if other == "single" else resolve)
+    return found.ratio(key._replace(resolve=resolve), against, "connections_per_s")
+
+
+def _pictures(found: OutcomeIndex, farm: str) -> Iterable[ReportPicture]:
+    """Yield the six charts for each measured way of resolving; the study of 1999 used WebStone's intervals."""
+    for resolve in WORDS:
+        for figure in PICTURES:
+            for workload in webstone_1999.WORKLOADS:
+                now = _series(found, farm, resolve, workload, FIGURES[figure][0])
+                if any(selection != "single" for selection in now):
+                    yield _picture(figure, workload, resolve, now)
+
+
+def _picture(figure: str, workload: str, resolve: str, now: report_charts.Series) -> ReportPicture:
+    words = FIGURES[figure][1]
+    then = webstone_1999.series(figure, workload)
+    return ReportPicture(
+        f"{workload}-{figure}-{resolve}",
+        f"{workload}: {words} by the number of clients; a choice {WORDS[resolve]}",
+        lambda path: report_charts.beside_1999(path, now, then, "clients", words),
+    )
+
+
+def _series(found: OutcomeIndex, farm: str, resolve: str, workload: str, figure: str) -> report_charts.Series:
+    """Return the points of a chart by selection, with every repetition, so that charts show their scatter."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for key in sorted(found.keys, key=lambda key: key.clients):
+        ours = key.resolve == resolve or key.selection == "single"
+        if ours and (key.farm, key.workload) == (farm, workload) and key.selection != "alone":
+            for outcome in found.at(key):
+                if (value := outcome.row.figures.number(figure)) is not None:
+                    lines.setdefault(key.selection, []).append((float(key.clients), value))
+    order = ("single", *SELECTIONS)
+    return {selection: lines[selection] for selection in order if selection in lines}
+
+
+def _tables(found: OutcomeIndex, farm: str) -> list[ReportSection]:
+    """Return sections with the nine tables; tables of DNS selections appear once for each way of resolving."""
+    parts = []
+    for resolve in ("", *WORDS):
+        tables = [
+            table
+            for selection in webstone_1999.SELECTIONS
+            if (selection == "single") == (resolve == "")
+            for workload in webstone_1999.WORKLOADS
+            if (table := _table(found, PointKey(farm, selection, workload, resolve, 0))).rows
+        ]
+        heading = f"Tables: a choice {WORDS[resolve]}" if resolve else "Tables: a single server"
+        parts.append(ReportSection(heading, (), tables))
+    return parts
+
+
+def _table(found: OutcomeIndex, of: PointKey) -> SectionTable:
+    columns = ["clients"]
+    for _, words in FIGURES.values():
+        columns += [f"{words}: 1999", "now"]
+    rows = []
+    for clients in sorted({key.clients for key in found.keys if key == of._replace(clients=key.clients)}):
+        key = of._replace(clients=clients)
+        then = webstone_1999.line_of(of.selection, of.workload, clients)
+        row: list[ReportCell] = [clients]
+        for figure, (name, _) in FIGURES.items():
+            row += [getattr(then, figure) if then else None, found.figure(key, name)]
+        rows.append(row)
+    named = webstone_1999.table_of(of.selection, of.workload)
+    return SectionTable(f"{of.selection}, {of.workload} ({named} of 1999)", columns, rows)
+
+
+def _own_cpu(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
+    """Return the section with the CPU of lbdns and its agents in each run."""
+    columns = ("farm", "selection", "workload", "a choice", "clients", "lbdns", "agents, mean", "busiest agent")
+    rows = [
+        (o.case.farm, o.case.selection, o.case.workload, WORDS.get(o.case.resolve), o.row.point.clients,
+         o.cpu_percent("dns"), webstone_demands.agents_mean([o]), webstone_demands.busiest_agent([o]))
+        for o in outcomes
+        if o.samples
+    ]  # fmt: skip
+    table = SectionTable("CPU, % of one core, mean over the run", columns, rows)
+    return ReportSection("The CPU cost of lbdns and its agents", (), (table,) if rows else ())

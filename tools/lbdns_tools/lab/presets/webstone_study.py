@@ -1,0 +1,173 @@
+"""The study ``webstone``, which repeats that of 1999: selections x workloads x clients x how often clients resolve.
+
+Selections that are compared are measured one right after the other, so that other activity on a shared machine affects
+all of them alike. Every workload starts with newly started lbdns and agents, and a load that does not count, from which
+lbdns learns how much of this workload each host can serve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from lbdns.text.suggestions import nearest
+from lbdns_shared.errors import ConfigError
+from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
+from lbdns_tools.lab.loads.farm_load import (
+    UNEQUAL,
+    MeasurementLength,
+    addresses_of,
+    chosen,
+    dns_name,
+    learning,
+    web_point,
+)
+from lbdns_tools.lab.measuring import case_measurement
+from lbdns_tools.lab.measuring.measured_case import MeasuredCase, MeasuredOutcome
+from lbdns_tools.lab.presets.webstone_report import sections
+from lbdns_tools.lab.study_plan import StudyPlan, StudyPreset, StudySettings, StudyStep
+from lbdns_tools.load.load_plan import ResolveMode
+from lbdns_tools.load.load_study import PlannedRun
+from lbdns_tools.load.request_mix import FILE_SETS, file_set
+
+if TYPE_CHECKING:
+    from lbdns_tools.lab.running_lab import Lab
+
+POLICIES: Final = ("round_robin", "best", "best_score")
+SELECTIONS: Final = ("single", "alone", *POLICIES)
+QUICK_SELECTIONS: Final = ("single", "round_robin", "best")
+CLIENTS: Final = tuple(range(20, 101, 10))
+QUICK_CLIENTS: Final = (20, 60)
+#: The same number of cores in total as the unequal hosts
+EQUAL: Final = tuple(WebHost(host.name, 0.19) for host in UNEQUAL)
+#: By how often clients resolve. At WebStone's intervals a client keeps a server for 2.5 to 5 s, so the warm-up lasts
+#: until all clients have resolved again, and a measurement covers two or three choices per client
+LENGTHS: Final[dict[ResolveMode, MeasurementLength]] = {
+    "connection": MeasurementLength(2.0, 6.0),
+    "webstone": MeasurementLength(5.0, 7.5),
+}
+ALONE: Final = MeasurementLength(2.0, 4.0)
+QUICK: Final = MeasurementLength(2.0, 3.0)
+WAYS: Final[tuple[ResolveMode, ...]] = ("connection", "webstone")
+
+
+@dataclass(frozen=True, slots=True)
+class _WebstoneOptions:
+    """The measurements on one farm. ``single`` is the host that stands for the single server of 1999."""
+
+    farm: str
+    hosts: tuple[WebHost, ...]
+    selections: tuple[str, ...]
+    clients: tuple[int, ...]
+    ways: tuple[ResolveMode, ...]
+    single: str
+    settings: StudySettings
+    addresses: Mapping[str, str]
+
+    def length(self, way: ResolveMode | None) -> MeasurementLength:
+        usual = QUICK if self.settings.quick else LENGTHS[way] if way else ALONE
+        return usual.with_settings(self.settings)
+
+
+def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
+    """Return the study's steps; with --farm, there is no comparison with equal hosts. Raises ConfigError."""
+    main = farm or LabFarm(UNEQUAL)
+    requested, single = _single(settings.selections, main.hosts)
+    selections = chosen(requested, SELECTIONS, QUICK_SELECTIONS if settings.quick else SELECTIONS)
+    clients = settings.clients or (QUICK_CLIENTS if settings.quick else CLIENTS)
+    ways = WAYS[:1] if settings.quick else WAYS
+    name = "own" if farm else "unequal"
+    farms = {name: main}
+    steps = list(
+        _steps(_WebstoneOptions(name, main.hosts, selections, clients, ways, single, settings, addresses_of(main)))
+    )
+    if not settings.quick and farm is None:
+        equal = LabFarm(EQUAL)
+        compared = tuple(each for each in selections if each in ("round_robin", "best"))
+        if compared:
+            farms["equal"] = equal
+            steps += _steps(
+                _WebstoneOptions("equal", EQUAL, compared, clients, ways, "", settings, addresses_of(equal))
+            )
+    return StudyPlan(farms, tuple(steps), partial(sections, farms=farms))
+
+
+def _single(requested: Sequence[str], hosts: tuple[WebHost, ...]) -> tuple[tuple[str, ...], str]:
+    """Return the selections with ``single:NAME`` replaced by ``single``, and that host. Raises ConfigError.
+
+    By default it is the slowest host. The tables of 1999 do not name it, but it served 10 % of round robin's total for
+    all three (html 21 of 204, cgi 8.7 of 89, mixed 14 of 138 requests/s, at 100 clients), and of 1.1 + 0.7 + 4 the
+    slowest host is 12 %, the next 19 % and the fastest 69 %.
+    """
+    names = [host.name for host in hosts]
+    slowest = min(hosts, key=lambda host: host.cpu).name
+    found = []
+    for selection in requested:
+        kind, colon, name = selection.partition(":")
+        if kind == "single" and colon:
+            if name not in names:
+                raise ConfigError(f"--selections: {selection}: there is no host {name!r}{nearest(name, names)}")
+            slowest = name
+        found.append(kind if kind == "single" else selection)
+    return tuple(found), slowest
+
+
+def _steps(options: _WebstoneOptions) -> Iterator[StudyStep]:
+    for workload in FILE_SETS:
+        if any(policy in options.selections for policy in POLICIES):
+            mix = file_set(workload, f"http://{dns_name('best')}")
+            yield learning(options.farm, workload, mix, options.settings)
+        for repetition in range(1, options.settings.repetitions + 1):
+            for way in options.ways:
+                for clients in options.clients:
+                    yield from _chosen_by_dns(options, workload, way, clients, repetition)
+                    if way == options.ways[-1]:  # compared with the sum of the hosts alone
+                        yield from _by_themselves(options, workload, clients, repetition)
+
+
+def _chosen_by_dns(
+    options: _WebstoneOptions, workload: str, way: ResolveMode, clients: int, repetition: int
+) -> Iterator[StudyStep]:
+    # The order alternates between repetitions, because the first selection warms the farm up for the next
+    for policy in POLICIES if repetition % 2 else reversed(POLICIES):
+        if policy in options.selections:
+            case = MeasuredCase(policy, workload, way, dns_name(policy), options.farm)
+            yield _step(options, case, clients, way, repetition)
+
+
+def _by_themselves(options: _WebstoneOptions, workload: str, clients: int, repetition: int) -> Iterator[StudyStep]:
+    for host in options.hosts:
+        selection = "single" if host.name == options.single else "alone"
+        if selection in options.selections:
+            case = MeasuredCase(
+                selection, workload, "", options.addresses[host.name], options.farm, {"host": host.name}
+            )
+            yield _step(options, case, clients, None, repetition)
+
+
+def _step(
+    options: _WebstoneOptions, case: MeasuredCase, clients: int, way: ResolveMode | None, repetition: int
+) -> StudyStep:
+    length = options.length(way)
+    words = [options.farm, case.workload, case.more.get("host", case.selection), case.resolve, f"{clients} clients"]
+    name = ", ".join(str(word) for word in words if word)
+    resolve: ResolveMode = way or "once"  # irrelevant for an address
+    planned = web_point(case.workload, case.target, clients, resolve, length, options.settings.seed)
+    do = partial(_measure, case=case, planned=planned, repetition=repetition)
+    return StudyStep(name, options.farm, length.total(case.workload), do)
+
+
+def _measure(lab: Lab, case: MeasuredCase, planned: PlannedRun, repetition: int) -> Iterator[MeasuredOutcome]:
+    yield case_measurement.measure(lab, case, planned, repetition)
+
+
+PRESET: Final = StudyPreset(
+    "webstone",
+    "WebStone, as in 1999",
+    """Compare a single server, round robin, best, and the literal rule of 1999, with HTML, CGI and mixed files and 20
+    to 100 clients, which resolve for each connection or at WebStone's own intervals, on unequal and on equal hosts.
+    Selections: single[:HOST] (by default the slowest host), alone (each other host), round_robin, best, best_score.""",
+    plan,
+)

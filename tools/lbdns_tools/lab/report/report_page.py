@@ -1,0 +1,251 @@
+"""Writes a study's report: index.html with its tables, pictures and manifest. All text is HTML-escaped."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+from lbdns_shared.errors import LbdnsError
+from lbdns_tools.lab.measuring import results_csv
+from lbdns_tools.lab.report.report_css import CSS
+from lbdns_tools.lab.report.report_sections import ReportCell, ReportPicture, ReportSection, SectionTable
+
+PAGE: Final = "index.html"
+MANIFEST: Final = "manifest.json"
+PICTURES: Final = "pictures"
+#: Files beside the page, which exist if the study got far enough: name and content
+FILES: Final = (
+    (results_csv.RESULTS, "all measurements, one per line"),
+    (results_csv.SAMPLES, "CPU and memory of every machine, second by second"),
+    (MANIFEST, "versions, machine, farms and settings"),
+)
+MADE_WITH: Final = "How it was measured"
+NO_RESULT: Final = '<span class="none" title="no result">&ndash;</span>'
+NOT_SET: Final = '<span class="none" title="not set">&ndash;</span>'
+_MOMENT: Final = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\+00:00$")
+#: Parts of the manifest that are shown at the top of the page, and therefore not below
+_ON_TOP: Final = ("failed",)
+
+
+def write_report(folder: Path, title: str, sections: Sequence[ReportSection], manifest: Mapping[str, Any]) -> Path:
+    """Write the report and return the page's path. An error message replaces a picture that cannot be drawn.
+
+    Raises LbdnsError.
+    """
+    try:
+        (folder / PICTURES).mkdir(parents=True, exist_ok=True)
+        (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, default=str) + "\n", "utf-8")
+        drawn = _draw(folder, [picture for section in sections for picture in section.pictures])
+        files = [(name, what) for name, what in FILES if (folder / name).exists()]
+        page = folder / PAGE
+        page.write_text(page_of(title, sections, manifest, drawn, files), "utf-8")
+    except OSError as error:
+        raise LbdnsError(f"cannot write the report: {error.filename or folder}: {error.strerror}") from None
+    return page
+
+
+def _draw(folder: Path, pictures: Iterable[ReportPicture]) -> dict[int, str]:
+    """Draw all pictures; return, by the picture's id(), its path relative to the page, or "!" and an error message."""
+    drawn: dict[int, str] = {}
+    taken: set[str] = set()
+    for picture in pictures:
+        stem = re.sub(r"[^a-z0-9_-]+", "-", picture.name.lower()).strip("-") or "picture"
+        name, number = stem, 1
+        while name in taken:
+            number += 1
+            name = f"{stem}-{number}"
+        taken.add(name)
+        path = f"{PICTURES}/{name}.svg"
+        try:
+            picture.draw(folder / path)
+        except LbdnsError as error:
+            path = f"!{error}"
+        drawn[id(picture)] = path
+    return drawn
+
+
+def page_of(
+    title: str,
+    sections: Sequence[ReportSection],
+    manifest: Mapping[str, Any],
+    drawn: Mapping[int, str],
+    files: Sequence[tuple[str, str]] = (),
+) -> str:
+    """Return the page's HTML. ``drawn`` is the result of ``_draw``."""
+    lines = [
+        "<!DOCTYPE html>",
+        '<html lang="en">',
+        '<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{escape(title)}</title><style>{CSS}</style></head>",
+        "<body>",
+        f"<header><h1>{escape(title)}</h1>",
+        f"<p>{escape(_when(manifest))}</p></header>",
+        "<nav><div><h2>Contents</h2><ol>",
+        *(f'<li><a href="#part-{n}">{escape(heading)}</a></li>' for n, heading in _headings(sections)),
+        "</ol></div></nav>",
+        "<main>",
+        *_troubles(manifest),
+    ]
+    for number, section in enumerate(sections, 1):
+        lines += [f'<section id="part-{number}"><h2>{escape(section.heading)}</h2>', *_section(section, drawn)]
+        lines.append("</section>")
+    lines += [f'<section id="part-{len(sections) + 1}"><h2>{MADE_WITH}</h2>']
+    if files:
+        lines.append("<ul>")
+        lines += [f'<li><a href="{escape(name)}">{escape(name)}</a>: {escape(what)}</li>' for name, what in files]
+        lines.append("</ul>")
+    lines += [*_facts(manifest), "</section>", "</main>", "</body>", "</html>"]
+    return "\n".join(lines) + "\n"
+
+
+def _headings(sections: Sequence[ReportSection]) -> Iterator[tuple[int, str]]:
+    return enumerate([*(section.heading for section in sections), MADE_WITH], 1)
+
+
+def _when(manifest: Mapping[str, Any]) -> str:
+    """Return start time and machine in one line."""
+    machine = manifest.get("machine", {})
+    parts = [
+        _text(manifest.get("began")) or "",
+        str(machine.get("processor", "")),
+        f"{machine['processors']} processors" if "processors" in machine else "",
+        str(machine.get("kernel", "")),
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def _troubles(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the warning that a study was interrupted or had failures."""
+    failed = manifest.get("failed") or ()
+    if not failed and not manifest.get("interrupted"):
+        return
+    yield '<div class="trouble">'
+    if manifest.get("interrupted"):
+        yield "<p>The study was interrupted: this report holds only the measurements made before.</p>"
+    if failed:
+        yield "<p>Some measurements failed:</p><ul>"
+        yield from (f"<li>{escape(str(what))}</li>" for what in failed)
+        yield "</ul>"
+    yield "</div>"
+
+
+def _section(section: ReportSection, drawn: Mapping[int, str]) -> Iterator[str]:
+    yield from (f"<p>{escape(words)}</p>" for words in section.words)
+    for table in section.tables:
+        yield from _table(table)
+    for picture in section.pictures:
+        yield from _picture(picture, drawn[id(picture)])
+
+
+def _picture(picture: ReportPicture, path: str) -> Iterator[str]:
+    caption = escape(picture.caption)
+    if path.startswith("!"):
+        yield f'<div class="trouble"><p>{caption} could not be drawn: {escape(path[1:])}</p></div>'
+        return
+    href = escape(path)
+    yield f'<figure><div class="wide"><a href="{href}"><img src="{href}" alt="{caption}"></a></div>'
+    yield f"<figcaption>{caption}</figcaption></figure>"
+
+
+def _table(table: SectionTable) -> Iterator[str]:
+    caption = escape(table.caption)
+    numeric = [all(not isinstance(row[n], str) for row in table.rows) for n in range(len(table.columns))]
+    kinds = [' class="n"' if is_number and table.rows else "" for is_number in numeric]
+    # No <caption>: it would be as wide as the table, and would scroll off a phone's screen
+    yield f'<p class="caption">{caption}</p>'
+    yield f'<div class="scroll" role="region" aria-label="{caption}" tabindex="0"><table>'
+    heads = (f'<th scope="col"{kind}>{_heading(name)}</th>' for name, kind in zip(table.columns, kinds, strict=True))
+    yield f"<thead><tr>{''.join(heads)}</tr></thead><tbody>"
+    has_groups = len({row[0] for row in table.rows}) < len(table.rows)
+    for before, row in zip([None, *table.rows], table.rows, strict=False):
+        cells = [shown(cell, table.digits) for cell in row]
+        first = f'<th scope="row"{kinds[0]}>{cells[0]}</th>'
+        others = (f"<td{kind}>{cell}</td>" for cell, kind in zip(cells[1:], kinds[1:], strict=True))
+        begins = ' class="next"' if has_groups and before and before[0] != row[0] else ""
+        yield f"<tr{begins}>{first}{''.join(others)}</tr>"
+    yield "</tbody></table></div>"
+
+
+def _heading(column: str) -> str:
+    """Return a column's heading, with no line break between a word and its unit."""
+    return escape(column.replace(", ", ",\u00a0"))
+
+
+def shown(cell: ReportCell, digits: int = 3) -> str:
+    """Return a cell as HTML, with ``digits`` significant digits, but all digits before the decimal point."""
+    if isinstance(cell, str):
+        return escape(cell)
+    if cell is None or not math.isfinite(cell):
+        return NO_RESULT
+    if isinstance(cell, int):
+        return f"{cell:,}".replace("-", "&minus;")
+    rounded = float(f"{cell:.{digits - 1}e}")  # so that 9.996 gets as many digits as 10.0
+    places = digits - 1 - math.floor(math.log10(abs(rounded))) if rounded else 0
+    return f"{cell:,.{max(0, places)}f}".replace("-", "&minus;")
+
+
+def _facts(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the manifest as HTML: plain values first, then each group under a heading."""
+    plain = {name: value for name, value in manifest.items() if not _is_group(value) and name not in _ON_TOP}
+    yield from _pairs(plain)
+    for name, value in manifest.items():
+        if isinstance(value, Mapping) and value:
+            yield f"<h3>{escape(_words(name).capitalize())}</h3>"
+            if all(isinstance(part, Mapping) for part in value.values()):
+                for inner, part in value.items():
+                    yield from _group(part, inner)
+            else:
+                yield from _group(value)
+
+
+def _group(value: Mapping[str, Any], caption: str = "") -> Iterator[str]:
+    """Yield plain values as pairs, followed by a table for each list of mappings."""
+    yield from _pairs({name: part for name, part in value.items() if not _is_group(part)}, caption)
+    for name, part in value.items():
+        if isinstance(part, Sequence) and _is_group(part):
+            columns = list(dict.fromkeys(key for line in part for key in line))
+            rows = [[_value(line.get(column)) for column in columns] for line in part]
+            yield from _table(SectionTable(f"{caption}: {_words(name)}" if caption else _words(name), columns, rows))
+
+
+def _is_group(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return True
+    return isinstance(value, list | tuple) and bool(value) and all(isinstance(part, Mapping) for part in value)
+
+
+def _pairs(pairs: Mapping[str, Any], caption: str = "") -> Iterator[str]:
+    if not pairs:
+        return
+    if caption:
+        yield f'<p class="caption">{escape(caption)}</p>'
+    yield '<div class="scroll"><table><tbody>'
+    for name, value in pairs.items():
+        text = _text(value)
+        cell = NOT_SET if text is None else escape(text)
+        yield f'<tr><th scope="row">{escape(_words(name))}</th><td>{cell}</td></tr>'
+    yield "</tbody></table></div>"
+
+
+def _text(value: Any) -> str | None:
+    """Return a plain value of the manifest as text; None for an empty value."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(str(part) for part in value) or None
+    if isinstance(value, str):
+        return _MOMENT.sub(r"\1 \2 UTC", value) or None
+    return f"{value:,}" if isinstance(value, int) else None if value is None else str(value)
+
+
+def _value(value: Any) -> ReportCell:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else _text(value)
+
+
+def _words(name: str) -> str:
+    return re.sub(r"_(s|bytes)$", r", \1", name).replace("_", " ")

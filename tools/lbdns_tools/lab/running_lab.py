@@ -1,0 +1,207 @@
+"""A running lab: builds a farm's machines, starts lbdns, agents, web servers and balancers, and removes everything."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final, Self
+
+from lbdns_shared.errors import LbdnsError
+from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
+from lbdns_tools.lab.farm.machine_addresses import DNS, HUB, LabMachine, machines
+from lbdns_tools.lab.front import balancer_programs, unbound_resolvers
+from lbdns_tools.lab.front import lbdns_server as front
+from lbdns_tools.lab.machines import network_namespaces
+from lbdns_tools.lab.machines.control_groups import TOP, ControlGroup, make_group
+from lbdns_tools.lab.machines.lab_programs import LabProgram, LabPrograms
+from lbdns_tools.lab.machines.leftover_cleanup import new_id, record
+from lbdns_tools.lab.machines.placed_machine import PlacedMachine
+from lbdns_tools.lab.web import agent_command, apache_web_host, web_content
+
+SETTLED_S: Final = 90.0  # a host with 0.07 cores needs half a minute to work off the backlog of an aborted load
+IDLE_PERCENT: Final = 80.0
+POLL_S: Final = 0.2
+
+
+class Lab:
+    """A context manager that builds a farm on entry and removes every trace of it on exit. Needs root.
+
+    ``groups`` are the control groups that can be sampled, by machine name; ``NAME-agent`` is the agent of a web host
+    that runs outside the host's limits. All methods raise LbdnsError.
+    """
+
+    def __init__(self, farm: LabFarm) -> None:
+        self.farm = farm
+        self.id = new_id()
+        self.machines: dict[str, LabMachine] = {machine.name: machine for machine in machines(farm)}
+        self.places: dict[str, PlacedMachine] = {}
+        self.groups: dict[str, ControlGroup] = {}
+        self._stack = ExitStack()
+        self._web: dict[str, LabProgram] = {}
+        self._agents: dict[str, LabProgram] = {}
+        self._lbdns: LabProgram | None = None
+        self._site: front.DnsServerFiles
+        self.programs: LabPrograms
+        self.folder: Path
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._build(stack)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def _build(self, stack: ExitStack) -> None:
+        traces = record(self.id)
+        stack.callback(traces.remove)
+        self.folder = traces.folder
+        network_namespaces.build(self.id, tuple(self.machines.values()))
+        make_group(f"{TOP}/{self.id}").favour()
+        for name, machine in self.machines.items():
+            group = make_group(f"{TOP}/{self.id}/{name}")
+            self.places[name] = PlacedMachine(machine, network_namespaces.namespace_of(self.id, name), group)
+            if name != HUB:
+                self.groups[name] = group
+        self._use_resolvers(DNS)  # before any program starts: a program keeps the resolv.conf it started with
+        for host in self.farm.hosts:
+            self.groups[host.name].limit_cpu(host.cpu, self.farm.cpu_period)
+            if host.memory:
+                self.groups[host.name].limit_memory(host.memory)
+            if not self.farm.agents_inside:
+                self.groups[f"{host.name}-agent"] = make_group(f"{TOP}/{self.id}/{host.name}-agent")
+        logs = self.folder / "logs"
+        logs.mkdir()
+        self.programs = stack.enter_context(LabPrograms(logs))
+        web_content.write_content(self.folder / "content")
+        self._site = front.write_site(self.farm, tuple(self.machines.values()), self.folder / DNS)
+        for host in self.farm.hosts:
+            self.start_web(host.name)
+        self._start_lbdns()
+        for name, machine in self.machines.items():
+            if machine.kind == "resolver":
+                unbound_resolvers.start(
+                    self.programs, self.places[name], self.machines[DNS], self.farm, self.folder / name
+                )
+        self.settle()
+
+    def _start_lbdns(self) -> None:
+        self._lbdns = front.serve(self.programs, self.places[DNS], self._site)
+        for host in self.farm.hosts:
+            self.start_agent(host.name)
+
+    def _use_resolvers(self, *servers: str) -> None:
+        """Point each client host at one of these DNS servers, in turn."""
+        for number, place in enumerate(self.clients()):
+            server = self.machines[servers[number % len(servers)]]
+            place.resolv_conf(f"nameserver {server.address}", "options timeout:2 attempts:3")
+        for place in self.places.values():
+            if place.machine.kind != "client":
+                place.resolv_conf(f"nameserver {self.machines[DNS].address}")
+
+    def host(self, name: str) -> WebHost:
+        for host in self.farm.hosts:
+            if host.name == name:
+                return host
+        raise LbdnsError(f"the farm has no web host {name!r}; its web hosts are {', '.join(self.hosts)}")
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names of the web hosts."""
+        return tuple(host.name for host in self.farm.hosts)
+
+    def clients(self) -> list[PlacedMachine]:
+        return [place for place in self.places.values() if place.machine.kind == "client"]
+
+    def start_web(self, name: str) -> None:
+        self._web[name] = apache_web_host.apache(
+            self.programs, self.places[name], self.host(name), self.folder / "content", self.folder / name
+        )
+
+    def stop_web(self, name: str, kill: bool = False) -> None:
+        """Stop a host's Apache with SIGTERM, or kill it with all its workers at once."""
+        self._web.pop(name).stop(signal.SIGKILL if kill else signal.SIGTERM)
+
+    def start_agent(self, name: str) -> None:
+        place, group = self.places[name], self.groups.get(f"{name}-agent", self.groups[name])
+        command = agent_command.agent_command(self._site, place, self.machines[HUB], self.farm.interval)
+        self._agents[name] = self.programs.start(f"{name}-agent", place.command(*command, group=group))
+
+    def stop_agent(self, name: str, kill: bool = False) -> None:
+        """Stop a host's agent with SIGTERM, so that it reports its shutdown, or kill it."""
+        self._agents.pop(name).stop(signal.SIGKILL if kill else signal.SIGTERM)
+
+    def run_in(self, machine: str, name: str, *command: str, inside_group: bool = True) -> LabProgram:
+        """Start a program on a machine, inside or outside the machine's limits. The caller must stop the program."""
+        place = self.places[machine]
+        group = None if inside_group else self.groups.get(f"{machine}-agent")
+        return self.programs.start(name, place.command(*command, group=group))
+
+    @contextmanager
+    def proxy(self, name: str, method: str = balancer_programs.ROUND_ROBIN) -> Iterator[str]:
+        """Run a balancer in front of all web hosts while the context lasts; yield its address."""
+        backends = [self.machines[host] for host in self.hosts]
+        running = balancer_programs.start(self.programs, name, method, self.places[name], backends, self.folder / name)
+        try:
+            yield self.machines[name].address
+        finally:
+            running.stop()
+
+    @contextmanager
+    def resolve_by(self, *names: str) -> Iterator[None]:
+        """Let clients query these machines instead of lbdns; ``resolvers`` stands for all caching resolvers."""
+        servers = [name for name, machine in self.machines.items() if machine.kind == "resolver"]
+        self._use_resolvers(*(servers if names == ("resolvers",) else names))
+        try:
+            yield
+        finally:
+            self._use_resolvers(DNS)
+
+    def fresh(self) -> None:
+        """Restart lbdns and the agents without state, so that they forget everything they have learned."""
+        for name in list(self._agents):
+            self.stop_agent(name)
+        if self._lbdns:
+            self._lbdns.stop()
+        shutil.rmtree(self._site.state, ignore_errors=True)
+        self._start_lbdns()
+        self.settle()
+
+    def status(self) -> dict[str, Any]:
+        """Return the document of lbdns's /api/v1/status."""
+        return front.status(self.places[DNS])
+
+    def members(self) -> dict[str, Mapping[str, Any]]:
+        """Return the pool's members from the status document, by name."""
+        return {member["name"]: member for member in self.status()["pools"][0]["members"]}
+
+    def settle(self, seconds: float = SETTLED_S) -> None:
+        """Wait until every web host that has an agent is usable and idle. Raises LbdnsError after ``seconds``."""
+        end = time.monotonic() + seconds
+        while busy := self._busy():
+            self.programs.check()
+            if time.monotonic() > end:
+                raise LbdnsError(f"the lab is still busy after {seconds:g} s: {'; '.join(busy)}")
+            time.sleep(POLL_S)
+
+    def _busy(self) -> list[str]:
+        found = []
+        for name, member in self.members().items():
+            if name not in self._agents:
+                continue
+            metrics = member["metrics"]
+            if member["state"] != "usable":
+                found.append(f"{name} is {member['state']}")
+            elif name in self._web and "busy_workers" not in metrics:
+                found.append(f"{name}'s web server doesn't return its status")
+            elif metrics.get("cpu_idle", 100.0) < IDLE_PERCENT or metrics.get("busy_workers", 0.0) > 1:
+                found.append(
+                    f"{name} is busy: {metrics.get('cpu_idle', 0):.0f} % idle, "
+                    f"{metrics.get('busy_workers', 0):.0f} workers busy"
+                )
+        return found

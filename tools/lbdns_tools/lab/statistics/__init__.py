@@ -1,0 +1,1 @@
+"""Statistics of a study's outcomes: ratios, scatter, demands, queueing theory."""

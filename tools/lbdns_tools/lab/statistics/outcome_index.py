@@ -1,0 +1,111 @@
+"""A study's outcomes grouped by part, selection or point, and means and ratios of their figures over repetitions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+
+
+class PointKey(NamedTuple):
+    """The values that identify a point of a study; repetitions of a point share its key."""
+
+    farm: str
+    selection: str
+    workload: str
+    resolve: str
+    clients: int
+
+
+class OutcomeIndex:
+    """Outcomes by point; a figure is the mean over the repetitions that have one, None if none has."""
+
+    def __init__(self, outcomes: Iterable[MeasuredOutcome]) -> None:
+        self._by_key: dict[PointKey, list[MeasuredOutcome]] = defaultdict(list)
+        for outcome in outcomes:
+            case, clients = outcome.case, outcome.row.point.clients
+            if clients is not None:
+                key = PointKey(case.farm, case.selection, case.workload, case.resolve, clients)
+                self._by_key[key].append(outcome)
+
+    @property
+    def keys(self) -> list[PointKey]:
+        return list(self._by_key)
+
+    def at(self, key: PointKey) -> list[MeasuredOutcome]:
+        return self._by_key.get(key, [])
+
+    def figure(self, key: PointKey, name: str) -> float | None:
+        return mean_of_known(outcome.row.figures.number(name) for outcome in self.at(key))
+
+    def cpu_percent(self, key: PointKey, group: str) -> float | None:
+        """Return the CPU of a control group in % of one core."""
+        return mean_of_known(outcome.cpu_percent(group) for outcome in self.at(key))
+
+    def share(self, key: PointKey, host: str) -> float | None:
+        """Return the share of the requests, 0 to 1, that ``host`` served."""
+        return mean_of_known(o.row.figures.shares.get(host, 0.0) for o in self.at(key) if o.row.figures.shares)
+
+    def ratio(self, key: PointKey, other: PointKey, name: str) -> float | None:
+        """Return a figure divided by the same figure of ``other``; None if either is missing, or the divisor is 0."""
+        return quotient(self.figure(key, name), self.figure(other, name))
+
+    def ratios(self, key: PointKey, other: PointKey, name: str) -> tuple[float, ...]:
+        """Return the ratio for each repetition in which both points have a result."""
+        mine, theirs = self._repeated(key, name), self._repeated(other, name)
+        found = (quotient(mine[number], theirs[number]) for number in mine if number in theirs)
+        return tuple(ratio for ratio in found if ratio is not None)
+
+    def _repeated(self, key: PointKey, name: str) -> dict[int, float | None]:
+        return {outcome.row.repetition: outcome.row.figures.number(name) for outcome in self.at(key)}
+
+
+def part(outcomes: Iterable[MeasuredOutcome], name: str) -> list[MeasuredOutcome]:
+    """Return the outcomes from one part of a study."""
+    return [outcome for outcome in outcomes if outcome.case.more.get("part") == name]
+
+
+def by_selection(outcomes: Iterable[MeasuredOutcome]) -> dict[str, list[MeasuredOutcome]]:
+    """Return the outcomes by selection, in the order in which the selections were first measured."""
+    found: dict[str, list[MeasuredOutcome]] = {}
+    for outcome in outcomes:
+        found.setdefault(outcome.case.selection, []).append(outcome)
+    return found
+
+
+def mean_of(outcomes: Iterable[MeasuredOutcome], name: str, times: float = 1.0) -> float | None:
+    """Return ``times`` the mean of a figure over the outcomes that have it; None if none has."""
+    found = mean_of_known(outcome.row.figures.number(name) for outcome in outcomes)
+    return None if found is None else times * found
+
+
+def mean_cpu(outcomes: Iterable[MeasuredOutcome], groups: Sequence[str]) -> float | None:
+    """Return the mean CPU of ``groups`` together, in % of one core; None if one of them was never sampled."""
+    return mean_of_known(total_cpu(outcome.cpu_percent(group) for group in groups) for outcome in outcomes)
+
+
+def total_cpu(percents: Iterable[float | None]) -> float | None:
+    """Return the sum; None if a value is missing."""
+    read = list(percents)
+    known = [percent for percent in read if percent is not None]
+    return sum(known) if len(known) == len(read) else None
+
+
+def most_memory(outcomes: Iterable[MeasuredOutcome], group: str) -> float | None:
+    """Return the peak memory of a control group in MB; None if it was never sampled."""
+    read = [memory for outcome in outcomes if (memory := outcome.memory_bytes(group)) is not None]
+    return max(read) / 1e6 if read else None
+
+
+def mean_of_known(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the values that are not None; None if there are none."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def quotient(value: float | None, other: float | None) -> float | None:
+    """Return ``value / other``; None if either is None, or ``other`` is 0."""
+    return value / other if value is not None and other else None

@@ -1,0 +1,77 @@
+"""A run over time, in windows of seconds: rates, failures, response by Little's law, and where a rising load fails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.load.result_rows import ResultRow
+
+
+@dataclass(frozen=True, slots=True)
+class RunWindow:
+    """Some seconds of a run around ``middle_s``, which counts from the run's start; rates are in requests/s.
+
+    ``response_s`` is the time in the system by Little's law: outstanding requests divided by the rate at which requests
+    end; None if none ended. Outstanding requests are known once a second, so the value is rough if there are few.
+    """
+
+    middle_s: float
+    started: float
+    ok: float
+    failed: float
+    response_s: float | None
+
+    @property
+    def failed_share(self) -> float:
+        ended = self.ok + self.failed
+        return self.failed / ended if ended else 0.0
+
+
+def windows(row: ResultRow, length_s: int = 1) -> list[RunWindow]:
+    """Return the run in windows of ``length_s``, up to the last second in which a request started."""
+    series = row.tally.series()
+    while series and not series[-1][1]:
+        series.pop()
+    under_way = [0, *accumulate(started - ok - failed for _, started, ok, failed in series)]
+    found = []
+    for at in range(0, len(series), length_s):
+        part = series[at : at + length_s]
+        inside = under_way[at : at + len(part) + 1]
+        mean_inside = (sum(inside) - (inside[0] + inside[-1]) / 2) / len(part)
+        started, ok, failed = (sum(second[place] for second in part) / len(part) for place in (1, 2, 3))
+        response_s = mean_inside / (ok + failed) if ok + failed else None
+        found.append(RunWindow(part[0][0] + len(part) / 2, started, ok, failed, response_s))
+    return found
+
+
+def cpu(outcome: MeasuredOutcome, groups: Sequence[str]) -> list[tuple[float, float]]:
+    """Return pairs of the run's second and the groups' total CPU in % of one core; omit seconds without a sample."""
+    begun = outcome.row.begun
+    if begun is None:
+        return []
+    return [
+        (sample.time - begun, sum(sample.cpu[group] for group in groups))
+        for sample in outcome.samples
+        if all(group in sample.cpu for group in groups)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class BreakingPoint:
+    """The rate at which a rising load was no longer carried, and why; None and "" if it was carried to the end."""
+
+    rate: float | None
+    why: str
+
+
+def broke_at(parts: Sequence[RunWindow], limit_s: float, failed_share: float) -> BreakingPoint:
+    """Return the rate and reason of the first window that exceeds either limit."""
+    for part in parts:
+        if part.failed_share > failed_share:
+            return BreakingPoint(part.started, f"{100 * part.failed_share:.3g} % failed")
+        if part.response_s is not None and part.response_s > limit_s:
+            return BreakingPoint(part.started, f"responses took {part.response_s:.2g} s")
+    return BreakingPoint(None, "")

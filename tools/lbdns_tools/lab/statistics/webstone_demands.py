@@ -1,0 +1,259 @@
+"""The demands on best in the webstone study: ratios to round robin at each point, their bounds, and the verdicts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Final
+
+from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.statistics import ratio_scatter
+from lbdns_tools.lab.statistics.outcome_index import OutcomeIndex, PointKey, mean_of_known, quotient, total_cpu
+
+#: Throughput counts successful requests only: failing fast must not count
+THROUGHPUT: Final = "requests_per_s"
+#: The figure behind each ratio of a comparison
+_FIGURES: Final = {"throughput": THROUGHPUT, "p95": "p95_s", "mean": "mean_s"}
+AGENT_CPU_PERCENT: Final = 1.0  # of a core, at most
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionRatios:
+    """The ratios of one selection's figures to another's at one point; None where either has no result.
+
+    ``throughput`` is ``work`` times ``pace``. The selection determines the work, which is the CPU time that the hosts
+    used. The pace, requests per CPU second, depends on the machine and shows how far throughputs scatter by themselves.
+    ``repeated`` holds each repetition's ratios of throughput, p95 and mean latency.
+    """
+
+    key: PointKey  # of the numerators
+    throughput: float | None
+    p95: float | None
+    mean: float | None
+    work: float | None
+    pace: float | None
+    repeated: Mapping[str, ratio_scatter.Ratios] = field(default_factory=dict)
+
+
+def compare(found: OutcomeIndex, selection: str, other: str, hosts: Sequence[str]) -> list[SelectionRatios]:
+    """Return the ratios at all points at which both selections were measured, in the order of measurement."""
+    compared = []
+    for key in found.keys:
+        against = key._replace(selection=other)
+        if key.selection == selection and found.at(against):
+            throughput, p95, latency = (found.ratio(key, against, figure) for figure in _FIGURES.values())
+            work = quotient(work_percent(found, key, hosts), work_percent(found, against, hosts))
+            repeated = {ratio: found.ratios(key, against, figure) for ratio, figure in _FIGURES.items()}
+            compared.append(SelectionRatios(key, throughput, p95, latency, work, quotient(throughput, work), repeated))
+    return compared
+
+
+def work_percent(found: OutcomeIndex, key: PointKey, hosts: Sequence[str]) -> float | None:
+    """Return the total CPU of all hosts in % of one core; None if one host was never sampled."""
+    return total_cpu(found.cpu_percent(key, host) for host in hosts) if hosts else None
+
+
+def alone(outcomes: Iterable[MeasuredOutcome], farm: str, workload: str) -> dict[str, dict[int, float]]:
+    """Return the throughput of each host that served all requests alone, by host and number of clients."""
+    values: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for outcome in outcomes:
+        case, row = outcome.case, outcome.row
+        if case.selection in ("single", "alone") and (case.farm, case.workload) == (farm, workload):
+            throughput = row.figures.number(THROUGHPUT)
+            if throughput is not None and row.point.clients is not None:
+                values[str(case.more["host"])][row.point.clients].append(throughput)
+    return {host: {clients: fmean(found) for clients, found in of.items()} for host, of in values.items()}
+
+
+def sum_alone(by_host: dict[str, dict[int, float]], hosts: Sequence[str], clients: int) -> float | None:
+    """Return the sum of the hosts' throughputs alone, each at the nearest number of clients; None if one is missing.
+
+    The nearest number will do, because a busy host hardly serves more requests with more clients.
+    """
+    if not hosts or any(host not in by_host for host in hosts):
+        return None
+    nearest = (min(by_host[host], key=lambda count: abs(count - clients)) for host in hosts)
+    return sum(by_host[host][count] for host, count in zip(hosts, nearest, strict=True))
+
+
+#: In the order in which the report counts them
+VERDICTS: Final = ("met", "within chance", "not met", "not measured")
+
+
+@dataclass(frozen=True, slots=True)
+class StudyDemand:
+    """A demand on a study: ``value`` must be at least or at most ``bound`` (``strictly``: below it).
+
+    ``points`` is the number of points with a result. For an extreme, ``mean`` is the mean over the points, and
+    ``by_chance`` the range in which the extreme would lie if the mean were every point's true value; None if unknown.
+    """
+
+    what: str
+    value: float | None
+    bound: float
+    at_least: bool
+    points: int
+    strictly: bool = False
+    mean: float | None = None
+    by_chance: ratio_scatter.ChanceRange | None = None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the value meets the bound; None if nothing was measured."""
+        return None if self.value is None else self._meets(self.value)
+
+    def _meets(self, value: float) -> bool:
+        if self.at_least:
+            return value >= self.bound
+        return value < self.bound if self.strictly else value <= self.bound
+
+    @property
+    def within_chance(self) -> bool:
+        """Whether an extreme misses the bound only by chance: the mean meets it, and the extreme is in its range."""
+        if self.met is not False or self.value is None or self.mean is None or self.by_chance is None:
+            return False
+        further = self.value < self.by_chance.low if self.at_least else self.value > self.by_chance.high
+        return self._meets(self.mean) and not further
+
+    @property
+    def wanted(self) -> str:
+        return f"{'at least' if self.at_least else 'below' if self.strictly else 'at most'} {self.bound:g}"
+
+    @property
+    def verdict(self) -> str:
+        met, within_chance, not_met, not_measured = VERDICTS
+        if self.met is None:
+            return not_measured
+        return met if self.met else within_chance if self.within_chance else not_met
+
+
+def demands(outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str]) -> list[StudyDemand]:
+    """Return all demands, measured or not. ``hosts`` are the web hosts of the unequal farm."""
+    compared = compare(OutcomeIndex(outcomes), "best", "round_robin", hosts)
+
+    def at(farm: str, resolve: str) -> list[SelectionRatios]:
+        return [each for each in compared if (each.key.farm, each.key.resolve) == (farm, resolve)]
+
+    judged = [*_unequal(at("unequal", "connection"), at("unequal", "webstone"), outcomes, hosts)]
+    for resolve in ("connection", "webstone"):
+        where, points = f"equal hosts, a choice {WORDS[resolve]}", at("equal", resolve)
+        judged += [
+            _demand(f"{where}: throughput, best / round robin, the least", points, "throughput", min, 0.98, True),
+            _demand(f"{where}: mean latency, best / round robin, the most", points, "mean", max, 1.05, False),
+        ]
+    return [*judged, agents_demand(outcomes)]
+
+
+#: Words for how often clients resolve
+WORDS: Final = {"connection": "per connection", "webstone": "at WebStone's intervals"}
+
+
+def _unequal(
+    connection: Sequence[SelectionRatios],
+    webstone: Sequence[SelectionRatios],
+    outcomes: Sequence[MeasuredOutcome],
+    hosts: Sequence[str],
+) -> list[StudyDemand]:
+    first = f"unequal hosts, a choice {WORDS['connection']}"
+    second = f"unequal hosts, a choice {WORDS['webstone']}"
+    return [
+        _demand(f"{first}: throughput, best / round robin, mean", connection, "throughput", fmean, 2.0, True),
+        _demand(f"{first}: throughput, best / round robin, the least", connection, "throughput", min, 1.5, True),
+        _demand(f"{first}: p95, best / round robin, the most", connection, "p95", max, 1.0, False, strictly=True),
+        _demand(f"{second}: throughput, best / round robin, the least", webstone, "throughput", min, 0.98, True),
+        _beside_alone(f"{second}: throughput, best / hosts alone, the least", webstone, outcomes, hosts),
+        _demand(f"{second}: p95, best / round robin, mean", webstone, "p95", fmean, 0.8, False),
+    ]
+
+
+def _demand(
+    what: str,
+    points: Iterable[SelectionRatios],
+    figure: str,
+    of: Callable[[list[float]], float],
+    bound: float,
+    at_least: bool,
+    *,
+    strictly: bool = False,
+) -> StudyDemand:
+    compared = [each for each in points if getattr(each, figure) is not None]
+    repeated = [each.repeated.get(figure, ()) for each in compared]
+    return _judge(what, [getattr(each, figure) for each in compared], repeated, of, bound, at_least, strictly=strictly)
+
+
+def _judge(
+    what: str,
+    values: list[float],
+    repeated: Sequence[ratio_scatter.Ratios],
+    of: Callable[[list[float]], float],
+    bound: float,
+    at_least: bool,
+    *,
+    strictly: bool = False,
+) -> StudyDemand:
+    if not values:
+        return StudyDemand(what, None, bound, at_least, 0, strictly)
+    by_chance = ratio_scatter.extreme(repeated, of) if of is not fmean else None
+    return StudyDemand(what, of(values), bound, at_least, len(values), strictly, fmean(values), by_chance)
+
+
+def _beside_alone(
+    what: str, points: Sequence[SelectionRatios], outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str]
+) -> StudyDemand:
+    """Return the demand on the throughput of all hosts together, relative to the sum of each host alone."""
+    by_repetition: dict[int, list[MeasuredOutcome]] = defaultdict(list)
+    for outcome in outcomes:
+        by_repetition[outcome.row.repetition].append(outcome)
+    values = [value for each in points if (value := of_the_sum(outcomes, each.key, hosts)) is not None]
+    repeated = [
+        [value for of in by_repetition.values() if (value := of_the_sum(of, each.key, hosts)) is not None]
+        for each in points
+    ]
+    return _judge(what, values, repeated, min, 0.95, True)
+
+
+def of_the_sum(outcomes: Sequence[MeasuredOutcome], key: PointKey, hosts: Sequence[str]) -> float | None:
+    """Return the throughput at a point divided by the sum of the hosts' throughputs alone."""
+    whole = sum_alone(alone(outcomes, key.farm, key.workload), hosts, key.clients)
+    return quotient(OutcomeIndex(outcomes).figure(key, THROUGHPUT), whole)
+
+
+def busiest_agent(outcomes: Iterable[MeasuredOutcome]) -> float | None:
+    """Return the highest mean CPU of an agent in any run, in % of a core; None if no agent was sampled."""
+    found = [
+        cpu for outcome in outcomes for group in agents(outcome) if (cpu := outcome.cpu_percent(group)) is not None
+    ]
+    return max(found, default=None)
+
+
+def agents(outcome: MeasuredOutcome) -> set[str]:
+    """Return the sampled control groups of agents."""
+    return {group for sample in outcome.samples for group in sample.cpu if group.endswith("-agent")}
+
+
+def agents_demand(outcomes: Sequence[MeasuredOutcome]) -> StudyDemand:
+    """Return the demand on the CPU of agents, which holds for every run."""
+    read = [outcome for outcome in outcomes if agents(outcome)]
+    what = "CPU of an agent, % of a core, the most of any run"
+    return StudyDemand(what, busiest_agent(read), AGENT_CPU_PERCENT, False, len(read))
+
+
+def agents_mean(outcomes: Iterable[MeasuredOutcome]) -> float | None:
+    """Return the mean CPU of an agent over all agents and runs, in % of a core."""
+    return mean_of_known(outcome.cpu_percent(group) for outcome in outcomes for group in agents(outcome))
+
+
+def verdict(found: OutcomeIndex, key: PointKey, other: str, floor: str) -> str:
+    """Return a verdict on the selection at ``key``: "wins" if it beats ``other`` in throughput and p95, "herds" if it
+    is worse than ``floor`` (which ignores load) in either, otherwise "between"; "" without a result."""
+    over, above = (
+        [found.ratio(key, key._replace(selection=selection), figure) for figure in (THROUGHPUT, "p95_s")]
+        for selection in (other, floor)
+    )
+    if None in above:
+        return ""
+    if None not in over and (over[0] or 0.0) > 1.0 and (over[1] or 0.0) < 1.0:
+        return "wins"
+    return "herds" if (above[0] or 0.0) < 1.0 or (above[1] or 0.0) > 1.0 else "between"

@@ -1,0 +1,98 @@
+"""The parts of a lab study: settings, farms, steps (with --only), and the function that makes the report's sections."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from lbdns_shared.errors import ConfigError
+from lbdns_tools.lab.farm.lab_farm import LabFarm
+from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+
+if TYPE_CHECKING:
+    from lbdns_tools.lab.report.report_sections import ReportSection
+    from lbdns_tools.lab.running_lab import Lab
+
+
+EXAMPLES: Final = 10  # the approximate number of step names in the error for an --only that matches none
+
+
+@dataclass(frozen=True, slots=True)
+class StudySettings:
+    """A study's settings from the command line. None and empty values stand for the study's own."""
+
+    quick: bool = False
+    seconds: float | None = None  # of a measurement, without its warm-up
+    warm_up_s: float | None = None
+    repetitions: int = 1
+    seed: int = 1
+    clients: tuple[int, ...] = ()
+    selections: tuple[str, ...] = ()
+    only: str = ""  # a regular expression; steps whose name doesn't match are skipped
+
+
+@dataclass(frozen=True, slots=True)
+class StudyStep:
+    """A measurement in a lab, or several that belong together.
+
+    ``farm`` is the name of one of the study's farms; consecutive steps on a farm share one lab. ``do`` must yield each
+    outcome as soon as it is measured, so that it survives a later failure, and must leave the lab as it found it.
+    """
+
+    name: str
+    farm: str
+    seconds: float  # the expected duration
+    do: Callable[[Lab], Iterable[MeasuredOutcome]]
+    needed: bool = False  # whether later steps on the same farm need it, even if --only doesn't match it
+    relies_on: str = ""  # another farm whose needed steps this step needs too
+
+
+@dataclass(frozen=True, slots=True)
+class StudyPlan:
+    """Everything that a study will do, known before it starts. ``farms`` are its farms by name."""
+
+    farms: dict[str, LabFarm]
+    steps: tuple[StudyStep, ...]
+    sections: Callable[[Sequence[MeasuredOutcome]], list[ReportSection]]  # of the report
+
+    @property
+    def seconds(self) -> float:
+        return sum(step.seconds for step in self.steps)
+
+    def only(self, pattern: str) -> StudyPlan:
+        """Return the study with only the steps whose name matches ``pattern``, ignoring case, and the steps they need.
+
+        Raises ConfigError if the pattern is not a regular expression, or if no step matches.
+        """
+        try:
+            wanted = re.compile(pattern, re.IGNORECASE)
+        except re.error as error:
+            raise ConfigError(f"--only: {pattern!r} is not a valid regular expression: {error}") from None
+        kept: list[StudyStep] = []
+        farms: set[str] = set()  # the farms of later steps that are kept
+        for step in reversed(self.steps):
+            if wanted.search(step.name):
+                farms |= {step.farm, step.relies_on}
+            elif not (step.needed and step.farm in farms):
+                continue
+            kept.append(step)
+        if not kept:
+            names = "; ".join(step.name for step in self.steps[:: max(1, len(self.steps) // EXAMPLES)])
+            raise ConfigError(f"--only: no step's name matches {pattern!r}; some of the names are: {names}")
+        mine = {name: farm for name, farm in self.farms.items() if name in farms}
+        return replace(self, farms=mine, steps=tuple(reversed(kept)))
+
+
+@dataclass(frozen=True, slots=True)
+class StudyPreset:
+    """A study that ``lbdns-lab NAME`` can run.
+
+    ``plan`` takes the settings and the farm from --farm (None: the study's own) and raises ConfigError.
+    """
+
+    name: str
+    title: str
+    help: str
+    plan: Callable[[StudySettings, LabFarm | None], StudyPlan]

@@ -1,0 +1,255 @@
+"""Clients of the load generator: closed and open loops that look up, connect, send and count each request."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from lbdns_tools.load.arrival_times import arrivals, chance_of
+from lbdns_tools.load.epoll_loop import EpollLoop, OutOfTimeError, TimeLimits, pause
+from lbdns_tools.load.generator_saturation import StartLateness
+from lbdns_tools.load.http_connection import HttpConnection, IdleConnections, LoadConnections, RequestError, StaleError
+from lbdns_tools.load.http_response import HttpResponse, request_bytes
+from lbdns_tools.load.load_plan import ClosedLoop, LoadRun, OpenLoop
+from lbdns_tools.load.request_mix import RequestTarget
+from lbdns_tools.load.request_tally import RequestTally
+from lbdns_tools.load.stub_resolver import ClientNames, StubResolver
+
+_AT_ONCE: Final = 16  # late requests started before responses are handled again
+_OUT_OF_PORTS_S: Final = 0.01  # pause of a client after a failure on this machine, which takes no time itself
+
+
+class FullError(Exception):
+    """No connection became free within the time limit."""
+
+
+@dataclass(slots=True)
+class ProcessShare:
+    """The number of this process, from 0, and the number of processes."""
+
+    number: int = 0
+    of: int = 1
+
+
+class RequestTimings:
+    """Times, bytes and server of one request under way."""
+
+    __slots__ = ("bytes", "connect_s", "dns_s", "resolving", "server")
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.connect_s = self.dns_s = 0.0
+        self.server = ""
+        self.resolving = 0.0  # start of the look-up under way; 0 if there is none
+
+
+@dataclass(slots=True)
+class LoadClient:
+    """A client with its own name cache and its own idle connections."""
+
+    names: ClientNames
+    pool: IdleConnections
+
+
+class ClientCrowd:
+    """All clients of one process, and the tally of their requests."""
+
+    def __init__(
+        self,
+        loop: EpollLoop,
+        run: LoadRun,
+        part: ProcessShare,
+        sockets: LoadConnections,
+        resolver: StubResolver | None,
+        fixed: dict[str, str],
+    ) -> None:
+        self._loop, self._run, self._part = loop, run, part
+        self._sockets, self._resolver, self._fixed = sockets, resolver, fixed
+        self._limits = TimeLimits(loop, run.timeout_s)
+        self._waiting = TimeLimits(loop, run.timeout_s, FullError)
+        self._requests: dict[RequestTarget, bytes] = {}
+        self._by_name = run.resolve.mode == "connection"
+        self._tells_ports = len({target.port for phase in run.phases for target in phase.mix.targets}) > 1
+        self.tally = RequestTally()
+        self.lateness = StartLateness(run.warm_up_s, run.seconds)
+        self.done = self.failed = self.under_way = self.held_back = 0
+        self.ok_in_window = 0  # successes between the end of the warm-up and the end of sending
+        self.last_ok = self.last_end = 0.0  # seconds of the run
+        self._begin = self._window = self._end = 0.0
+
+    def start(self, begin: float) -> None:
+        """Schedule all phases. The run begins at ``begin`` on the loop's clock and ends when the loop has no tasks."""
+        self._begin = begin
+        self._window, self._end = begin + self._run.warm_up_s, begin + self._run.seconds
+        for place, phase in enumerate(self._run.phases):
+            if isinstance(phase.load, OpenLoop):
+                self._loop.start(self._arrive(place, phase.load, begin + phase.begin_s))
+                continue
+            budget = [phase.load.requests or math.inf]
+            for number in range(phase.load.clients):
+                chance = Random(f"client {self._run.seed} {place} {number * self._part.of + self._part.number}")
+                self._loop.start(self._ask_on(place, phase.load, begin + phase.begin_s, chance, budget))
+
+    def _client(self, chance: Random) -> LoadClient:
+        return LoadClient(
+            ClientNames(self._loop, self._resolver, self._run.resolve, self._fixed, chance), IdleConnections()
+        )
+
+    async def _ask_on(self, place: int, load: ClosedLoop, begin: float, chance: Random, budget: list[float]) -> None:
+        """Run one client of a closed loop. ``budget`` holds the requests that the phase's clients may still send."""
+        loop, clock = self._loop, self._loop.clock
+        client, choose = self._client(chance), self._run.phases[place].mix.chooser(chance)
+        end = begin + (load.seconds or math.inf)
+        await loop.sleep_until(begin)
+        while (now := clock()) < end and budget[0] > 0:
+            budget[0] -= 1
+            error = await self._once(choose(), client, now)
+            if error or load.think_s:
+                # A client that fails at once must not keep the others from their turn
+                after = load.think_s or (_OUT_OF_PORTS_S if error == "local" else 0.0)
+                await loop.sleep_until(clock() + after)
+
+    async def _arrive(self, place: int, load: OpenLoop, begin: float) -> None:
+        """Start the requests of an open loop when they are due, or as soon as possible after that."""
+        loop, clock = self._loop, self._loop.clock
+        chance = Random(f"mix {self._run.seed} {place} {self._part.number}")
+        client, choose = self._client(chance), self._run.phases[place].mix.chooser(chance)
+        at_once = 0
+        for start in arrivals(load, chance_of(self._run.seed, place), self._part.number, self._part.of):
+            intended = begin + start
+            at_once += 1
+            if intended > clock() or at_once > _AT_ONCE:
+                at_once = 0
+                await loop.sleep_until(intended)
+            loop.start(self._once_alone(choose(), client, intended))
+
+    async def _once_alone(self, target: RequestTarget, client: LoadClient, intended: float) -> None:
+        await self._once(target, client, intended)
+
+    async def _once(self, target: RequestTarget, client: LoadClient, intended: float) -> str:
+        """Send one request and count it. Return the kind of failure, or "" on success."""
+        exchange, error = RequestTimings(), ""
+        clock = self._loop.clock
+        if self._run.max_connections and self.under_way >= self._run.max_connections:
+            try:
+                await self._wait_for_turn()
+            except FullError:
+                self._count(exchange, "local", intended, intended, clock())
+                return "local"
+        else:
+            self.under_way += 1
+        start = clock()
+        task = self._limits.begin()
+        try:
+            await self._fetch(target, client, exchange)
+        except RequestError as failure:
+            error = failure.kind
+        except OutOfTimeError:
+            error = "timeout"
+        finally:
+            self._limits.end(task)
+            self._give_turn()
+        end = clock()
+        if exchange.resolving:
+            exchange.dns_s = end - exchange.resolving
+            error = "dns" if error == "timeout" else error
+        self._count(exchange, error, intended, start, end)
+        return error
+
+    async def _fetch(self, target: RequestTarget, client: LoadClient, exchange: RequestTimings) -> None:
+        """Look up, connect, and send the request. Raises RequestError."""
+        connection: HttpConnection | None = None
+        use = (target.host, target.port)
+        if self._by_name:
+            connection = client.pool.take(use)
+        if connection is None:
+            address = client.names.known(target.host)
+            if address is None:
+                exchange.resolving = self._loop.clock()
+                address = await client.names.look_up(target.host)
+                exchange.dns_s = self._loop.clock() - exchange.resolving
+                exchange.resolving = 0.0
+            if not self._by_name:
+                use = (address, target.port)
+                connection = client.pool.take(use)
+            if connection is None:
+                connection = self._connect(address, target.port, exchange)
+        exchange.server = f"{connection.address}:{target.port}" if self._tells_ports else connection.address
+        reply = HttpResponse()
+        try:
+            await self._ask(connection, target, reply, exchange)
+        except StaleError:
+            self.tally.retried += 1
+            connection, reply = self._connect(connection.address, target.port, exchange), HttpResponse()
+            await self._ask(connection, target, reply, exchange)
+        client.pool.put(use, connection)
+        if reply.status >= 400:
+            raise RequestError("4xx" if reply.status < 500 else "5xx", str(reply.status))
+        if target.expect is not None and reply.bytes != target.expect:
+            raise RequestError("protocol", f"{reply.bytes} bytes instead of {target.expect}")
+
+    def _connect(self, address: str, port: int, exchange: RequestTimings) -> HttpConnection:
+        try:
+            return self._sockets.connect(address, port)
+        except RequestError as failure:
+            if failure.kind != "local":
+                exchange.server = f"{address}:{port}" if self._tells_ports else address
+            raise
+
+    async def _ask(
+        self, connection: HttpConnection, target: RequestTarget, reply: HttpResponse, exchange: RequestTimings
+    ) -> None:
+        request = self._requests.get(target)
+        if request is None:
+            request = self._requests[target] = request_bytes(target, self._run.keep_alive)
+        is_fresh = not connection.used
+        try:
+            await connection.ask(request, reply)
+        finally:
+            exchange.bytes += reply.bytes
+            if is_fresh:
+                exchange.connect_s = connection.connect_s
+
+    def _count(self, exchange: RequestTimings, error: str, intended: float, start: float, end: float) -> None:
+        """Count a request. Latency is HTTP's alone, from the due time; if the look-up failed, it is the look-up's."""
+        self.done += 1
+        self.failed += error != ""
+        self.last_end = end - self._begin
+        if not error:
+            self.last_ok = self.last_end
+            if self._window <= end < self._end:
+                self.ok_in_window += 1
+        if intended < self._window:
+            return
+        late = max(0.0, start - intended)
+        self.lateness.add(intended - self._begin, late)
+        latency = end - intended if error == "dns" else end - intended - exchange.dns_s
+        self.tally.add(
+            intended - self._begin,
+            latency,
+            exchange.dns_s,
+            exchange.connect_s,
+            exchange.bytes,
+            exchange.server,
+            error,
+            late,
+        )
+
+    async def _wait_for_turn(self) -> None:
+        """Wait until one of ``max_connections`` is free. Raises FullError."""
+        self.held_back += 1
+        task = self._waiting.begin()
+        try:
+            await pause()
+        finally:
+            self._waiting.end(task)
+
+    def _give_turn(self) -> None:
+        """Give the place of a completed request to the one that has waited longest, if any."""
+        if self._waiting.under_way:
+            task, _ = self._waiting.under_way.popitem(last=False)
+            self._loop.call_at(self._loop.clock(), task.resume)
+        else:
+            self.under_way -= 1

@@ -1,0 +1,235 @@
+"""A small event loop for HTTP and DNS clients: coroutines, one epoll, timers, time limits.
+
+asyncio spends about 100 us per request before any HTTP is handled; this loop spends about 5 us.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Generator
+from heapq import heappop, heappush
+from pathlib import Path
+from types import coroutine
+from typing import Any, Final, Protocol
+
+READ: Final = select.EPOLLIN
+WRITE: Final = select.EPOLLOUT
+_MILLISECOND: Final = 1e-3
+_LONGEST: Final = 0.5  # s to sleep at a time, so that the loop notices a stop
+_BATCH: Final = 32  # events taken at a time; timers are checked in between, at most about 2 ms late
+
+
+class OutOfTimeError(Exception):
+    """A task has exceeded its time limit."""
+
+
+@coroutine
+def pause() -> Generator[None, None, None]:
+    """Wait until the task is resumed."""
+    yield
+
+
+class LoopTask:
+    """A coroutine under way in a loop."""
+
+    __slots__ = ("_coroutine", "_loop", "_on_end")
+
+    def __init__(self, loop: EpollLoop, work: Coroutine[Any, Any, None], on_end: Callable[[], None]) -> None:
+        self._loop, self._coroutine, self._on_end = loop, work, on_end
+
+    def resume(self) -> None:
+        """Continue until the coroutine pauses again. An exception that it raises is a bug, and is raised here."""
+        self._loop.current = self
+        try:
+            self._coroutine.send(None)
+        except StopIteration:
+            self._on_end()
+
+    def interrupt(self, error: Exception) -> None:
+        """Continue with ``error`` raised where the coroutine pauses."""
+        self._loop.current = self
+        try:
+            self._coroutine.throw(error)
+        except StopIteration:
+            self._on_end()
+
+    def close(self) -> None:
+        """End the coroutine where it pauses; its ``finally`` clauses run."""
+        self._coroutine.close()
+
+
+class DeadlineEnforcer(Protocol):
+    """An object with deadlines, which the loop calls in time."""
+
+    def enforce(self, now: float) -> float:
+        """Handle the deadlines that have passed; return the time of the next one."""
+
+
+class TimeLimits:
+    """A common limit of ``seconds`` for many tasks: as all limits are equal, the oldest ends first."""
+
+    __slots__ = ("_error", "_loop", "seconds", "under_way")
+
+    def __init__(self, loop: EpollLoop, seconds: float, error: type[Exception] = OutOfTimeError) -> None:
+        self._loop, self._error, self.seconds = loop, error, seconds
+        self.under_way: OrderedDict[LoopTask, float] = OrderedDict()
+        loop.limits.append(self)
+
+    def begin(self) -> LoopTask:
+        """Limit the current task from now on; return it. Call ``end`` with it afterwards."""
+        task = self._loop.current
+        assert task is not None, "only a task can be limited"
+        self.under_way[task] = self._loop.clock() + self.seconds
+        return task
+
+    def end(self, task: LoopTask) -> None:
+        self.under_way.pop(task, None)
+
+    def enforce(self, now: float) -> float:
+        """Interrupt tasks whose time is over; return when the next one's will be."""
+        while self.under_way:
+            task, end = next(iter(self.under_way.items()))
+            if end > now:
+                return end
+            del self.under_way[task]
+            task.interrupt(self._error())
+        return float("inf")
+
+
+class DescriptorWaiter:
+    """Lets a task wait for a descriptor. Call ``release`` before you close the descriptor."""
+
+    __slots__ = ("_descriptor", "_events", "_loop", "_task")
+
+    def __init__(self, loop: EpollLoop, descriptor: int) -> None:
+        self._loop, self._descriptor = loop, descriptor
+        self._events = 0
+        self._task: LoopTask | None = None
+
+    async def ready(self, events: int) -> None:
+        """Wait until the descriptor is ready for READ or WRITE. It may still block: then wait again."""
+        self.listen(events)
+        self._task = self._loop.current
+        await pause()
+        self._task = None
+
+    def listen(self, events: int) -> None:
+        """Watch for READ or WRITE from now on, even while no task waits."""
+        if not self._events:
+            self._loop.watch(self._descriptor, events, self._wake)
+        elif events != self._events:
+            self._loop.change(self._descriptor, events)
+        self._events = events
+
+    def release(self) -> None:
+        if self._events:
+            self._loop.forget(self._descriptor)
+            self._events = 0
+
+    def unexpected(self) -> None:
+        """Called when the descriptor is ready while no task waits."""
+
+    def _wake(self) -> None:
+        if self._task is not None:
+            self._task.resume()
+        else:
+            self.unexpected()
+
+
+class EpollLoop:
+    """Runs tasks in one thread. ``clock`` must be the monotonic clock."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        self.current: LoopTask | None = None
+        self.limits: list[DeadlineEnforcer] = []
+        self.handlers: dict[int, Callable[[], None]] = {}
+        self._epoll = select.epoll()
+        self._timers: list[tuple[float, int, Callable[[], None]]] = []
+        self._timer_number = 0
+        self._tasks: set[LoopTask] = set()
+        self._stopped = False
+
+    def start(self, work: Coroutine[Any, Any, None]) -> LoopTask:
+        """Start a task; it runs at once until it first pauses."""
+        task = LoopTask(self, work, lambda: self._tasks.discard(task))
+        self._tasks.add(task)
+        starter = self.current
+        task.resume()
+        self.current = starter
+        return task
+
+    @property
+    def tasks(self) -> int:
+        """The number of tasks under way."""
+        return len(self._tasks)
+
+    def call_at(self, when: float, do: Callable[[], None]) -> None:
+        self._timer_number += 1
+        heappush(self._timers, (when, self._timer_number, do))
+
+    async def sleep_until(self, when: float) -> None:
+        """Let the current task wait. It must have no time limit meanwhile: an interrupted task is not resumed."""
+        assert self.current is not None
+        self.call_at(when, self.current.resume)
+        await pause()
+
+    def watch(self, descriptor: int, events: int, handler: Callable[[], None]) -> None:
+        """Call ``handler`` whenever a descriptor is ready. Call ``forget`` before you close it."""
+        self.handlers[descriptor] = handler
+        self._epoll.register(descriptor, events)
+
+    def change(self, descriptor: int, events: int) -> None:
+        self._epoll.modify(descriptor, events)
+
+    def forget(self, descriptor: int) -> None:
+        """Drop the handler. The kernel drops a descriptor when it is closed (epoll(7), question 6)."""
+        self.handlers.pop(descriptor, None)
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    def run(self) -> None:
+        """Run until no task is left or ``stop`` is called; tasks that are still under way are closed."""
+        _sleep_exactly()
+        handlers = self.handlers
+        try:
+            while self._tasks and not self._stopped:
+                for descriptor, _ in self._poll():
+                    # None if an earlier event of the same batch closed the descriptor
+                    handler = handlers.get(descriptor)
+                    if handler is not None:
+                        handler()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        while self._tasks:
+            self._tasks.pop().close()
+        self._timers.clear()
+        self._epoll.close()
+
+    def _poll(self) -> list[tuple[int, int]]:
+        now = self.clock()
+        timers = self._timers
+        while timers and timers[0][0] <= now:
+            heappop(timers)[2]()
+        due = min(now + _LONGEST, *(limits.enforce(now) for limits in self.limits), timers[0][0] if timers else now + 1)
+        if self._stopped or not self._tasks:
+            return []
+        wait = due - self.clock()
+        if wait > 2 * _MILLISECOND:
+            # epoll rounds up to whole milliseconds; select sleeps the rest
+            return self._epoll.poll(wait - _MILLISECOND, _BATCH)
+        if wait > 0:
+            select.select((self._epoll,), (), (), wait)
+        return self._epoll.poll(0, _BATCH)
+
+
+def _sleep_exactly() -> None:
+    """Request exact sleeps; by default they end up to 50 us late (proc(5), timerslack_ns)."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/timerslack_ns").write_text("1")

@@ -1,0 +1,94 @@
+"""Thresholds of --fail-if, such as ``p99>200ms``, ``error_percent>1`` or ``requests_per_s<1k``. Pure."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lbdns.text.suggestions import nearest
+from lbdns_tools.load.request_tally import ERRORS
+from lbdns_tools.load.run_statistics import COUNTS, NUMBERS, RunStatistics
+
+HOW: Final = "write a statistic, one of > >= < <=, and a limit, such as p99>200ms, error_percent>1 or requests_per_s<1k"
+COMPARED: Final[Mapping[str, Callable[[float, float], bool]]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+TIME_UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+#: Short names: p99 for p99_s and so on
+SHORT: Final = {name.removesuffix("_s"): name for name in NUMBERS if name.endswith("_s") and not name.endswith("per_s")}
+NAMES: Final = (*NUMBERS, *SHORT, *COUNTS, *ERRORS)
+_PARTS: Final = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*([-+.\w]*?)\s*(us|ms|s|%|k)?\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class FailureThreshold:
+    """A condition that fails a measurement: ``name`` compared with ``limit`` (s, %, 1/s, Mbit/s, count)."""
+
+    text: str  # as it was written
+    name: str
+    comparison: str
+    limit: float
+
+    def broken(self, figures: RunStatistics) -> str:
+        """Return why these statistics fail, or "" if they pass. Without a result they fail."""
+        value = figures.number(self.name)
+        if value is None or not figures.requests:
+            return f"{self.text}: no result"
+        if COMPARED[self.comparison](value, self.limit):
+            return f"{self.text}: is {_shown(self.name, value)}"
+        return ""
+
+
+def parse_threshold(text: str) -> FailureThreshold:
+    """Parse a threshold. Raises ValueError with what to write instead."""
+    parts = _PARTS.fullmatch(text)
+    if parts is None:
+        raise ValueError(f"{text!r} is not a valid threshold; {HOW}")
+    name, comparison, number, unit = parts[1].lower(), parts[2], parts[3], parts[4] or ""
+    if name not in NAMES:
+        raise ValueError(f"{text!r}: there is no statistic {name!r}{nearest(name, NAMES)}")
+    try:
+        limit = float(number)
+    except ValueError:
+        raise ValueError(f"{text!r}: {number!r} is not a number; {HOW}") from None
+    if not 0 <= limit < float("inf"):
+        raise ValueError(f"{text!r}: the limit must be 0 or more, and finite")
+    full = SHORT.get(name, name)
+    return FailureThreshold(text.strip(), full, comparison, limit * _factor(text, name, full, unit))
+
+
+def _factor(text: str, name: str, full: str, unit: str) -> float:
+    if full in SHORT.values():
+        if unit in TIME_UNITS:
+            return TIME_UNITS[unit]
+        if not unit and name == full:
+            return 1.0  # the name says seconds
+        raise ValueError(f"{text!r}: {name} is a time and requires a unit, such as 200ms, 0.2s or 500us")
+    if full.endswith("_percent"):
+        if unit in ("", "%"):
+            return 1.0
+        raise ValueError(f"{text!r}: {name} is in %, so the unit must not be {unit}")
+    if unit == "k":
+        return 1000.0
+    if unit:
+        raise ValueError(
+            f"{text!r}: {name} is not a {'percentage' if unit == '%' else 'time'}, so the unit must not be {unit}"
+        )
+    return 1.0
+
+
+def judge(thresholds: Sequence[FailureThreshold], figures: RunStatistics) -> list[str]:
+    """Return a line for each threshold that these statistics break."""
+    return [why for threshold in thresholds if (why := threshold.broken(figures))]
+
+
+def _shown(name: str, value: float) -> str:
+    if name in SHORT.values():
+        return f"{1000 * value:.4g} ms"
+    return f"{value:.4g} %" if name.endswith("_percent") else f"{value:.6g}"

@@ -1,0 +1,247 @@
+"""HTTP connections of the load generator: open them, send requests, keep or close them, count local failures."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
+from itertools import cycle
+from typing import Final
+
+from lbdns_tools.load.epoll_loop import READ, WRITE, DescriptorWaiter, EpollLoop
+from lbdns_tools.load.http_response import HttpResponse, ProtocolError
+
+#: s; the side that closes first keeps the port for a minute (TIME_WAIT), so the server gets this time to close first
+LINGER_S: Final = 1.0
+_PIECE: Final = 65_536  # bytes read at a time, if they must be parsed
+_BLIND: Final = 1 << 20  # bytes dropped at a time, if they need no parsing
+_IP_BIND_ADDRESS_NO_PORT: Final = 24  # linux/in.h: choose the port at connect, separately per destination
+_OURS: Final = {errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRINUSE}
+_RESET: Final = {errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED, errno.ENOTCONN}
+_nowhere: Final = bytearray(_BLIND)  # MSG_TRUNC never writes to it; its length limits what is dropped
+
+
+class RequestError(Exception):
+    """A request failed; ``kind`` is one of ``request_tally.ERRORS``."""
+
+    def __init__(self, kind: str, detail: str) -> None:
+        super().__init__(f"{kind}: {detail}")
+        self.kind = kind
+
+
+class StaleError(Exception):
+    """A kept connection was closed before any byte of a response arrived."""
+
+
+class LoadConnections:
+    """All connections of a process: their source addresses, and those that are idle or about to be closed.
+
+    At most ``limit`` connections are open if no more requests are under way; 0 is no limit.
+    """
+
+    def __init__(self, loop: EpollLoop, keep_alive: bool, sources: Sequence[str] = (), limit: int = 0) -> None:
+        self.loop, self.keep_alive, self.limit = loop, keep_alive, limit
+        self.local: Counter[int] = Counter()  # failures on this machine, by errno
+        self.open = 0
+        self.idle: OrderedDict[HttpConnection, None] = OrderedDict()
+        self._leaving: OrderedDict[HttpConnection, float] = OrderedDict()
+        self._sources: dict[bool, Callable[[], str]] = {}
+        for is_ipv6 in (False, True):
+            fitting = [source for source in sources if (":" in source) == is_ipv6]
+            if fitting:
+                self._sources[is_ipv6] = cycle(fitting).__next__
+        loop.limits.append(self)
+
+    def connect(self, address: str, port: int) -> HttpConnection:
+        """Start to connect; return the connection. Raises RequestError."""
+        if self.limit and self.open >= self.limit and self.idle:
+            next(iter(self.idle)).close()
+        is_ipv6 = ":" in address
+        family = socket.AF_INET6 if is_ipv6 else socket.AF_INET
+        try:
+            sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+        except OSError as error:
+            raise self.failure(error) from None
+        try:
+            if is_ipv6 in self._sources:
+                sock.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)
+                sock.bind((self._sources[is_ipv6](), 0))
+            code = sock.connect_ex((address, port))
+            if code not in (0, errno.EINPROGRESS):
+                raise OSError(code, "connect")
+        except OSError as error:
+            sock.close()
+            raise self.failure(error) from None
+        return HttpConnection(self, sock, address, port)
+
+    def failure(self, error: OSError) -> RequestError:
+        """Return the request error for an error of the kernel."""
+        code = error.errno or 0
+        if code in _OURS:
+            self.local[code] += 1
+            kind = "local"
+        elif code in _RESET:
+            kind = "reset"
+        else:
+            kind = "timeout" if code == errno.ETIMEDOUT else "refused"  # also by a router, or a filter
+        return RequestError(kind, errno.errorcode.get(code, str(error)))
+
+    def leave(self, connection: HttpConnection) -> None:
+        self._leaving[connection] = self.loop.clock() + LINGER_S
+
+    def left(self, connection: HttpConnection) -> None:
+        self._leaving.pop(connection, None)
+        self.idle.pop(connection, None)
+        self.open -= 1
+
+    def enforce(self, now: float) -> float:
+        """Close connections that the server has not closed in time; return when the next is due."""
+        while self._leaving:
+            connection, end = next(iter(self._leaving.items()))
+            if end > now:
+                return end
+            connection.close()
+        return float("inf")
+
+    def close(self) -> None:
+        for connection in (*self.idle, *self._leaving):
+            connection.close()
+
+
+class HttpConnection(DescriptorWaiter):
+    """One connection; connecting took ``connect_s``, and ``used`` responses have arrived over it."""
+
+    __slots__ = ("_began", "_sock", "_sockets", "address", "connect_s", "is_open", "port", "used")
+
+    def __init__(self, sockets: LoadConnections, sock: socket.socket, address: str, port: int) -> None:
+        super().__init__(sockets.loop, sock.fileno())
+        self._sockets, self._sock = sockets, sock
+        self.address, self.port = address, port
+        self.is_open, self.used, self.connect_s = True, 0, 0.0
+        self._began = sockets.loop.clock()
+        sockets.open += 1
+
+    async def ask(self, request: bytes, reply: HttpResponse) -> None:
+        """Send a request and read the whole response. Afterwards the connection is idle, closed or about to close.
+
+        Raises RequestError, or StaleError if the server closed a used connection before this request.
+        """
+        self._sockets.idle.pop(self, None)
+        is_well = False
+        try:
+            await self._send(request)
+            ended = await self._receive(reply)
+        except OSError as error:
+            if self.used and reply.is_empty and error.errno in _RESET:
+                raise StaleError from None
+            raise self._sockets.failure(error) from None
+        except ProtocolError as error:
+            raise RequestError("protocol", str(error)) from None
+        except StaleError:
+            if self.used:
+                raise
+            raise RequestError("reset", "the connection was closed before any response") from None
+        else:
+            self.used += 1
+            is_well = True
+            if ended:
+                self.close()
+            elif self._sockets.keep_alive and reply.keeps:
+                self._sockets.idle[self] = None
+            else:
+                self._await_end()
+        finally:
+            if not is_well:
+                self.close()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the connection can send another request."""
+        return self in self._sockets.idle
+
+    def close(self) -> None:
+        if self.is_open:
+            self.is_open = False
+            self.release()
+            self._sock.close()
+            self._sockets.left(self)
+
+    def unexpected(self) -> None:
+        """Close: without a request, the server can only have closed, or sent bytes that belong to no request."""
+        self.close()
+
+    async def _send(self, request: bytes) -> None:
+        """Send at once, without waiting for the connection: over a loopback it is established immediately."""
+        clock, rest = self._loop.clock, request
+        while True:
+            before = clock()
+            try:
+                sent = self._sock.send(rest, socket.MSG_NOSIGNAL)
+            except BlockingIOError:
+                await self.ready(WRITE)
+                continue
+            if not self.connect_s:
+                self.connect_s = before - self._began
+            if sent == len(rest):
+                return
+            rest = rest[sent:]
+
+    async def _receive(self, reply: HttpResponse) -> bool:
+        """Read a response; return whether the server closed after it. Raises StaleError if nothing came before that."""
+        recv, recv_into = self._sock.recv, self._sock.recv_into
+        while True:
+            await self.ready(READ)
+            try:
+                while skippable := reply.skippable:
+                    count = recv_into(_nowhere, min(skippable, _BLIND), socket.MSG_TRUNC)
+                    if not count:
+                        reply.end()
+                        return True
+                    if reply.skip(count):
+                        return False
+                data = recv(_PIECE)
+            except BlockingIOError:
+                continue
+            if not data:
+                if reply.is_empty:
+                    raise StaleError
+                reply.end()
+                return True
+            if reply.feed(data):
+                return False
+
+    def _await_end(self) -> None:
+        """Let the server close the connection; usually it has already done so."""
+        try:
+            self._sock.recv(_PIECE)
+        except BlockingIOError:
+            self._sockets.leave(self)
+            self.listen(READ)
+            return
+        except OSError:
+            pass  # a reset after the complete response is harmless
+        self.close()
+
+
+class IdleConnections:
+    """Idle connections of one client or of an open loop, by address or name and port; most recently used first."""
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, int], list[HttpConnection]] = {}
+
+    def take(self, use: tuple[str, int]) -> HttpConnection | None:
+        """Return an open idle connection, or None."""
+        kept = self._kept.get(use)
+        while kept:
+            connection = kept.pop()
+            if connection.is_open:
+                return connection
+        return None
+
+    def put(self, use: tuple[str, int], connection: HttpConnection) -> None:
+        """Keep a connection if it is still open and idle."""
+        if connection.is_idle:
+            self._kept.setdefault(use, []).append(connection)

@@ -1,0 +1,105 @@
+"""Latency histogram: counts in logarithmic buckets, compact and fast, merged exactly. Sans-I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, exp, isfinite, log
+from typing import Final
+
+from lbdns_tools.percentiles import nearest_rank
+
+LOWEST: Final = 1e-6  # s; faster than any answer over a network. Lower values share one bucket
+HIGHEST: Final = 1e3  # s; longer than any timeout. Higher values share one bucket
+#: A bucket's bounds are 1 % apart and its value is their geometric mean, so the error is at most 0.5 %
+PER_E: Final = 1 / log(1.00999)  # buckets in a factor of e
+_INNER: Final = ceil(log(HIGHEST / LOWEST) * PER_E)
+_LAST: Final = _INNER + 1  # the bucket from HIGHEST; bucket 0 is for values below LOWEST
+_OFFSET: Final = 1 - log(LOWEST) * PER_E
+
+
+class LatencyHistogram:
+    """Times in seconds; ``sum`` and ``longest`` are exact, percentiles within 0.5 % (from LOWEST to HIGHEST)."""
+
+    __slots__ = ("_counts", "longest", "sum")
+
+    def __init__(self) -> None:
+        self._counts = [0] * (_LAST + 1)
+        self.sum = 0.0
+        self.longest = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Add a time. Negative times count as 0: a timer may fire slightly early."""
+        if seconds >= LOWEST:
+            self._counts[int(log(seconds) * PER_E + _OFFSET) if seconds < HIGHEST else _LAST] += 1
+            self.sum += seconds
+            if seconds > self.longest:
+                self.longest = seconds
+        else:
+            self._counts[0] += 1
+            if seconds > 0:
+                self.sum += seconds
+                self.longest = max(self.longest, seconds)
+
+    def merge(self, other: LatencyHistogram) -> None:
+        self._counts = [mine + theirs for mine, theirs in zip(self._counts, other._counts, strict=True)]
+        self.sum += other.sum
+        self.longest = max(self.longest, other.longest)
+
+    @property
+    def count(self) -> int:
+        return sum(self._counts)
+
+    @property
+    def mean(self) -> float | None:
+        """None if there is nothing in it."""
+        count = self.count
+        return self.sum / count if count else None
+
+    @property
+    def max(self) -> float | None:
+        """None if there is nothing in it."""
+        return self.longest if self.count else None
+
+    def percentile(self, percent: float) -> float | None:
+        """Return the time that ``percent`` % of all do not exceed (nearest rank), None if the histogram is empty.
+
+        Raises ValueError unless ``percent`` is between 0 and 100.
+        """
+        rank, count = nearest_rank(self.count, percent), self.count
+        if not count:
+            return None
+        if rank == count:
+            return self.longest
+        seen = 0
+        for place, so_many in enumerate(self._counts):
+            seen += so_many
+            if seen >= rank:
+                return min(self.longest, _middle(place))
+        raise AssertionError("a rank is at most the count")
+
+    def state(self) -> list[float]:
+        """Return plain data: the sum, the longest time, then index and count of each bucket that is not empty."""
+        places = [part for place, count in enumerate(self._counts) if count for part in (place, count)]
+        return [self.sum, self.longest, *places]
+
+
+def read_histogram(state: Sequence[float]) -> LatencyHistogram:
+    """Return the histogram that ``state`` wrote. Raises ValueError if it is invalid."""
+    histogram = LatencyHistogram()
+    if len(state) < 2 or len(state) % 2 or not all(isfinite(part) and part >= 0 for part in state):
+        raise ValueError("not a valid histogram: expected the sum, the longest time, then pairs of index and count")
+    histogram.sum, histogram.longest = float(state[0]), float(state[1])
+    for place, count in zip(state[2::2], state[3::2], strict=True):
+        if not (isinstance(place, int) and isinstance(count, int) and place <= _LAST):
+            raise ValueError(f"not a valid histogram: bucket {place} with a count of {count}")
+        histogram._counts[place] += count
+    return histogram
+
+
+def _middle(place: int) -> float:
+    """Return the value of a bucket, in seconds."""
+    if place == 0:
+        return LOWEST
+    if place == _LAST:
+        return float("inf")  # percentile() then returns the longest time
+    return exp((place - _OFFSET + 0.5) / PER_E)

@@ -1,0 +1,206 @@
+"""The plan of a load run: phases, each a closed or an open loop over a request mix, and the resolve rule. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Final, Literal, get_args
+
+from lbdns.text.duration import parse_duration
+from lbdns.text.suggestions import nearest
+from lbdns_shared.endpoint import Endpoint
+from lbdns_tools.load.request_mix import RequestMix
+
+ResolveMode = Literal["request", "connection", "every", "webstone", "ttl", "once", "system"]
+Spacing = Literal["even", "poisson"]
+
+RESOLVE_MODES: Final[tuple[ResolveMode, ...]] = get_args(ResolveMode)
+SPACINGS: Final[tuple[Spacing, ...]] = get_args(Spacing)
+#: s; a WebStone client looks its server up again after a random time between half of this and all of it
+WEBSTONE_LONGEST: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveRule:
+    """When clients look names up, and from which ``server``; None is the first name server of the system.
+
+    ``request``: before each request; ``connection``: before each connection; ``every``: ``seconds`` after the last
+    look-up; ``webstone``: at random intervals; ``ttl``: when the records expire; ``once``: each client at its start;
+    ``system``: once for all, with the system's own resolver and hosts file.
+    """
+
+    mode: ResolveMode
+    seconds: float = 0.0
+    server: Endpoint | None = None
+
+    def interval(self, chance: Random) -> float:
+        """Return the seconds until the next look-up in the modes that depend on time alone; infinite for ``once``."""
+        match self.mode:
+            case "every":
+                return self.seconds
+            case "webstone":
+                longest = self.seconds or WEBSTONE_LONGEST
+                return chance.uniform(longest / 2, longest)
+            case "once" | "system":
+                return math.inf
+            case _:
+                return 0.0
+
+    def __str__(self) -> str:
+        return f"{self.mode}:{self.seconds:g}s" if self.seconds else self.mode
+
+
+def parse_resolve_rule(text: str) -> ResolveRule:
+    """Parse ``request``, ``connection``, ``every:5s``, ``webstone[:5s]``, ``ttl``, ``once`` or ``system``.
+
+    Raises ValueError.
+    """
+    mode, colon, span = text.strip().partition(":")
+    for known in RESOLVE_MODES:
+        if mode == known:
+            break
+    else:
+        raise ValueError(f"{mode!r} is not a valid resolve mode{nearest(mode, RESOLVE_MODES)}")
+    if known == "every" and not span:
+        raise ValueError("every requires a time, such as every:5s")
+    if colon and known not in ("every", "webstone"):
+        raise ValueError(f"{text!r}: only every and webstone accept a time")
+    return ResolveRule(known, parse_duration(span) if colon else 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedLoop:
+    """A closed loop: each of ``clients`` waits for its response, thinks, and sends its next request.
+
+    The loop ends after ``seconds`` or after ``requests`` of all clients together, whichever comes first; 0 is no limit.
+    A share that :func:`split_run` makes may have no clients.
+    """
+
+    clients: int
+    seconds: float = 0.0
+    requests: int = 0
+    think_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.seconds and not self.requests and self.clients:
+            raise ValueError("clients require an end: seconds or requests")
+
+    @property
+    def length_s(self) -> float:
+        """Seconds from the start to the end of sending; infinite if only the number of requests ends the loop."""
+        return self.seconds or (math.inf if self.clients else 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLoop:
+    """An open loop: requests are sent at ``rates`` (requests/s, each for ``step_s``), however fast responses come.
+
+    With ``ramp``, the rate changes linearly from each of ``rates`` to the next within ``step_s``, so there is one step
+    less than there are rates. The loop sends at most ``requests``; 0 is no limit.
+    """
+
+    rates: tuple[float, ...]
+    step_s: float
+    spacing: Spacing = "even"
+    ramp: bool = False
+    requests: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.rates) < (2 if self.ramp else 1):
+            raise ValueError("a ramp requires two rates" if self.ramp else "a rate is required")
+
+    @property
+    def segments(self) -> tuple[tuple[float, float], ...]:
+        """The rates at the start and at the end of each step."""
+        if self.ramp:
+            return tuple(zip(self.rates, self.rates[1:], strict=False))
+        return tuple((rate, rate) for rate in self.rates)
+
+    @property
+    def length_s(self) -> float:
+        """Seconds from the start to the end of the last step."""
+        return self.step_s * len(self.segments)
+
+    @property
+    def expected(self) -> float:
+        """The number of requests; the average number if the spacing is random."""
+        all_of_them = sum((first + last) / 2 * self.step_s for first, last in self.segments)
+        return min(all_of_them, self.requests) if self.requests else all_of_them
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPhase:
+    """A load that begins ``begin_s`` after the run begins. Phases may overlap."""
+
+    begin_s: float
+    load: ClosedLoop | OpenLoop
+    mix: RequestMix
+    label: str = ""
+
+    @property
+    def end_s(self) -> float:
+        return self.begin_s + self.load.length_s
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRun:
+    """One run of the load generator.
+
+    Requests that are due in the first ``warm_up_s`` are sent but not counted; the warm-up is part of ``seconds``. At
+    most ``max_connections`` are open at a time, over all processes; 0 is no limit. Random numbers depend on ``seed``
+    alone.
+    """
+
+    label: str
+    phases: tuple[LoadPhase, ...]
+    resolve: ResolveRule
+    keep_alive: bool
+    timeout_s: float
+    warm_up_s: float
+    max_connections: int
+    seed: int
+
+    @property
+    def seconds(self) -> float:
+        """Seconds until the last phase ends sending; infinite if only a number of requests ends a phase."""
+        return max((phase.end_s for phase in self.phases), default=0.0)
+
+
+def split_run(run: LoadRun, processes: int) -> list[LoadRun]:
+    """Return each process's share of a run. All shares have the same phases in the same order, and the same seed.
+
+    Clients, their requests and connections are divided. An open loop stays whole: ``arrivals`` divides its sequence by
+    the number of the process, so the arrival times do not depend on the number of processes.
+    """
+    limits = shares(run.max_connections, processes)
+    return [
+        replace(
+            run,
+            phases=tuple(_share(phase, part, processes, place) for place, phase in enumerate(run.phases)),
+            # At least 1, since 0 means no limit
+            max_connections=max(1, limits[part]) if run.max_connections else 0,
+        )
+        for part in range(processes)
+    ]
+
+
+def _share(phase: LoadPhase, part: int, parts: int, place: int) -> LoadPhase:
+    load = phase.load
+    if isinstance(load, OpenLoop):
+        return phase
+    # The remainder of the division goes to a different process in each phase, or the first would get most of it
+    at = (part + place) % parts
+    clients = shares(load.clients, parts)
+    if not load.requests:
+        return replace(phase, load=replace(load, clients=clients[at]))
+    # The same number of requests per client everywhere, so that all processes end at about the same time
+    done = sum(clients[:at])
+    requests = load.requests * (done + clients[at]) // load.clients - load.requests * done // load.clients
+    return replace(phase, load=replace(load, clients=clients[at] if requests else 0, requests=requests))
+
+
+def shares(total: int, parts: int) -> list[int]:
+    """Divide ``total`` into ``parts`` that differ by at most one, the larger parts first."""
+    each, more = divmod(total, parts)
+    return [each + (part < more) for part in range(parts)]

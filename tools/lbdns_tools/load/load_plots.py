@@ -1,0 +1,167 @@
+"""Plot results of the load generator: a sweep, one run over time, or a frontier. Requires matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from lbdns_tools.load.capacity_search import FrontierPoint
+from lbdns_tools.load.result_rows import ResultRow, by_point
+from lbdns_tools.load.run_statistics import spread
+from lbdns_tools.plot_files import COLOURS, log_times, need_matplotlib, new, save, style, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LATENCIES: Final = {"p99_s": "99th percentile", "p95_s": "95th percentile", "p50_s": "median", "mean_s": "mean"}
+PERCENTILES: Final = tuple(sorted({*(0.5 * i for i in range(1, 200)), 99.9, 99.99, 100.0}))
+MANY_SERVERS: Final = len(COLOURS)
+NOTHING: Final = float("nan")  # not drawn
+
+Points = Sequence[tuple[float, Sequence[ResultRow]]]  # x value, and the repetitions there
+
+
+def draw(path: Path, rows: Sequence[ResultRow], edges: Sequence[FrontierPoint] = ()) -> None:
+    """Draw a frontier, a sweep, or a single point over time, and save the picture. Raises LbdnsError."""
+    need_matplotlib()
+    if edges:
+        figure = frontier(edges)
+    elif len(by_point(rows)) > 1:
+        figure = sweep(rows)
+    else:
+        figure = over_time(rows)
+    save(figure, path)
+
+
+def sweep(rows: Sequence[ResultRow]) -> Figure:
+    """Plot requests/s, latency and errors against clients or rate: a line per label, bars for the deviation."""
+    lines, axis = _lines(rows)
+    one = len(lines) == 1
+    figure, ((rates, latencies), (errors, shares)) = new(2, 2, 10.0, 7.0)
+    for panel in (rates, latencies, errors, shares):
+        tidy(panel)
+        panel.set_xlabel(axis)
+    for number, (label, points) in enumerate(lines.items()):
+        _line(rates, points, "requests_per_s", label, number)
+        _line(errors, points, "error_percent", label, number)
+        for place, (name, what) in enumerate(LATENCIES.items()):
+            if one:
+                _line(latencies, points, name, what, place, 1000)
+            elif name == "p95_s":  # several percentiles for several labels would be unreadable
+                _line(latencies, points, name, label, number, 1000)
+    rates.set_ylabel("successful requests/s")
+    rates.set_ylim(bottom=0)
+    latencies.set_ylabel("latency, ms" if one else "latency, 95th percentile, ms")
+    log_times(latencies)
+    errors.set_ylabel("failed requests, %")
+    errors.set_ylim(0, max(1.0, errors.get_ylim()[1]))
+    if one:
+        _shares(shares, next(iter(lines.values())))
+        latencies.legend(frameon=False, fontsize=8)
+    else:
+        _line_of_bytes(shares, lines)
+        handles, labels = rates.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)), frameon=False)
+    title = next(iter(lines)) if one else ""
+    figure.suptitle(title or f"Load against {axis}", fontsize=12)
+    return figure
+
+
+def _lines(rows: Sequence[ResultRow]) -> tuple[Mapping[str, Points], str]:
+    """Return the points of each label in order, and the label of the x axis."""
+    by_clients = all(row.point.clients is not None for row in rows)
+    by_rate = not by_clients and all(row.point.rate_per_s is not None for row in rows)
+    lines: dict[str, list[tuple[float, Sequence[ResultRow]]]] = {}
+    for number, (point, of) in enumerate(by_point(rows).items(), 1):
+        place = point.clients if by_clients else point.rate_per_s if by_rate else number
+        label = point.label if by_clients or by_rate else ""
+        lines.setdefault(label, []).append((float(place or 0), of))
+    for points in lines.values():
+        points.sort(key=lambda point: point[0])
+    return lines, "clients" if by_clients else "rate, requests/s" if by_rate else "number of the run"
+
+
+def _line(axes: Axes, points: Points, name: str, label: str, number: int, factor: float = 1.0) -> None:
+    """Plot one statistic; points without a result leave a gap, never 0."""
+    spreads = [spread([row.figures for row in of]) for _, of in points]
+    means = [NOTHING if (mean := found.mean[name]) is None else mean * factor for found in spreads]
+    bars = [(found.deviation[name] or 0.0) * factor for found in spreads]
+    places = [place for place, _ in points]
+    axes.errorbar(places, means, yerr=bars if any(bars) else None, capsize=2, label=label, **style(number))
+
+
+def _line_of_bytes(axes: Axes, lines: Mapping[str, Points]) -> None:
+    for number, (label, points) in enumerate(lines.items()):
+        _line(axes, points, "mbit_per_s", label, number)
+    axes.set_ylabel("Mbit/s")
+    axes.set_ylim(bottom=0)
+
+
+def _shares(axes: Axes, points: Points) -> None:
+    servers = sorted({server for _, of in points for row in of for server in row.figures.shares})
+    for number, server in enumerate(servers):
+        means = []
+        for _, of in points:
+            shares = [100 * row.figures.shares.get(server, 0.0) for row in of if row.figures.shares]
+            means.append(sum(shares) / len(shares) if shares else NOTHING)
+        axes.plot([place for place, _ in points], means, label=server, **style(number))
+    axes.set_ylabel("share of the requests, %")
+    axes.set_ylim(0, 105)
+    if 0 < len(servers) <= MANY_SERVERS:
+        axes.legend(frameon=False, fontsize=8)
+
+
+def over_time(rows: Sequence[ResultRow]) -> Figure:
+    """Plot one point over time: requests started (in an open loop: due), successful and failed in each second of the
+    first repetition, and the distribution of latency in each repetition."""
+    figure, ((rates,), (latencies,)) = new(2, 1, 9.0, 7.0)
+    for panel in (rates, latencies):
+        tidy(panel)
+    series = rows[0].tally.series()
+    seconds = [second + 0.5 for second, *_ in series]
+    for place, what in ((1, "started"), (2, "successful"), (3, "failed")):
+        colour = COLOURS[(2, 0, 1)[place - 1]]
+        rates.plot(seconds, [moment[place] for moment in series], label=what, color=colour, linewidth=1.6)
+    rates.set_xlabel("time, s")
+    rates.set_ylabel("requests/s")
+    rates.set_ylim(bottom=0)
+    rates.legend(frameon=False)
+    for number, row in enumerate(rows):
+        found = [(value, percent) for percent in PERCENTILES if (value := row.tally.latency.percentile(percent))]
+        if found:
+            label = f"repetition {row.repetition}" if len(rows) > 1 else None
+            colour = COLOURS[number % len(COLOURS)]
+            latencies.step([1000 * value for value, _ in found], [percent for _, percent in found],
+                           where="post", label=label, color=colour)  # fmt: skip
+    latencies.set_xscale("log")
+    latencies.set_xlabel("latency, ms (including failed requests)")
+    latencies.set_ylabel("requests within this latency, %")
+    latencies.set_ylim(0, 101)
+    if len(rows) > 1:
+        latencies.legend(frameon=False)
+    figure.suptitle(rows[0].point.label or "Load over time", fontsize=12)
+    return figure
+
+
+def frontier(edges: Sequence[FrontierPoint]) -> Figure:
+    """Plot the highest rate at each number of connections, and every trial that passed or failed."""
+    figure, ((axes,),) = new(1, 1, 8.0, 5.0)
+    tidy(axes)
+    trials = [(edge.connections, trial) for edge in edges for trial in edge.found.trials]
+    for what, colour, marker, failed in (("passed", COLOURS[2], "o", False), ("failed", COLOURS[1], "x", True)):
+        places = [(count, trial.value) for count, trial in trials if bool(trial.why) is failed]
+        axes.scatter([x for x, _ in places], [y for _, y in places], label=what, color=colour, marker=marker, s=22)
+    found = [(edge.connections, edge.found.highest) for edge in edges if edge.found.highest is not None]
+    axes.plot(
+        [x for x, _ in found], [y for _, y in found], color=COLOURS[0], linewidth=1.8, label="highest rate that passed"
+    )
+    axes.set_xlabel("connections")
+    axes.set_ylabel("requests/s")
+    axes.set_ylim(bottom=0)
+    if len(edges) > 1 and max(edge.connections for edge in edges) > 20 * min(edge.connections for edge in edges):
+        axes.set_xscale("log")
+    axes.legend(frameon=False)
+    figure.suptitle("The highest rate at each number of connections", fontsize=12)
+    return figure

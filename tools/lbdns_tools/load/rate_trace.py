@@ -1,0 +1,107 @@
+"""Read a trace of arrival rates from a CSV column: requests/s, or any values that are scaled to a range of rates."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from lbdns.text.suggestions import nearest
+from lbdns_shared.errors import ConfigError
+from lbdns_tools.load.request_mix import raise_findings, read_lines
+from lbdns_tools.load.sweep_parsers import MAX_RATE
+
+DELIMITERS: Final = ",;\t"
+MAX_ROWS: Final = 1_000_000  # a row per second for more than a week
+
+TraceRow = tuple[int, list[str]]  # the line's number, and its cells
+
+
+def read_trace(path: Path, column: str = "", span: tuple[float, float] | None = None) -> tuple[float, ...]:
+    """Return the rates in a file's only column, or in ``column``, scaled to ``span`` (lowest, highest).
+
+    ``column`` is a heading or a number from 1. If the first line has a word in that column, it is a header. Empty lines
+    and ``# comments`` are skipped. Raises ConfigError with an error for each invalid line.
+    """
+    index, rows = _column(path, _rows(path), column)
+    values: list[float] = []
+    wrong: list[str] = []
+    for line, cells in rows:
+        cell = cells[index].strip() if index < len(cells) else ""
+        value = _number(cell)
+        if value is None:
+            wrong.append(f"{path}:{line}: column {column or index + 1}: {cell!r} is not a number of at least 0")
+        else:
+            values.append(value)
+    if not rows:
+        wrong.append(f"{path}: no rates found; write one per line")
+    raise_findings(wrong)
+    rates = scale(values, *span) if span else tuple(values)
+    if not 0 < max(rates) <= MAX_RATE:
+        what = f"the highest rate must be above 0 and up to {MAX_RATE:g}/s, not {max(rates):g}"
+        raise ConfigError(f"{path}: {what}; scale the rates with a minimum and a maximum")
+    return rates
+
+
+def scale(rates: Sequence[float], least: float, most: float) -> tuple[float, ...]:
+    """Scale rates linearly to the range from ``least`` to ``most``; constant rates become ``most``."""
+    low, high = min(rates), max(rates)
+    if high == low:
+        return tuple(most for _ in rates)
+    # Weighted from both ends, so that the lowest and the highest rate are exact
+    return tuple((least * (high - rate) + most * (rate - low)) / (high - low) for rate in rates)
+
+
+def _rows(path: Path) -> list[TraceRow]:
+    lines = [
+        (number, line) for number, line in enumerate(read_lines(path), 1) if line.strip() and line.strip()[0] != "#"
+    ]
+    if len(lines) > MAX_ROWS:
+        raise ConfigError(f"{path}: at most {MAX_ROWS} rows are supported, not {len(lines)}; average several rows")
+    if not lines:
+        return []
+    first = lines[0][1]
+    delimiter = max(DELIMITERS, key=first.count)
+    try:
+        return [(number, next(csv.reader([line], delimiter=delimiter, strict=True))) for number, line in lines]
+    except csv.Error as error:
+        raise ConfigError(f"{path}: not valid CSV: {error}") from None
+
+
+def _column(path: Path, rows: list[TraceRow], column: str) -> tuple[int, list[TraceRow]]:
+    """Return the index of the column, and the rows without the header."""
+    if not rows:
+        return 0, rows
+    first = [cell.strip() for cell in rows[0][1]]
+    if column in first and _number(column) is None:
+        return first.index(column), rows[1:]
+    known = [name for name in first if _number(name) is None]
+    if column.isascii() and column.isdigit():
+        index = int(column) - 1
+        if not 0 <= index < len(first):
+            raise ConfigError(f"{path}: there is no column {column}; columns are numbered from 1 to {len(first)}")
+    elif column:
+        raise ConfigError(
+            f"{path}: there is no column {column!r}{nearest(column, known) or '; the file has no header'}"
+        )
+    elif len(first) > 1:
+        names = f": {', '.join(known)}" if known else ""
+        raise ConfigError(f"{path}: there are {len(first)} columns; choose one by its name or its number from 1{names}")
+    else:
+        index = 0
+    return index, rows[1:] if _is_heading(first[index]) else rows
+
+
+def _is_heading(cell: str) -> bool:
+    """Whether a cell is a heading, and not a mistyped rate."""
+    return bool(cell) and (cell[0].isalpha() or cell[0] == "_") and cell.lower() not in ("nan", "inf", "infinity")
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and value >= 0 else None

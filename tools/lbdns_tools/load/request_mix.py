@@ -1,0 +1,174 @@
+"""The request mix: target URLs with weights, from one URL, a file of URLs, or WebStone's set of files."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from pathlib import Path
+from random import Random
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from lbdns.text.suggestions import nearest
+from lbdns_shared.errors import ConfigError
+
+HTTP_PORT: Final = 80
+MAX_WEIGHT: Final = 1e9  # the sum of a million such weights is still exact to a thousandth
+MAX_ERRORS: Final = 10  # reported per file; further errors are mostly the same
+
+#: WebStone's files: name in the path, bytes (decimal, as in the study), weight
+WEBSTONE: Final = (
+    ("500", 500, 350.0), ("5k", 5_000, 500.0), ("50k", 50_000, 140.0), ("500k", 500_000, 9.0), ("5m", 5_000_000, 1.0),
+)  # fmt: skip
+FILE_SETS: Final = ("html", "cgi", "mixed")
+
+_UNSAFE: Final = re.compile(r"[\x00-\x20\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTarget:
+    """A target URL. ``host`` is a name or an address without brackets; ``path`` includes the query.
+
+    ``expect`` is the length of a correct response's body in bytes, if known.
+    """
+
+    host: str
+    port: int
+    path: str
+    weight: float = 1.0
+    expect: int | None = None
+
+    @property
+    def authority(self) -> str:
+        """The value of the Host header: RFC 9110 section 7.2, without the default port."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == HTTP_PORT else f"{host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"http://{self.authority}{self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestMix:
+    """Targets that are drawn at random in proportion to their weights. ``targets`` is never empty."""
+
+    name: str
+    targets: tuple[RequestTarget, ...]
+
+    def chooser(self, chance: Random) -> Callable[[], RequestTarget]:
+        """Return a function that draws a target, in O(log n) time for n targets."""
+        targets = self.targets
+        if len(targets) == 1:
+            only = targets[0]
+            return lambda: only
+        sums = list(accumulate(target.weight for target in targets))
+        total, last, draw = sums[-1], len(targets) - 1, chance.random
+        # Rounding could exceed the last sum
+        return lambda: targets[min(bisect_right(sums, draw() * total), last)]
+
+
+def parse_url(text: str) -> RequestTarget:
+    """Parse ``http://HOST[:PORT][/PATH][?QUERY]``. Raises ValueError."""
+    if _UNSAFE.search(text) or not text.isascii():
+        raise ValueError(f"{text!r} is not a valid URL: write spaces and other special characters as %XX")
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not a valid URL: {error}") from None
+    if not parts.scheme or "://" not in text:
+        raise ValueError(f"{text!r} is not a valid URL; write http://HOST[:PORT]/PATH")
+    if parts.scheme != "http":
+        raise ValueError(f"{text!r}: {parts.scheme} is not supported; write http://")
+    if not parts.hostname or "@" in parts.netloc or port == 0:
+        raise ValueError(f"{text!r}: {_wrong_host(parts)}; write http://HOST[:PORT]/PATH")
+    path = parts.path or "/"
+    return RequestTarget(
+        parts.hostname, HTTP_PORT if port is None else port, f"{path}?{parts.query}" if parts.query else path
+    )
+
+
+def _wrong_host(parts: SplitResult) -> str:
+    if "@" in parts.netloc:
+        return "a user name is not supported"
+    return "the port must not be 0" if parts.hostname else "the host is missing"
+
+
+def one_url(text: str) -> RequestMix:
+    """Return a mix of one URL. Raises ValueError."""
+    return RequestMix(text, (parse_url(text),))
+
+
+def read_urls(path: Path) -> RequestMix:
+    """Read a file with one URL per line, each with an optional weight; empty lines and ``# comments`` are skipped.
+
+    Raises ConfigError with an error for each invalid line.
+    """
+    targets: list[RequestTarget] = []
+    wrong: list[str] = []
+    for number, line in enumerate(read_lines(path), 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        try:
+            targets.append(_weighted(words))
+        except ValueError as error:
+            wrong.append(f"{path}:{number}: {error}")
+    if not targets and not wrong:
+        wrong.append(f"{path}: no URL found; write one URL per line, optionally followed by its weight")
+    raise_findings(wrong)
+    return RequestMix(path.name, tuple(targets))
+
+
+def _weighted(words: list[str]) -> RequestTarget:
+    target = parse_url(words[0])
+    if len(words) == 1:
+        return target
+    weight = float(words[1]) if re.fullmatch(r"\d+(\.\d+)?", words[1], re.ASCII) else 0.0
+    if not 0 < weight <= MAX_WEIGHT:
+        raise ValueError(f"the weight must be a number above 0 and up to {MAX_WEIGHT:g}, not {words[1]!r}")
+    if len(words) > 2:
+        raise ValueError(f"unexpected {words[2]!r} after a URL and its weight")
+    return replace(target, weight=weight)
+
+
+def file_set(name: str, base_url: str) -> RequestMix:
+    """Return WebStone's files below ``base_url``: html, cgi, or mixed (half of each). Raises ValueError."""
+    if name not in FILE_SETS:
+        raise ValueError(f"{name!r} is not a set of files{nearest(name, FILE_SETS)}")
+    base = parse_url(base_url)
+    if "?" in base.path:
+        raise ValueError(
+            f"{base_url!r}: the base of a set of files must have no query; write http://HOST[:PORT][/FOLDER]"
+        )
+    folder = base.path.rstrip("/")
+    targets: list[RequestTarget] = []
+    if name in ("html", "mixed"):
+        targets += [replace(base, path=f"{folder}/file{short}.html", weight=weight, expect=size)
+                    for short, size, weight in WEBSTONE]  # fmt: skip
+    if name in ("cgi", "mixed"):
+        targets += [replace(base, path=f"{folder}/cgi-bin/file?size={size}", weight=weight, expect=size)
+                    for _, size, weight in WEBSTONE]  # fmt: skip
+    return RequestMix(name, tuple(targets))
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the lines of a text file. Raises ConfigError."""
+    try:
+        return path.read_text("utf-8-sig").splitlines()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not UTF-8 text") from None
+
+
+def raise_findings(wrong: Iterable[str]) -> None:
+    """Raise ConfigError with the findings, if there are any."""
+    found = list(wrong)
+    if len(found) > MAX_ERRORS:
+        found[MAX_ERRORS:] = [f"... and {len(found) - MAX_ERRORS} more"]
+    if found:
+        raise ConfigError(*found)

@@ -1,0 +1,154 @@
+"""Tally of requests: counts, errors, latencies, requests per server and per second; merged over processes. Sans-I/O."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any, Final
+
+from lbdns_tools.load.latency_histogram import LatencyHistogram, read_histogram
+
+#: Kinds of failure. "local": a limit of this machine (ports, descriptors), so not the server's fault
+ERRORS: Final = ("refused", "reset", "timeout", "4xx", "5xx", "dns", "protocol", "local")
+UNCONNECTED: Final = frozenset({"refused", "dns", "local"})  # failures before there was a connection
+_COUNTS: Final = ("requests", "ok", "bytes", "connections", "retried")
+_TIMES: Final = ("latency", "failed_latency", "dns", "connect", "late")
+
+
+class RequestTally:
+    """Counts and times of all requests that ended, successful or failed. Times are in seconds."""
+
+    __slots__ = (
+        "bytes",  # of bodies, including those of failed requests
+        "connect",  # connect times of new connections
+        "connections",  # made
+        "dns",  # times of look-ups
+        "errors",  # kind (of ERRORS) -> count
+        "failed_latency",  # of failed requests alone, which are also in latency
+        "late",  # time between due and actual start of each request (open loop)
+        "latency",  # of all requests; a timeout counts with the time it took
+        "ok",
+        "requests",
+        "retried",  # on a new connection, because a kept one had been closed; not an error
+        "seconds",  # second of the run -> [started, successful, failed]
+        "servers",  # address -> [requests, ok]
+    )
+
+    def __init__(self) -> None:
+        self.requests = self.ok = self.bytes = self.connections = self.retried = 0
+        self.errors = dict.fromkeys(ERRORS, 0)
+        self.servers: dict[str, list[int]] = defaultdict(_two)
+        self.latency, self.failed_latency = LatencyHistogram(), LatencyHistogram()
+        self.dns, self.connect, self.late = LatencyHistogram(), LatencyHistogram(), LatencyHistogram()
+        self.seconds: dict[int, list[int]] = defaultdict(_three)
+
+    def add(
+        self,
+        start_s: float,
+        latency_s: float,
+        dns_s: float,
+        connect_s: float,
+        bytes: int,
+        server: str,
+        error: str = "",
+        late_s: float = 0.0,
+    ) -> None:
+        """Count one request that has ended.
+
+        ``start_s`` is on the run's clock; in an open loop it is the time at which the request was due. ``latency_s``
+        counts from there. ``dns_s`` and ``connect_s`` are 0.0 if this request made no look-up or no connection.
+        ``server`` is the address, "" if no server was reached. ``error`` is one of ERRORS, "" on success.
+        """
+        self.requests += 1
+        self.bytes += bytes
+        self.latency.add(latency_s)
+        self.late.add(late_s)
+        if dns_s:
+            self.dns.add(dns_s)
+        if connect_s and error not in UNCONNECTED:
+            self.connections += 1
+            self.connect.add(connect_s)
+        self.seconds[int(start_s)][0] += 1
+        if error:
+            self.errors[error] += 1
+            self.failed_latency.add(latency_s)
+            self.seconds[int(start_s + latency_s)][2] += 1
+            if server:
+                self.servers[server][0] += 1
+            return
+        self.ok += 1
+        self.seconds[int(start_s + latency_s)][1] += 1
+        if server:
+            counts = self.servers[server]
+            counts[0] += 1
+            counts[1] += 1
+
+    @property
+    def failed(self) -> int:
+        return self.requests - self.ok
+
+    @property
+    def sum_s(self) -> float:
+        """The sum of all latencies; divided by the time, the mean number of requests under way (Little's law)."""
+        return self.latency.sum
+
+    def series(self) -> list[tuple[int, int, int, int]]:
+        """Return (second, started, successful, failed) for each second from the first to the last, without gaps."""
+        if not self.seconds:
+            return []
+        span = range(min(self.seconds), max(self.seconds) + 1)
+        return [(second, *self.seconds.get(second, (0, 0, 0))) for second in span]
+
+    def merge(self, other: RequestTally) -> None:
+        for name in _COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in _TIMES:
+            getattr(self, name).merge(getattr(other, name))
+        for error, count in other.errors.items():
+            self.errors[error] += count
+        for server, counts in other.servers.items():
+            _add(self.servers[server], counts)
+        for second, counts in other.seconds.items():
+            _add(self.seconds[second], counts)
+
+    def state(self) -> dict[str, Any]:
+        """Return plain data for msgpack and JSON, which ``read_tally`` reads."""
+        return {
+            **{name: getattr(self, name) for name in _COUNTS},
+            **{name: getattr(self, name).state() for name in _TIMES},
+            "errors": dict(self.errors),
+            "servers": [[server, *counts] for server, counts in self.servers.items()],
+            "seconds": [[second, *counts] for second, counts in self.seconds.items()],
+        }
+
+
+def read_tally(state: Mapping[str, Any]) -> RequestTally:
+    """Return the tally that ``RequestTally.state`` wrote. Raises ValueError if anything is missing or invalid."""
+    tally = RequestTally()
+    try:
+        for name in _COUNTS:
+            setattr(tally, name, int(state[name]))
+        for name in _TIMES:
+            setattr(tally, name, read_histogram(state[name]))
+        for error, count in state["errors"].items():
+            tally.errors[error] += int(count)
+        for server, requests, ok in state["servers"]:
+            tally.servers[str(server)] = [int(requests), int(ok)]
+        for second, started, ok, failed in state["seconds"]:
+            tally.seconds[int(second)] = [int(started), int(ok), int(failed)]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a valid tally: {type(error).__name__} at {error}") from None
+    return tally
+
+
+def _two() -> list[int]:
+    return [0, 0]
+
+
+def _three() -> list[int]:
+    return [0, 0, 0]
+
+
+def _add(to: list[int], counts: list[int]) -> None:
+    for place, count in enumerate(counts):
+        to[place] += count

@@ -1,0 +1,162 @@
+"""Results of the load generator as rows, and their CSV and JSON. A row is one repetition at one point.
+
+docs/reference/load.md describes every column.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lbdns_tools.load.capacity_search import FrontierPoint, SearchResult
+from lbdns_tools.load.request_tally import ERRORS, RequestTally
+from lbdns_tools.load.run_statistics import NUMBERS, RepetitionSpread, RunStatistics, spread
+
+#: Column names shared with the results of 1999; the other columns have their names in RunStatistics
+WEBSTONE: Final[Mapping[str, str]] = {
+    "connections_per_s": "connections_per_s",
+    "littles_load_factor": "littles_load_factor",
+    "mean_latency_s": "mean_s",
+    "error_percent": "error_percent",
+    "throughput_mbit_per_s": "mbit_per_s",
+}
+OTHERS: Final = tuple(name for name in NUMBERS if name not in WEBSTONE.values())
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPoint:
+    """The requested load at one point of a measurement."""
+
+    label: str  # name of the run or of its phases
+    clients: int | None  # in closed loops; None without closed loops
+    rate_per_s: float | None  # of open loops; None without open loops
+    resolve: str
+    keep_alive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """One repetition at one point."""
+
+    point: LoadPoint
+    repetition: int  # from 1
+    figures: RunStatistics
+    tally: RequestTally
+    begun: float | None = None  # Unix time of the run's second 0
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "repetition": self.repetition,
+            "begun": self.begun,
+            "seconds": self.figures.seconds,
+            **self.figures.as_json(),
+            "tally": self.tally.state(),
+        }
+
+
+def by_point(rows: Sequence[ResultRow]) -> dict[LoadPoint, list[ResultRow]]:
+    """Group the repetitions of each point, in the order of ``rows``."""
+    points: dict[LoadPoint, list[ResultRow]] = {}
+    for row in rows:
+        points.setdefault(row.point, []).append(row)
+    return points
+
+
+def as_json(
+    rows: Sequence[ResultRow], failures: Sequence[str] = (), edges: Sequence[FrontierPoint] = ()
+) -> dict[str, Any]:
+    """Return the document of --json; a statistic without a result is null."""
+    document: dict[str, Any] = {
+        "points": [
+            {**_point(point), **_spread(spread([row.figures for row in of])), "runs": [row.as_json() for row in of]}
+            for point, of in by_point(rows).items()
+        ],
+        "failed_thresholds": list(failures),
+    }
+    if edges:
+        document["frontier"] = [{"connections": edge.connections, **found_json(edge.found)} for edge in edges]
+    return document
+
+
+def found_json(found: SearchResult) -> dict[str, Any]:
+    """Return the JSON object of one capacity search."""
+    return {
+        "highest": found.highest,
+        "ending": found.ending,
+        "why": found.why,
+        "figures": found.figures.as_json() if found.figures else None,
+        "trials": [{"value": trial.value, "why": trial.why} for trial in found.trials],
+    }
+
+
+def _point(point: LoadPoint) -> dict[str, Any]:
+    return {name: getattr(point, name) for name in ("label", "clients", "rate_per_s", "resolve", "keep_alive")}
+
+
+def _spread(found: RepetitionSpread) -> dict[str, Any]:
+    return {
+        "repetitions": found.repetitions,
+        "measured": found.measured,
+        "mean": dict(found.mean),
+        "deviation": dict(found.deviation),
+    }
+
+
+def columns(row: ResultRow) -> dict[str, Any]:
+    """Return the CSV columns in order, without the servers' shares. None: no result, or not applicable."""
+    point, figures = row.point, row.figures
+    return {
+        "clients": point.clients,
+        **{column: figures.number(name) for column, name in WEBSTONE.items()},
+        "label": point.label,
+        "repetition": row.repetition,
+        "rate_per_s": point.rate_per_s,
+        "resolve": point.resolve,
+        "keep_alive": int(point.keep_alive),
+        "seconds": figures.seconds,
+        "requests": figures.requests,
+        "ok": figures.ok,
+        **{name: figures.number(name) for name in OTHERS},
+        **{f"errors_{error}": figures.errors[error] for error in ERRORS},
+        "retried": figures.retried,
+        "saturated": figures.saturated,
+    }
+
+
+def as_csv(rows: Sequence[ResultRow]) -> str:
+    """Return CSV with a line per point and repetition, and a column per server's share. Empty: no result."""
+    servers = sorted({server for row in rows for server in row.figures.shares})
+    lines = [
+        {
+            **columns(row),
+            # A server without requests has a share of 0; if a run reached no server, no server has a share
+            **{f"share_{s}": row.figures.shares.get(s, 0.0) if row.figures.shares else None for s in servers},
+        }
+        for row in rows
+    ]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(lines[0] if lines else ())
+    for line in lines:
+        writer.writerow("" if value is None else _field(value) for value in line.values())
+    return text.getvalue()
+
+
+def _field(value: Any) -> Any:
+    return f"{value:.9g}" if isinstance(value, float) else value
+
+
+def frontier_csv(edges: Sequence[FrontierPoint]) -> str:
+    """Return CSV with a line per number of connections. Empty: no result."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["connections", "highest_rate_per_s", "ending", "why", "trials", *NUMBERS])
+    for edge in edges:
+        found = edge.found
+        numbers = [found.figures.number(name) if found.figures else None for name in NUMBERS]
+        line = [edge.connections, found.highest, found.ending, found.why, len(found.trials), *numbers]
+        writer.writerow(["" if value is None else _field(value) for value in line])
+    return text.getvalue()

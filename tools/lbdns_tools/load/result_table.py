@@ -1,0 +1,162 @@
+"""Results of the load generator on the terminal: WebStone's table, servers' shares, notes, capacity searches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lbdns_tools.load.capacity_search import FrontierPoint, SearchResult
+from lbdns_tools.load.request_tally import ERRORS
+from lbdns_tools.load.result_rows import LoadPoint, ResultRow, by_point
+from lbdns_tools.load.run_statistics import RepetitionSpread, spread
+
+NO_RESULT: Final = "no result"
+FEW_SERVERS: Final = 5  # shares that fit next to each other in a terminal, under IPv4 addresses
+ENDINGS: Final = {
+    "criteria": "above it: {why}",
+    "top": "the end of the range",
+    "bottom": "failed at the lowest value: {why}",
+    "generator": "the load generator's own limit: {why}",
+    "trials": "too many trials, last: {why}",
+}
+
+
+def show(rows: Sequence[ResultRow], console: Console) -> None:
+    """Print WebStone's table in at most 100 columns, the servers' shares, and notes on failures and limits."""
+    points = by_point(rows)
+    spreads = {point: spread([row.figures for row in of]) for point, of in points.items()}
+    rate_name, rate = ("req/s", "requests_per_s") if _kept(rows) else ("conn/s", "connections_per_s")
+    table = _table(_heading(rows), rate_name, "Little", "mean ms", "p50", "p95", "p99", "max ms", "error %", "Mbit/s")
+    for point, found in spreads.items():
+        if not found.measured:
+            table.add_row(Text(_name(point, rows)), NO_RESULT, *["-"] * 8)
+            continue
+        mean, off = found.mean, found.deviation
+        table.add_row(
+            Text(_name(point, rows)),
+            _give(mean[rate], off[rate]),
+            _give(mean["littles_load_factor"]),
+            _give(mean["mean_s"], off["mean_s"], 1000),
+            _give(mean["p50_s"], None, 1000),
+            _give(mean["p95_s"], off["p95_s"], 1000),
+            *(_give(mean[name], None, 1000) for name in ("p99_s", "max_s")),
+            *(_give(mean[name]) for name in ("error_percent", "mbit_per_s")),
+        )
+    console.print(table)
+    _show_shares(points, rows, console)
+    for point, of in points.items():
+        for line in _notes(of, spreads[point]):
+            console.print(Text(f"{_name(point, rows)} {_heading(rows)}: {line}"))
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1), collapse_padding=True, pad_edge=False)
+    for place, heading in enumerate(headings):
+        table.add_column(Text(heading), justify="right" if place else "left", no_wrap=True)
+    return table
+
+
+def _kept(rows: Sequence[ResultRow]) -> bool:
+    """Whether connections are kept alive: then the number of connections says nothing about the work done."""
+    return any(row.point.keep_alive for row in rows)
+
+
+def _heading(rows: Sequence[ResultRow]) -> str:
+    if all(row.point.clients is not None for row in rows):
+        return "clients"
+    return "rate/s" if all(row.point.rate_per_s is not None for row in rows) else "run"
+
+
+def _name(point: LoadPoint, rows: Sequence[ResultRow]) -> str:
+    """Return the text that distinguishes a point; the label only if there are several."""
+    heading = _heading(rows)
+    number = {"clients": point.clients, "rate/s": point.rate_per_s}.get(heading)
+    label = point.label if number is None or len({row.point.label for row in rows}) > 1 else ""
+    return " ".join(part for part in (f"{number:g}" if number is not None else "", label) if part)
+
+
+def _give(value: float | None, deviation: float | None = None, factor: float = 1.0) -> str:
+    if value is None:
+        return NO_RESULT
+    return _three(value * factor) + (f" ±{_three(deviation * factor)}" if deviation is not None else "")
+
+
+def _three(value: float) -> str:
+    """Format with three significant digits, or with all digits before the decimal point."""
+    if value >= 99.95 or value == 0:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+
+
+def _show_shares(points: Mapping[LoadPoint, Sequence[ResultRow]], rows: Sequence[ResultRow], console: Console) -> None:
+    servers = sorted({server for row in rows for server in row.figures.shares})
+    if len(servers) < 2:
+        return
+    few = len(servers) <= FEW_SERVERS
+    names = servers if few else ("lowest", "highest", "servers")
+    console.print("\nShare of the requests, %")
+    table = _table(_heading(rows), *names)
+    for point, of in points.items():
+        reached = [row.figures.shares for row in of if row.figures.shares]
+        if not reached:
+            table.add_row(Text(_name(point, rows)), NO_RESULT, *["-"] * (len(names) - 1))
+            continue
+        shares = [100 * sum(each.get(server, 0.0) for each in reached) / len(reached) for server in servers]
+        texts = [_three(share) for share in shares]
+        table.add_row(
+            Text(_name(point, rows)),
+            *(texts if few else (_three(min(shares)), _three(max(shares)), str(sum(share > 0 for share in shares)))),
+        )
+    console.print(table)
+
+
+def _notes(of: Sequence[ResultRow], found: RepetitionSpread) -> list[str]:
+    """Return notes on failed requests, repetitions without a result, and limits of the load generator."""
+    lines = []
+    counts = {error: sum(row.figures.errors[error] for row in of) for error in ERRORS}
+    if any(counts.values()):
+        kinds = ", ".join(f"{count} {error}" for error, count in counts.items() if count)
+        lines.append(f"{sum(counts.values())} of {sum(row.figures.requests for row in of)} requests failed: {kinds}")
+    if 0 < found.measured < found.repetitions:
+        lines.append(f"no result in {found.repetitions - found.measured} of {found.repetitions} repetitions")
+    lines += [
+        f"the load generator itself was the limit{f' (repetition {row.repetition})' if len(of) > 1 else ''}: "
+        f"{row.figures.saturated}"
+        for row in of
+        if row.figures.saturated
+    ]
+    return lines
+
+
+def show_frontier(edges: Sequence[FrontierPoint], console: Console) -> None:
+    """Print the highest rate at each number of connections, and why each search ended."""
+    table = _table("connections", "highest rate/s", "mean ms", "p95", "p99", "error %", "trials")
+    table.add_column("ended by")
+    for edge in edges:
+        table.add_row(str(edge.connections), *_found(edge.found))
+    console.print(table)
+
+
+def show_found(found: SearchResult, what: str, console: Console) -> None:
+    """Print the result of one search; the heading is ``what``, such as "most clients"."""
+    table = _table(what, "mean ms", "p95", "p99", "error %", "trials")
+    table.add_column("ended by")
+    table.add_row(*_found(found))
+    console.print(table)
+
+
+def _found(found: SearchResult) -> list[str | Text]:
+    figures = found.figures
+    times = [_give(figures.number(name), None, 1000) if figures else "-" for name in ("mean_s", "p95_s", "p99_s")]
+    return [
+        NO_RESULT if found.highest is None else f"{found.highest:.5g}",
+        *times,
+        _give(figures.error_percent) if figures else "-",
+        str(len(found.trials)),
+        Text(ENDINGS[found.ending].format(why=found.why)),
+    ]

@@ -1,0 +1,140 @@
+"""Statistics of a load run: rates, latencies, errors, shares. A statistic without a result is None, never 0. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import Any, Final
+
+from lbdns_tools.load.latency_histogram import LatencyHistogram
+from lbdns_tools.load.request_tally import RequestTally
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatistics:
+    """Statistics of one run. Times in seconds; percentiles and means include failed requests."""
+
+    seconds: float  # measured
+    requests: int  # completed or failed
+    ok: int
+    retried: int
+    connections_per_s: float | None
+    requests_per_s: float | None  # successful ones
+    littles_load_factor: float | None  # mean number of requests under way
+    mean_s: float | None
+    p50_s: float | None
+    p90_s: float | None
+    p95_s: float | None
+    p99_s: float | None
+    max_s: float | None
+    error_percent: float | None
+    mbit_per_s: float | None
+    failed_mean_s: float | None  # of the failed requests alone
+    connect_mean_s: float | None
+    connect_p95_s: float | None
+    dns_mean_s: float | None
+    dns_p95_s: float | None
+    late_p99_s: float | None  # how late requests were sent; None in a closed loop, where no request can be late
+    errors: Mapping[str, int]  # by kind, all of request_tally.ERRORS
+    shares: Mapping[str, float]  # of the requests that reached a server, by its address
+    saturated: str = ""  # why the load generator itself was the limit; "" if it was not
+
+    @property
+    def failed(self) -> int:
+        return self.requests - self.ok
+
+    def number(self, name: str) -> float | None:
+        """Return one of NUMBERS, COUNTS or a kind of error. Raises KeyError for another name."""
+        if name in self.errors:
+            return self.errors[name]
+        if name not in NUMBERS and name not in COUNTS:
+            raise KeyError(name)
+        value: float | None = getattr(self, name)
+        return value
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            **{name: getattr(self, name) for name in (*COUNTS, *NUMBERS)},
+            "errors": dict(self.errors),
+            "shares": dict(self.shares),
+            "saturated": self.saturated,
+        }
+
+
+COUNTS: Final = ("requests", "ok", "failed", "retried")
+#: Statistics that have a mean and a deviation over repetitions, and may have no result
+NUMBERS: Final = (
+    "connections_per_s", "requests_per_s", "littles_load_factor", "mean_s", "p50_s", "p90_s", "p95_s", "p99_s", "max_s",
+    "error_percent", "mbit_per_s", "failed_mean_s", "connect_mean_s", "connect_p95_s", "dns_mean_s", "dns_p95_s",
+    "late_p99_s",
+)  # fmt: skip
+
+
+def run_statistics(tally: RequestTally, seconds: float, saturated: str = "") -> RunStatistics:
+    """What ``tally`` comes to over the ``seconds`` in which it was filled."""
+    measured = tally.requests > 0
+    timed = measured and seconds > 0
+
+    def per_second(amount: float) -> float | None:
+        return amount / seconds if timed else None
+
+    at: Callable[[float], float | None] = tally.latency.percentile
+    reached = sum(requests for requests, _ in tally.servers.values())
+    return RunStatistics(
+        seconds=seconds,
+        requests=tally.requests,
+        ok=tally.ok,
+        retried=tally.retried,
+        connections_per_s=per_second(tally.connections),
+        requests_per_s=per_second(tally.ok),
+        littles_load_factor=per_second(tally.sum_s),
+        mean_s=tally.latency.mean,
+        p50_s=at(50),
+        p90_s=at(90),
+        p95_s=at(95),
+        p99_s=at(99),
+        max_s=tally.latency.max,
+        error_percent=100 * tally.failed / tally.requests if measured else None,
+        mbit_per_s=per_second(tally.bytes * 8 / 1e6),
+        failed_mean_s=tally.failed_latency.mean,
+        connect_mean_s=tally.connect.mean,
+        connect_p95_s=tally.connect.percentile(95),
+        dns_mean_s=tally.dns.mean,
+        dns_p95_s=tally.dns.percentile(95),
+        late_p99_s=_lateness(tally.late),
+        errors=dict(tally.errors),
+        shares={server: tally.servers[server][0] / reached for server in sorted(tally.servers)} if reached else {},
+        saturated=saturated,
+    )
+
+
+def _lateness(late: LatencyHistogram) -> float | None:
+    """Return the 99th percentile of the lateness, or None for a closed loop, where the lateness is exactly 0."""
+    return late.percentile(99) if late.longest else None
+
+
+@dataclass(frozen=True, slots=True)
+class RepetitionSpread:
+    """Mean and sample standard deviation of each of NUMBERS over the repetitions of a run.
+
+    The mean is None if no repetition has a result, the deviation if fewer than two have one.
+    """
+
+    repetitions: int
+    measured: int  # repetitions in which at least one request ended
+    mean: Mapping[str, float | None]
+    deviation: Mapping[str, float | None]
+
+
+def spread(repetitions: Sequence[RunStatistics]) -> RepetitionSpread:
+    """Return the spread over ``repetitions``. Raises ValueError if there are none."""
+    if not repetitions:
+        raise ValueError("a spread requires at least one repetition")
+    found = {name: [value for each in repetitions if (value := each.number(name)) is not None] for name in NUMBERS}
+    return RepetitionSpread(
+        repetitions=len(repetitions),
+        measured=sum(each.requests > 0 for each in repetitions),
+        mean={name: fmean(values) if values else None for name, values in found.items()},
+        deviation={name: stdev(values) if len(values) > 1 else None for name, values in found.items()},
+    )

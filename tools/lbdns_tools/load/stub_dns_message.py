@@ -1,0 +1,126 @@
+"""Write address queries and read their answers (RFC 1035), as far as a stub resolver must. Pure.
+
+A reader of its own instead of dnslib: at 2,000 look-ups/s dnslib's parser costs the load generator 25 % more CPU.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from socket import AF_INET, AF_INET6, inet_ntop
+from typing import Final
+
+from lbdns.zones.names import from_text
+
+A: Final = 1
+CNAME: Final = 5
+AAAA: Final = 28
+MAX_ALIASES: Final = 16  # CNAMEs followed in one answer; more must be a loop
+_IN: Final = 1
+_RESPONSE, _TRUNCATED, _RECURSION = 0x8000, 0x0200, 0x0100  # the flags QR, TC, RD
+_RCODE: Final = 0x000F
+_HEADER: Final = struct.Struct("!6H")
+_RECORD: Final = struct.Struct("!2HIH")  # type, class, TTL, length of the data
+_POINTER: Final = 0xC0
+_FAMILIES: Final = {A: (AF_INET, 4), AAAA: (AF_INET6, 16)}
+RCODES: Final = {1: "FORMERR", 2: "SERVFAIL", 3: "NXDOMAIN", 4: "NOTIMP", 5: "REFUSED"}
+
+
+class AnswerError(ValueError):
+    """A response to the query that contains no usable answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddressAnswer:
+    """Addresses of one type, maybe none; ``ttl`` in seconds is the lowest of all records, including aliases."""
+
+    addresses: tuple[str, ...]
+    ttl: int
+    is_truncated: bool = False
+
+
+def question(name: str, kind: int) -> bytes:
+    """Return the question section. Raises ValueError if ``name`` is not a domain name."""
+    try:
+        return from_text(name) + struct.pack("!2H", kind, _IN)
+    except UnicodeEncodeError:
+        raise ValueError(f"{name!r} is not a valid domain name: it must be ASCII") from None
+
+
+def query(ident: int, asked: bytes) -> bytes:
+    """Return the query, with recursion desired."""
+    return _HEADER.pack(ident, _RECURSION, 1, 0, 0, 0) + asked
+
+
+def is_answer(message: bytes, ident: int, asked: bytes) -> bool:
+    """Whether a message is the response to a query; ignore others, which are stray or forged."""
+    if len(message) < _HEADER.size:
+        return False
+    found, flags, questions, *_ = _HEADER.unpack_from(message)
+    end = _HEADER.size + len(asked)
+    # bytes.lower leaves type and class alone: their octets are below the letters
+    return found == ident and flags & _RESPONSE != 0 and questions == 1 and message[_HEADER.size : end].lower() == asked
+
+
+def read_answer(message: bytes, asked: bytes) -> AddressAnswer:
+    """Return the addresses in a response that passed ``is_answer``, following aliases. Raises AnswerError."""
+    _, flags, _, records, _, _ = _HEADER.unpack_from(message)
+    if flags & _TRUNCATED:
+        return AddressAnswer((), 0, is_truncated=True)
+    if code := flags & _RCODE:
+        raise AnswerError(RCODES.get(code, f"response code {code}"))
+    kind = int.from_bytes(asked[-4:-2], "big")
+    try:
+        return _follow(_records(message, _HEADER.size + len(asked), records), asked[:-4], kind)
+    except (IndexError, struct.error, RecursionError):
+        raise AnswerError("the message ends within a record") from None
+
+
+def _records(message: bytes, at: int, count: int) -> list[tuple[bytes, int, int, bytes]]:
+    """Return owner, type, TTL and data of the records of class IN; the data of a CNAME is its uncompressed target."""
+    found = []
+    for _ in range(count):
+        owner, at = _name(message, at)
+        kind, category, ttl, length = _RECORD.unpack_from(message, at)
+        at += _RECORD.size
+        if at + length > len(message):
+            raise IndexError(at)
+        if category == _IN:
+            found.append((owner, kind, ttl, _name(message, at)[0] if kind == CNAME else message[at : at + length]))
+        at += length
+    return found
+
+
+def _follow(records: list[tuple[bytes, int, int, bytes]], name: bytes, kind: int) -> AddressAnswer:
+    family, size = _FAMILIES[kind]
+    least = 2**31
+    for _ in range(MAX_ALIASES):
+        mine = [(ttl, data) for owner, of, ttl, data in records if owner == name and of == kind and len(data) == size]
+        if mine:
+            return AddressAnswer(
+                tuple(inet_ntop(family, data) for _, data in mine), min(least, *(ttl for ttl, _ in mine))
+            )
+        alias = next(((ttl, data) for owner, of, ttl, data in records if owner == name and of == CNAME), None)
+        if alias is None:
+            return AddressAnswer((), 0)
+        least, name = min(least, alias[0]), alias[1]
+    raise AnswerError("the aliases form a loop")
+
+
+def _name(message: bytes, at: int) -> tuple[bytes, int]:
+    """Return an uncompressed name in lower case, and where it ends in the message. Raises IndexError."""
+    labels, end = [], 0
+    limit = at
+    while True:
+        length = message[at]
+        if length >= _POINTER:
+            target = (length & ~_POINTER) << 8 | message[at + 1]
+            end = end or at + 2
+            if target >= limit:
+                raise IndexError(target)  # pointers must go backwards, so that they end
+            at = limit = target
+            continue
+        labels.append(message[at : at + 1 + length])
+        if not length:
+            return b"".join(labels).lower(), end or at + 1
+        at += 1 + length

@@ -1,0 +1,26 @@
+"""Percentiles of a list of values, by nearest rank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+
+
+def nearest_rank(count: int, percent: float) -> int:
+    """Return the rank, from 1, of the smallest of ``count`` sorted values that ``percent`` % of them don't exceed.
+
+    Raises ValueError unless ``percent`` is between 0 and 100.
+    """
+    if not 0 <= percent <= 100:
+        raise ValueError(f"a percentile must be between 0 and 100, not {percent:g}")
+    # 1e-9: 95 % of 20 values is the 19th, although 0.95 * 20 may be slightly above 19
+    return max(1, ceil(percent / 100 * count - 1e-9))
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """Return the smallest value that ``percent`` % of ``values`` don't exceed, or 0 if there are no values.
+
+    Raises ValueError unless ``percent`` is between 0 and 100.
+    """
+    rank = nearest_rank(len(values), percent)
+    return sorted(values)[rank - 1] if values else 0.0

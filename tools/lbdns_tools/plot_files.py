@@ -1,0 +1,87 @@
+"""Plots of all tools: optional matplotlib, file types, colours, axes, saving."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from lbdns_shared.errors import ConfigError, LbdnsError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: The palette of Okabe and Ito, distinct for any colour vision, without yellow, which is hard to see on white
+COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
+ENDINGS: Final = (".png", ".svg", ".pdf")
+NARROWEST: Final = 10.0  # a logarithmic axis spans at least one decade
+
+
+def check_file(path: Path) -> None:
+    """Raise LbdnsError, before anything is measured, if the plot could not be drawn."""
+    if path.suffix.lower() not in ENDINGS:
+        raise ConfigError(f"--plot: {path}: the name must end with one of {', '.join(ENDINGS)}")
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise ConfigError(f"--plot: {path}: the folder {folder} does not exist")
+    need_matplotlib()
+
+
+def need_matplotlib() -> None:
+    """Set up matplotlib for files. Raises LbdnsError if it is not installed."""
+    try:
+        import matplotlib
+    except ModuleNotFoundError:
+        raise LbdnsError("--plot: needs matplotlib: pip install 'lbdns-tools[lab]'") from None
+    matplotlib.use("Agg")  # no screen needed
+    # Text in an SVG stays text, and the same data give the same file
+    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "lbdns", "font.size": 10})
+
+
+def new(rows: int, columns: int, width: float, height: float, **more: Any) -> tuple[Figure, list[list[Axes]]]:
+    """Return a figure with a size in inches and its panels, row by row. pyplot would keep every figure in memory."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **more).tolist()
+
+
+def tidy(axes: Axes) -> None:
+    """Draw a light grid, and no frame above and to the right."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(True, color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def log_times(axes: Axes) -> None:
+    """Make the y axis logarithmic with plain numbers, over a range that does not exaggerate noise."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    if high < NARROWEST * low:
+        widen = (NARROWEST * low / high) ** 0.5
+        axes.set_ylim(low / widen, high * widen)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:,g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def style(number: int) -> dict[str, Any]:
+    """Return the colour and marker of the line with this number."""
+    return {
+        "color": COLOURS[number % len(COLOURS)],
+        "marker": MARKERS[number % len(MARKERS)],
+        "markersize": 5,
+        "linewidth": 1.8,
+    }
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write the figure to a file. Raises LbdnsError if the file can't be written."""
+    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower(), {})
+    try:
+        figure.savefig(path, dpi=150, metadata=metadata)
+    except OSError as error:
+        raise LbdnsError(f"--plot: {path}: can't be written: {error.strerror}") from None

@@ -1,0 +1,129 @@
+"""The command ``lbdns-sim acceptance``: run all acceptance demands on policy ``best`` and print the verdicts."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from lbdns_tools.progress_bar import count_bar
+from lbdns_tools.sim.acceptance_demands import AcceptanceCase, AcceptanceDemand, FigureOf, demands
+from lbdns_tools.sim.simulation_jobs import SimulationJob, run_jobs, usable_processors
+from lbdns_tools.sim.simulation_results import SimulationResult
+from lbdns_tools.sim.simulation_scenario import Scenario
+
+#: The results of all seeds, by scenario and policy
+ResultsByCase = Mapping[tuple[Scenario, str], Sequence[SimulationResult]]
+WIDE = 160  # columns of a table when standard output is not a terminal
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptanceVerdict:
+    """``value`` comes from averages over the seeds; ``error`` is its standard error (jackknife; 0 with one seed)."""
+
+    demand: AcceptanceDemand
+    value: float
+    error: float
+
+    @property
+    def holds(self) -> bool:
+        return self.demand.holds(self.value, self.error)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "row": self.demand.row,
+            "what": self.demand.what,
+            "demand": f"{'>=' if self.demand.at_least else '<='} {self.demand.bound:g}",
+            "value": self.value,
+            "error": self.error,
+            "holds": self.holds,
+        }
+
+
+def jobs_of(wanted: Sequence[AcceptanceDemand], seeds: int) -> list[SimulationJob]:
+    """Return every run that the demands require, each once."""
+    cases = dict.fromkeys((case.scenario, case.policy) for demand in wanted for case in demand.cases)
+    return [SimulationJob(scenario, policy, seed) for scenario, policy in cases for seed in range(1, seeds + 1)]
+
+
+def judge(
+    wanted: Sequence[AcceptanceDemand],
+    seeds: int,
+    processes: int,
+    on_done: Callable[[SimulationJob], None] = lambda job: None,
+) -> list[AcceptanceVerdict]:
+    """Run all simulations that the demands require; return a verdict for each demand."""
+    jobs = jobs_of(wanted, seeds)
+    runs: dict[tuple[Scenario, str], list[SimulationResult]] = {}
+    for job, result in zip(jobs, run_jobs(jobs, processes, on_done), strict=True):
+        runs.setdefault((job.scenario, job.policy), []).append(result)
+    return [verdict(demand, runs, seeds) for demand in wanted]
+
+
+def verdict(demand: AcceptanceDemand, runs: ResultsByCase, seeds: int) -> AcceptanceVerdict:
+    value = demand.figure(_averages(runs, None))
+    if seeds < 2:
+        return AcceptanceVerdict(demand, value, 0.0)
+    without = [demand.figure(_averages(runs, seed)) for seed in range(seeds)]
+    return AcceptanceVerdict(demand, value, (seeds - 1) ** 0.5 * statistics.pstdev(without))
+
+
+def _averages(runs: ResultsByCase, left_out: int | None) -> FigureOf:
+    """Return a function that averages a figure over all seeds but ``left_out``."""
+
+    def look(case: AcceptanceCase, figure: str) -> float:
+        results = runs[case.scenario, case.policy]
+        return statistics.fmean(float(getattr(r, figure)) for i, r in enumerate(results) if i != left_out)
+
+    return look
+
+
+@click.command(
+    epilog="Example: lbdns-sim acceptance --quick\n\nExit status: 0 if every demand holds, 1 if one doesn't."
+)
+@click.option("--quick", is_flag=True, help="Check the same rows with fewer cells and shorter runs.")
+@click.option(
+    "--seeds", type=click.IntRange(1, 100), help="Number of runs per cell, averaged.  [default: 6; 2 with --quick]"
+)
+@click.option("--processes", type=click.IntRange(1, 256), help="Number of parallel runs.  [default: one per processor]")
+@click.option("--only", metavar="TEXT", default="", help="Check only demands whose row or case contains TEXT.")
+@click.option("--json", "as_json", is_flag=True, help="Print the verdicts as JSON.")
+def command(quick: bool, seeds: int | None, processes: int | None, only: str, as_json: bool) -> None:
+    """Check policy best against its acceptance demands, and print each demand, figure and verdict."""
+    wanted = [d for d in demands(quick) if only.lower() in f"{d.row} {d.what}".lower()]
+    if not wanted:
+        raise click.UsageError(f"no demand contains {only!r}; run without --only to list all demands")
+    seeds = seeds or (2 if quick else 6)
+    began = time.monotonic()
+    with count_bar(len(jobs_of(wanted, seeds)), "runs") as done:
+        verdicts = judge(wanted, seeds, processes or usable_processors(), done)
+    seconds = time.monotonic() - began
+    if as_json:
+        found = {"seeds": seeds, "seconds": seconds, "verdicts": [v.as_json() for v in verdicts]}
+        click.echo(json.dumps(found, indent=1))
+    else:
+        _show(verdicts, seeds, seconds)
+    if not all(v.holds for v in verdicts):
+        sys.exit(1)
+
+
+def _show(verdicts: Sequence[AcceptanceVerdict], seeds: int, seconds: float) -> None:
+    console = Console(width=None if sys.stdout.isatty() else WIDE)
+    for row in dict.fromkeys(v.demand.row for v in verdicts):
+        table = Table("cell", "figure", "+-", "demand", "verdict", title=row, title_justify="left", min_width=100)
+        for v in verdicts:
+            if v.demand.row == row:
+                sign = ">=" if v.demand.at_least else "<="
+                mark = "[green]holds[/green]" if v.holds else "[bold red]FAILS[/bold red]"
+                table.add_row(v.demand.what, f"{v.value:.3f}", f"{v.error:.3f}", f"{sign} {v.demand.bound:g}", mark)
+        console.print(table)
+    held = sum(v.holds for v in verdicts)
+    console.print(f"{held} of {len(verdicts)} demands hold; averages of {seeds} seeds; {seconds:.0f} s")

@@ -1,0 +1,259 @@
+"""The acceptance demands on policy ``best``: scenarios, figures and bounds. Plain data; runs nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lbdns_agent.alarm_conditions import DEFAULT_CONDITIONS
+from lbdns_tools.sim.named_farms import FARMS
+from lbdns_tools.sim.request_workloads import WORKLOADS
+from lbdns_tools.sim.simulated_lookups import ORACLE
+from lbdns_tools.sim.simulation_scenario import OtherWork, Outage, Scenario, ServerSpec, SimulatedClients, Surge
+
+LOADS: Final = (0.5, 0.7, 0.85, 0.95)
+RR: Final = "round_robin"
+WEIGHTED: Final = "weighted"
+#: Single cores in the proportions of three lab hosts with quotas of 0.11, 0.07 and 0.40 cores
+UNLIKE: Final = tuple(ServerSpec(name, speed) for name, speed in (("s1", 1.1), ("s2", 0.7), ("s3", 4.0)))
+FIGURES: Final = {"mean_ms": "mean", "p95_ms": "p95", "throughput_per_s": "throughput", "failed": "failures"}
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptanceCase:
+    """One scenario under one policy."""
+
+    name: str
+    scenario: Scenario
+    policy: str = "best"
+
+    def by(self, policy: str) -> AcceptanceCase:
+        return replace(self, policy=policy)
+
+
+#: (case, name of a field of SimulationResult) -> value
+FigureOf = Callable[[AcceptanceCase, str], float]
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptanceDemand:
+    """The demand that ``figure``, calculated from the results of ``cases``, is at most (or at least) ``bound``.
+
+    With ``within_noise``, a figure within two standard errors of the bound counts as equal to it: for demands such as
+    "no worse", where both sides may behave alike.
+    """
+
+    row: str
+    what: str
+    cases: tuple[AcceptanceCase, ...]
+    figure: Callable[[FigureOf], float]
+    bound: float
+    at_least: bool = False
+    within_noise: bool = False
+
+    def holds(self, value: float, error: float = 0.0) -> bool:
+        slack = 2 * error if self.within_noise else 0.0
+        return value >= self.bound - slack if self.at_least else value <= self.bound + slack
+
+
+def ratio(
+    row: str,
+    case: AcceptanceCase,
+    figure: str,
+    other: AcceptanceCase,
+    bound: float,
+    at_least: bool = False,
+    within_noise: bool = False,
+) -> AcceptanceDemand:
+    """Return the demand that a figure of one case is at most (or at least) ``bound`` times that of another."""
+    what = f"{case.name}: {FIGURES[figure]} / {other.policy if other.policy != case.policy else other.name}"
+
+    def quotient(look: FigureOf) -> float:
+        return _quotient(look(case, figure), look(other, figure))
+
+    return AcceptanceDemand(row, what, (case, other), quotient, bound, at_least, within_noise)
+
+
+def none_of(row: str, case: AcceptanceCase, figure: str, what: str) -> AcceptanceDemand:
+    """Return the demand that a figure of a case is 0."""
+    return AcceptanceDemand(row, f"{case.name}: {what}", (case,), lambda look: look(case, figure), 0.0)
+
+
+def _quotient(value: float, other: float) -> float:
+    if other == 0:
+        return 0.0 if value == 0 else math.inf
+    return value / other
+
+
+def demands(quick: bool = False) -> list[AcceptanceDemand]:
+    """Return all demands; with ``quick``, the same rows with fewer cells and shorter runs."""
+    groups = (
+        _few,
+        _alike,
+        _unlike,
+        _caches,
+        _few_caches,
+        _closed,
+        _disturbed,
+        _death,
+        _neighbours,
+        _crowds,
+        _first_seconds,
+        _overload,
+    )
+    return [demand for group in groups for demand in group(quick)]
+
+
+def _case(farm: str, workload: str, load: float, quick: bool) -> AcceptanceCase:
+    scenario = Scenario(FARMS[farm], workload, load, duration=40.0 if quick else 120.0)
+    return AcceptanceCase(f"{farm} {workload} {load:g}", scenario)
+
+
+def _few(quick: bool) -> Iterator[AcceptanceDemand]:
+    row = "few queries: the highest score, and no worse than round robin"
+    for farm in FARMS:
+        for workload in ("cgi",) if quick else WORKLOADS:
+            scenario = Scenario(FARMS[farm], workload, rate=1.5, duration=300.0 if quick else 2000.0, check_few=True)
+            case = AcceptanceCase(f"{farm} {workload} 1.5/s", scenario)
+            yield none_of(row, case, "few_others", "answers with another than the highest score")
+            yield ratio(row, case, "mean_ms", case.by(RR), 1.0, within_noise=True)
+
+
+def _alike(quick: bool) -> Iterator[AcceptanceDemand]:
+    row = "servers alike: never worse than round robin"
+    for workload in ("mix",) if quick else WORKLOADS:
+        for load in (0.85,) if quick else LOADS:
+            case = _case("U10", workload, load, quick)
+            yield ratio(row, case, "mean_ms", case.by(RR), 1.05)
+            yield ratio(row, case, "p95_ms", case.by(RR), 1.05)
+    row = "servers alike, mix: better than round robin"
+    case = _case("U10", "mix", 0.85, quick)
+    yield ratio(row, case, "p95_ms", case.by(RR), 0.97)
+    yield ratio(row, case, "p95_ms", case.by(ORACLE), 2.3)
+    if not quick:
+        case = _case("U10", "mix", 0.95, quick)
+        yield ratio(row, case, "p95_ms", case.by(RR), 0.90)
+
+
+def _unlike(quick: bool) -> Iterator[AcceptanceDemand]:
+    row = "servers unlike, H10 mix"
+    case = _case("H10", "mix", 0.85, quick)
+    yield ratio(row, case, "p95_ms", case.by(RR), 0.10)
+    yield ratio(row, case, "p95_ms", case.by(ORACLE), 1.40)
+    yield none_of(row, case, "failed", "failures")
+    row = "servers unlike: far better than round robin, near the oracle"
+    for farm in ("H10", "T3"):
+        for workload in ("mix",) if quick else WORKLOADS:
+            for load in (0.85,) if quick else LOADS:
+                case = _case(farm, workload, load, quick)
+                yield ratio(row, case, "p95_ms", case.by(RR), 0.25)
+                if load <= 0.85:
+                    yield ratio(row, case, "p95_ms", case.by(ORACLE), 1.8)
+    row = "servers unlike: throughput"
+    case = _case("T3", "mix", 0.85, quick)
+    yield ratio(row, case, "throughput_per_s", case.by(RR), 1.25, at_least=True)
+
+
+def _caches(quick: bool) -> Iterator[AcceptanceDemand]:
+    row = "200 caching resolvers"
+    for farm, bound in (("U10", 0.6), ("H10", 0.15), ("T3", 0.15)):
+        for workload in ("mix",) if quick else WORKLOADS:
+            case = _case(farm, workload, 0.7, quick)
+            clients = SimulatedClients("caches", 200)
+            case = AcceptanceCase(f"{case.name} caches", replace(case.scenario, clients=clients))
+            yield ratio(row, case, "p95_ms", case.by(RR), bound)
+
+
+def _few_caches(quick: bool) -> Iterator[AcceptanceDemand]:
+    """Few answers, each of which decides where a large part of all requests goes."""
+    row = "a crowd behind a few caching resolvers"
+    for farm in ("U10", "T3") if quick else FARMS:
+        for workload in ("mix",) if quick else ("html", "cgi", "mix"):
+            for count, seconds, load in ((2, 1.0, 0.2),) if quick else ((2, 1.0, 0.2), (2, 1.0, 0.5), (4, 5.0, 0.3)):
+                clients = SimulatedClients("caches", count, shortest=seconds, longest=seconds)
+                name = f"{farm} {workload} {load:g}, {count} of {seconds:g} s"
+                case = AcceptanceCase(name, Scenario(FARMS[farm], workload, load, clients=clients, duration=60.0))
+                yield ratio(row, case, "mean_ms", case.by(RR), 1.0, within_noise=True)
+
+
+def _closed(quick: bool) -> Iterator[AcceptanceDemand]:
+    row = "closed loop, 20 clients that look up every 5 s"
+    for farm, bound in (("U10", 0.99), ("H10", 1.05), ("T3", 0.99)):
+        for workload in ("html",) if quick else WORKLOADS:
+            case = _case(farm, workload, 0.0, quick)
+            case = AcceptanceCase(
+                f"{farm} {workload} closed", replace(case.scenario, clients=SimulatedClients("closed", 20, 5.0))
+            )
+            yield ratio(row, case, "throughput_per_s", case.by(RR), bound, at_least=True)
+
+
+def _disturbed(quick: bool) -> Iterator[AcceptanceDemand]:
+    for farm in ("T3",) if quick else FARMS:
+        # Full length in the quick form, too: within 40 s, p95 varies by more than the bound allows
+        case = _case(farm, "mix", 0.85, quick=False)
+        lossy = AcceptanceCase(f"{case.name} 2 % lost", replace(case.scenario, loss=0.02))
+        twice = AcceptanceCase(f"{case.name} 2 DNS servers", replace(case.scenario, dns_servers=2))
+        yield ratio("reports lost", lossy, "p95_ms", case, 1.10)
+        yield ratio("several DNS servers", twice, "p95_ms", case, 1.10)
+
+
+def _death(quick: bool) -> Iterator[AcceptanceDemand]:
+    row = "a server dies"
+    for farm in ("U10",) if quick else FARMS:
+        case = _case(farm, "mix", 0.7, quick)
+        victim = FARMS[farm][-1].name
+        case = AcceptanceCase(f"{case.name}, {victim} dies", replace(case.scenario, outages=(Outage(victim, 40.0),)))
+        yield none_of(row, case, "late_answers", "answers to it after stale_after")
+        if farm == "U10":
+            yield ratio(row, case, "failed", case.by(RR), 1.2)
+
+
+def _neighbours(quick: bool) -> Iterator[AcceptanceDemand]:
+    """Three busy loops on the host of the strongest web server."""
+    row = "other work on a host"
+    for load in (0.3,) if quick else (0.2, 0.3, 0.5):
+        other = OtherWork("s3", 10.0, 70.0, 3.0)
+        case = AcceptanceCase(f"html {load:g}", Scenario(UNLIKE, "html", load, duration=60.0, other_work=(other,)))
+        yield ratio(row, case, "mean_ms", case.by(RR), 1.0)
+        yield ratio(row, case, "mean_ms", case.by(WEIGHTED), 1.1)
+
+
+def _crowds(quick: bool) -> Iterator[AcceptanceDemand]:
+    """The load jumps from 0.1 to 0.9 for ten seconds."""
+    row = "ninefold crowd"
+    for farm in FARMS:
+        for workload in ("mix",) if quick else ("html", "cgi", "mix"):
+            scenario = Scenario(FARMS[farm], workload, 0.1, duration=30.0, surges=(Surge(30.0, 40.0, 9.0),))
+            case = AcceptanceCase(f"{farm} {workload} 0.1, 9 x", scenario)
+            yield ratio(row, case, "mean_ms", case.by(RR), 1.0, within_noise=True)
+            yield ratio(row, case, "mean_ms", case.by(WEIGHTED), 2.0, within_noise=True)
+
+
+def _first_seconds(quick: bool) -> Iterator[AcceptanceDemand]:
+    """Clients that wait for each response and look up before each request, measured soon after the start."""
+    row = "closed loop with a look-up before every request, after 3 s"
+    for workload in ("html",) if quick else ("html", "cgi"):
+        for count in (20, 60, 100):
+            clients = SimulatedClients("closed", count, 0.0)
+            case = AcceptanceCase(
+                f"{workload} {count} clients", Scenario(UNLIKE, workload, clients=clients, warm_up=3, duration=8)
+            )
+            yield ratio(row, case, "throughput_per_s", case.by(ORACLE), 0.9, at_least=True)
+            yield ratio(row, case, "throughput_per_s", case.by(WEIGHTED), 1.0, at_least=True)
+            yield ratio(row, case, "p95_ms", case.by(WEIGHTED), 1.0)
+
+
+def _overload(quick: bool) -> Iterator[AcceptanceDemand]:
+    """Enough clients to make agents raise alarms and web servers refuse connections."""
+    row = "more clients than web servers have room for: alarms"
+    servers = tuple(replace(server, workers=50) for server in UNLIKE)
+    for count in (700,) if quick else (700, 1400):
+        clients = SimulatedClients("closed", count, 0.0)
+        scenario = Scenario(servers, "html", clients=clients, warm_up=3.0, duration=20.0, alarms=DEFAULT_CONDITIONS)
+        case = AcceptanceCase(f"html {count} clients, alarms", scenario)
+        yield ratio(row, case, "throughput_per_s", case.by(ORACLE), 0.95, at_least=True)
+        yield ratio(row, case, "throughput_per_s", case.by(RR), 0.98, at_least=True)
+        yield ratio(row, case, "p95_ms", case.by(RR), 1.0, within_noise=True)
+        yield ratio(row, case, "failed", case.by(RR), 1.0, within_noise=True)

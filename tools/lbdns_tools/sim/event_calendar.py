@@ -1,0 +1,30 @@
+"""The calendar of a simulation: callbacks at points of virtual time, in a heap."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+Callback = Callable[[float], None]
+
+
+class EventCalendar:
+    """Callbacks ordered by time; callbacks for the same time run in the order in which they were added.
+
+    ``events[0][0]`` is the time of the next event. The heap is never empty: an event at infinity stays in it.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[tuple[float, int, Callback]] = [(math.inf, 0, lambda now: None)]
+        self._added = 0
+
+    def at(self, when: float, do: Callback) -> None:
+        """Call ``do(when)`` at the time ``when``."""
+        self._added += 1
+        heappush(self.events, (when, self._added, do))
+
+    def run_next(self) -> None:
+        """Remove the next event and call it."""
+        when, _, do = heappop(self.events)
+        do(when)

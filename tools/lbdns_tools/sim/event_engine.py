@@ -1,0 +1,159 @@
+"""Simulate one scenario under one policy with one seed: process the events of virtual time in order."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from random import Random
+
+from lbdns_tools.percentiles import percentile
+from lbdns_tools.sim.event_calendar import EventCalendar
+from lbdns_tools.sim.request_flow import RequestFlow
+from lbdns_tools.sim.request_sources import NO_CLIENT, ClosedClients, LookUp, RequestArrivals, through_caches
+from lbdns_tools.sim.request_workloads import WORKLOADS
+from lbdns_tools.sim.simulated_lookups import SimulatedLookups
+from lbdns_tools.sim.simulated_reports import ReportScorer, SimulatedReports
+from lbdns_tools.sim.simulated_web_server import SimulatedWebServer
+from lbdns_tools.sim.simulation_results import FarmMoment, SimulationResult
+from lbdns_tools.sim.simulation_scenario import DEADLINE, Scenario
+
+
+def simulate(scenario: Scenario, policy: str, seed: int, scorer: ReportScorer | None = None) -> SimulationResult:
+    """Return the result of ``scenario`` when ``policy`` selects the members.
+
+    The same seed yields the same requests under every policy. With ``scorer``, its scores replace the scenario's.
+    """
+    return _SimulationRun(scenario, policy, seed, scorer).run()
+
+
+class _SimulationRun:
+    """One run: its servers, look-ups, reports and requests, and the loop that processes their events."""
+
+    def __init__(self, scenario: Scenario, policy: str, seed: int, scorer: ReportScorer | None) -> None:
+        self._scenario, self._policy = scenario, policy
+        # Each purpose has its own random numbers, so that policies are compared on the same requests
+        arrivals, sizes, self._client_chance, reports = (
+            Random(f"{seed} {purpose}") for purpose in ("arrivals", "sizes", "clients", "reports")
+        )
+        self._servers = [SimulatedWebServer(spec) for spec in scenario.servers]
+        self._calendar = EventCalendar()
+        self._lookups = SimulatedLookups(scenario, policy, seed, self._servers)
+        self._reports = SimulatedReports(scenario, self._servers, self._lookups, reports, scorer)
+        workload = WORKLOADS[scenario.workload]
+        capacity = sum(server.capacity for server in scenario.servers)
+        rate = scenario.rate if scenario.rate is not None else scenario.load * capacity / workload.mean
+        self._size = workload.draw(sizes)
+        self._arrivals = RequestArrivals(rate, scenario.arrivals, arrivals)
+        self._flow = RequestFlow(scenario, self._servers)
+        self._moments: list[FarmMoment] = []
+
+    def run(self) -> SimulationResult:
+        """Process all events: of departure, arrival and calendar, the earliest comes next, in this order on a tie."""
+        self._schedule()
+        choose = self._start_requests()
+        arrivals, flow, servers = self._arrivals, self._flow, self._servers
+        ends, send, respond = flow.ends, flow.send, flow.respond
+        events, size = self._calendar.events, self._size
+        end, last = self._scenario.end, self._scenario.end + DEADLINE
+        while True:
+            arrival = arrivals.next
+            departure = min(ends)
+            event = events[0][0]
+            if departure <= arrival and departure <= event:
+                if departure > last:
+                    break
+                at = ends.index(departure)
+                server = servers[at]
+                request = server.depart(departure)
+                ends[at] = server.next_end
+                respond(request, departure)
+            elif arrival <= event:
+                if arrival >= end:
+                    arrivals.next = math.inf
+                    continue
+                arrivals.draw(arrival)
+                send(arrival, choose(arrival), size(), NO_CLIENT)
+            else:
+                if event > last:
+                    break
+                self._calendar.run_next()
+        return self._result()
+
+    def _start_requests(self) -> LookUp:
+        """Start the clients; return the function that selects the server of an arriving request."""
+        clients, look_up = self._scenario.clients, self._lookups.look_up
+        if clients.kind == "closed":
+            self._flow.closed = ClosedClients(
+                self._scenario, self._calendar, self._client_chance, self._size, look_up, self._flow.send
+            )
+            return look_up
+        self._arrivals.draw(0.0)
+        return through_caches(clients, look_up, self._client_chance) if clients.kind == "caches" else look_up
+
+    def _schedule(self) -> None:
+        scenario, at = self._scenario, self._calendar.at
+        index = {server.name: i for i, server in enumerate(scenario.servers)}
+        self._reports.schedule(self._calendar)
+        self._lookups.schedule(self._calendar)
+        for surge in scenario.surges:
+            at(surge.start, partial(self._arrivals.multiply_rate, surge.factor))
+            at(surge.end, partial(self._arrivals.multiply_rate, 1.0))
+        for work in scenario.other_work:
+            i = index[work.server]
+            usual = scenario.servers[i].background
+            at(work.start, partial(self._set_background, i, usual + work.tasks))
+            at(work.end, partial(self._set_background, i, usual))
+        for outage in scenario.outages:
+            i = index[outage.server]
+            at(outage.start, partial(self._fail, i, outage.service_only))
+            if outage.end < math.inf:
+                at(outage.end, partial(self._recover, i))
+        at(1.0, self._note_moment)
+
+    def _set_background(self, i: int, tasks: float, now: float) -> None:
+        self._servers[i].set_background(tasks, now)
+        self._flow.ends[i] = self._servers[i].next_end
+
+    def _fail(self, i: int, service_only: bool, now: float) -> None:
+        self._reports.alive[i] = service_only
+        self._lookups.dead_since[i] = now
+        self._flow.fail_server(i, now)
+
+    def _recover(self, i: int, now: float) -> None:
+        self._reports.alive[i] = True
+        self._lookups.dead_since[i] = math.inf
+        self._servers[i].recover(now)
+
+    def _note_moment(self, now: float) -> None:
+        flow, present = self._flow, tuple(server.present for server in self._servers)
+        answers = tuple(self._lookups.by_member)
+        self._moments.append(FarmMoment(now, answers, present, flow.second_count, flow.second_sum))
+        flow.second_count, flow.second_sum = 0, 0.0
+        self._lookups.by_member = [0] * len(self._servers)
+        self._calendar.at(now + 1.0, self._note_moment)
+
+    def _result(self) -> SimulationResult:
+        flow, lookups = self._flow, self._lookups
+        requests = sum(flow.sent)
+        missing = requests - len(flow.responses)  # not answered within DEADLINE after the end
+        flow.responses.extend([DEADLINE] * missing)
+        failed = flow.failed + missing
+        ordered = sorted(flow.responses)
+        names = (server.name for server in self._scenario.servers)
+        return SimulationResult(
+            policy=self._policy,
+            mean_ms=1000 * sum(ordered) / requests if requests else 0.0,
+            p50_ms=1000 * percentile(ordered, 50),
+            p95_ms=1000 * percentile(ordered, 95),
+            p99_ms=1000 * percentile(ordered, 99),
+            throughput_per_s=(requests - failed) / self._scenario.duration,
+            failed=failed,
+            requests=requests,
+            shares={name: sent / max(1, requests) for name, sent in zip(names, flow.sent, strict=True)},
+            answers=lookups.answers,
+            few=lookups.few,
+            highest=lookups.highest,
+            reports=self._reports.count,
+            late_answers=lookups.late_answers,
+            moments=tuple(self._moments),
+        )

@@ -1,0 +1,138 @@
+"""Estimate a simulated farm from a recording: each server's speed, cores and other work, and the request rate. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from lbdns.choosing.capacity_estimate import ENOUGH, PRIOR, RequestCost, capacities
+from lbdns.model.snapshot import Reading
+from lbdns_tools.sim.recording_format import RecordedReport, Recording
+from lbdns_tools.sim.simulation_scenario import ServerSpec
+
+LEAST_BACKGROUND: Final = 0.05  # tasks; less is a passing cron job or the agent itself
+
+
+@dataclass(frozen=True, slots=True)
+class FarmEstimate:
+    """An estimated farm. ``rate`` is in visits/s (the requests that one DNS answer causes), None if unknown. ``notes``
+    say how each value was estimated."""
+
+    servers: tuple[ServerSpec, ...]
+    rate: float | None
+    interval: float  # s between reports
+    notes: tuple[str, ...]
+
+
+def estimate_farm(recording: Recording, mean_work: float) -> FarmEstimate:
+    """Return a farm for which requests of ``mean_work`` seconds (at speed 1) are as heavy as the recorded requests were
+    for the recorded servers."""
+    readings: dict[str, list[Reading]] = defaultdict(list)
+    for event in recording.events:
+        if isinstance(event, RecordedReport):
+            readings[event.member].append(event.reading)
+    series = [readings[name] for name in recording.members]
+    works = [_work(reports) for reports in series]
+    told = [reports[-1].metrics.get("cpu_count") if reports else None for reports in series]
+    cores = capacities([RequestCost() for _ in works], told)  # without observed work: the cores, with gaps filled
+    known = sum(work.requests for work in works) > ENOUGH and sum(work.cpu_seconds for work in works) > 0
+    per_answer, rate, notes = _rates(recording, series)
+    servers = []
+    for name, reports, capacity, count in zip(recording.members, series, capacities(works, told), cores, strict=True):
+        speed = capacity / count * mean_work / per_answer if known else 1.0
+        servers.append(ServerSpec(name, speed, count, background=_background(reports)))
+    intervals = [reading.interval for reports in series for reading in reports]
+    interval = sum(intervals) / len(intervals) if intervals else 1.0
+    return FarmEstimate(
+        tuple(servers), rate, interval, (*_speed_notes(servers, told, known, works, per_answer, mean_work), *notes)
+    )
+
+
+def _work(reports: Sequence[Reading]) -> RequestCost:
+    """Return all requests and CPU seconds in a member's reports, counted as ``best`` does, but without decay."""
+    total = RequestCost()
+    for before, now in pairwise(reports):
+        step = RequestCost()
+        step.observe(before.metrics, 0.0)
+        step.observe(now.metrics, now.received - before.received)
+        total.requests += step.requests
+        total.cpu_seconds += step.cpu_seconds
+        total.counted = step.counted
+    return total
+
+
+def _rates(recording: Recording, series: Sequence[Sequence[Reading]]) -> tuple[float, float | None, tuple[str, ...]]:
+    """Return requests per answer, visits/s, and notes on them."""
+    rates = [rate for reports in series if (rate := _requests_per_s(reports)) is not None]
+    # Assume that members without request counts get as many requests as the others
+    requests = sum(rates) * len(series) / len(rates) if rates else None
+    answers = sum(recording.answered) / recording.seconds if recording.seconds > 0 else 0.0
+    if answers > 0 and requests:
+        ratio = max(1.0, requests / answers)
+        note = f"rate: {answers:.3g} answers/s were counted, with {requests / answers:.3g} requests each"
+        if ratio > 1:
+            note += ", simulated as one visit"
+        return ratio, answers, (note,)
+    if answers > 0:
+        return 1.0, answers, (f"rate: {answers:.3g} answers/s were counted; the reports contain no requests",)
+    if requests:
+        return (
+            1.0,
+            requests,
+            (f"rate: {requests:.3g} requests/s according to requests_per_s, minus one per report for server-status",),
+        )
+    return 1.0, None, ("rate: unknown, since there are neither requests nor answers; give --load or --rate",)
+
+
+def _requests_per_s(reports: Sequence[Reading]) -> float | None:
+    found = [
+        max(0.0, reading.metrics["requests_per_s"] - 1 / reading.interval)  # without the agent's own request
+        for reading in reports
+        if "requests_per_s" in reading.metrics
+    ]
+    return sum(found) / len(found) if found else None
+
+
+def _background(reports: Sequence[Reading]) -> float:
+    """Return the mean number of runnable tasks that are not busy workers."""
+    beyond = [
+        max(0.0, reading.metrics["run_queue"] - reading.metrics["busy_workers"])
+        for reading in reports
+        if {"run_queue", "busy_workers"} <= reading.metrics.keys()
+    ]
+    mean = sum(beyond) / len(beyond) if beyond else 0.0
+    return mean if mean >= LEAST_BACKGROUND else 0.0
+
+
+def _speed_notes(
+    servers: Sequence[ServerSpec],
+    told: Sequence[float | None],
+    known: bool,
+    works: Sequence[RequestCost],
+    per_answer: float,
+    mean_work: float,
+) -> tuple[str, ...]:
+    notes = []
+    if not known:
+        notes.append(
+            f"speed: fewer than {ENOUGH:g} requests with CPU seconds, so all cores are assumed to have speed 1"
+        )
+    elif any(work.counted and work.cpu_seconds < PRIOR for work in works):
+        notes.append(f"speed: inaccurate for servers with less than {PRIOR:g} CPU s of work; record for longer")
+    for server, cores, work in zip(servers, told, works, strict=True):
+        parts = [f"{server.cores:g} cores ({'cpu_count' if cores else 'unknown, as the others'})"]
+        if known:
+            carried = server.capacity / mean_work
+            seen = f"{work.requests:.0f} requests in {work.cpu_seconds:.3g} CPU s" if work.counted else "as the others"
+            parts.append(f"speed {server.speed:.3g} ({seen}: {carried:.3g} {_unit(per_answer)})")
+        if server.background:
+            parts.append(f"{server.background:.2g} tasks of other work (run_queue beyond busy_workers)")
+        notes.append(f"{server.name}: {', '.join(parts)}")
+    return tuple(notes)
+
+
+def _unit(per_answer: float) -> str:
+    return "visits/s" if per_answer > 1 else "requests/s"

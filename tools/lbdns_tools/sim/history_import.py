@@ -1,0 +1,140 @@
+"""Import a recording from the history of ``lbdns serve``: the part that has every second."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from lbdns.history.history_reader import HistoryReader, RawMoment, RecordedPool
+from lbdns.history.sample_columns import OWN
+from lbdns.model.snapshot import Reading
+from lbdns.text.moments import format_time
+from lbdns.text.suggestions import nearest
+from lbdns_shared.errors import ConfigError
+from lbdns_tools.sim.recording_format import (
+    RecordedAnswers,
+    RecordedEvent,
+    RecordedReport,
+    Recording,
+    RecordingHeader,
+    read_recording,
+)
+
+SQLITE: Final = b"SQLite format 3\0"  # the first bytes of a database file
+
+
+def read_record(what: Path, begin: float | None = None, end: float | None = None) -> Recording:
+    """Read ``what``: a recording, or a history as FILE or FILE:POOL, from ``begin`` to ``end`` (Unix seconds).
+
+    Raises LbdnsError.
+    """
+    path, pool = _split(what)
+    if not _is_history(path):
+        if begin is not None or end is not None:
+            raise ConfigError(f"--begin and --end require a history; {path} is a recording")
+        return read_recording(what)
+    return read_history(path, pool, 0.0 if begin is None else begin, 1e11 if end is None else end)
+
+
+def _split(what: Path) -> tuple[Path, str]:
+    before, colon, pool = str(what).rpartition(":")
+    return (Path(before), pool) if colon and not what.exists() else (what, "")
+
+
+def _is_history(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(SQLITE)) == SQLITE
+    except OSError:
+        return False
+
+
+def read_history(path: Path, pool: str, begin: float, end: float) -> Recording:
+    """Return the recording of a pool from ``begin`` to ``end`` (Unix seconds). Raises LbdnsError."""
+    reader = HistoryReader(path)
+    about = _pool(reader, pool)
+    gathered = _HistoryEvents()
+    for moment in reader.raw(about.name, begin, end):
+        gathered.take(moment)
+    if gathered.started is None:
+        raise ConfigError(_nothing(reader, about.name, begin, end))
+    members = tuple(gathered.members)
+    events = gathered.events(members)
+    return Recording(RecordingHeader(about.name, about.zone, members, about.policies, gathered.started), tuple(events))
+
+
+def _pool(reader: HistoryReader, pool: str) -> RecordedPool:
+    known = {info.name: info for info in reader.pools()}
+    if not pool and len(known) == 1:
+        return next(iter(known.values()))
+    if not pool and known:
+        raise ConfigError(
+            f"--replay: {reader.path}: choose a pool with FILE:POOL; the history contains {', '.join(known)}"
+        )
+    if pool not in known:
+        raise ConfigError(f"--replay: {reader.path}: the history contains no pool {pool!r}{nearest(pool, known)}")
+    return known[pool]
+
+
+def _nothing(reader: HistoryReader, pool: str, begin: float, end: float) -> str:
+    """Return why there is nothing to replay."""
+    begins = reader.begins()
+    what = f"--replay: {reader.path}: contains no second-by-second values of pool {pool}"
+    if raw := begins.get("raw"):
+        what += f" in that time; they begin at {format_time(raw)}"
+    means = min((time for tier, time in begins.items() if tier != "raw"), default=math.inf)
+    if means < end:
+        what += f". It has averages from {format_time(means)} on, which cannot be replayed; see [history] keep_raw"
+    return what
+
+
+class _HistoryEvents:
+    """Collects reports and answers; times count from the first second of the history's part."""
+
+    def __init__(self) -> None:
+        self.started: float | None = None
+        self.members: dict[str, None] = {}  # in order of appearance
+        self._heard: list[RecordedEvent] = []
+        self._answered: list[tuple[float, Mapping[str, int]]] = []
+
+    def take(self, moment: RawMoment) -> None:
+        self.members.update(dict.fromkeys(moment.members))
+        if self.started is None:
+            self.started = moment.time
+        else:  # answers of the first second precede the recording
+            answers = moment.columns.get("answers", ())
+            counts = {name: int(n) for name, n in zip(moment.members, answers, strict=False) if n > 0}
+            self._answered.append((moment.time - self.started, counts))
+        self._heard.extend(_heard(moment, moment.time - self.started))
+
+    def events(self, members: tuple[str, ...]) -> list[RecordedEvent]:
+        """Return all events in order of time."""
+        found = [*self._heard]
+        found += [
+            RecordedAnswers(time, tuple(counts.get(name, 0) for name in members)) for time, counts in self._answered
+        ]
+        found.sort(key=lambda event: event.time)
+        return found
+
+
+def _heard(moment: RawMoment, time: float) -> Iterator[RecordedReport]:
+    """Yield the reports that arrived in this second."""
+    columns = moment.columns
+    metrics = [name for name in columns if name not in OWN]
+    unknown = [math.nan] * len(moment.members)
+    ages, intervals = columns.get("age_s", unknown), columns.get("interval", unknown)
+    scores, gone = columns.get("score", unknown), columns.get("gone", unknown)
+    for i, (name, new) in enumerate(zip(moment.members, columns.get("reports", unknown), strict=True)):
+        if new != 1 or not math.isfinite(ages[i] + intervals[i] + scores[i]):
+            continue
+        reading = Reading(
+            received=time - ages[i],
+            interval=intervals[i],
+            score=int(scores[i]),
+            metrics={metric: columns[metric][i] for metric in metrics if math.isfinite(columns[metric][i])},
+            alarm=moment.alarms.get(name, ""),
+            gone=gone[i] == 1,
+        )
+        yield RecordedReport(name, reading)

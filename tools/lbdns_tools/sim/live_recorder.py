@@ -1,0 +1,204 @@
+"""Record a running lbdns over HTTP: reports from its event stream, answer counts from its status."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from lbdns.events.server_sent_events import ServerSentEventReader
+from lbdns.model.snapshot import Reading
+from lbdns.text.suggestions import nearest
+from lbdns_collector.status.status_document import FOLLOWER_KEEP_ALIVE
+from lbdns_collector.status.status_reader import read_status
+from lbdns_shared.errors import ConfigError, LbdnsError
+from lbdns_tools import __version__
+from lbdns_tools.sim.recording_format import RecordedAnswers, RecordedEvent, RecordedReport, Recording, RecordingHeader
+
+log = logging.getLogger("lbdns.sim.listen")
+
+POLL: Final = 1.0  # s between reads of the answer counts, which the event stream does not contain
+CONNECT_TIMEOUT: Final = 5.0  # s
+DEAD_AFTER: Final = 3 * FOLLOWER_KEEP_ALIVE  # s without a byte after which a connection counts as dead
+PAUSE: Final = 1.0  # s before another attempt
+SAME_REPORT: Final = 0.1  # s; tolerance of a report's time (rounding, network); agents report less often
+
+
+class LiveRecorder:
+    """Records one pool. It calls ``begin`` once with the header, then ``take`` for every event in order of time."""
+
+    def __init__(
+        self,
+        url: str,
+        pool: str | None,
+        begin: Callable[[RecordingHeader], None],
+        take: Callable[[RecordedEvent], None],
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            raise ConfigError(
+                f"{url!r} is not a valid URL; write the URL of a running lbdns, such as http://127.0.0.1:8053"
+            )
+        self._url, self._pool = url.rstrip("/"), pool
+        self._begin, self._take = begin, take
+        self._members: tuple[str, ...] = ()
+        self._by_full_name: dict[str, str] = {}
+        self._seen: dict[str, Reading] = {}
+        self._counts: dict[str, int] = {}
+        self._latest = float("-inf")
+        self._started = 0.0  # on the monotonic clock
+
+    async def listen(self, stop: asyncio.Event, seconds: float | None = None) -> None:
+        """Record until ``seconds`` are over (None: no limit) or ``stop`` is set. Connections that break are made again.
+
+        Raises LbdnsError if the first response does not come from an lbdns server.
+        """
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=DEAD_AFTER)
+        headers = {"User-Agent": f"lbdns-sim/{__version__}"}
+        connector = aiohttp.TCPConnector(force_close=True)
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=headers) as session:
+            try:
+                self._open(await self._status(session))
+            except (aiohttp.ClientError, OSError) as error:
+                raise LbdnsError(
+                    f"{self._url}: no response: {_reason(error)}. Is 'lbdns serve' running there?"
+                ) from None
+            except ValueError as error:
+                raise LbdnsError(f"{self._url}: the response is not from lbdns: {error}") from None
+            tasks = [asyncio.create_task(self._again(self._follow, session)), asyncio.create_task(self._count(session))]
+            try:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), seconds)
+                tasks[1].cancel()
+                with contextlib.suppress(aiohttp.ClientError, OSError, ValueError):
+                    await self._poll(session)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _now(self) -> float:
+        return time.monotonic() - self._started
+
+    def _open(self, status: Mapping[str, Any]) -> None:
+        pool = _chosen(status, self._pool, self._url)
+        zone = str(pool["zone"])
+        self._members = tuple(str(member["name"]) for member in pool["members"])
+        self._by_full_name = {f"{name}.{zone}" if zone else name: name for name in self._members}
+        self._pool = str(pool["name"])
+        self._counts = _answers(pool)
+        self._started = time.monotonic()
+        self._begin(
+            RecordingHeader(self._pool, zone, self._members, dict(pool.get("policies", {})), round(time.time(), 3))
+        )
+
+    async def _status(self, session: aiohttp.ClientSession) -> dict[str, Any]:
+        async with session.get(f"{self._url}/api/v1/status") as response:
+            if response.status != 200:
+                raise ValueError(f"/api/v1/status is {response.status} {response.reason}")
+            status = json.loads(await response.read())
+        read_status(status, 0.0)  # raises ValueError if it is not a status
+        found: dict[str, Any] = status
+        return found
+
+    async def _again(self, what: Callable[[aiohttp.ClientSession], Any], session: aiohttp.ClientSession) -> None:
+        while True:
+            try:
+                await what(session)
+                trouble = "the server closed the connection"
+            except (aiohttp.ClientError, OSError, ValueError) as error:
+                trouble = _reason(error)
+            log.warning("%s: %s; retrying", self._url, trouble)
+            await asyncio.sleep(PAUSE)
+
+    async def _follow(self, session: aiohttp.ClientSession) -> None:
+        events = ServerSentEventReader()
+        async with session.get(f"{self._url}/api/v1/events", params={"changes": "1"}) as response:
+            if response.status != 200 or response.content_type != "text/event-stream":
+                raise ValueError(f"/api/v1/events is {response.status} {response.content_type}")
+            async for piece in response.content.iter_any():
+                for event in events.feed(piece):
+                    if event.name in ("status", "changes"):
+                        self._hear(read_status(json.loads(event.data), self._now()))
+
+    def _hear(self, readings: Mapping[str, Reading | None]) -> None:
+        found = [(r.received, name, r) for name, r in readings.items() if r is not None and name in self._by_full_name]
+        for received, name, reading in sorted(found, key=lambda item: item[:2]):
+            before = self._seen.get(name)
+            if before is not None and abs(before.received - received) < SAME_REPORT and _same(before, reading):
+                continue
+            self._seen[name] = reading
+            # Times in a recording never decrease: a report that is read after a later count gets the time of that count
+            time_of_it = max(received, self._latest)
+            self._emit(RecordedReport(self._by_full_name[name], replace(reading, received=time_of_it)))
+
+    async def _count(self, session: aiohttp.ClientSession) -> None:
+        due = self._now()
+        while True:
+            due += POLL
+            await asyncio.sleep(max(0.0, due - self._now()))
+            # The event stream logs the same failure
+            with contextlib.suppress(aiohttp.ClientError, OSError, ValueError):
+                await self._poll(session)
+
+    async def _poll(self, session: aiohttp.ClientSession) -> None:
+        status = await self._status(session)
+        pool = next((pool for pool in status["pools"] if pool["name"] == self._pool), None)
+        if pool is None:
+            return
+        now = _answers(pool)
+        # A count that has decreased belongs to a restarted server
+        more = [n - o if (n := now.get(m, 0)) >= (o := self._counts.get(m, 0)) else n for m in self._members]
+        self._counts = now
+        self._emit(RecordedAnswers(max(self._now(), self._latest), tuple(more)))
+
+    def _emit(self, event: RecordedEvent) -> None:
+        self._latest = event.time
+        self._take(event)
+
+
+def _same(one: Reading, other: Reading) -> bool:
+    return (one.metrics, one.alarm, one.gone) == (other.metrics, other.alarm, other.gone)
+
+
+def _chosen(status: Mapping[str, Any], name: str | None, url: str) -> Mapping[str, Any]:
+    """Return the status of the pool to record. Raises ConfigError."""
+    pools: Sequence[Mapping[str, Any]] = status["pools"]
+    names = [str(pool["name"]) for pool in pools]
+    if not pools:
+        raise ConfigError(f"{url}: the server has no pool")
+    if name is None:
+        if len(pools) > 1:
+            raise ConfigError(f"{url}: the server has several pools; choose one with --pool: {', '.join(names)}")
+        return pools[0]
+    if name not in names:
+        raise ConfigError(f"{url}: there is no pool {name!r}{nearest(name, names)}")
+    return pools[names.index(name)]
+
+
+def _answers(pool: Mapping[str, Any]) -> dict[str, int]:
+    return {str(member["name"]): int(member.get("answers") or 0) for member in pool["members"]}
+
+
+def _reason(error: BaseException) -> str:
+    return str(getattr(error, "strerror", None) or error or type(error).__name__)
+
+
+def record_live(url: str, pool: str | None, seconds: float) -> Recording:
+    """Record a running lbdns for ``seconds``. Raises LbdnsError."""
+    headers: list[RecordingHeader] = []
+    events: list[RecordedEvent] = []
+
+    async def run() -> None:
+        await LiveRecorder(url, pool, headers.append, events.append).listen(asyncio.Event(), seconds)
+
+    asyncio.run(run())
+    return Recording(headers[0], tuple(events))

@@ -1,0 +1,168 @@
+"""Replay a recording: what each policy would have answered to the recorded queries, given the recorded reports."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any, Final
+
+from lbdns_tools.sim.recording_format import RecordedAnswers, RecordedReport, Recording
+from lbdns_tools.sim.simulated_dns_server import SimulatedDnsServer
+from lbdns_tools.sim.simulation_scenario import Scenario
+
+MOMENTS: Final = 240  # highest number of steps in a timeline; a picture cannot show more
+LEAST_MOMENT: Final = 1.0  # s: the answers of a record are counted once a second
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySpan:
+    """``count`` queries that came from ``begin`` to ``end`` (s); ``answered`` are the real answers by member."""
+
+    begin: float
+    end: float
+    count: int
+    answered: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedPolicy:
+    """The answers of one policy. ``timeline`` holds counts by member for each ``step`` seconds."""
+
+    policy: str
+    members: tuple[str, ...]
+    totals: tuple[int, ...]
+    step: float
+    timeline: tuple[tuple[int, ...], ...]
+    diverted: float | None  # share of the answers that went to other members than recorded; None if unknown
+
+    @property
+    def shares(self) -> dict[str, float]:
+        return shares(self.members, self.totals)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "policy": self.policy,
+            "answers": sum(self.totals),
+            "shares": self.shares,
+            "diverted": self.diverted,
+            "moment_s": self.step,
+            "timeline": {name: [moment[i] for moment in self.timeline] for i, name in enumerate(self.members)},
+        }
+
+
+def shares(members: Sequence[str], totals: Sequence[int]) -> dict[str, float]:
+    whole = sum(totals)
+    return {name: count / whole if whole else 0.0 for name, count in zip(members, totals, strict=True)}
+
+
+def spans(recording: Recording) -> list[QuerySpan]:
+    """Return when queries came: by the recorded answers, or by the web servers' requests if there are none."""
+    if any(recording.answered):
+        found, before = [], 0.0
+        for event in recording.events:
+            if isinstance(event, RecordedAnswers):
+                found.append(QuerySpan(before, event.time, sum(event.counts), event.counts))
+                before = event.time
+        return [span for span in found if span.count]
+    return sorted(_requests(recording), key=lambda span: span.end)
+
+
+def _requests(recording: Recording) -> Iterator[QuerySpan]:
+    last: dict[str, RecordedReport] = {}
+    for event in recording.events:
+        if isinstance(event, RecordedReport):
+            before, last[event.member] = last.get(event.member), event
+            now = event.reading.metrics.get("requests_total")
+            if before is None or now is None or (then := before.reading.metrics.get("requests_total")) is None:
+                continue
+            own = 1  # the agent's question to server-status
+            if (count := int(now - then) - own) > 0:
+                yield QuerySpan(max(0.0, before.time), max(0.0, event.time), count, None)
+
+
+def look_ups(recording: Recording, seed: int) -> tuple[float, ...]:
+    """Return a random time for each query within its span; a recording has only counts per second."""
+    chance = Random(f"{seed} look-ups")
+    return tuple(sorted(chance.uniform(span.begin, span.end) for span in spans(recording) for _ in range(span.count)))
+
+
+def replay(recording: Recording, policy: str, stale_after: float, min_usable: float) -> ReplayedPolicy:
+    """Answer the recorded queries by ``policy``, with the recorded reports at their times."""
+    members = recording.members
+    # The chooser's clock begins at 0; reports from before the record have times below it
+    shift = -min(0.0, recording.events[0].time) if recording.events else 0.0
+    dns = SimulatedDnsServer(members, policy, stale_after, min_usable, Random(f"replay {policy}"), 1)
+    counts = _AnswerTimeline(recording)
+    queries = _queries(spans(recording))
+    query = next(queries, math.inf)
+
+    def answer_until(moment: float) -> None:
+        nonlocal query
+        while query < moment:
+            while dns.next_change <= query + shift:
+                dns.update(dns.next_change)
+            counts.add(query, dns.cursor.next(), 1)
+            query = next(queries, math.inf)
+
+    for event in recording.events:
+        if isinstance(event, RecordedReport):
+            answer_until(event.time)
+            received = event.time + shift
+            dns.receive(event.member, replace(event.reading, received=received), received)
+    answer_until(math.inf)
+    real = answered(recording)
+    return counts.replayed(policy, _diverted(counts.counts, real.timeline) if real else None)
+
+
+def answered(recording: Recording) -> ReplayedPolicy | None:
+    """Return the recorded answers in the same form; None if the recording has none."""
+    if not any(recording.answered):
+        return None
+    counts = _AnswerTimeline(recording)
+    for span in spans(recording):
+        for i, count in enumerate(span.answered or ()):
+            counts.add((span.begin + span.end) / 2, i, count)
+    return counts.replayed("answered", 0.0)
+
+
+class _AnswerTimeline:
+    """Counts by moment and member."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._members = recording.members
+        self._step = max(LEAST_MOMENT, recording.seconds / MOMENTS)
+        self.counts = [[0] * len(self._members) for _ in range(max(1, round(recording.seconds / self._step)))]
+
+    def add(self, time: float, member: int, count: int) -> None:
+        self.counts[min(len(self.counts) - 1, int(time / self._step))][member] += count
+
+    def replayed(self, policy: str, diverted: float | None) -> ReplayedPolicy:
+        totals = tuple(sum(column) for column in zip(*self.counts, strict=True))
+        return ReplayedPolicy(policy, self._members, totals, self._step, tuple(map(tuple, self.counts)), diverted)
+
+
+def _queries(found: Sequence[QuerySpan]) -> Iterator[float]:
+    """Yield the times of the queries in order, evenly spaced within their spans."""
+    moments = (
+        span.begin + (k + 0.5) / span.count * (span.end - span.begin) for span in found for k in range(span.count)
+    )
+    # Spans of answers follow one another; those of several web servers' requests overlap
+    return moments if found and found[0].answered is not None else iter(sorted(moments))
+
+
+def _diverted(ours: Sequence[Sequence[int]], theirs: Sequence[Sequence[int]]) -> float:
+    """Return the share of answers that named another member, added up over the steps of the timeline."""
+    gaps = whole = 0.0
+    for one, other in zip(ours, theirs, strict=True):
+        gaps += sum(abs(a - b) for a, b in zip(one, other, strict=True)) / 2
+        whole += max(sum(one), sum(other))
+    return gaps / whole if whole else 0.0
+
+
+def simulated(recording: Recording, scenario: Scenario, seed: int = 1) -> Scenario:
+    """Return ``scenario`` with the recorded look-ups as arrivals, and the length of the recording."""
+    seconds = recording.seconds
+    warm_up = min(20.0, seconds / 10)
+    return replace(scenario, arrivals=look_ups(recording, seed), warm_up=warm_up, duration=seconds - warm_up)

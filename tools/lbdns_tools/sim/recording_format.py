@@ -1,0 +1,258 @@
+"""The recording format of lbdns-sim, version 1: a pool's reports and answers as JSON lines; reader and writer."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from lbdns.model.snapshot import Reading
+from lbdns.text.suggestions import nearest
+from lbdns_shared.errors import ConfigError
+
+VERSION: Final = 1
+MAX_LINE: Final = 2**20  # bytes; a report is 1200 at most, a thousand members' answers about 50,000
+_HEADER_KEYS: Final = ("lbdns_record", "pool", "zone", "members", "policies", "started")
+_REPORT_KEYS: Final = ("t", "report", "interval", "score", "metrics", "alarm", "gone")
+_ANSWER_KEYS: Final = ("t", "answers")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingHeader:
+    """The first line: the pool, its members in order, and when the recording began (Unix seconds)."""
+
+    pool: str
+    zone: str
+    members: tuple[str, ...]  # relative to the zone
+    policies: Mapping[str, str]  # owner name -> policy of the pool's names
+    started: float
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedReport:
+    """A member's report at ``reading.received``, in seconds since the recording began."""
+
+    member: str
+    reading: Reading
+
+    @property
+    def time(self) -> float:
+        return self.reading.received
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedAnswers:
+    """Answers by member until ``time``, counted since the previous such event or the beginning."""
+
+    time: float
+    counts: tuple[int, ...]
+
+
+RecordedEvent = RecordedReport | RecordedAnswers
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    header: RecordingHeader
+    events: tuple[RecordedEvent, ...]  # by time
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        return self.header.members
+
+    @property
+    def seconds(self) -> float:
+        """The time from the beginning to the last event."""
+        return max(0.0, self.events[-1].time) if self.events else 0.0
+
+    @property
+    def answered(self) -> tuple[int, ...]:
+        """All answers by member."""
+        totals = [0] * len(self.members)
+        for event in self.events:
+            if isinstance(event, RecordedAnswers):
+                totals = [total + count for total, count in zip(totals, event.counts, strict=True)]
+        return tuple(totals)
+
+
+# Writing
+
+
+def header_line(header: RecordingHeader) -> str:
+    return _line(
+        {
+            "lbdns_record": VERSION,
+            "pool": header.pool,
+            "zone": header.zone,
+            "members": list(header.members),
+            "policies": dict(header.policies),
+            "started": header.started,
+        }
+    )
+
+
+def event_line(event: RecordedEvent, members: Sequence[str]) -> str:
+    if isinstance(event, RecordedAnswers):
+        counts = {name: count for name, count in zip(members, event.counts, strict=True) if count}
+        return _line({"t": round(event.time, 4), "answers": counts})
+    reading = event.reading
+    line: dict[str, Any] = {
+        "t": round(event.time, 4),
+        "report": event.member,
+        "interval": reading.interval,
+        "score": reading.score,
+        "metrics": dict(reading.metrics),
+    }
+    if reading.alarm:
+        line["alarm"] = reading.alarm
+    if reading.gone:
+        line["gone"] = True
+    return _line(line)
+
+
+def _line(values: Mapping[str, Any]) -> str:
+    return json.dumps(values, separators=(",", ":"), allow_nan=False) + "\n"
+
+
+# Reading
+
+
+def read_recording(path: Path) -> Recording:
+    """Read a recording. Raises ConfigError with the number of the invalid line."""
+    try:
+        with path.open("rb") as file:
+            return parse_recording(iter(lambda: file.readline(MAX_LINE + 1), b""), str(path))
+    except OSError as error:
+        raise ConfigError(f"{path}: file: cannot be read: {error.strerror}") from None
+
+
+def parse_recording(lines: Iterable[bytes], name: str) -> Recording:
+    """Parse lines that include their line ends; ``name`` is the file in errors. Raises ConfigError.
+
+    An incomplete last line is ignored: the recorder was stopped while it wrote it.
+    """
+    header: RecordingHeader | None = None
+    events: list[RecordedEvent] = []
+    before = -math.inf
+    for number, line in enumerate(lines, 1):
+        try:
+            if len(line) > MAX_LINE:
+                raise ValueError(f"longer than {MAX_LINE} bytes; is this an lbdns-sim recording?")
+            try:
+                values = _object(line)
+            except ValueError:
+                if header is not None and not line.endswith(b"\n"):
+                    break
+                raise
+            if header is None:
+                header = _header(values)
+                continue
+            event = _event(values, header.members)
+            if event.time < before:
+                raise ValueError(f"t must not decrease: {event.time:g} follows {before:g}")
+            before = event.time
+            events.append(event)
+        except ValueError as error:
+            raise ConfigError(f"{name}:{number}: record: {error}") from None
+    if header is None:
+        raise ConfigError(f"{name}: record: the file is empty; 'lbdns-sim record URL FILE' writes one")
+    return Recording(header, tuple(events))
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        values = json.loads(line.decode("utf-8"), parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        raise ValueError("not a JSON object on one line") from None
+    if not isinstance(values, dict):
+        raise ValueError("not a JSON object on one line")
+    return values
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is not a JSON number")
+
+
+def _header(values: Mapping[str, Any]) -> RecordingHeader:
+    if "lbdns_record" not in values:
+        raise ValueError('not an lbdns-sim recording: the first line must begin with {"lbdns_record": 1')
+    if type(values["lbdns_record"]) is not int or values["lbdns_record"] != VERSION:
+        raise ValueError(f"is a record of version {values['lbdns_record']!r}; this lbdns-sim reads version {VERSION}")
+    _keys(values, _HEADER_KEYS, _HEADER_KEYS)
+    members, policies = values["members"], values["policies"]
+    if not isinstance(members, list) or not members or not all(isinstance(name, str) and name for name in members):
+        raise ValueError("members must be a list of names")
+    if len(set(members)) < len(members):
+        raise ValueError("members must not contain a name twice")
+    if not isinstance(policies, dict) or not all(isinstance(policy, str) for policy in policies.values()):
+        raise ValueError("policies must be an object of names and policies")
+    pool, zone = _of_type(values, "pool", str), _of_type(values, "zone", str)
+    return RecordingHeader(pool, zone, tuple(members), policies, _number(values, "started"))
+
+
+def _event(values: Mapping[str, Any], members: Sequence[str]) -> RecordedEvent:
+    if "report" in values:
+        return _heard(values, members)
+    if "answers" in values:
+        return _answered(values, members)
+    raise ValueError("must be a report or answers")
+
+
+def _heard(values: Mapping[str, Any], members: Sequence[str]) -> RecordedReport:
+    _keys(values, _REPORT_KEYS, _REPORT_KEYS[:5])
+    name = _of_type(values, "report", str)
+    if name not in members:
+        raise ValueError(f"report: there is no member {name!r}{nearest(name, members)}")
+    interval = _number(values, "interval")
+    if interval <= 0:
+        raise ValueError(f"interval must be more than 0, not {interval:g}")
+    metrics = _of_type(values, "metrics", dict)
+    reading = Reading(
+        received=_number(values, "t"),
+        interval=interval,
+        score=_of_type(values, "score", int),
+        metrics={metric: _number(metrics, metric) for metric in metrics},
+        alarm=_of_type(values, "alarm", str) if "alarm" in values else "",
+        gone=_of_type(values, "gone", bool) if "gone" in values else False,
+    )
+    return RecordedReport(name, reading)
+
+
+def _answered(values: Mapping[str, Any], members: Sequence[str]) -> RecordedAnswers:
+    _keys(values, _ANSWER_KEYS, _ANSWER_KEYS)
+    answers = _of_type(values, "answers", dict)
+    for name, count in answers.items():
+        if name not in members:
+            raise ValueError(f"answers: there is no member {name!r}{nearest(name, members)}")
+        if type(count) is not int or count < 0:
+            raise ValueError(f"answers: {name} is {count!r}, not a whole number from 0")
+    return RecordedAnswers(_number(values, "t"), tuple(answers.get(name, 0) for name in members))
+
+
+def _keys(values: Mapping[str, Any], known: Sequence[str], required: Sequence[str]) -> None:
+    for key in values:
+        if key not in known:
+            raise ValueError(f"unknown key {key!r}{nearest(key, known)}")
+    for key in required:
+        if key not in values:
+            raise ValueError(f"{key} is missing")
+
+
+def _of_type(values: Mapping[str, Any], key: str, kind: type) -> Any:
+    if type(values[key]) is not kind:
+        raise ValueError(f"{key} is {values[key]!r}, not of type {kind.__name__}")
+    return values[key]
+
+
+def _number(values: Mapping[str, Any], key: str) -> float:
+    value = values[key]
+    try:
+        number = float(value) if type(value) in (int, float) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"{key} is {value!r}, not a finite number")
+    return number

@@ -1,0 +1,84 @@
+"""Read a simulated farm from a TOML file: ``[[server]]``, ``[requests]``, ``[reports]``. Unknown keys are errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, TypeVar
+
+from lbdns.config.toml_reader import TomlPlace, TomlTable, read_toml
+from lbdns.config.value_readers import section
+from lbdns_tools.sim import scenario_parsers
+from lbdns_tools.sim.request_workloads import WORKLOADS
+from lbdns_tools.sim.simulation_scenario import BACKLOG, WORKERS, Scenario, ServerSpec, SimulatedClients
+
+T = TypeVar("T")
+_DEFAULT: Final = Scenario(())
+
+
+def read_farm(path: Path) -> tuple[Scenario, ...]:
+    """Return the scenarios of a file, one for each load. Raises ConfigError with every error in the file."""
+    values, findings = read_toml(path)
+    root = TomlTable(values, TomlPlace(), findings)
+    servers = _servers(root)
+    requests, reports = section(root, "requests"), section(root, "reports")
+    loads = _loads(requests)
+    rate = requests.number("rate", 0.0, 1e-6, 1e9) if "rate" in requests.values else None
+    if rate is not None and "load" in requests.values:
+        requests.wrong("rate", "rate and load cannot be combined")
+    base = Scenario(
+        servers=servers,
+        workload=requests.one_of("workload", _DEFAULT.workload, WORKLOADS),
+        rate=rate,
+        clients=_parsed(requests, "clients", "open", scenario_parsers.parse_clients, SimulatedClients()),
+        interval=reports.number("interval", _DEFAULT.interval, 0.01, 3600.0),
+        loss=reports.number("loss", _DEFAULT.loss, 0.0, 1.0),
+        stale_after=reports.number("stale_after", _DEFAULT.stale_after, 1.0, 1000.0),
+        dns_servers=reports.integer("dns_servers", _DEFAULT.dns_servers, 1, scenario_parsers.MAX_DNS_SERVERS),
+    )
+    for table in (requests, reports, root):
+        table.end()
+    findings.raise_if_any()
+    return tuple(replace(base, load=load) for load in loads)
+
+
+def _servers(root: TomlTable) -> tuple[ServerSpec, ...]:
+    servers: list[ServerSpec] = []
+    for table in root.tables("server"):
+        server = ServerSpec(
+            name=table.string("name", f"s{len(servers) + 1}"),
+            speed=table.number("speed", 1.0, 1e-6, scenario_parsers.MAX_SPEED),
+            cores=table.number("cores", 1.0, 1e-3, scenario_parsers.MAX_SPEED),
+            workers=table.integer("workers", WORKERS, 1, 100_000),
+            backlog=table.integer("backlog", BACKLOG, 0, 1_000_000),
+            background=table.number("background", 0.0, 0.0, scenario_parsers.MAX_TASKS),
+        )
+        if server.name in (other.name for other in servers):
+            table.wrong("name", f"two servers are called {server.name!r}; give one another name")
+        servers.append(server)
+        table.end()
+    if not root.values.get("server"):
+        root.wrong("server", "at least one [[server]] is required, with name, speed and cores")
+    return tuple(servers)
+
+
+def _loads(table: TomlTable) -> tuple[float, ...]:
+    """Read a load or a list of loads."""
+    value = table.values.get("load")
+    if not isinstance(value, list):
+        return (table.number("load", _DEFAULT.load, 1e-6, scenario_parsers.MAX_LOAD),)
+    table.get("load", list, [], "a list of numbers")
+    loads = [float(item) for item in value if type(item) in (int, float) and 0 < item <= scenario_parsers.MAX_LOAD]
+    if not loads or len(loads) < len(value):
+        table.wrong("load", f"{value!r} is not a list of numbers above 0 and up to {scenario_parsers.MAX_LOAD:g}")
+        return (_DEFAULT.load,)
+    return tuple(loads)
+
+
+def _parsed(table: TomlTable, key: str, default: str, parse: Callable[[str], T], fallback: T) -> T:
+    try:
+        return parse(table.string(key, default))
+    except ValueError as error:
+        table.wrong(key, str(error))
+        return fallback

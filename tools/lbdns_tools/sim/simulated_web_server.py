@@ -1,0 +1,132 @@
+"""A simulated web server: processor sharing over its cores, a limited number of workers, a listen queue."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from heapq import heappop, heappush
+from typing import Final
+
+from lbdns_tools.sim.simulation_scenario import ServerSpec
+
+#: start time, client (NO_CLIENT outside a closed loop)
+SimulatedRequest = tuple[float, int]
+IDLE_WORKERS: Final = 20  # the most spare workers that Apache keeps
+
+
+class SimulatedWebServer:
+    """A web server whose requests share the cores equally, at most one core per request.
+
+    ``attained`` is the work done for a request that arrived when the server was last empty; a later request ends when
+    ``attained`` has grown by its size. A heap of these ends orders the departures, so that an arrival or a departure
+    changes no other request.
+    """
+
+    __slots__ = (
+        "_jobs", "_last", "_rates", "attained", "background", "completed", "cpu", "next_end", "other_cpu", "spec", "up",
+        "waiting",
+    )  # fmt: skip
+
+    def __init__(self, spec: ServerSpec) -> None:
+        self.spec = spec
+        self.up = True
+        self.background = spec.background
+        self.attained = 0.0
+        self.next_end = math.inf
+        self.completed = 0
+        self.cpu = 0.0  # CPU seconds of the web server
+        self.other_cpu = 0.0  # CPU seconds of other work
+        self.waiting: deque[tuple[float, SimulatedRequest]] = deque()
+        self._jobs: list[tuple[float, SimulatedRequest]] = []
+        self._last = 0.0
+        self._set_rates()
+
+    @property
+    def busy(self) -> int:
+        """The number of requests in process."""
+        return len(self._jobs)
+
+    @property
+    def present(self) -> int:
+        """The number of requests in process or waiting."""
+        return len(self._jobs) + len(self.waiting)
+
+    def expected(self) -> float:
+        """Return the time that one more request would take, per second of its work, without further arrivals."""
+        tasks = self.present + 1 + self.background
+        return max(1.0, tasks / self.spec.cores) / self.spec.speed
+
+    def set_background(self, tasks: float, now: float) -> None:
+        self.advance(now)
+        self.background = tasks
+        self._set_rates()
+        self._look_ahead(now)
+
+    def arrive(self, now: float, size: float, request: SimulatedRequest) -> bool:
+        """Accept a request; return False if the listen queue is full."""
+        jobs = self._jobs
+        busy = len(jobs)
+        if busy >= self.spec.workers:
+            if len(self.waiting) >= self.spec.backlog:
+                return False
+            self.waiting.append((size, request))
+            return True
+        if busy or self.background:
+            self.advance(now)
+        else:
+            self.attained = 0.0
+            self._last = now
+        heappush(jobs, (self.attained + size, request))
+        self.next_end = now + (jobs[0][0] - self.attained) / self._rates[busy + 1]
+        return True
+
+    def depart(self, now: float) -> SimulatedRequest:
+        """Remove and return the request that ends now, at ``next_end``."""
+        self.advance(now)
+        jobs = self._jobs
+        end, request = heappop(jobs)
+        self.attained = end
+        self.completed += 1
+        if self.waiting:
+            size, waited = self.waiting.popleft()
+            heappush(jobs, (end + size, waited))
+        if jobs:
+            self.next_end = now + (jobs[0][0] - end) / self._rates[len(jobs)]
+        else:
+            self.next_end = math.inf
+        return request
+
+    def fail(self, now: float) -> list[SimulatedRequest]:
+        """Stop the web server; return the lost requests."""
+        self.advance(now)
+        lost = [request for _, request in self._jobs] + [request for _, request in self.waiting]
+        self._jobs.clear()
+        self.waiting.clear()
+        self.up = False
+        self.next_end = math.inf
+        return lost
+
+    def advance(self, now: float) -> None:
+        """Advance the server's state to ``now``."""
+        seconds = now - self._last
+        self._last = now
+        busy = len(self._jobs)
+        rate = self._rates[busy]
+        self.attained += seconds * rate
+        self.cpu += seconds * busy * rate / self.spec.speed
+        if self.background:
+            share = min(1.0, self.spec.cores / (busy + self.background))
+            self.other_cpu += seconds * self.background * share
+
+    def _set_rates(self) -> None:
+        cores, speed, others = self.spec.cores, self.spec.speed, self.background
+        self._rates = [speed * min(1.0, cores / max(1.0, n + others)) for n in range(self.spec.workers + 1)]
+
+    def _look_ahead(self, now: float) -> None:
+        if self._jobs:
+            self.next_end = now + (self._jobs[0][0] - self.attained) / self._rates[len(self._jobs)]
+
+    def recover(self, now: float) -> None:
+        """Start the web server again, without requests."""
+        self.advance(now)
+        self.up = True

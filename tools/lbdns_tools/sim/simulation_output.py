@@ -1,0 +1,152 @@
+"""Print simulation results as a table, CSV or JSON. One row is one scenario under one policy."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from lbdns_tools.sim.policy_replay import ReplayedPolicy
+from lbdns_tools.sim.scenario_parsers import clients_text
+from lbdns_tools.sim.simulation_results import SeedAverage
+from lbdns_tools.sim.simulation_scenario import Scenario
+from lbdns_tools.sim.simulation_study import load_of
+
+FEW_SERVERS: Final = 4  # shares that fit next to the other columns in a terminal
+FIGURES: Final = ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "throughput_per_s", "failed", "requests")
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationRow:
+    scenario: Scenario
+    cell: SeedAverage
+
+    def labels(self) -> dict[str, Any]:
+        """Return the scenario's distinguishing settings, for JSON and CSV."""
+        scenario = self.scenario
+        return {
+            "servers": ",".join(f"{s.name}={s.speed:.4g}x{s.cores:g}" for s in scenario.servers),
+            "workload": scenario.workload,
+            "load": load_of(scenario),
+            "rate_per_s": scenario.rate,
+            "clients": clients_text(scenario.clients),
+            "interval": scenario.interval,
+            "loss": scenario.loss,
+            "dns_servers": scenario.dns_servers,
+            "score": scenario.score,
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        return {**self.cell.as_json(), **self.labels()}
+
+
+def as_json(
+    rows: Sequence[SimulationRow], notes: Sequence[str], real: ReplayedPolicy | None, replays: Sequence[ReplayedPolicy]
+) -> dict[str, Any]:
+    """Return the document of --json."""
+    document: dict[str, Any] = {"cells": [row.as_json() for row in rows]}
+    if notes:
+        document["notes"] = list(notes)
+    if replays:
+        document["replay"] = {
+            "answered": real.as_json() if real else None,
+            "policies": [replayed.as_json() for replayed in replays],
+        }
+    return document
+
+
+def as_csv(rows: Sequence[SimulationRow]) -> str:
+    """Return CSV with a line per row, and a column per server's share."""
+    servers = list(dict.fromkeys(name for row in rows for name in row.cell.shares))
+    labels = list(rows[0].labels()) if rows else []
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["policy", *labels, "seeds", *FIGURES, *(f"share_{name}" for name in servers)])
+    for row in rows:
+        figures = row.cell.as_json()
+        writer.writerow(
+            [
+                row.cell.policy,
+                *("" if value is None else value for value in row.labels().values()),
+                row.cell.seeds,
+                *(figures[name] for name in FIGURES),
+                *(row.cell.shares.get(name, "") for name in servers),
+            ]
+        )
+    return text.getvalue()
+
+
+def show(rows: Sequence[SimulationRow], console: Console) -> None:
+    """Print the table: the settings that differ between scenarios, the policy, and its results."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1))
+    varying = _varying(rows)
+    for heading in (*(heading for heading, _ in varying), "policy"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("mean ms", "p50 ms", "p95 ms", "p99 ms", "done/s", "failed", "requests"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("shares, %", justify="right")
+    before: list[str] | None = None
+    for row in rows:
+        texts = [text_of(row) for _, text_of in varying]
+        if before is not None and before != texts:
+            table.add_section()
+        cell = row.cell
+        table.add_row(
+            *([""] * len(texts) if texts == before else map(Text, texts)),
+            Text(cell.policy),
+            *(f"{value:.0f}" if value >= 99.95 else f"{value:.1f}" for value in
+              (cell.mean_ms, cell.p50_ms, cell.p95_ms, cell.p99_ms, cell.throughput_per_s)),
+            f"{cell.failed:.4g}",
+            f"{cell.requests:.0f}",
+            _shares(cell.shares),
+        )  # fmt: skip
+        before = texts
+    console.print(table)
+
+
+def _varying(rows: Sequence[SimulationRow]) -> list[tuple[str, Any]]:
+    """Return the columns that differ between rows: the heading, and a function for a row's text."""
+    columns: Mapping[str, Any] = {
+        "servers": lambda row: _farm_text(row.scenario),
+        "workload": lambda row: row.scenario.workload,
+        "load": lambda row: "-" if (load := load_of(row.scenario)) is None else f"{load:.3g}",
+        "clients": lambda row: clients_text(row.scenario.clients),
+        "loss": lambda row: f"{row.scenario.loss:g}",
+        "dns": lambda row: str(row.scenario.dns_servers),
+    }
+    return [(name, text_of) for name, text_of in columns.items() if len({text_of(row) for row in rows}) > 1]
+
+
+def _farm_text(scenario: Scenario) -> str:
+    """Describe a farm briefly: the number of servers, and their total capacity."""
+    return f"{len(scenario.servers)} of {sum(server.capacity for server in scenario.servers):.3g}"
+
+
+def _shares(shares: Mapping[str, float]) -> str:
+    values = [f"{100 * share:.0f}" for share in shares.values()]
+    if len(values) <= FEW_SERVERS:
+        return " ".join(values)
+    return f"{100 * min(shares.values()):.0f} to {100 * max(shares.values()):.0f}"
+
+
+def show_replay(real: ReplayedPolicy | None, replays: Sequence[ReplayedPolicy], console: Console) -> None:
+    """Print each member's share of the answers under each policy, and how far it is from the recorded answers."""
+    first = replays[0]
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1))
+    table.title, table.title_justify, table.title_style = "Shares of the recorded answers, %", "left", ""
+    table.add_column("policy", no_wrap=True)
+    for name in first.members:
+        table.add_column(Text(name), justify="right", no_wrap=True)
+    table.add_column("to others, %", justify="right")
+    for replayed in (*([real] if real else ()), *replays):
+        diverted = "-" if replayed is real or replayed.diverted is None else f"{100 * replayed.diverted:.1f}"
+        name = "(as answered)" if replayed is real else replayed.policy
+        table.add_row(Text(name), *(f"{100 * share:.1f}" for share in replayed.shares.values()), diverted)
+    console.print(table)

@@ -1,0 +1,259 @@
+"""Plot simulation results: response time against load, shares over time, herding. Requires matplotlib."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from lbdns_tools.plot_files import COLOURS, MARKERS, log_times, need_matplotlib, new, save, tidy
+from lbdns_tools.sim.policy_replay import ReplayedPolicy
+from lbdns_tools.sim.simulation_output import SimulationRow
+from lbdns_tools.sim.simulation_results import SimulationResult
+from lbdns_tools.sim.simulation_scenario import DEADLINE, OtherWork, Outage, Scenario, Surge
+from lbdns_tools.sim.simulation_study import load_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+KINDS: Final = ("response", "shares", "herding")
+#: The same colour and mark for a policy in every picture
+ORDER: Final = ("best", "round_robin", "oracle", "best_score", "weighted", "least_charged", "two_choices")
+WINDOW: Final = 60  # s of a run in the picture of herding: later looks the same
+LOAD_TICKS: Final = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
+AVERAGED: Final = 5  # s: answers of one second are too few to see shares in
+
+
+def draw(
+    path: Path, kind: str, rows: Sequence[SimulationRow], runs: Sequence[tuple[Scenario, SimulationResult]]
+) -> None:
+    """Draw and save a picture; ``runs`` are those of the first seed. Raises LbdnsError."""
+    need_matplotlib()
+    if kind == "response":
+        figure = response(rows)
+    else:
+        scenario = runs[0][0]
+        results = [result for other, result in runs if other is scenario]
+        figure = shares(scenario, results) if kind == "shares" else herding(scenario, results)
+    save(figure, path)
+
+
+def draw_replay(path: Path, real: ReplayedPolicy | None, replays: Sequence[ReplayedPolicy]) -> None:
+    need_matplotlib()
+    save(replayed_shares(real, replays), path)
+
+
+def _styles(policies: Sequence[str]) -> Mapping[str, dict[str, Any]]:
+    known = [*ORDER, *(policy for policy in policies if policy not in ORDER)]
+    return {
+        policy: {
+            "color": COLOURS[known.index(policy) % len(COLOURS)],
+            "marker": MARKERS[known.index(policy) % len(MARKERS)],
+            "markersize": 5,
+            "linewidth": 1.8,
+        }
+        for policy in dict.fromkeys(policies)
+    }
+
+
+def response(rows: Sequence[SimulationRow]) -> Figure:
+    """Plot p95 and mean response time against load or clients, with a column per workload and farm."""
+    by_clients = all(load_of(row.scenario) is None for row in rows)
+    groups: dict[str, list[SimulationRow]] = defaultdict(list)
+    for row in rows:
+        groups[_group_name(row.scenario, rows)].append(row)
+    figure, axes = new(2, len(groups), max(6.0, 3.4 * len(groups) + 1.2), 6.4, sharex="col", sharey="row")
+    styles = _styles([row.cell.policy for row in rows])
+    for column, (name, members) in enumerate(groups.items()):
+        for line, (figure_of, label) in enumerate((("p95_ms", "95th percentile, ms"), ("mean_ms", "mean, ms"))):
+            panel = axes[line][column]
+            tidy(panel)
+            panel.set_yscale("log")
+            for policy, style in styles.items():
+                points = sorted(
+                    (_place(row, by_clients), getattr(row.cell, figure_of))
+                    for row in members
+                    if row.cell.policy == policy
+                )
+                panel.plot([x for x, _ in points], [y for _, y in points], label=policy, **style)
+            if column == 0:
+                panel.set_ylabel(f"response time, {label}")
+            if line == 0 and len(groups) > 1:
+                panel.set_title(name, fontsize=10)
+        axes[1][column].set_xlabel("clients" if by_clients else "load (share of the farm's capacity)")
+    for panel in (panel for line in axes for panel in line):
+        if panel.get_ylim()[1] >= 1000 * DEADLINE:
+            panel.axhline(1000 * DEADLINE, color="#888888", linewidth=0.8, linestyle=":")
+        log_times(panel)
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)), frameon=False)
+    what = "number of clients" if by_clients else "load"
+    figure.suptitle(f"Response time against {what}, by policy\n(a failure counts as {DEADLINE:g} s)", fontsize=12)
+    return figure
+
+
+def _place(row: SimulationRow, by_clients: bool) -> float:
+    return float(row.scenario.clients.count) if by_clients else load_of(row.scenario) or 0.0
+
+
+def _group_name(scenario: Scenario, rows: Sequence[SimulationRow]) -> str:
+    parts = [f"workload {scenario.workload}"]
+    if len({row.scenario.servers for row in rows}) > 1 and len({row.scenario.workload for row in rows}) == 1:
+        parts = [f"{len(scenario.servers)} servers, capacity {sum(s.capacity for s in scenario.servers):.3g}"]
+    if len({row.scenario.loss for row in rows}) > 1:
+        parts.append(f"{100 * scenario.loss:g} % of reports lost")
+    if len({row.scenario.dns_servers for row in rows}) > 1:
+        parts.append(f"{scenario.dns_servers} DNS servers")
+    return ", ".join(parts)
+
+
+def shares(scenario: Scenario, results: Sequence[SimulationResult]) -> Figure:
+    """Plot each server's share of the answers over time, with a panel per policy."""
+    series = []
+    for result in results:
+        counts = [moment.answers for moment in result.moments if moment.time <= scenario.end]
+        steps = [counts[i : i + AVERAGED] for i in range(0, len(counts) - AVERAGED + 1, AVERAGED)]
+        sums = [[sum(column) for column in zip(*step, strict=True)] for step in steps]
+        series.append((result.policy, [(i + 0.5) * AVERAGED for i in range(len(sums))], sums))
+    names = [server.name for server in scenario.servers]
+    figure = _stacked(names, series)
+    _shade(figure.axes, scenario)
+    figure.suptitle(f"Share of answers by server over time, {_text(scenario)}", fontsize=12)
+    return figure
+
+
+def replayed_shares(real: ReplayedPolicy | None, replays: Sequence[ReplayedPolicy]) -> Figure:
+    """Plot the shares under each policy over the time of a recording, below the recorded shares."""
+    everything = [*([("really answered", real)] if real else []), *((f"{r.policy} (replayed)", r) for r in replays)]
+    series = [
+        (name, [(i + 0.5) * r.step for i in range(len(r.timeline))], [list(moment) for moment in r.timeline])
+        for name, r in everything
+    ]
+    figure = _stacked(list(replays[0].members), series)
+    figure.suptitle("Share of answers by server over time, from a record", fontsize=12)
+    return figure
+
+
+def _stacked(names: Sequence[str], series: Sequence[tuple[str, list[float], list[list[int]]]]) -> Figure:
+    figure, axes = new(len(series), 1, 9.0, 1.2 + 2.0 * len(series), sharex=True)
+    colours = [_colour(i, len(names)) for i in range(len(names))]
+    for (panel,), (name, times, counts) in zip(axes, series, strict=True):
+        given = [(time, row) for time, row in zip(times, counts, strict=True) if any(row)]
+        shown = [time for time, _ in given]
+        percent = [[100 * count / sum(row) for count in row] for _, row in given]
+        if shown:
+            columns = list(zip(*percent, strict=True))
+            panel.stackplot(shown, *columns, labels=names, colors=colours, edgecolor="white", linewidth=0.3)
+            panel.set_xlim(shown[0], max(shown[-1], shown[0] + 1))
+        panel.set_ylim(0, 100)
+        panel.set_ylabel("answers, %")
+        panel.set_title(name, loc="left", fontsize=10)
+        panel.spines[["top", "right"]].set_visible(False)
+    axes[-1][0].set_xlabel("time, s")
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles[::-1], labels[::-1], loc="outside right upper", frameon=False)
+    return figure
+
+
+def _colour(number: int, of: int) -> Any:
+    if of <= len(COLOURS):
+        return COLOURS[number]
+    import matplotlib
+
+    return matplotlib.colormaps["cividis"](number / max(1, of - 1))  # its steps differ in lightness, too
+
+
+def herding(scenario: Scenario, results: Sequence[SimulationResult]) -> Figure:
+    """Plot each server's load over time, with a panel per policy; under herding, load swings between servers."""
+    begin, end = scenario.warm_up, min(scenario.end, scenario.warm_up + WINDOW)
+    if scenario.outages or scenario.surges or scenario.other_work:
+        begin, end = 0.0, scenario.end
+    series = []
+    for result in results:
+        moments = [moment for moment in result.moments if begin <= moment.time <= end]
+        loads = [[m.load[i] / server.cores for m in moments] for i, server in enumerate(scenario.servers)]
+        series.append((_verdict(result), [moment.time for moment in moments], loads))
+    names = [server.name for server in scenario.servers]
+    figure = _lines(names, series) if len(names) <= len(COLOURS) else _map(names, series)
+    _shade(figure.axes[: len(series)], scenario)
+    figure.axes[len(series) - 1].set_xlabel(f"time, s (reports every {scenario.interval:g} s)")
+    figure.suptitle(f"Load of each server over time, {_text(scenario)}", fontsize=12)
+    return figure
+
+
+def _shade(panels: Sequence[Axes], scenario: Scenario) -> None:
+    """Mark the time of what goes wrong."""
+    events: tuple[Outage | Surge | OtherWork, ...] = (*scenario.outages, *scenario.surges, *scenario.other_work)
+    edges = [edge for event in events for edge in (event.start, event.end)]
+    for panel in panels:
+        for edge in edges:
+            if edge <= scenario.end:
+                panel.axvline(edge, color="#444444", linewidth=1.0, linestyle="--")
+
+
+def _verdict(result: SimulationResult) -> str:
+    return f"{result.policy}: 95th percentile {result.p95_ms:,.0f} ms, {result.failed:,} of {result.requests:,} failed"
+
+
+Loads = Sequence[tuple[str, list[float], list[list[float]]]]  # title, times, and for each server its load at them
+
+
+def _lines(names: Sequence[str], series: Loads) -> Figure:
+    """Plot the load of a few servers, with a line per server."""
+    from matplotlib.ticker import FixedLocator
+
+    figure, axes = new(len(series), 1, 9.0, 1.2 + 2.2 * len(series), sharex=True, sharey=True)
+    highest = max((load for _, _, loads in series for server in loads for load in server), default=1.0)
+    for (panel,), (title, times, loads) in zip(axes, series, strict=True):
+        tidy(panel)
+        for i, name in enumerate(names):
+            panel.plot(times, loads[i], color=COLOURS[i], label=name, linewidth=1.3)
+        panel.set_yscale("symlog", linthresh=2)
+        panel.yaxis.set_major_locator(FixedLocator(LOAD_TICKS))
+        panel.yaxis.set_major_formatter("{x:g}")
+        panel.minorticks_off()
+        panel.set_ylim(0, max(2.0, 1.2 * highest))
+        panel.set_ylabel("requests per core")
+        panel.set_title(title, loc="left", fontsize=10)
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right upper", frameon=False)
+    return figure
+
+
+def _map(names: Sequence[str], series: Loads) -> Figure:
+    """Plot the load of many servers, with a row per server; darker means fuller."""
+    from matplotlib.colors import SymLogNorm
+
+    figure, axes = new(len(series), 1, 9.0, 1.2 + 2.2 * len(series), sharex=True)
+    highest = max((load for _, _, loads in series for server in loads for load in server), default=1.0)
+    norm = SymLogNorm(linthresh=2, vmin=0, vmax=max(10.0, highest))
+    image = None
+    for (panel,), (title, times, loads) in zip(axes, series, strict=True):
+        image = panel.imshow(
+            loads,
+            aspect="auto",
+            interpolation="nearest",
+            cmap="cividis_r",
+            norm=norm,
+            extent=(times[0] - 0.5, times[-1] + 0.5, len(names) - 0.5, -0.5),
+        )
+        every = -(-len(names) // 20)  # more names than that don't fit beside a panel
+        panel.set_yticks(range(0, len(names), every), names[::every], fontsize=8)
+        panel.set_title(title, loc="left", fontsize=10)
+        panel.set_ylabel("server")
+    ticks = [tick for tick in LOAD_TICKS if tick <= max(10.0, highest)]
+    assert image is not None, "there is a policy"
+    bar = figure.colorbar(
+        image, ax=[panel for (panel,) in axes], label="requests per core", ticks=ticks, format="{x:g}"
+    )
+    bar.minorticks_off()
+    return figure
+
+
+def _text(scenario: Scenario) -> str:
+    load = load_of(scenario)
+    return f"workload {scenario.workload}, " + (
+        f"load {load:.2g}" if load is not None else f"{scenario.clients.kind} clients"
+    )

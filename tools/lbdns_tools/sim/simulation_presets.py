@@ -1,0 +1,123 @@
+"""Preset studies of ``lbdns-sim --preset``: farms, workloads and failures on which policies are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+from lbdns.scores.thesis import THESIS_TERMS
+from lbdns_tools.sim.named_farms import FARMS
+from lbdns_tools.sim.request_workloads import WORKLOADS
+from lbdns_tools.sim.simulation_scenario import OtherWork, Outage, Scenario, ServerSpec, SimulatedClients, Surge
+
+DEFAULT_POLICIES: Final = ("best", "round_robin", "oracle")
+DEFAULT_SEEDS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationStudy:
+    """A study: each scenario runs under each policy with each seed. ``notes`` are printed with the results."""
+
+    scenarios: tuple[Scenario, ...]
+    policies: tuple[str, ...] = DEFAULT_POLICIES
+    seeds: int = DEFAULT_SEEDS
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationPreset:
+    sentence: str
+    study: SimulationStudy
+
+
+LOADS: Final = (0.5, 0.7, 0.85, 0.95)
+
+#: requests/s that the three servers of 1999 carried with 100 clients, by the better way of choosing
+_CARRIED_1999: Final[Mapping[str, float]] = MappingProxyType({"html": 219.12, "cgi": 93.46, "mix": 147.01})
+_NAMES_1999: Final = ("bilbo", "frodo", "gandalf")
+_CLIENTS_1999: Final = (20, 40, 60, 80, 100)
+_NOTES_1999: Final = (
+    "measured in 1999, requests/s, round robin -> best score:",
+    "html 20 clients: 151 -> 165, 60: 191 -> 206, 100: 204 -> 219;",
+    "cgi 20: 69 -> 78, 60: 88 -> 92, 100: 89 -> 93; mix 20: 102 -> 112, 60: 130 -> 142, 100: 138 -> 147;",
+    "best / round robin over all 27 points: 1.036 to 1.122, mean 1.078",
+)
+
+
+def _sweep(farm: Sequence[ServerSpec]) -> SimulationStudy:
+    servers = tuple(farm)
+    return SimulationStudy(tuple(Scenario(servers, workload, load) for workload in WORKLOADS for load in LOADS))
+
+
+def _servers_1999(workload: str) -> tuple[ServerSpec, ...]:
+    """T3's proportions, as fast as three machines of 1999 were with these pages."""
+    servers = FARMS["T3"]
+    factor = _CARRIED_1999[workload] * WORKLOADS[workload].mean / sum(server.capacity for server in servers)
+    return tuple(
+        replace(server, name=name, speed=server.speed * factor)
+        for name, server in zip(_NAMES_1999, servers, strict=True)
+    )
+
+
+def _testbed_1999() -> SimulationStudy:
+    scenarios = tuple(
+        Scenario(_servers_1999(workload), workload, clients=SimulatedClients("closed", count), warm_up=20, duration=100)
+        for workload in _CARRIED_1999
+        for count in _CLIENTS_1999
+    )
+    return SimulationStudy(scenarios, ("best", "best_score", "round_robin"), DEFAULT_SEEDS, _NOTES_1999)
+
+
+#: The score of 1999 without its term for requests/s: with it, whoever is busiest wins for ever, which is worse
+_LOAD_ALONE: Final = {metric: term for metric, term in THESIS_TERMS.items() if metric != "requests_per_s"}
+
+T3, H10, U10 = FARMS["T3"], FARMS["H10"], FARMS["U10"]
+
+PRESETS: Final[Mapping[str, SimulationPreset]] = MappingProxyType(
+    {
+        "T3": SimulationPreset("Three unequal servers, every workload, load 0.5 to 0.95.", _sweep(T3)),
+        "H10": SimulationPreset("Ten unequal servers of 1 to 8 cores, every workload, load 0.5 to 0.95.", _sweep(H10)),
+        "U10": SimulationPreset("Ten equal servers, every workload, load 0.5 to 0.95.", _sweep(U10)),
+        "testbed-1999": SimulationPreset(
+            "The three servers of 1999: 20 to 100 clients without pauses, which look up every 5 s.", _testbed_1999()
+        ),
+        "herding": SimulationPreset(
+            "Ten equal servers; best_score, with a score of load alone, sends all clients to the emptiest server.",
+            SimulationStudy(
+                (Scenario(U10, load=0.5, score="load alone", terms=_LOAD_ALONE),), ("best_score", "best", "round_robin")
+            ),
+        ),
+        "flash-crowd": SimulationPreset(
+            "Three unequal servers at load 0.4; for half a minute, twice as many requests.",
+            SimulationStudy((Scenario(T3, load=0.4, surges=(Surge(60.0, 90.0, 2.0),)),)),
+        ),
+        "caching-resolvers": SimulationPreset(
+            "Requests through 200 resolvers that keep each answer for 5 to 30 s despite a TTL of 0.",
+            SimulationStudy(
+                tuple(Scenario(farm, load=0.7, clients=SimulatedClients("caches", 200)) for farm in (T3, H10, U10))
+            ),
+        ),
+        "dying-server": SimulationPreset(
+            "Ten equal servers at load 0.7; one dies after a minute and recovers after another.",
+            SimulationStudy((Scenario(U10, load=0.7, outages=(Outage("s1", 60.0, 120.0),)),)),
+        ),
+        "hanging-server": SimulationPreset(
+            "The same, but only the web server dies; its agent continues to report an idle host.",
+            SimulationStudy((Scenario(U10, load=0.7, outages=(Outage("s1", 60.0, 120.0, service_only=True),)),)),
+        ),
+        "background-load": SimulationPreset(
+            "Three unequal servers at load 0.5; the largest has four tasks of other work for a minute.",
+            SimulationStudy((Scenario(T3, load=0.5, other_work=(OtherWork("s3", 60.0, 120.0, 4.0),)),)),
+        ),
+        "report-loss": SimulationPreset(
+            "Ten unequal servers at load 0.85, with 0, 2 and 10 % of the reports lost.",
+            SimulationStudy(tuple(Scenario(H10, loss=loss) for loss in (0.0, 0.02, 0.1))),
+        ),
+        "dns-servers": SimulationPreset(
+            "Ten unequal servers at load 0.85 behind one, two and four independent DNS servers.",
+            SimulationStudy(tuple(Scenario(H10, dns_servers=servers) for servers in (1, 2, 4))),
+        ),
+    }
+)

@@ -1,0 +1,108 @@
+"""The scenario of a simulation: farm, requests, clients, reports and failures. Plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from lbdns.scores.score import Term
+
+WORKERS: Final = 256  # requests that a web server processes at once: Apache's MaxRequestWorkers
+BACKLOG: Final = 511  # further connections that wait: Apache's ListenBacklog
+DEADLINE: Final = 10.0  # s: a response later than this, or none, is a failure and counts as this long
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSpec:
+    """A web server: ``speed`` is that of one core; its capacity is ``speed * cores`` seconds of work a second."""
+
+    name: str
+    speed: float = 1.0
+    cores: float = 1.0
+    workers: int = WORKERS
+    backlog: int = BACKLOG
+    background: float = 0.0  # runnable tasks of other work, all the time
+
+    @property
+    def capacity(self) -> float:
+        return self.speed * self.cores
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A server that dies at ``start`` and comes back at ``end`` (s). With ``service_only`` the web server dies and
+    the agent goes on reporting: connections are refused and server-status fails."""
+
+    server: str
+    start: float
+    end: float = float("inf")
+    service_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Surge:
+    """Between ``start`` and ``end`` (s) requests come ``factor`` times as often: a flash crowd."""
+
+    start: float
+    end: float
+    factor: float
+
+
+@dataclass(frozen=True, slots=True)
+class OtherWork:
+    """Between ``start`` and ``end`` (s) ``tasks`` more runnable tasks on a server that are none of the web server's."""
+
+    server: str
+    start: float
+    end: float
+    tasks: float
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedClients:
+    """How requests arise, and how long an answer is used.
+
+    open: Poisson arrivals, each with a look-up of its own. closed: ``count`` clients, each of which sends its next
+    request when it has the response to the one before, and looks up again every ``resolve`` s (0: before each request).
+    caches: Poisson arrivals through ``count`` resolvers, of which the k-th is asked in proportion to k ** -``zipf``,
+    and each keeps an answer for a time of its own between ``shortest`` and ``longest`` s.
+    """
+
+    kind: Literal["open", "closed", "caches"] = "open"
+    count: int = 0
+    resolve: float = 5.0
+    shortest: float = 5.0
+    longest: float = 30.0
+    zipf: float = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One run, without the policy and the seed. Times in seconds of virtual time from the start of the run."""
+
+    servers: tuple[ServerSpec, ...]
+    workload: str = "mix"  # of WORKLOADS
+    load: float = 0.85  # of all servers' capacity; for open clients and caches
+    rate: float | None = None  # requests/s instead of ``load``
+    clients: SimulatedClients = field(default_factory=SimulatedClients)
+    interval: float = 1.0  # between an agent's reports
+    early: int = 0  # an agent reports early, at a tenth of its interval, when its load has changed so much; 0: never
+    alarms: tuple[str, ...] = ()  # when an agent says that its host is overloaded, as its --alarm has it
+    loss: float = 0.0  # share of the reports that no collector gets; each one's own luck
+    dns_servers: int = 1
+    warm_up: float = 20.0  # left out of every figure
+    duration: float = 120.0  # measured, after the warm-up
+    outages: tuple[Outage, ...] = ()
+    surges: tuple[Surge, ...] = ()
+    other_work: tuple[OtherWork, ...] = ()
+    arrivals: tuple[float, ...] | None = None  # recorded times of look-ups, instead of Poisson arrivals
+    stale_after: float = 3.0
+    min_usable: float = 0.5
+    score: str = "thesis"
+    terms: Mapping[str, Term] | None = None  # of a score of one's own
+    check_few: bool = False  # count how often the highest score was answered while answers were few
+
+    @property
+    def end(self) -> float:
+        return self.warm_up + self.duration

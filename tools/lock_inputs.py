@@ -1,0 +1,33 @@
+"""Print the requirements that a lock file is resolved from: ``lock_inputs.py runtime``, ``lab`` or ``dev``.
+
+They are collected from the pyproject.toml of every distribution, without the distributions themselves, which no index
+has. ``lab`` and ``dev`` contain the requirements of ``runtime``.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+FOLDERS = ("agent", ".", "tools")
+OURS = re.compile(r"lbdns(-\w+)?\b")
+
+
+def requirements(kind: str) -> list[str]:
+    """Return the requirements of one kind, sorted. Raises KeyError for a kind that does not exist."""
+    files = [tomllib.loads((ROOT / folder / "pyproject.toml").read_text()) for folder in FOLDERS]
+    found = {need for file in files for need in [*file["build-system"]["requires"], *file["project"]["dependencies"]]}
+    extra: dict[str, list[Any]] = {
+        "runtime": [],
+        "lab": files[2]["project"]["optional-dependencies"]["lab"],
+        "dev": files[1]["dependency-groups"]["dev"],
+    }
+    return sorted(need for need in found | set(extra[kind]) if not OURS.match(need))
+
+
+if __name__ == "__main__":
+    print("\n".join(requirements(sys.argv[1])))

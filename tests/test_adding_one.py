@@ -14,7 +14,7 @@ from lbdns.answering.responder import Responder
 from lbdns.cli import lbdns
 from lbdns.command_line.run_command import run
 from lbdns.config import CollectorConfig
-from lbdns.model.configured_scores import build_score
+from lbdns.model.checked_configuration import build_score
 from lbdns.model.farm import load_farm
 from lbdns.model.overrides import NO_OVERRIDES
 from lbdns.model.snapshot import Reading, Snapshot

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from lbdns.choosing.moving_averages import FadingCounts, WindowRate
-from lbdns.choosing.observed_member import AVERAGE
+from lbdns.choosing.observed_pool import AVERAGE
 from lbdns.policies.plan import Selections
 
 JUST_NOW: Final = 1.0  # s: four times the period at which processes exchange their answer counts

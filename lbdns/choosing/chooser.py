@@ -19,7 +19,8 @@ from lbdns.model.liveness import Liveness
 from lbdns.model.overrides import PoolOverrides
 from lbdns.model.snapshot import Reading, Snapshot
 from lbdns.policies import POLICIES
-from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections, rotation
+from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections
+from lbdns.policies.rotation import rotation
 
 if TYPE_CHECKING:
     from random import Random

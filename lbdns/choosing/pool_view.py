@@ -10,8 +10,7 @@ from lbdns.choosing.answer_tally import AnswerTally
 from lbdns.choosing.candidates import Candidates
 from lbdns.choosing.capacity_estimate import loads, with_mean_for_missing
 from lbdns.choosing.light_traffic import answers_allowed, brings_crowds
-from lbdns.choosing.observed_member import AVERAGE, ObservedMember
-from lbdns.choosing.observed_pool import ObservedPool
+from lbdns.choosing.observed_pool import AVERAGE, ObservedMember, ObservedPool
 from lbdns.model.snapshot import NO_METRICS
 from lbdns.policies.plan import MemberView, PoolView
 

@@ -1,10 +1,13 @@
-"""A configuration with everything it names (zones, pools, report keys), read and checked."""
+"""A configuration with everything it names, read and checked: zones, pools, report keys and scores."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lbdns.config import Config
 from lbdns.model.farm import Farm
+from lbdns.scores import SCORES
+from lbdns.scores.score import Score
 from lbdns_shared.keys import MasterKey
 
 
@@ -14,3 +17,18 @@ class CheckedConfiguration:
 
     farm: Farm
     keys: tuple[MasterKey, ...]  # for reports; empty: reports count by their source address
+
+
+def build_score(config: Config) -> Score:
+    """Return the score that ``[collector] score`` selects: a built-in one or a ``[score.NAME]`` table."""
+    return _named(config.collector.score, config)
+
+
+def build_shadow_score(config: Config) -> Score | None:
+    """Return the score that ``[collector] shadow_score`` selects, None if it is not set."""
+    name = config.collector.shadow_score
+    return _named(name, config) if name else None
+
+
+def _named(name: str, config: Config) -> Score:
+    return SCORES[name] if name in SCORES else Score(config.scores[name])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 NO_METRICS: Final[Mapping[str, float]] = MappingProxyType({})
 
@@ -27,6 +28,24 @@ class Reading:
     alarm: str = ""
     gone: bool = False
     shadow_score: int | None = None
+
+
+def write_reading(reading: Reading, now: float) -> list[Any]:
+    """Return a reading as plain data for another process, with its age at ``now`` (monotonic seconds), not its time."""
+    age = max(0.0, now - reading.received)
+    return [age, reading.interval, reading.score, dict(reading.metrics), reading.alarm, reading.gone]
+
+
+def read_reading(value: Any, now: float) -> Reading:
+    """Return the reading that ``write_reading`` wrote; ``now`` is on the reader's monotonic clock.
+
+    Raises ValueError or TypeError if ``value`` is not a valid reading.
+    """
+    age, interval, score, metrics, alarm, gone = value
+    numbers = {str(name): float(number) for name, number in metrics.items()}
+    if not (0 < float(interval) < math.inf and math.isfinite(age) and all(map(math.isfinite, numbers.values()))):
+        raise ValueError(f"not a valid reading: {value!r}")
+    return Reading(now - max(0.0, age), float(interval), int(score), numbers, str(alarm), bool(gone))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,14 @@ from typing import Any, Final
 from lbdns.answering.member_selection import PlanCursor
 from lbdns.choosing.chooser import Chooser
 from lbdns.choosing.guard_rails.guard_rails import Guard
-from lbdns.choosing.observed_member import AVERAGE
+from lbdns.choosing.observed_pool import AVERAGE
 from lbdns.model.farm import Farm, Pool
 from lbdns.model.liveness import Liveness, State
 from lbdns.model.overrides import Override, Overrides
 from lbdns.model.snapshot import Reading
 from lbdns.policies import POLICIES
-from lbdns.policies.overdue_reports import without_overdue
 from lbdns.policies.plan import HIGHEST_SCORE, Plan, PoolView
-from lbdns.policies.smooth_weights import carried_credits
+from lbdns.policies.weighted import carried_credits
 from lbdns.text.suggestions import nearest
 
 PREVIEW: Final = 10  # next selections of a plan in the document
@@ -121,7 +120,7 @@ def _members(
     selections, totals, liveness = cursor.handed(), cursor.totals(), chooser.liveness
     credits, guards = carried_credits(selections, len(pool.members)), chooser.guards(now)
     capacity, answers = sum(seen.capacity for seen in view.members), sum(totals)
-    on_time, candidates = set(without_overdue(view)), set(liveness.candidates)
+    on_time, candidates = set(view.on_time), set(liveness.candidates)
     odds, by_member = probabilities(policy, cursor.plan, cursor.taken), _by_member(overrides)
     found = []
     for i, (member, seen, reading) in enumerate(zip(pool.members, view.members, chooser.readings, strict=True)):

@@ -12,7 +12,6 @@ from lbdns.choosing.chooser import Chooser
 from lbdns.model.farm import Farm, Pool
 from lbdns.model.overrides import NO_OVERRIDES, Overrides
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
-from lbdns.planning.fail_open_times import FailOpenTimes
 from lbdns.planning.shadow import ShadowPlans
 from lbdns.planning.state_announcer import StateAnnouncer
 from lbdns.policies.plan import Plan
@@ -21,6 +20,29 @@ from lbdns.policies.plan import Plan
 PlanCursors = Mapping[tuple[str, str], PlanCursor]
 #: Pool -> answers so far by full member name
 AnswerCounts = Callable[[str], Counter[str]]
+
+
+class FailOpenTimes:
+    """Counts how often pools have failed open, and for how long. Times are in monotonic seconds."""
+
+    def __init__(self) -> None:
+        self.count = 0  # of all pools
+        self._seconds: dict[str, float] = {}  # pool -> total of its ended periods
+        self._since: dict[str, float] = {}  # pool that fails open now -> when it began
+
+    def begin(self, pool: str, now: float) -> None:
+        """Note that ``pool`` begins to fail open."""
+        self.count += 1
+        self._since.setdefault(pool, now)
+
+    def end(self, pool: str, now: float) -> None:
+        """Note that ``pool`` no longer fails open."""
+        self._seconds[pool] = self.seconds(pool, now)
+        self._since.pop(pool, None)
+
+    def seconds(self, pool: str, now: float) -> float:
+        """Return the seconds for which ``pool`` has failed open in all."""
+        return self._seconds.get(pool, 0.0) + now - self._since.get(pool, now)
 
 
 class FarmPlans:

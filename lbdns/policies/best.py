@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from lbdns.policies.operating_point import OperatingPoint, operating_point, parallel_requests
-from lbdns.policies.overdue_reports import without_overdue
-from lbdns.policies.plan import HIGHEST_SCORE, Plan, PolicySpec, PoolView, Selections, highest_score
-from lbdns.policies.smooth_weights import smooth_plan
+from lbdns.policies.plan import HIGHEST_SCORE, Plan, PolicySpec, PoolView, Selections
+from lbdns.policies.rotation import best_score
+from lbdns.policies.weighted import smooth_plan
 
 if TYPE_CHECKING:
     from random import Random
@@ -37,7 +37,7 @@ def best(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
     In light traffic the plan begins with ``view.answers_allowed`` selections of the highest score. Level filling
     follows, for the case that more answers are needed before the next report.
     """
-    light = highest_score(view, previous)
+    light = best_score(view, previous, rng)
     heavy = smooth_plan(view, level_filling_shares(view), previous)
     if view.answers_allowed <= 0 or not light.order:
         return heavy
@@ -58,7 +58,7 @@ BEST: Final = PolicySpec(
 
 def level_filling_shares(view: PoolView) -> tuple[float, ...]:
     """Return each member's share of the expected requests (sum 1)."""
-    candidates = without_overdue(view)
+    candidates = view.on_time
     shares = [0.0] * len(view.members)
     if not candidates:
         return tuple(shares)

@@ -1,9 +1,21 @@
-"""Greedy charging: track how full each member becomes while a plan assigns selections one by one."""
+"""The policies that charge each selection to its member while they make a plan: ``least_charged``, ``two_choices``.
+
+``least_charged`` approximates join-shortest-queue with delayed reports. It works best at low rates and behind caches.
+``two_choices`` cannot herd badly however many DNS servers there are, but its draw is less even. Its source: M.
+Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing" (1996).
+"""
 
 from __future__ import annotations
 
-from lbdns.policies.overdue_reports import without_overdue
-from lbdns.policies.plan import PoolView
+from heapq import heapify, heapreplace
+from typing import TYPE_CHECKING, Final
+
+from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections
+from lbdns.policies.rotation import rotation
+from lbdns.policies.weighted import plan_length
+
+if TYPE_CHECKING:
+    from random import Random
 
 
 class ChargedLoads:
@@ -14,7 +26,7 @@ class ChargedLoads:
     """
 
     def __init__(self, view: PoolView) -> None:
-        self.members = without_overdue(view)
+        self.members = view.on_time
         self._multiplier = view.multiplier
         self._loads = [member.load + member.charge for member in view.members]
         self._capacities = [max(member.capacity * member.ramp, 1e-9) for member in view.members]
@@ -26,3 +38,37 @@ class ChargedLoads:
     def charge(self, member: int) -> None:
         """Add one selection to the load of ``member``."""
         self._loads[member] += self._multiplier
+
+
+def least_charged(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
+    """Return a plan of policy ``least_charged``; members that are equally full take turns."""
+    charges = ChargedLoads(view)
+    turns = rotation(charges.members, previous).order
+    heap = [(charges.fullness(member), turn, member) for turn, member in enumerate(turns)]
+    heapify(heap)
+    order = []
+    for turn in range(len(turns), len(turns) + plan_length(view)):
+        member = heap[0][2]
+        order.append(member)
+        charges.charge(member)
+        heapreplace(heap, (charges.fullness(member), turn, member))
+    return Plan(tuple(order))
+
+
+def two_choices(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
+    """Return a plan of policy ``two_choices``, drawn in advance."""
+    charges = ChargedLoads(view)
+    if len(charges.members) == 1:
+        return Plan((charges.members[0],))
+    order = []
+    for _ in range(plan_length(view)):
+        member = min(rng.sample(charges.members, 2), key=charges.fullness)
+        order.append(member)
+        charges.charge(member)
+    return Plan(tuple(order))
+
+
+LEAST_CHARGED: Final = PolicySpec(
+    "least_charged", least_charged, why="least full for its capacity, counting selections since its last report"
+)
+TWO_CHOICES: Final = PolicySpec("two_choices", two_choices, why="the less full of two members drawn at random")

@@ -53,6 +53,16 @@ class PoolView:
         return [i for i, member in enumerate(self.members) if member.usable]
 
     @property
+    def on_time(self) -> list[int]:
+        """Return the candidates whose reports are on time; all candidates if half of them or more are overdue.
+
+        When that many reports are missing at once, the network or the collector is more likely to blame than servers.
+        """
+        candidates = self.candidates
+        found = [i for i in candidates if not self.members[i].overdue]
+        return found if 2 * len(found) > len(candidates) else candidates
+
+    @property
     def crowd_arriving(self) -> bool:
         """Return whether the last second had far more answers than the average."""
         return self.recent_answers_per_s > self.answers_per_s
@@ -105,18 +115,3 @@ class PolicySpec:
     weighs_load: bool = False  # its shares follow load or capacity: it still applies when every member gives an alarm
     uses_score: bool = False  # whether a member's score changes its plans
     strict_rotation: bool = False  # it promises an order of single queries: clients get no address family affinity
-
-
-def rotation(indexes: Sequence[int], previous: Selections | None) -> Plan:
-    """Return a strict rotation over ``indexes`` (ascending) that starts after the member selected last."""
-    last = previous.last if previous else None
-    if last is None:
-        return Plan(tuple(indexes))
-    return Plan((*(i for i in indexes if i > last), *(i for i in indexes if i <= last)))
-
-
-def highest_score(view: PoolView, previous: Selections | None) -> Plan:
-    """Return a rotation over the candidates with the highest score."""
-    candidates = view.candidates
-    best = max((view.members[i].score for i in candidates), default=0)
-    return rotation([i for i in candidates if view.members[i].score == best], previous)

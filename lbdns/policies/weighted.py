@@ -1,24 +1,57 @@
-"""``weighted``: smooth weighted round robin in proportion to estimated capacity."""
+"""``weighted``: smooth weighted round robin in proportion to estimated capacity, as a deterministic, even order."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from lbdns.policies.overdue_reports import without_overdue
 from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections
-from lbdns.policies.smooth_weights import smooth_plan
 
 if TYPE_CHECKING:
     from random import Random
 
+MIN_LENGTH: Final = 64  # selections: enough for a share of 2 % to appear
+MAX_LENGTH: Final = 1024  # selections: a share of 0.1 % still appears; longer plans cost more than they even out
+
 
 def weighted(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
     """Return a plan of policy ``weighted``."""
-    candidates = without_overdue(view)
-    capacities = {i: view.members[i].capacity * view.members[i].ramp for i in candidates}
+    capacities = {i: view.members[i].capacity * view.members[i].ramp for i in view.on_time}
     total = sum(capacities.values())
-    shares = [capacities.get(i, 0.0) / total for i in range(len(view.members))]
-    return smooth_plan(view, shares, previous)
+    return smooth_plan(view, [capacities.get(i, 0.0) / total for i in range(len(view.members))], previous)
 
 
 WEIGHTED: Final = PolicySpec("weighted", weighted, why="in proportion to capacity", weighs_load=True)
+
+
+def smooth_plan(view: PoolView, weights: Sequence[float], previous: Selections | None) -> Plan:
+    """Return a plan that gives each member its share (``weights``, sum 1) as evenly as possible.
+
+    What the previous plan still owes a member becomes its credit, at most one selection either way. The k-th selection
+    of a member with share w and credit c is due in the middle of its turn, after (k - 1/2 - c) / w selections.
+    """
+    credits = carried_credits(previous, len(weights))
+    length = plan_length(view)
+    due: list[tuple[float, int]] = []
+    for i, (weight, credit) in enumerate(zip(weights, credits, strict=True)):
+        if weight > 0:
+            step = 1 / weight
+            due.extend(((k - 0.5 - credit) * step, i) for k in range(1, int(length * weight + credit) + 3))
+    due.sort()
+    return Plan(tuple(i for _, i in due[:length]), 0, tuple(weights), credits)
+
+
+def plan_length(view: PoolView) -> int:
+    """Return the length of a plan in selections: two report intervals' worth, within bounds."""
+    return min(MAX_LENGTH, max(MIN_LENGTH, int(2 * view.answers_per_s * view.interval)))
+
+
+def carried_credits(previous: Selections | None, members: int) -> tuple[float, ...]:
+    """Return what each member is owed after ``previous``, in selections between -1 and 1."""
+    if previous is None or len(previous.plan.weights) != members:
+        return (0.0,) * members
+    total = sum(previous.counts)
+    return tuple(
+        min(1.0, max(-1.0, credit + total * weight - count))
+        for credit, weight, count in zip(previous.plan.credits, previous.plan.weights, previous.counts, strict=True)
+    )

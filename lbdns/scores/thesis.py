@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from lbdns.scores.score import Score, Term
 
-THESIS_TERMS: Final[Mapping[str, Term]] = MappingProxyType(
+THESIS: Final = Score(
     {
         "run_queue": Term(19.6, 30.0, "low"),
         "cpu_idle": Term(19.58, 100.0, "high"),
@@ -18,4 +16,3 @@ THESIS_TERMS: Final[Mapping[str, Term]] = MappingProxyType(
         "idle_workers": Term(19.68, 20.0, "high"),
     }
 )
-THESIS: Final = Score(THESIS_TERMS)

@@ -14,7 +14,7 @@ from lbdns.counting.answer_counters import NO_ANSWERS, NO_COUNTS, AnswerCounters
 from lbdns.counting.event_loop_lag import EventLoopLag
 from lbdns.counting.response_times import ResponseTimes
 from lbdns.events.event_log import EventLog
-from lbdns.model.configured_scores import build_score
+from lbdns.model.checked_configuration import build_score
 from lbdns.model.farm import Pool
 from lbdns.model.overrides import Overrides
 from lbdns.model.snapshot import Snapshot

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lbdns.choosing.guard_rails.guard_rails import Guard
 from lbdns.counting.answer_counters import NO_ANSWERS, NO_COUNTS, AnswerCounters, by_type_and_rcode
 from lbdns.events.event_log import EventLog
-from lbdns.model.checked_configuration import CheckedConfiguration
-from lbdns.model.configured_scores import build_score
+from lbdns.model.checked_configuration import CheckedConfiguration, build_score
 from lbdns.model.farm import Farm, Pool
 from lbdns.model.overrides import Overrides
 from lbdns.model.snapshot import Snapshot

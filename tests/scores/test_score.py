@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbdns.config import load_config
-from lbdns.model.configured_scores import build_score
+from lbdns.model.checked_configuration import build_score
 from lbdns.scores.score import MAX_SCORE, Score, Term
-from lbdns.scores.thesis import THESIS, THESIS_TERMS
+from lbdns.scores.thesis import THESIS
 from tests.collector.collector_fixtures import write_config
 
 METRICS = ("run_queue", "cpu_idle", "gateway_ping", "requests_per_s", "scan_rate", "idle_workers")
@@ -60,7 +60,7 @@ def test_thesis_terms(name: str, value: float, part: float) -> None:
 
 
 def test_thesis_weights() -> None:
-    assert sum(term.weight for term in THESIS_TERMS.values()) == pytest.approx(99.97)
+    assert sum(term.weight for term in THESIS.terms.values()) == pytest.approx(99.97)
 
 
 @pytest.mark.parametrize("present", [{}, {"load1": 3.0}, {"busy_workers": 0.0, "net_rx": 1e9}])
@@ -71,7 +71,7 @@ def test_no_metric_of_the_score_is_nothing(present: dict[str, float]) -> None:
 
 @pytest.mark.parametrize("name", METRICS)
 def test_one_metric_alone_counts_for_all(name: str) -> None:
-    best = {"low": 0.0, "high": THESIS_TERMS[name].limit}[THESIS_TERMS[name].better]
+    best = {"low": 0.0, "high": THESIS.terms[name].limit}[THESIS.terms[name].better]
     assert THESIS.of({name: best}) == 99
 
 
@@ -115,7 +115,7 @@ def test_configuration_picks(tmp_path: Path, name: str, expected: int) -> None:
 
 
 def test_equality_is_of_terms() -> None:
-    assert Score(THESIS_TERMS) == THESIS
+    assert Score(THESIS.terms) == THESIS
     assert Score(OWN) != THESIS
 
 

@@ -13,8 +13,7 @@ from typing import Final
 
 from lbdns.config import Config
 from lbdns.events.event_log import EventLog
-from lbdns.model.checked_configuration import CheckedConfiguration
-from lbdns.model.configured_scores import build_score, build_shadow_score
+from lbdns.model.checked_configuration import CheckedConfiguration, build_score, build_shadow_score
 from lbdns.model.farm import Farm
 from lbdns.model.snapshot import Snapshot
 from lbdns.process.apply_configuration import PreparedChange

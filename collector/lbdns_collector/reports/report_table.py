@@ -20,8 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from lbdns.model.farm import ReportingHost
-from lbdns.model.reading_data import read_reading, write_reading
-from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot
+from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot, read_reading, write_reading
 from lbdns.scores.score import Score
 from lbdns_collector.reports.adaptive_weights import WeightSearch
 from lbdns_shared.errors import ReportError

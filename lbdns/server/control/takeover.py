@@ -27,8 +27,7 @@ import msgpack
 
 from lbdns.counting.answer_counters import AnswerCounters, read_counters
 from lbdns.model.overrides import Overrides, read_override
-from lbdns.model.reading_data import read_reading, write_reading
-from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.model.snapshot import Reading, Snapshot, read_reading, write_reading
 from lbdns.server.control.control_socket import ControlCommand, send_line
 from lbdns.server.workers.messages import MessageChannel
 from lbdns.sockets.inherited_sockets import PURPOSES, InheritedSocket, adopt

@@ -13,8 +13,7 @@ import msgpack
 import pytest
 
 from lbdns.model.farm import Farm
-from lbdns.model.reading_data import read_reading, write_reading
-from lbdns.model.snapshot import Snapshot
+from lbdns.model.snapshot import Snapshot, read_reading, write_reading
 from lbdns.scores.thesis import THESIS
 from lbdns_collector.reports.collector import Collector
 from lbdns_collector.reports.report_table import ReportTable

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from lbdns.commands.status_table import show
-from lbdns.model.configured_scores import build_shadow_score
+from lbdns.model.checked_configuration import build_shadow_score
 from lbdns.model.overrides import NO_OVERRIDES
 from lbdns.model.snapshot import Reading, Snapshot
 from lbdns.scores.score import Score, Term

@@ -10,7 +10,7 @@ from random import Random
 from typing import Final
 
 from lbdns.choosing.light_traffic import LIGHT
-from lbdns.choosing.observed_member import AVERAGE
+from lbdns.choosing.observed_pool import AVERAGE
 from lbdns.model.snapshot import Reading
 from lbdns_tools.sim.event_calendar import EventCalendar
 from lbdns_tools.sim.simulated_dns_server import SimulatedDnsServer

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from lbdns.scores.thesis import THESIS_TERMS
+from lbdns.scores.thesis import THESIS
 from lbdns_tools.sim.named_farms import FARMS
 from lbdns_tools.sim.request_workloads import WORKLOADS
 from lbdns_tools.sim.simulation_scenario import OtherWork, Outage, Scenario, ServerSpec, SimulatedClients, Surge
@@ -71,7 +71,7 @@ def _testbed_1999() -> SimulationStudy:
 
 
 #: The score of 1999 without its term for requests/s: with it, whoever is busiest wins for ever, which is worse
-_LOAD_ALONE: Final = {metric: term for metric, term in THESIS_TERMS.items() if metric != "requests_per_s"}
+_LOAD_ALONE: Final = {metric: term for metric, term in THESIS.terms.items() if metric != "requests_per_s"}
 
 T3, H10, U10 = FARMS["T3"], FARMS["H10"], FARMS["U10"]
 

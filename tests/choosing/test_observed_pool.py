@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lbdns.choosing.observed_member import BUSY_WORKERS_VALID, OVERDUE_AFTER, ObservedMember
+from lbdns.choosing.observed_pool import BUSY_WORKERS_VALID, OVERDUE_AFTER, ObservedMember
 from lbdns.model.snapshot import Reading
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lbdns.planning.fail_open_times import FailOpenTimes
+from lbdns.planning.farm_plans import FailOpenTimes
 
 
 def test_periods_add_up() -> None:

@@ -12,7 +12,7 @@ from lbdns.answering.message_writer import EMPTY_BODY, Variant, truncated
 from lbdns.answering.plane import PYTHON_PLANE, AnyRateLimiter, DatagramBatch, NativeTable, Plane
 from lbdns.answering.query_reader import Query
 from lbdns.answering.query_shapes import COOKIE_QUERY_SHAPES, FIRST_COOKIE_KIND, KINDS, QUERY_SHAPES, query_parameters
-from lbdns.config.rate_limit_section import RateLimitConfig
+from lbdns.config.client_limit_sections import RateLimitConfig
 from lbdns.config.server_section import PlaneName
 from lbdns_shared.errors import LbdnsError
 

@@ -13,7 +13,7 @@ from lbdns.answering.cookies import CookieJar, ServerCookies
 from lbdns.answering.member_selection import CursorStore, FamilyAffinity, MemberSelector, RetransmissionCache
 from lbdns.answering.message_writer import Variant
 from lbdns.answering.rate_limiter import RateLimiter
-from lbdns.config.rate_limit_section import RateLimitConfig
+from lbdns.config.client_limit_sections import RateLimitConfig
 
 
 class NativeTable(CursorStore, Protocol):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Final
 
-from lbdns.config.rate_limit_section import RateLimitConfig
+from lbdns.config.client_limit_sections import RateLimitConfig
 
 SLOTS: Final = 65_536
 ALL: Final = 5  # times the limit, across all kinds: a resolver asks for a handful of names of one zone

@@ -16,7 +16,7 @@ import click
 from lbdns.command_line.common_options import config_option
 from lbdns.commands.history_table import show_events, show_series
 from lbdns.config import load_config
-from lbdns.config.history_section import FILE_NAME
+from lbdns.config.recording_sections import FILE_NAME
 from lbdns.events.event_log import LoggedEvent
 from lbdns.history.history_reader import HistoryReader
 from lbdns.history.history_series import HistorySeries

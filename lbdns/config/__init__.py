@@ -1,4 +1,4 @@
-"""Read lbdns.toml into frozen dataclasses. Each section has a module with its keys, defaults and ranges."""
+"""Read lbdns.toml into frozen dataclasses. Each section's module has its keys, defaults and ranges."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from lbdns.config.client_limit_sections import CookiesConfig, ExplainConfig, RateLimitConfig
 from lbdns.config.collector_section import CollectorConfig, read_collector
-from lbdns.config.cookies_section import CookiesConfig, read_cookies
-from lbdns.config.explain_section import ExplainConfig, read_explain
 from lbdns.config.forward_section import ForwardConfig, read_forward
-from lbdns.config.history_section import HistoryConfig, read_history
 from lbdns.config.key_section import KeyConfig, read_keys
 from lbdns.config.pool_section import DEFAULT_NAMES, AnswerForm, PoolConfig, read_pools
-from lbdns.config.query_log_section import QueryLogConfig, read_query_log
-from lbdns.config.rate_limit_section import RateLimitConfig, read_rate_limit
+from lbdns.config.recording_sections import HistoryConfig, QueryLogConfig
 from lbdns.config.score_section import read_scores
-from lbdns.config.server_section import ServerConfig, read_server
+from lbdns.config.server_section import ServerConfig, check_server
 from lbdns.config.toml_reader import TomlPlace, TomlTable, read_toml
-from lbdns.config.web_section import WebConfig, read_web
+from lbdns.config.value_readers import read_section
+from lbdns.config.web_section import WebConfig, check_web
 from lbdns.config.zone_section import NotifyTarget, TransferPermit, ZoneConfig, read_zones
 from lbdns.scores.score import Term
 
@@ -73,25 +71,24 @@ def load_config(path: Path) -> Config:
     """Read the configuration at ``path``. Raises ConfigError with every error found in the file."""
     values, findings = read_toml(path)
     root = TomlTable(values, TomlPlace(), findings)
-    base = path.resolve().parent
     scores = read_scores(root)
-    server = read_server(root, base)
-    keys = read_keys(root, base)
+    server = read_section(root, "server", ServerConfig, check_server)
+    keys = read_keys(root)
     config = Config(
         path=path,
         server=server,
-        zones=read_zones(root, base, keys),
+        zones=read_zones(root, keys),
         pools=read_pools(root),
-        collector=read_collector(root, base, scores),
-        web=read_web(root, base),
+        collector=read_collector(root, scores),
+        web=read_section(root, "web", WebConfig, check_web),
         scores=scores,
-        cookies=read_cookies(root, base),
-        rate_limit=read_rate_limit(root),
+        cookies=read_section(root, "cookies", CookiesConfig),
+        rate_limit=read_section(root, "rate_limit", RateLimitConfig),
         forward=read_forward(root, server.listen),
         keys=keys,
-        history=read_history(root),
-        query_log=read_query_log(root, base),
-        explain=read_explain(root),
+        history=read_section(root, "history", HistoryConfig),
+        query_log=read_section(root, "query_log", QueryLogConfig),
+        explain=read_section(root, "explain", ExplainConfig),
     )
     root.end()
     findings.raise_if_any()

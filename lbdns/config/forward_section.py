@@ -8,40 +8,43 @@ from dataclasses import dataclass
 from typing import Final
 
 from lbdns.config.toml_reader import TomlTable
-from lbdns.config.value_readers import Network, parse_network, section
-from lbdns_shared.endpoint import DNS_PORT, Endpoint, parse_endpoint
+from lbdns.config.value_readers import Network, distinct, each, parse_host, parse_network, read_section
+from lbdns_shared.endpoint import Endpoint
 
 MAX_UPSTREAMS: Final = 8  # no client waits long enough for more to be tried
+
+
+def _parse_allowed(text: str) -> Network:
+    network = parse_network(text)
+    if not network.prefixlen:
+        raise ValueError(f"{text!r} makes an open resolver, which attackers abuse; name your own networks")
+    return network
 
 
 @dataclass(frozen=True, slots=True)
 class ForwardConfig:
     """Forwarding is on if ``upstream`` is not empty; then ``allow`` is not empty either."""
 
-    upstream: tuple[Endpoint, ...] = ()  # literal addresses, in the order in which they are tried
-    allow: tuple[Network, ...] = ()
+    upstream: tuple[Endpoint, ...] = distinct(
+        lambda text: parse_host(text, "an upstream")
+    )  # in the order of the attempts
+    allow: tuple[Network, ...] = each((), _parse_allowed)
 
 
 def read_forward(root: TomlTable, listen: Iterable[Endpoint]) -> ForwardConfig:
     """Return the section; errors go to the table. ``listen``: the server's own addresses, which cannot be upstreams."""
-    table = section(root, "forward")
-    forward = ForwardConfig(
-        upstream=tuple(dict.fromkeys(table.each("upstream", (), _parse_upstream))),
-        allow=table.each("allow", (), _parse_allowed),
-    )
-    if len(forward.upstream) > MAX_UPSTREAMS:
-        table.wrong("upstream", f"must name at most {MAX_UPSTREAMS} servers, not {len(forward.upstream)}")
-    if table.values:
-        for key, what in (
-            ("upstream", 'must name at least one server, such as "192.0.2.1:53"'),
-            ("allow", 'must name the networks whose queries are forwarded, such as "10.0.0.0/8"'),
-        ):
-            if not table.values.get(key):
-                table.wrong(key, what)
-    for finding in loops(forward.upstream, listen, is_loopback):
-        table.wrong("upstream", finding)
-    table.end()
-    return forward
+
+    def check(forward: ForwardConfig, table: TomlTable) -> None:
+        if len(forward.upstream) > MAX_UPSTREAMS:
+            table.wrong("upstream", f"must name at most {MAX_UPSTREAMS} servers, not {len(forward.upstream)}")
+        if table.values and not table.values.get("upstream"):
+            table.wrong("upstream", 'must name at least one server, such as "192.0.2.1:53"')
+        if table.values and not table.values.get("allow"):
+            table.wrong("allow", 'must name the networks whose queries are forwarded, such as "10.0.0.0/8"')
+        for finding in loops(forward.upstream, listen, is_loopback):
+            table.wrong("upstream", finding)
+
+    return read_section(root, "forward", ForwardConfig, check)
 
 
 def loops(upstreams: Iterable[Endpoint], listen: Iterable[Endpoint], is_ours: Callable[[str], bool]) -> Iterator[str]:
@@ -64,21 +67,3 @@ def loops(upstreams: Iterable[Endpoint], listen: Iterable[Endpoint], is_ours: Ca
 def is_loopback(host: str) -> bool:
     """Return whether an address belongs to every machine."""
     return ipaddress.ip_address(host).is_loopback
-
-
-def _parse_upstream(text: str) -> Endpoint:
-    upstream = parse_endpoint(text, DNS_PORT)
-    try:
-        address = ipaddress.ip_address(upstream.host)
-    except ValueError:
-        raise ValueError(f"{text!r}: an upstream must be an address, such as 192.0.2.1:53, not a name") from None
-    if address.is_unspecified or address.is_multicast or not upstream.port:
-        raise ValueError(f"{text!r} is not the address of a host; write one such as 192.0.2.1:53")
-    return upstream
-
-
-def _parse_allowed(text: str) -> Network:
-    network = parse_network(text)
-    if not network.prefixlen:
-        raise ValueError(f"{text!r} makes an open resolver, which attackers abuse; name your own networks")
-    return network

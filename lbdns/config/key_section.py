@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import stat
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from lbdns.config.toml_reader import TomlTable
 from lbdns.config.value_readers import domain_name
-from lbdns.text.suggestions import nearest
-from lbdns_shared.errors import KeyFileError
 
 #: The algorithms of RFC 8945 section 6 that are strong enough for new keys
 ALGORITHMS: Final = ("hmac-sha256", "hmac-sha224", "hmac-sha384", "hmac-sha512")
@@ -29,7 +25,7 @@ class KeyConfig:
     warnings: tuple[str, ...] = field(default=(), compare=False)
 
 
-def read_keys(root: TomlTable, base: Path) -> tuple[KeyConfig, ...]:
+def read_keys(root: TomlTable) -> tuple[KeyConfig, ...]:
     """Return the keys of the file, with their warnings; errors go to the table."""
     keys: list[KeyConfig] = []
     for table in root.tables("key"):
@@ -39,76 +35,55 @@ def read_keys(root: TomlTable, base: Path) -> tuple[KeyConfig, ...]:
         elif not name and table.values.get("name"):
             table.wrong("name", "must not be the root; use a name that both servers know, such as 'secondary.'")
         algorithm = table.one_of("algorithm", ALGORITHMS[0], ALGORITHMS)
-        secret, warnings = _read_secret(table, base)
+        secret, warnings = _read_secret(table)
         keys.append(KeyConfig(name, algorithm, secret, tuple(warnings)))
         table.end()
     return tuple(keys)
 
 
-def _read_secret(table: TomlTable, base: Path) -> tuple[bytes, list[str]]:
+def _read_secret(table: TomlTable) -> tuple[bytes, list[str]]:
     """Return the secret of one key, from the table or its file, and warnings. No message quotes a secret."""
     value = table.values.get("secret", "")
-    given = table.get("secret", type(value), value, "")  # of any type: an error must not quote it
-    path = table.string("secret_file")
-    if bool(given) == bool(path):
+    inline = table.get("secret", type(value), value, "")  # of any type: an error must not quote it
+    file = table.string("secret_file")
+    if bool(inline) == bool(file):
         what = (
-            "must not be set together with secret_file" if path else 'is missing; set secret = "BASE64" or secret_file'
+            "must not be set together with secret_file" if file else 'is missing; set secret = "BASE64" or secret_file'
         )
         table.wrong("secret", what)
         return b"", []
-    if path:
-        where, key = base / path, "secret_file"
-    else:
-        where, key = table.findings.path, "secret"
+    key, path = ("secret_file", table.folder / file) if file else ("secret", table.findings.path)
     try:
-        text = _file_text(where) if path else given
-        secret = _decode(text)
-        warnings = [*_open_to_others(where, key, table), *_too_short(secret, table)]
-    except KeyFileError as error:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        secret = _decode(_file_text(path) if file else inline)
+    except OSError as error:
+        table.wrong(key, f"{path}: cannot be read: {error.strerror}")
+        return b"", []
+    except ValueError as error:
         table.wrong(key, str(error))
         return b"", []
+    warnings = []
+    if mode & 0o077:
+        what = f"mode {mode:04o} lets other users read the secret; run 'chmod 600 {path}'"
+        warnings.append(f"{path}: {table.place} {key}: {what}")
+    if len(secret) < WEAK:
+        warnings.append(f"{table.findings.path}: {table.place} secret: {len(secret)} bytes can be guessed; use 32")
     return secret, warnings
 
 
 def _file_text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
+    with path.open("rb") as file:
+        try:
             return file.read(4 * MAX_SECRET).decode("ascii")
-    except OSError as error:
-        raise KeyFileError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise KeyFileError(f"{path}: must be one line of base64, and contains bytes that are not text") from None
+        except UnicodeDecodeError:
+            raise ValueError(f"{path}: must be one line of base64, and contains bytes that are not text") from None
 
 
 def _decode(text: object) -> bytes:
     try:
         secret = base64.b64decode("".join(text.split()), validate=True) if isinstance(text, str) else b""
-    except (binascii.Error, ValueError):
+    except ValueError:
         secret = b""
     if not 0 < len(secret) <= MAX_SECRET:
-        raise KeyFileError(f"must be base64 of 1 to {MAX_SECRET} bytes; 'openssl rand -base64 32' prints a good secret")
+        raise ValueError(f"must be base64 of 1 to {MAX_SECRET} bytes; 'openssl rand -base64 32' prints a good secret")
     return secret
-
-
-def _open_to_others(path: Path, key: str, table: TomlTable) -> Iterable[str]:
-    try:
-        mode = stat.S_IMODE(path.stat().st_mode)
-    except OSError as error:
-        raise KeyFileError(f"{path}: cannot be read: {error.strerror}") from None
-    if mode & 0o077:
-        yield f"{path}: {table.place} {key}: mode {mode:04o} lets other users read the secret; run 'chmod 600 {path}'"
-
-
-def _too_short(secret: bytes, table: TomlTable) -> Iterable[str]:
-    if len(secret) < WEAK:
-        yield f"{table.findings.path}: {table.place} secret: {len(secret)} bytes can be guessed; use 32"
-
-
-def known_key(text: str, keys: Iterable[KeyConfig]) -> str:
-    """Return the name of the key that ``text`` names, in lower case without its final dot. Raises ValueError."""
-    name = text.lower().removesuffix(".")
-    known = [key.name for key in keys]
-    if name not in known:
-        near = nearest(name, known) or "; the configuration has no [[key]]"
-        raise ValueError(f"unknown [[key]] {text!r}{near}")
-    return name

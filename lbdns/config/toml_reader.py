@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import ConfigError
 
+S = TypeVar("S", bound=str)
 T = TypeVar("T")
 _HEADER = re.compile(r"\s*\[\[?\s*([^\]]+?)\s*\]\]?")
 
@@ -65,13 +66,6 @@ class TomlPlace:
     def __init__(self, header: str = "", index: int = 0, key: str = "", label: str = "", inside: str = "") -> None:
         self.header, self.index, self.key, self.label, self.inside = header, index, key, label, inside
 
-    def at(self, key: str) -> TomlPlace:
-        return TomlPlace(self.header, self.index, key, self.label, self.inside)
-
-    def below(self, key: str) -> TomlPlace:
-        """Return the place of the inline table at ``key``."""
-        return TomlPlace(self.header, self.index, "", self.label, f"{self.inside}.{key}".lstrip("."))
-
     def __str__(self) -> str:
         table = f"[{self.label or self.header}]" if self.header else ""
         key = ".".join(part for part in (self.inside, self.key) if part)
@@ -85,8 +79,14 @@ class TomlTable:
         self.values, self.place, self.findings = values, place, findings
         self._asked: list[str] = []
 
+    @property
+    def folder(self) -> Path:
+        """The folder of the file, against which relative paths in it are resolved."""
+        return self.findings.path.resolve().parent
+
     def wrong(self, key: str, what: str) -> None:
-        self.findings.add(self.place.at(key), what)
+        place = self.place
+        self.findings.add(TomlPlace(place.header, place.index, key, place.label, place.inside), what)
 
     def get(self, key: str, kind: type[T], default: T, expected: str) -> T:
         """Return the value of ``key``; report a wrong type, described by ``expected``, and return the default."""
@@ -128,22 +128,18 @@ class TomlTable:
     def flag(self, key: str, default: bool) -> bool:
         return self.get(key, bool, default, "true or false")
 
-    def one_of(self, key: str, default: str, known: Iterable[str]) -> str:
-        value = self.string(key, default)
-        names = list(known)
+    def one_of(self, key: str, default: S, known: Iterable[S]) -> S:
+        value, names = self.string(key, default), list(known)
         if value not in names:
             self.wrong(key, f"unknown value {value!r}{nearest(value, names)}")
             return default
-        return value
+        return names[names.index(value)]
 
     def strings(self, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
         """Return a list of strings; a single string counts as a list of one."""
         self._asked.append(key)
-        value = self.values.get(key)
-        if value is None:
-            return default
-        if isinstance(value, str):
-            value = [value]
+        value = self.values.get(key, list(default))
+        value = [value] if isinstance(value, str) else value
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             self.wrong(key, f"must be a list of strings, not {value!r}")
             return default
@@ -170,7 +166,16 @@ class TomlTable:
         if not isinstance(value, dict):
             self.wrong(key, "must be a table")
             return None
-        return TomlTable(value, place or self.place.below(key), self.findings)
+        return TomlTable(value, place or self._below(key), self.findings)
+
+    def section(self, name: str) -> TomlTable:
+        """Return the table ``[name]``, empty if the file has none."""
+        return self.table(name, TomlPlace(name)) or TomlTable({}, TomlPlace(name), self.findings)
+
+    def _below(self, key: str) -> TomlPlace:
+        """Return the place of the inline table at ``key``."""
+        place = self.place
+        return TomlPlace(place.header, place.index, "", place.label, f"{place.inside}.{key}".lstrip("."))
 
     def tables(self, key: str) -> list[TomlTable]:
         """Return the tables of an array of tables, ``[[key]]``."""

@@ -1,23 +1,93 @@
-"""Readers that several sections share: optional sections, paths, domain names and networks."""
+"""Declare the keys of a section as dataclass fields, each with its default and the reader of its value."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, field, fields
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
-from lbdns.config.toml_reader import TomlPlace, TomlTable
+from lbdns.config.toml_reader import TomlTable
+from lbdns_shared.endpoint import DNS_PORT, Endpoint, parse_endpoint
 
 HOST_NAME: Final = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*\Z")
 MAX_NAME: Final = 253  # characters: 255 octets in wire form, RFC 1035 section 2.3.4
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+LOOPBACK: Final = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128"))
+S = TypeVar("S", bound=str)
+T = TypeVar("T")
 
 
-def section(root: TomlTable, name: str) -> TomlTable:
-    """Return the table ``[name]``, empty if the file has none."""
-    return root.table(name, TomlPlace(name)) or TomlTable({}, TomlPlace(name), root.findings)
+def key(read: Callable[[TomlTable, str, Any], T], default: Any = MISSING) -> T:
+    """Return a dataclass field whose value is ``read(table, name of the field, default)``."""
+    return field(default=default, metadata={"read": read})  # type: ignore[no-any-return]
+
+
+def string(default: str = "") -> str:
+    return key(TomlTable.string, default)
+
+
+def required() -> str:
+    return key(lambda table, name, _: table.required(name))
+
+
+def required_domain() -> str:
+    return key(lambda table, name, _: domain_name(table, name, table.required(name)))
+
+
+def flag(default: bool) -> bool:
+    return key(TomlTable.flag, default)
+
+
+def integer(default: int, least: int, most: int) -> int:
+    return key(lambda table, name, _: table.integer(name, default, least, most), default)
+
+
+def number(default: float, least: float, most: float) -> float:
+    return key(lambda table, name, _: table.number(name, default, least, most), default)
+
+
+def one_of(default: S, known: Iterable[S]) -> S:
+    return key(lambda table, name, _: table.one_of(name, default, known), default)
+
+
+def each(default: tuple[T, ...], parse: Callable[[str], T]) -> tuple[T, ...]:
+    return key(lambda table, name, _: table.each(name, default, parse), default)
+
+
+def distinct(parse: Callable[[str], T]) -> tuple[T, ...]:
+    """Return a field for a list without duplicates, empty by default."""
+    return key(lambda table, name, _: tuple(dict.fromkeys(table.each(name, (), parse))), ())
+
+
+def path(default: str) -> Path:
+    """Return a field for a path; a relative one is resolved against the folder of the configuration file."""
+    return key(lambda table, name, _: table.folder / table.string(name, default), Path(default))
+
+
+def optional_path() -> Path | None:
+    return key(lambda table, name, _: table.folder / text if (text := table.string(name)) else None, None)
+
+
+def read_fields(kind: Callable[..., T], table: TomlTable) -> T:
+    """Return a dataclass with the value of every field that ``key`` declares; errors go to the table."""
+    declared = [field for field in fields(kind) if "read" in field.metadata]  # type: ignore[arg-type]
+    return kind(**{field.name: field.metadata["read"](table, field.name, field.default) for field in declared})
+
+
+def read_section(
+    root: TomlTable, name: str, kind: Callable[..., T], check: Callable[[T, TomlTable], None] | None = None
+) -> T:
+    """Return ``[name]``; errors go to the table. ``check`` reports those that concern several keys."""
+    table = root.section(name)
+    found = read_fields(kind, table)
+    if check:
+        check(found, table)
+    table.end()
+    return found
 
 
 def domain_name(table: TomlTable, key: str, text: str) -> str:
@@ -28,15 +98,20 @@ def domain_name(table: TomlTable, key: str, text: str) -> str:
     return name
 
 
-def optional_path(table: TomlTable, key: str, base: Path) -> Path | None:
-    """Return a path, relative paths resolved against ``base``; None if the key is absent."""
-    text = table.string(key)
-    return base / text if text else None
-
-
 def parse_network(text: str) -> Network:
     """Return the network that ``text`` names: one address, or ADDRESS/BITS. Raises ValueError."""
     try:
         return ipaddress.ip_network(text)
     except ValueError as error:
         raise ValueError(f"{error}; write a network such as 10.0.0.0/8 or 2001:db8::/32, or one address") from None
+
+
+def parse_host(text: str, what: str) -> Endpoint:
+    """Return the DNS endpoint ADDRESS[:PORT] of another host; ``what`` describes it in errors. Raises ValueError."""
+    endpoint = parse_endpoint(text, DNS_PORT)
+    if not endpoint.is_address:
+        raise ValueError(f"{text!r}: {what} must be an address, such as 192.0.2.1:53, not a name")
+    address = ipaddress.ip_address(endpoint.host)
+    if address.is_unspecified or address.is_multicast or not endpoint.port:
+        raise ValueError(f"{text!r} is not the address of a host; write one such as 192.0.2.1:53")
+    return endpoint

@@ -7,34 +7,30 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lbdns.config.toml_reader import TomlTable
-from lbdns.config.value_readers import Network, optional_path, parse_network, section
+from lbdns.config.value_readers import Network, each, integer, key, optional_path, parse_network, string
 from lbdns_shared.endpoint import HTTP_PORT, Endpoint, parse_listen
+
+
+def _listen(table: TomlTable, name: str, default: Endpoint) -> Endpoint | None:
+    text = table.string(name, str(default))
+    try:
+        return None if text == "off" else parse_listen(text, HTTP_PORT)
+    except ValueError as error:
+        table.wrong(name, f'{error}; or "off"')
+        return default
 
 
 @dataclass(frozen=True, slots=True)
 class WebConfig:
-    """``listen`` is None if HTTP is off. ``allow``: the networks that may read; the loopback always may."""
-
-    listen: Endpoint | None = Endpoint("127.0.0.1", HTTP_PORT)
-    allow: tuple[Network, ...] = ()
-    user: str = ""  # with ``password_file``: HTTP basic authentication (RFC 7617)
-    password_file: Path | None = None
-    token_file: Path | None = None  # a bearer token (RFC 6750), accepted as well
-    max_member_series: int = 2000  # with more members than this, /metrics has no series for single members
+    listen: Endpoint | None = key(_listen, Endpoint("127.0.0.1", HTTP_PORT))  # None: HTTP is off
+    allow: tuple[Network, ...] = each((), parse_network)  # networks that may read; the loopback always may
+    user: str = string()  # with ``password_file``: HTTP basic authentication (RFC 7617)
+    password_file: Path | None = optional_path()
+    token_file: Path | None = optional_path()  # a bearer token (RFC 6750), accepted as well
+    max_member_series: int = integer(2000, 0, 10**6)  # with more members, /metrics has no series for single members
 
 
-def read_web(root: TomlTable, base: Path) -> WebConfig:
-    """Return the section; errors go to the table."""
-    table = section(root, "web")
-    default = WebConfig()
-    web = WebConfig(
-        listen=_listen(table),
-        allow=table.each("allow", default.allow, parse_network),
-        user=table.string("user"),
-        password_file=optional_path(table, "password_file", base),
-        token_file=optional_path(table, "token_file", base),
-        max_member_series=table.integer("max_member_series", default.max_member_series, 0, 10**6),
-    )
+def check_web(web: WebConfig, table: TomlTable) -> None:
     if bool(web.user) != bool(web.password_file):
         missing = "password_file" if web.user else "user"
         table.wrong(missing, "is missing; user and password_file must be set together")
@@ -44,17 +40,3 @@ def read_web(root: TomlTable, base: Path) -> WebConfig:
         table.wrong(
             "allow", f'is missing; other machines reach {web.listen}, so name your networks: allow = ["10.0.0.0/8"]'
         )
-    table.end()
-    return web
-
-
-def _listen(table: TomlTable) -> Endpoint | None:
-    default = Endpoint("127.0.0.1", HTTP_PORT)
-    text = table.string("listen", str(default))
-    if text == "off":
-        return None
-    try:
-        return parse_listen(text, HTTP_PORT)
-    except ValueError as error:
-        table.wrong("listen", f'{error}; or "off"')
-        return default

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import ipaddress
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lbdns.config.key_section import KeyConfig, known_key
+from lbdns.config.key_section import KeyConfig
 from lbdns.config.toml_reader import TomlPlace, TomlTable
-from lbdns.config.value_readers import Network, domain_name, parse_network
-from lbdns_shared.endpoint import DNS_PORT, Endpoint, parse_endpoint
+from lbdns.config.value_readers import Network, domain_name, parse_host, parse_network
+from lbdns.text.suggestions import nearest
+from lbdns_shared.endpoint import Endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,8 @@ class ZoneConfig:
     notify: tuple[NotifyTarget, ...] = ()
 
 
-def read_zones(root: TomlTable, base: Path, keys: Iterable[KeyConfig] = ()) -> tuple[ZoneConfig, ...]:
+def read_zones(root: TomlTable, keys: Sequence[KeyConfig]) -> tuple[ZoneConfig, ...]:
     zones: list[ZoneConfig] = []
-    known = tuple(keys)
     for table in root.tables("zone"):
         name = domain_name(table, "name", table.required("name"))
         if name in (zone.name for zone in zones):
@@ -50,9 +49,9 @@ def read_zones(root: TomlTable, base: Path, keys: Iterable[KeyConfig] = ()) -> t
         zones.append(
             ZoneConfig(
                 name=name,
-                file=base / table.required("file"),
-                transfer=table.each("transfer", (), lambda text: _parse_permit(text, known)),
-                notify=tuple(dict.fromkeys(table.each("notify", (), lambda text: _parse_target(text, known)))),
+                file=table.folder / table.required("file"),
+                transfer=table.each("transfer", (), lambda text: _parse_permit(text, keys)),
+                notify=tuple(dict.fromkeys(table.each("notify", (), lambda text: _parse_target(text, keys)))),
             )
         )
         table.end()
@@ -61,7 +60,7 @@ def read_zones(root: TomlTable, base: Path, keys: Iterable[KeyConfig] = ()) -> t
     return tuple(zones)
 
 
-def _parse_permit(text: str, keys: Iterable[KeyConfig]) -> TransferPermit:
+def _parse_permit(text: str, keys: Sequence[KeyConfig]) -> TransferPermit:
     """Read ``NETWORK``, ``key NAME`` or ``NETWORK key NAME``. Raises ValueError."""
     match text.split():
         case ["key", name]:
@@ -74,29 +73,21 @@ def _parse_permit(text: str, keys: Iterable[KeyConfig]) -> TransferPermit:
             raise ValueError(f"{text!r} must be like '10.0.0.2', '10.0.0.0/8', 'key NAME' or '10.0.0.0/8 key NAME'")
 
 
-def _parse_target(text: str, keys: Iterable[KeyConfig]) -> NotifyTarget:
+def _parse_target(text: str, keys: Sequence[KeyConfig]) -> NotifyTarget:
     """Read ``ADDRESS[:PORT]`` or ``ADDRESS[:PORT] key NAME``. Raises ValueError."""
     match text.split():
         case [address]:
-            return NotifyTarget(_parse_address(address))
+            return NotifyTarget(parse_host(address, "a secondary"))
         case [address, "key", name]:
-            return NotifyTarget(_parse_address(address), _key_of(text, name, keys))
+            return NotifyTarget(parse_host(address, "a secondary"), _key_of(text, name, keys))
         case _:
             raise ValueError(f"{text!r} must be like '10.0.0.2', '[2001:db8::1]:53' or '10.0.0.2 key NAME'")
 
 
-def _parse_address(text: str) -> Endpoint:
-    endpoint = parse_endpoint(text, DNS_PORT)
-    if not endpoint.is_address:
-        raise ValueError(f"{text!r}: a secondary must be an address, such as 192.0.2.1:53, not a name")
-    address = ipaddress.ip_address(endpoint.host)
-    if address.is_unspecified or address.is_multicast or not endpoint.port:
-        raise ValueError(f"{text!r} is not the address of a host; write one such as 192.0.2.1:53")
-    return endpoint
-
-
-def _key_of(text: str, name: str, keys: Iterable[KeyConfig]) -> str:
-    try:
-        return known_key(name, keys)
-    except ValueError as error:
-        raise ValueError(f"{text!r}: {error}") from None
+def _key_of(text: str, name: str, keys: Sequence[KeyConfig]) -> str:
+    """Return the name of a configured key, in lower case without its final dot. Raises ValueError."""
+    key, known = name.lower().removesuffix("."), [key.name for key in keys]
+    if key not in known:
+        near = nearest(key, known) or "; the configuration has no [[key]]"
+        raise ValueError(f"{text!r}: unknown [[key]] {name!r}{near}")
+    return key

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from lbdns.config.history_section import HistoryConfig
+from lbdns.config.recording_sections import HistoryConfig
 from lbdns.events.event_log import LoggedEvent
 from lbdns.history.history_chunk import ChunkColumn, Downsampler, HistoryChunk
 from lbdns.history.history_sample import HistorySample

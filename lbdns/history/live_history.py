@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from lbdns.config.history_section import HistoryConfig
+from lbdns.config.recording_sections import HistoryConfig
 from lbdns.events.event_log import EventLog, LoggedEvent
 from lbdns.history.history_reader import HistoryReader
 from lbdns.history.history_sample import HistorySample

@@ -13,7 +13,7 @@ import dns.rdatatype
 import pytest
 
 from lbdns.answering.responder import Client, Responder
-from lbdns.config.explain_section import ExplainConfig
+from lbdns.config.client_limit_sections import ExplainConfig
 from lbdns.model.farm import Farm
 from tests.answering.asking import TCP, UDP, make_query, read
 from tests.answering.configured import at_work

@@ -11,7 +11,7 @@ import pytest
 
 from lbdns.command_line.run_command import run
 from lbdns.commands.history import history
-from lbdns.config.history_section import HistoryConfig
+from lbdns.config.recording_sections import HistoryConfig
 from lbdns.events.event_log import LoggedEvent
 from lbdns.history.history_recorder import HistoryRecorder
 from tests.history.history_samples import BEGIN, fill, pool, sample

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lbdns.config.history_section import HistoryConfig
+from lbdns.config.recording_sections import HistoryConfig
 from lbdns.events.event_log import LoggedEvent
 from lbdns.history import history_store
 from lbdns.history.history_chunk import ChunkColumn

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from lbdns.config.history_section import HistoryConfig
+from lbdns.config.recording_sections import HistoryConfig
 from lbdns.events.event_log import EventLog, LoggedEvent
 from lbdns.history import history_store
 from lbdns.history import live_history as module

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lbdns.config import Config
-from lbdns.config.history_section import FILE_NAME
+from lbdns.config.recording_sections import FILE_NAME
 from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.model.liveness import pool_liveness
 from lbdns.process.apply_configuration import PreparedChange

@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from time import monotonic, thread_time
 from typing import Final
 
-from lbdns.config.query_log_section import QueryLogConfig
+from lbdns.config.recording_sections import QueryLogConfig
 from lbdns.model.farm import Farm
 from lbdns.process.duty_cycle import DutyCycle
 from lbdns.server.query_log.query_line import LoggedQuery, MemberNames, line_of

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from lbdns.config.query_log_section import QueryLogConfig
+from lbdns.config.recording_sections import QueryLogConfig
 from lbdns.model.farm import Farm
 from lbdns.server.query_log.query_line import LoggedQuery
 from tests.answering.asking import UDP, make_query, make_responder

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lbdns.command_line.run_command import run
-from lbdns.config.history_section import HistoryConfig
+from lbdns.config.recording_sections import HistoryConfig
 from lbdns.history.history_recorder import HistoryRecorder
 from lbdns.model.snapshot import Reading
 from lbdns_shared.errors import ConfigError

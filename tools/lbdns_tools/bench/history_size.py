@@ -20,7 +20,7 @@ from typing import Final
 
 from rich.console import Console
 
-from lbdns.config.history_section import HistoryConfig
+from lbdns.config.recording_sections import HistoryConfig
 from lbdns.history.history_reader import HistoryReader
 from lbdns.history.history_recorder import HistoryRecorder
 from lbdns.history.history_sample import HistorySample, PoolHistorySample

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from lbdns.config.toml_reader import TomlPlace, TomlTable, read_toml
-from lbdns.config.value_readers import section
 from lbdns_tools.sim import scenario_parsers
 from lbdns_tools.sim.request_workloads import WORKLOADS
 from lbdns_tools.sim.simulation_scenario import BACKLOG, WORKERS, Scenario, ServerSpec, SimulatedClients
@@ -22,7 +21,7 @@ def read_farm(path: Path) -> tuple[Scenario, ...]:
     values, findings = read_toml(path)
     root = TomlTable(values, TomlPlace(), findings)
     servers = _servers(root)
-    requests, reports = section(root, "requests"), section(root, "reports")
+    requests, reports = root.section("requests"), root.section("reports")
     loads = _loads(requests)
     rate = requests.number("rate", 0.0, 1e-6, 1e9) if "rate" in requests.values else None
     if rate is not None and "load" in requests.values:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 from lbdns.config.toml_reader import TomlPlace, TomlTable, read_toml
-from lbdns.config.value_readers import section
 from lbdns.text.suggestions import nearest
 from lbdns_tools.lab.farm.lab_farm import NAMES, PROXIES, LabFarm, WebHost
 from lbdns_tools.lab.farm.machine_addresses import DNS, HUB
@@ -35,7 +34,7 @@ def read_farm(path: Path) -> LabFarm:
     """Return the farm that a file describes. Raises ConfigError with every error in the file."""
     values, findings = read_toml(path)
     root = TomlTable(values, TomlPlace(), findings)
-    table = section(root, "farm")
+    table = root.section("farm")
     period = table.number("cpu_period", _DEFAULT.cpu_period, *PERIODS)
     farm = LabFarm(
         hosts=_hosts(root, period),

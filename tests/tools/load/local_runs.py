@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from lbdns_shared.endpoint import Endpoint
-from lbdns_tools.load.client_loops import ClientCrowd, ProcessShare
+from lbdns_tools.load.client_loops import ClientCrowd
 from lbdns_tools.load.epoll_loop import EpollLoop
 from lbdns_tools.load.http_connection import LoadConnections
 from lbdns_tools.load.load_plan import ClosedLoop, LoadPhase, LoadRun, OpenLoop, ResolveRule
@@ -24,11 +24,7 @@ def run_of(load: ClosedLoop | OpenLoop, url: str | RequestMix, **changes: Any) -
         "label": "test",
         "phases": (LoadPhase(0.0, load, mix),),
         "resolve": ResolveRule("connection"),
-        "keep_alive": False,
         "timeout_s": 5.0,
-        "warm_up_s": 0.0,
-        "max_connections": 0,
-        "seed": 1,
     }
     return LoadRun(**(usual | changes))
 
@@ -41,7 +37,7 @@ def crowd_of(run: LoadRun, dns_timeout_s: float = 2.0, sources: tuple[str, ...] 
     resolver = StubResolver(loop, server, Random(1), dns_timeout_s) if server else None
     fixed = {target.host: target.host for phase in run.phases for target in phase.mix.targets}
     fixed = {host: host for host in fixed if Endpoint(host, 0).is_address}
-    crowd = ClientCrowd(loop, run, ProcessShare(), sockets, resolver, fixed)
+    crowd = ClientCrowd(loop, run, sockets, resolver, fixed)
     crowd.start(time.monotonic() + 0.01)
     finish(loop)
     sockets.close()

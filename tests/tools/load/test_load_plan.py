@@ -27,7 +27,7 @@ MIX = one_url("http://a/")
 
 def run_of(*loads: ClosedLoop | OpenLoop, max_connections: int = 0) -> LoadRun:
     phases = tuple(LoadPhase(10.0 * place, load, MIX, f"phase {place}") for place, load in enumerate(loads))
-    return LoadRun("x", phases, ResolveRule("once"), False, 10.0, 0.0, max_connections, 1)
+    return LoadRun(ResolveRule("once"), max_connections=max_connections, phases=phases)
 
 
 def test_how_long_a_run_is() -> None:

@@ -14,12 +14,13 @@ from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.load import load_process_pool
 from lbdns_tools.load.load_plan import ClosedLoop, OpenLoop, ResolveRule
-from lbdns_tools.load.load_process_pool import LoadPlace
-from lbdns_tools.load.load_progress import LoadProgress
+from lbdns_tools.load.load_process_pool import LoadPlace, LoadProgress, share_done
 from lbdns_tools.load.run_statistics import run_statistics
 from tests.end_to_end.process import alive, descendants, eventually
 from tests.tools.load.local_runs import run_of
 from tests.tools.load.loopback_servers import GOOD, answering, names, stalling, web
+
+URL = "http://127.0.0.1/"
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +30,18 @@ def nobody_is_left() -> object:
     assert not alive(descendants(os.getpid()) - before)
 
 
+def test_share_by_time_or_by_requests() -> None:
+    assert share_done(run_of(OpenLoop((5.0,), 10.0), URL), 4.0, 1000) == 0.4
+    assert share_done(run_of(ClosedLoop(5, requests=100), URL), 4.0, 30) == 0.3
+    assert share_done(run_of(ClosedLoop(5, seconds=10.0, requests=100), URL), 4.0, 80) == 0.8
+    assert share_done(run_of(ClosedLoop(5, seconds=10.0), URL), 14.0, 80) == 1.0
+
+
+def test_progress_as_text() -> None:
+    assert str(LoadProgress("x", 0.5, 2.0, 100, 3, 7)) == "100 requests, 50/s, 7 under way, 3 failed"
+    assert str(LoadProgress("x", 0.0, 0.0, 0, 0, 0)) == "0 requests, 0/s, 0 under way"
+
+
 def test_shares_come_to_the_whole() -> None:
     told: list[LoadProgress] = []
     with web(answering(GOOD)) as server:
@@ -36,7 +49,7 @@ def test_shares_come_to_the_whole() -> None:
             run_of(ClosedLoop(5, requests=300), f"http://127.0.0.1:{server.port}/"), 3, told.append
         )
     assert (result.tally.requests, result.tally.ok, server.requests) == (300, 300, 300)
-    assert sum(process.requests for process in result.processes) == 300
+    assert sum(process.tally.requests for process in result.processes) == 300
     assert len(result.processes) == 3
     assert all(process.cpu_share > 0 for process in result.processes)
     assert not result.interrupted
@@ -94,7 +107,7 @@ def test_interrupted_run_gives_what_was_measured() -> None:
             "from lbdns_tools.load.load_plan import *\n"
             "from lbdns_tools.load.request_mix import one_url\n"
             "load = LoadPhase(0.0, ClosedLoop(4, seconds=30.0), one_url(sys.argv[1]))\n"
-            "run = LoadRun('x', (load,), ResolveRule('once'), False, 5.0, 0.0, 0, 1)\n"
+            "run = LoadRun(ResolveRule('once'), timeout_s=5.0, phases=(load,))\n"
             "result = load_process_pool.run(run, 2, lambda progress: print(progress.requests, flush=True))\n"
             "print('result', result.interrupted, result.tally.ok, result.seconds)\n"
         )
@@ -125,7 +138,7 @@ def test_processes_end_when_who_started_them_is_killed() -> None:
             "from lbdns_tools.load.load_plan import *\n"
             "from lbdns_tools.load.request_mix import one_url\n"
             "load = LoadPhase(0.0, ClosedLoop(4, seconds=30.0), one_url(sys.argv[1]))\n"
-            "load_process_pool.run(LoadRun('x', (load,), ResolveRule('once'), False, 30.0, 0.0, 0, 1), 2)\n"
+            "load_process_pool.run(LoadRun(ResolveRule('once'), timeout_s=30.0, phases=(load,)), 2)\n"
         )
         process = subprocess.Popen([sys.executable, "-c", program, f"http://127.0.0.1:{server.port}/"])
         try:

@@ -29,7 +29,7 @@ def loads(arguments: str) -> list[ClosedLoop | OpenLoop]:
 def test_nothing_but_a_url() -> None:
     (planned,) = study(URL)
     phase = LoadPhase(0.0, ClosedLoop(20, 10.0), MIX, URL)
-    assert planned.run == LoadRun("20 clients", (phase,), ResolveRule("system"), False, 10.0, 0.0, 0, 1)
+    assert planned.run == LoadRun(ResolveRule("system"), label="20 clients", phases=(phase,))
     assert planned.point == LoadPoint(URL, 20, None, "system", False)
     assert planned.again(1) == planned.run
     assert (planned.again(3).seed, planned.again(3).label) == (3, "20 clients, run 3")

@@ -1,25 +1,41 @@
-"""How long a measurement lasted, and what processes' parts come to."""
+"""How long a measurement lasted, what processes' parts come to, and when the load generator was the limit itself."""
 
 from __future__ import annotations
 
-import msgpack
+import errno
+import pickle
+from typing import Any
+
 import pytest
 
-from lbdns_tools.load.generator_saturation import ProcessStrain
 from lbdns_tools.load.load_plan import ClosedLoop, OpenLoop
-from lbdns_tools.load.process_measurements import ProcessMeasurement, combine, measured_seconds, read_measurement
+from lbdns_tools.load.process_measurements import (
+    ProcessMeasurement,
+    StartLateness,
+    combine,
+    measured_seconds,
+    saturation,
+)
 from lbdns_tools.load.request_tally import RequestTally
 from tests.tools.load.local_runs import run_of
 
 URL = "http://127.0.0.1/"
-CALM = ProcessStrain(0.5, (0.0, 0.0, 0.0, 0.0), {24: 1}, 0, 0)
+CALM: dict[str, Any] = {
+    "tally": RequestTally(), "ok_in_window": 0, "last_ok": 0.0, "last_end": 0.0, "cpu_share": 0.3,
+    "late_s": (0.0, 0.0, 0.0, 0.0), "local": {}, "held_back": 0, "max_connections": 0,
+}  # fmt: skip
+
+
+def measured(**changes: Any) -> ProcessMeasurement:
+    return ProcessMeasurement(**{**CALM, **changes})
 
 
 def part(ok: int, in_window: int, last_ok: float, last_end: float | None = None) -> ProcessMeasurement:
     tally = RequestTally()
     for _ in range(ok):
         tally.add(0.0, 0.1, 0.0, 0.0, 10, "10.0.0.1")
-    return ProcessMeasurement(tally, in_window, last_ok, last_ok if last_end is None else last_end, CALM)
+    end = last_ok if last_end is None else last_end
+    return measured(tally=tally, ok_in_window=in_window, last_ok=last_ok, last_end=end, local={errno.EMFILE: 1})
 
 
 @pytest.mark.parametrize(
@@ -35,8 +51,8 @@ def part(ok: int, in_window: int, last_ok: float, last_end: float | None = None)
 )
 def test_seconds_of_a_run_that_time_ends(parts: list[tuple[int, int, float]], seconds: float) -> None:
     run = run_of(OpenLoop((20.0,), 10.0), URL)
-    measured = [part(*each) for each in parts]
-    assert measured_seconds(run, measured, sum(each.tally.ok for each in measured)) == pytest.approx(seconds)
+    found = [part(*each) for each in parts]
+    assert measured_seconds(run, found, sum(each.tally.ok for each in found)) == pytest.approx(seconds)
 
 
 def test_seconds_without_the_warm_up() -> None:
@@ -58,18 +74,41 @@ def test_seconds_of_a_run_that_was_stopped() -> None:
 
 def test_together_over_a_pipe() -> None:
     run = run_of(ClosedLoop(5, seconds=10.0), URL)
-    parts = [
-        read_measurement(msgpack.unpackb(msgpack.packb(each.state()), strict_map_key=False))
-        for each in (part(60, 60, 9.0), part(40, 40, 9.5))
-    ]
+    parts = [pickle.loads(pickle.dumps(each)) for each in (part(60, 60, 9.0), part(40, 40, 9.5))]
     result = combine(run, parts)
     assert (result.tally.ok, result.seconds) == (100, 10.0)
     assert result.tally.servers == {"10.0.0.1": [100, 100]}
-    assert [process.requests for process in result.processes] == [60, 40]
+    assert [process.tally.requests for process in result.processes] == [60, 40]
     assert result.saturation == "2 requests found no free descriptor: raise the limit (ulimit -n)"
     assert not result.interrupted
 
 
-def test_what_is_no_measurement() -> None:
-    with pytest.raises(ValueError, match="not a valid measurement"):
-        read_measurement({"tally": RequestTally().state()})
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"cpu_share": 0.97}, "process 2 of 2 used 97 % of a core"),
+        ({"local": {errno.EADDRNOTAVAIL: 3}}, "3 requests found no free source port"),
+        ({"local": {errno.EMFILE: 4}}, "4 requests found no free descriptor"),
+        ({"local": {errno.ENOBUFS: 5}}, "no memory for 5 requests"),
+        ({"late_s": (0.001, 0.01, 0.05, 0.2)}, "200 ms late in the end"),
+        ({"held_back": 6, "max_connections": 10}, "6 requests waited for one of 10 connections"),
+    ],
+)
+def test_each_limit_is_said(changes: dict[str, object], words: str) -> None:
+    assert words in saturation([measured(), measured(**changes)])
+
+
+def test_nothing_is_said_of_a_calm_one() -> None:
+    assert saturation([measured(), measured(late_s=(0.02, 0.02, 0.02, 0.02))]) == ""
+    assert saturation([measured(late_s=(0.0, 0.0, 0.0, 0.005))]) == ""
+    assert saturation([]) == ""
+
+
+def test_lateness_by_quarters() -> None:
+    lateness = StartLateness(10.0, 14.0)
+    for start in (10.0, 10.9, 11.5, 13.9, 20.0):
+        lateness.add(start, start / 10)
+    assert lateness.means() == pytest.approx([1.045, 1.15, 0.0, 1.695])
+    forever = StartLateness(0.0, float("inf"))
+    forever.add(5.0, 1.0)
+    assert forever.means() == (1.0, 0.0, 0.0, 0.0)

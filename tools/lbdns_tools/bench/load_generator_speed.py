@@ -53,7 +53,7 @@ def server(core: int, load_core: int) -> Iterator[str]:
 def ours(url: str, load: ClosedLoop | OpenLoop, keep_alive: bool) -> dict[str, Any]:
     """Return the figures of one process of lbdns-load."""
     phases = (LoadPhase(0.0, load, one_url(url)),)
-    result = load_process_pool.run(LoadRun("bench", phases, ResolveRule("once"), keep_alive, 5.0, 0.0, 0, 1), 1)
+    result = load_process_pool.run(LoadRun(ResolveRule("once"), keep_alive, 5.0, phases=phases), 1)
     found = run_statistics(result.tally, result.seconds, result.saturation)
     share = result.processes[0].cpu_share
     rate = found.requests_per_s or 0.0

@@ -9,10 +9,10 @@ from typing import Final
 
 from lbdns_tools.load.arrival_times import arrivals, chance_of
 from lbdns_tools.load.epoll_loop import EpollLoop, OutOfTimeError, TimeLimits, pause
-from lbdns_tools.load.generator_saturation import StartLateness
 from lbdns_tools.load.http_connection import HttpConnection, IdleConnections, LoadConnections, RequestError, StaleError
 from lbdns_tools.load.http_response import HttpResponse, request_bytes
 from lbdns_tools.load.load_plan import ClosedLoop, LoadRun, OpenLoop
+from lbdns_tools.load.process_measurements import StartLateness
 from lbdns_tools.load.request_mix import RequestTarget
 from lbdns_tools.load.request_tally import RequestTally
 from lbdns_tools.load.stub_resolver import ClientNames, StubResolver
@@ -23,14 +23,6 @@ _OUT_OF_PORTS_S: Final = 0.01  # pause of a client after a failure on this machi
 
 class FullError(Exception):
     """No connection became free within the time limit."""
-
-
-@dataclass(slots=True)
-class ProcessShare:
-    """The number of this process, from 0, and the number of processes."""
-
-    number: int = 0
-    of: int = 1
 
 
 class RequestTimings:
@@ -60,12 +52,11 @@ class ClientCrowd:
         self,
         loop: EpollLoop,
         run: LoadRun,
-        part: ProcessShare,
         sockets: LoadConnections,
         resolver: StubResolver | None,
         fixed: dict[str, str],
     ) -> None:
-        self._loop, self._run, self._part = loop, run, part
+        self._loop, self._run = loop, run
         self._sockets, self._resolver, self._fixed = sockets, resolver, fixed
         self._limits = TimeLimits(loop, run.timeout_s)
         self._waiting = TimeLimits(loop, run.timeout_s, FullError)
@@ -89,7 +80,7 @@ class ClientCrowd:
                 continue
             budget = [phase.load.requests or math.inf]
             for number in range(phase.load.clients):
-                chance = Random(f"client {self._run.seed} {place} {number * self._part.of + self._part.number}")
+                chance = Random(f"client {self._run.seed} {place} {number * self._run.parts + self._run.part}")
                 self._loop.start(self._ask_on(place, phase.load, begin + phase.begin_s, chance, budget))
 
     def _client(self, chance: Random) -> LoadClient:
@@ -114,10 +105,10 @@ class ClientCrowd:
     async def _arrive(self, place: int, load: OpenLoop, begin: float) -> None:
         """Start the requests of an open loop when they are due, or as soon as possible after that."""
         loop, clock = self._loop, self._loop.clock
-        chance = Random(f"mix {self._run.seed} {place} {self._part.number}")
+        chance = Random(f"mix {self._run.seed} {place} {self._run.part}")
         client, choose = self._client(chance), self._run.phases[place].mix.chooser(chance)
         at_once = 0
-        for start in arrivals(load, chance_of(self._run.seed, place), self._part.number, self._part.of):
+        for start in arrivals(load, chance_of(self._run.seed, place), self._run.part, self._run.parts):
             intended = begin + start
             at_once += 1
             if intended > clock() or at_once > _AT_ONCE:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import ceil, exp, isfinite, log
+from math import ceil, exp, log
 from typing import Final
 
 from lbdns_tools.percentiles import nearest_rank
@@ -81,19 +80,6 @@ class LatencyHistogram:
         """Return plain data: the sum, the longest time, then index and count of each bucket that is not empty."""
         places = [part for place, count in enumerate(self._counts) if count for part in (place, count)]
         return [self.sum, self.longest, *places]
-
-
-def read_histogram(state: Sequence[float]) -> LatencyHistogram:
-    """Return the histogram that ``state`` wrote. Raises ValueError if it is invalid."""
-    histogram = LatencyHistogram()
-    if len(state) < 2 or len(state) % 2 or not all(isfinite(part) and part >= 0 for part in state):
-        raise ValueError("not a valid histogram: expected the sum, the longest time, then pairs of index and count")
-    histogram.sum, histogram.longest = float(state[0]), float(state[1])
-    for place, count in zip(state[2::2], state[3::2], strict=True):
-        if not (isinstance(place, int) and isinstance(count, int) and place <= _LAST):
-            raise ValueError(f"not a valid histogram: bucket {place} with a count of {count}")
-        histogram._counts[place] += count
-    return histogram
 
 
 def _middle(place: int) -> float:

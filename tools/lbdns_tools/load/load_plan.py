@@ -145,21 +145,23 @@ class LoadPhase:
 
 @dataclass(frozen=True, slots=True)
 class LoadRun:
-    """One run of the load generator.
+    """One run of the load generator, or the settings of several runs while it has no phases.
 
     Requests that are due in the first ``warm_up_s`` are sent but not counted; the warm-up is part of ``seconds``. At
     most ``max_connections`` are open at a time, over all processes; 0 is no limit. Random numbers depend on ``seed``
-    alone.
+    alone. ``part`` is the number of the process that runs this share, from 0, of ``parts``.
     """
 
-    label: str
-    phases: tuple[LoadPhase, ...]
     resolve: ResolveRule
-    keep_alive: bool
-    timeout_s: float
-    warm_up_s: float
-    max_connections: int
-    seed: int
+    keep_alive: bool = False
+    timeout_s: float = 10.0
+    warm_up_s: float = 0.0
+    max_connections: int = 0
+    seed: int = 1
+    label: str = ""
+    phases: tuple[LoadPhase, ...] = ()
+    part: int = 0
+    parts: int = 1
 
     @property
     def seconds(self) -> float:
@@ -180,6 +182,8 @@ def split_run(run: LoadRun, processes: int) -> list[LoadRun]:
             phases=tuple(_share(phase, part, processes, place) for place, phase in enumerate(run.phases)),
             # At least 1, since 0 means no limit
             max_connections=max(1, limits[part]) if run.max_connections else 0,
+            part=part,
+            parts=processes,
         )
         for part in range(processes)
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import selectors
 import subprocess
 import sys
 import tempfile
@@ -12,22 +11,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import IO, Any, Final
-
-import msgpack
+from multiprocessing import Pipe
+from multiprocessing.connection import wait
+from typing import IO, Final
 
 from lbdns_shared.errors import LbdnsError
-from lbdns_tools.load.load_plan import LoadRun, split_run
-from lbdns_tools.load.load_process import LoadAssignment, message_bytes
-from lbdns_tools.load.load_progress import LoadProgress, done
-from lbdns_tools.load.process_measurements import ProcessMeasurement, RunResult, combine, read_measurement
+from lbdns_tools.load.load_plan import ClosedLoop, LoadRun, split_run
+from lbdns_tools.load.process_measurements import ProcessMeasurement, RunResult, combine
 
 READY_S: Final = 60.0  # until all processes are ready; each starts an interpreter, maybe on a busy machine
 SILENCE_S: Final = 60.0  # without a message from a process, which sends four per second
 STOP_S: Final = 5.0  # that a process may take to send its result after a stop message
 _AHEAD_S: Final = 0.02  # between the message to begin and the beginning, so that all processes receive it
 _AHEAD_EACH_S: Final = 0.002  # added for each process
-_MESSAGES: Final = 2**28  # bytes; a tally has about ten thousand
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,55 +35,80 @@ class LoadPlace:
     sources: tuple[str, ...] = ()
 
 
-class _LoadProcess:
+@dataclass(frozen=True, slots=True)
+class LoadProgress:
+    """Progress of all processes together, including the warm-up. ``share`` of the run is done, from 0 to 1."""
+
+    label: str
+    share: float
+    elapsed_s: float
+    requests: int
+    failed: int
+    under_way: int
+
+    def __str__(self) -> str:
+        rate = self.requests / self.elapsed_s if self.elapsed_s > 0 else 0.0
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f"{self.requests} requests, {rate:.0f}/s, {self.under_way} under way{failed}"
+
+
+def share_done(run: LoadRun, elapsed_s: float, requests: int) -> float:
+    """Return the share of a run that is done, from 0 to 1: by time or by requests, whichever ends the run sooner."""
+    shares = [elapsed_s / run.seconds] if run.seconds and math.isfinite(run.seconds) else []
+    loads = [phase.load for phase in run.phases]
+    if loads and all(isinstance(load, ClosedLoop) and load.requests for load in loads):
+        shares.append(requests / sum(load.requests for load in loads))
+    return max(0.0, min(1.0, max(shares, default=0.0)))
+
+
+class _PoolMember:
     """One load process and the messages received from it."""
 
-    def __init__(self, number: int, order: LoadAssignment, before: Sequence[str], errors: IO[bytes]) -> None:
-        self.number = number
+    def __init__(self, run: LoadRun, place: LoadPlace, errors: IO[bytes]) -> None:
+        self.number = run.part + 1
         self._errors = errors
-        self._unpacker = msgpack.Unpacker(max_buffer_size=_MESSAGES, strict_map_key=False)
-        command = [*before, sys.executable, "-m", "lbdns_tools.load.load_process"]
+        command = [*place.before, sys.executable, "-m", "lbdns_tools.load.load_process"]
+        self.connection, child = Pipe()
         try:
-            self.process = subprocess.Popen(
+            self._process = subprocess.Popen(
                 command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
+                stdin=child.fileno(),
+                stdout=errors,
                 stderr=errors,
                 start_new_session=True,  # Ctrl-C reaches the parent alone, which then collects the results
             )
         except OSError as error:
-            raise LbdnsError(f"load process {number} cannot be started: {command[0]}: {error.strerror}") from None
+            self.connection.close()
+            raise LbdnsError(f"load process {self.number} cannot be started: {command[0]}: {error.strerror}") from None
+        finally:
+            child.close()
         self.is_ready = False
         self.progress = (0, 0, 0)
         self.measured: ProcessMeasurement | None = None
-        self.say(order)
+        self.last_message = 0.0
+        self.send((run, place.sources))
 
-    def say(self, message: object) -> None:
-        assert self.process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it has ended, which reading its output will show
-            self.process.stdin.write(message_bytes(message))
-            self.process.stdin.flush()
+    def send(self, message: object) -> None:
+        self.last_message = time.monotonic()
+        with contextlib.suppress(ConnectionError):  # it has ended, which receiving from it will show
+            self.connection.send(message)
 
-    def hear(self) -> bool:
-        """Read the available messages; return False at the end of its output. Raises LbdnsError."""
-        assert self.process.stdout is not None
-        data = self.process.stdout.read1(2**16)  # type: ignore[attr-defined]
-        self._unpacker.feed(data)
-        for what, content in self._unpacker:
-            self._understand(what, content)
-        if not data and self.measured is None:
-            status = self.process.wait(STOP_S)
-            raise LbdnsError(f"load process {self.number} ended early, with {_how(status)}{self._why()}")
-        return bool(data)
-
-    def _understand(self, what: str, content: Any) -> None:
+    def receive(self) -> None:
+        """Read the next message. Raises LbdnsError if the process reports an error or has ended."""
+        self.last_message = time.monotonic()
+        try:
+            what, content = self.connection.recv()
+        except (EOFError, OSError):
+            status = self._process.wait(STOP_S)
+            how = f"signal {-status}" if status < 0 else f"exit status {status}"
+            raise LbdnsError(f"load process {self.number} ended early, with {how}{self._why()}") from None
         match what:
             case "ready":
                 self.is_ready = True
             case "progress":
-                self.progress = (content[0], content[1], content[2])
+                self.progress = content
             case "done":
-                self.measured = read_measurement(content)
+                self.measured = content
             case "error":
                 raise LbdnsError(content)
 
@@ -98,17 +119,9 @@ class _LoadProcess:
 
     def end(self) -> None:
         """End the process if it is still running."""
-        for pipe in (self.process.stdin, self.process.stdout):
-            assert pipe is not None
-            with contextlib.suppress(OSError):
-                pipe.close()
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-
-
-def _how(status: int) -> str:
-    return f"signal {-status}" if status < 0 else f"exit status {status}"
+        self.connection.close()
+        self._process.kill()
+        self._process.wait()
 
 
 def run(
@@ -125,81 +138,60 @@ def run(
     if processes < 1:
         raise LbdnsError(f"the number of processes must be at least 1, not {processes}")
     with ExitStack() as stack:
-        crew = []
-        for number, part in enumerate(split_run(run, processes)):
+        pool = []
+        for part in split_run(run, processes):
             errors = stack.enter_context(tempfile.TemporaryFile())
-            place = places[number % len(places)] if places else LoadPlace()
-            crew.append(
-                _LoadProcess(number + 1, LoadAssignment(part, number, processes, place.sources), place.before, errors)
-            )
-            stack.callback(crew[-1].end)
-        listening = stack.enter_context(_ProcessReader(crew))
-        return _conduct(run, crew, listening, on_progress)
+            pool.append(_PoolMember(part, places[part.part % len(places)] if places else LoadPlace(), errors))
+            stack.callback(pool[-1].end)
+        for _ in _receive(
+            pool, lambda member: member.is_ready, READY_S, f"the load processes were not ready within {READY_S:g} s"
+        ):
+            pass
+        return _measure(run, pool, on_progress)
 
 
-def _conduct(
-    run: LoadRun, crew: list[_LoadProcess], listening: _ProcessReader, on_progress: Callable[[LoadProgress], None]
-) -> RunResult:
+def _measure(run: LoadRun, pool: Sequence[_PoolMember], on_progress: Callable[[LoadProgress], None]) -> RunResult:
+    """Let all processes begin together, and return their result. Raises LbdnsError."""
+    begin = time.monotonic() + _AHEAD_S + _AHEAD_EACH_S * len(pool)
     stopped_at = math.inf
-    end = time.monotonic() + READY_S
-    for _ in listening.words(lambda: all(member.is_ready for member in crew)):
-        if time.monotonic() > end:
-            raise LbdnsError(f"the load processes were not ready within {READY_S:g} s")
-    begin = time.monotonic() + _AHEAD_S + _AHEAD_EACH_S * len(crew)
-    for member in crew:
-        member.say(begin)
+
+    def report() -> None:
+        requests, failed, under_way = (sum(counts) for counts in zip(*(each.progress for each in pool), strict=True))
+        elapsed_s = max(0.0, time.monotonic() - begin)
+        share = share_done(run, elapsed_s, requests)
+        on_progress(LoadProgress(run.label, share, elapsed_s, requests, failed, under_way))
+
+    for member in pool:
+        member.send(begin)
     try:
-        for _ in listening.words(lambda: all(member.measured for member in crew)):
-            on_progress(_progress(run, crew, begin))
+        for _ in _receive(pool, lambda member: member.measured is not None):
+            report()
     except KeyboardInterrupt:
         stopped_at = max(0.0, time.monotonic() - begin)
-        _collect(crew, listening)
-    on_progress(_progress(run, crew, begin))
-    return combine(run, [member.measured for member in crew if member.measured], stopped_at)
+        for member in pool:
+            member.send("stop")
+        late = f"a load process did not stop within {STOP_S:g} s; its result is lost"
+        for _ in _receive(pool, lambda member: member.measured is not None, STOP_S, late):
+            pass
+    report()
+    return combine(run, [member.measured for member in pool if member.measured], stopped_at)
 
 
-def _collect(crew: list[_LoadProcess], listening: _ProcessReader) -> None:
-    """Stop all processes and read their results. Raises LbdnsError if one does not stop in time."""
-    for member in crew:
-        member.say("stop")
-    end = time.monotonic() + STOP_S
-    for _ in listening.words(lambda: all(member.measured for member in crew)):
+def _receive(
+    pool: Sequence[_PoolMember], is_done: Callable[[_PoolMember], bool], limit_s: float = math.inf, late: str = ""
+) -> Iterator[None]:
+    """Read messages until all processes are done; yield at least once per second.
+
+    Raises LbdnsError if a process fails, or with the text ``late`` after ``limit_s``.
+    """
+    end = time.monotonic() + limit_s
+    while waiting := [member for member in pool if not is_done(member)]:
+        readable = set(wait([member.connection for member in waiting], 1.0))
+        for member in waiting:
+            if member.connection in readable:
+                member.receive()
+            elif time.monotonic() > member.last_message + SILENCE_S:
+                raise LbdnsError(f"load process {member.number} sent nothing for {SILENCE_S:g} s")
         if time.monotonic() > end:
-            raise LbdnsError(f"a load process did not stop within {STOP_S:g} s; its result is lost")
-
-
-def _progress(run: LoadRun, crew: list[_LoadProcess], begin: float) -> LoadProgress:
-    requests, failed, under_way = (sum(member.progress[place] for member in crew) for place in range(3))
-    elapsed_s = max(0.0, time.monotonic() - begin)
-    return LoadProgress(run.label, done(run, elapsed_s, requests), elapsed_s, requests, failed, under_way)
-
-
-class _ProcessReader:
-    """Reads the messages of all processes."""
-
-    def __init__(self, crew: list[_LoadProcess]) -> None:
-        self._selector = selectors.DefaultSelector()
-        self._heard = {member.number: time.monotonic() for member in crew}
-        for member in crew:
-            assert member.process.stdout is not None
-            self._selector.register(member.process.stdout, selectors.EVENT_READ, member)
-
-    def __enter__(self) -> _ProcessReader:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._selector.close()
-
-    def words(self, until: Callable[[], bool]) -> Iterator[None]:
-        """Read messages until ``until()`` is true; yield at least once per second. Raises LbdnsError."""
-        while not until():
-            for key, _ in self._selector.select(1.0):
-                member: _LoadProcess = key.data
-                self._heard[member.number] = time.monotonic()
-                if not member.hear():
-                    self._selector.unregister(key.fileobj)
-            for key in self._selector.get_map().values():
-                number = key.data.number
-                if time.monotonic() > self._heard[number] + SILENCE_S:
-                    raise LbdnsError(f"load process {number} sent nothing for {SILENCE_S:g} s")
-            yield
+            raise LbdnsError(late)
+        yield

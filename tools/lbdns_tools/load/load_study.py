@@ -22,34 +22,6 @@ SEARCHES: Final = ("rate", "connections", "clients")
 
 
 @dataclass(frozen=True, slots=True)
-class LoadSettings:
-    """The settings that all points of a study share."""
-
-    resolve: ResolveRule
-    keep_alive: bool = False
-    timeout_s: float = 10.0
-    warm_up_s: float = 0.0
-    max_connections: int = 0
-    seed: int = 1
-
-    def run(self, label: str, *phases: LoadPhase) -> LoadRun:
-        """Return the run of these phases with these settings."""
-        return LoadRun(
-            label,
-            phases,
-            self.resolve,
-            self.keep_alive,
-            self.timeout_s,
-            self.warm_up_s,
-            self.max_connections,
-            self.seed,
-        )
-
-    def point(self, label: str, clients: int | None = None, rate: float | None = None) -> LoadPoint:
-        return LoadPoint(label, clients, rate, str(self.resolve), self.keep_alive)
-
-
-@dataclass(frozen=True, slots=True)
 class PlannedRun:
     """A planned run and the point that it measures."""
 
@@ -62,56 +34,65 @@ class PlannedRun:
         return replace(self.run, label=label, seed=self.run.seed + repetition - 1)
 
 
-def closed(settings: LoadSettings, label: str, mix: RequestMix, load: ClosedLoop) -> PlannedRun:
+def plan(
+    settings: LoadRun, label: str, *phases: LoadPhase, clients: int | None = None, rate: float | None = None
+) -> PlannedRun:
+    """Return the run of these phases; ``clients`` or ``rate`` are given if they are the same in the whole run."""
+    name = label if rate is None else f"{rate:g}/s"
+    if clients is not None:
+        name = f"{clients} clients"
+    point = LoadPoint(label, clients, rate, str(settings.resolve), settings.keep_alive)
+    return PlannedRun(point, replace(settings, label=name, phases=phases))
+
+
+def closed(settings: LoadRun, label: str, mix: RequestMix, load: ClosedLoop) -> PlannedRun:
     """Return the run of a closed loop; ``load`` counts from the end of the warm-up."""
     if load.seconds:
         load = replace(load, seconds=settings.warm_up_s + load.seconds)
-    run = settings.run(f"{load.clients} clients", LoadPhase(0.0, load, mix, label))
-    return PlannedRun(settings.point(label, clients=load.clients), run)
+    return plan(settings, label, LoadPhase(0.0, load, mix, label), clients=load.clients)
 
 
-def opened(settings: LoadSettings, label: str, mix: RequestMix, load: OpenLoop) -> PlannedRun:
-    """A rate, a ramp or a trace; the warm-up before it has the rate with which it begins."""
-    rate = load.rates[0] if len(load.rates) == 1 else None
+def opened(settings: LoadRun, label: str, mix: RequestMix, load: OpenLoop) -> PlannedRun:
+    """Return the run of a rate, a ramp or a trace; the warm-up before it has the rate with which it begins."""
     phases = [LoadPhase(settings.warm_up_s, load, mix, label)]
     if settings.warm_up_s:
         warm_up = OpenLoop(load.rates[:1], settings.warm_up_s, load.spacing)
         phases.append(LoadPhase(0.0, warm_up, mix, f"{label} (warm-up)"))
-    return PlannedRun(settings.point(label, rate=rate), settings.run(label if rate is None else f"{rate:g}/s", *phases))
+    return plan(settings, label, *phases, rate=load.rates[0] if len(load.rates) == 1 else None)
 
 
-def make_study(said: Mapping[str, Any]) -> tuple[PlannedRun, ...]:
-    """The points that the options of a command line ask for. Raises ConfigError."""
-    settings = settings_of(said)
-    if said["phases"] is not None:
-        mix = mix_of(said) if any(said[name] for name in TARGETS) else None
-        label = said["label"] or said["phases"].name
-        return (PlannedRun(settings.point(label), settings.run(label, *read_phases(said["phases"], mix))),)
-    mix = mix_of(said)
-    label = said["label"] or mix.name
-    if not any(said[name] for name in ("rate", "ramp", "trace")):
-        seconds = said["seconds"] or (0.0 if said["requests"] else SECONDS)
+def make_study(options: Mapping[str, Any]) -> tuple[PlannedRun, ...]:
+    """Return the planned runs of a command line. Raises ConfigError."""
+    settings = settings_of(options)
+    if options["phases"] is not None:
+        mix = mix_of(options) if any(options[name] for name in TARGETS) else None
+        label = options["label"] or options["phases"].name
+        return (plan(settings, label, *read_phases(options["phases"], mix)),)
+    mix = mix_of(options)
+    label = options["label"] or mix.name
+    if not any(options[name] for name in ("rate", "ramp", "trace")):
+        seconds = options["seconds"] or (0.0 if options["requests"] else SECONDS)
         return tuple(
-            closed(settings, label, mix, ClosedLoop(count, seconds, said["requests"] or 0, said["think"] or 0.0))
-            for count in said["clients"] or (CLIENTS,)
+            closed(settings, label, mix, ClosedLoop(count, seconds, options["requests"] or 0, options["think"] or 0.0))
+            for count in options["clients"] or (CLIENTS,)
         )
-    return tuple(opened(settings, label, mix, load) for load in _open_loads(said))
+    return tuple(opened(settings, label, mix, load) for load in _open_loads(options))
 
 
-def _open_loads(said: Mapping[str, Any]) -> tuple[OpenLoop, ...]:
-    spacing, requests = spacing_of(said), said["requests"] or 0
-    if said["rate"]:
-        return tuple(steady(rate, said["seconds"], requests, spacing) for rate in said["rate"])
-    if said["ramp"]:
-        rates = said["ramp"]
-        step_s = (said["seconds"] or SECONDS) / (len(rates) - 1)
+def _open_loads(options: Mapping[str, Any]) -> tuple[OpenLoop, ...]:
+    spacing, requests = spacing_of(options), options["requests"] or 0
+    if options["rate"]:
+        return tuple(steady(rate, options["seconds"], requests, spacing) for rate in options["rate"])
+    if options["ramp"]:
+        rates = options["ramp"]
+        step_s = (options["seconds"] or SECONDS) / (len(rates) - 1)
         return (OpenLoop(rates, step_s, spacing, ramp=True, requests=requests),)
-    span = None if said["max_rate"] is None else (said["min_rate"] or 0.0, said["max_rate"])
+    span = None if options["max_rate"] is None else (options["min_rate"] or 0.0, options["max_rate"])
     try:
-        rates = read_trace(said["trace"], said["trace_column"] or "", span)
+        rates = read_trace(options["trace"], options["trace_column"] or "", span)
     except ConfigError as error:
         raise ConfigError(*(f"--trace: {finding}" for finding in error.findings)) from None
-    return (OpenLoop(rates, said["seconds"] / len(rates), spacing, requests=requests),)
+    return (OpenLoop(rates, options["seconds"] / len(rates), spacing, requests=requests),)
 
 
 def steady(rate: float, seconds: float | None, requests: int, spacing: Spacing) -> OpenLoop:
@@ -120,37 +101,37 @@ def steady(rate: float, seconds: float | None, requests: int, spacing: Spacing) 
     return OpenLoop((rate,), seconds, spacing, requests=requests)
 
 
-def spacing_of(said: Mapping[str, Any]) -> Spacing:
-    return "poisson" if said["spacing"] == "poisson" else "even"
+def spacing_of(options: Mapping[str, Any]) -> Spacing:
+    return "poisson" if options["spacing"] == "poisson" else "even"
 
 
-def settings_of(said: Mapping[str, Any]) -> LoadSettings:
+def settings_of(options: Mapping[str, Any]) -> LoadRun:
     """Return the settings of a command line. Without --resolver and --resolve, the system resolves names."""
-    server = said["resolver"]
-    resolve: ResolveRule = said["resolve"] or ResolveRule("connection" if server else "system")
+    server = options["resolver"]
+    resolve: ResolveRule = options["resolve"] or ResolveRule("connection" if server else "system")
     if server is not None and resolve.mode == "system":
         raise ConfigError(
             "--resolve system and --resolver cannot be combined; use another mode, such as --resolve once"
         )
-    return LoadSettings(
+    return LoadRun(
         replace(resolve, server=server),
-        said["keep_alive"],
-        said["timeout"],
-        said["warm_up"] or 0.0,
-        said["max_connections"] or 0,
-        said["seed"],
+        options["keep_alive"],
+        options["timeout"],
+        options["warm_up"] or 0.0,
+        options["max_connections"] or 0,
+        options["seed"],
     )
 
 
-def mix_of(said: Mapping[str, Any]) -> RequestMix:
+def mix_of(options: Mapping[str, Any]) -> RequestMix:
     """Return the targets of a command line: one URL, a file of URLs, or WebStone's files. Raises ConfigError."""
     try:
-        if said["urls"] is not None:
-            return read_urls(Path(said["urls"]))
-        if said["files"] is not None:
-            return file_set(said["files"], said["base"])
-        return one_url(said["url"])
+        if options["urls"] is not None:
+            return read_urls(Path(options["urls"]))
+        if options["files"] is not None:
+            return file_set(options["files"], options["base"])
+        return one_url(options["url"])
     except ConfigError as error:
         raise ConfigError(*(f"--urls: {finding}" for finding in error.findings)) from None
     except ValueError as error:
-        raise ConfigError(f"{'--base' if said['files'] else 'URL'}: {error}") from None
+        raise ConfigError(f"{'--base' if options['files'] else 'URL'}: {error}") from None

@@ -1,60 +1,60 @@
-"""Measurements of the load generator's processes, and the combined result of a run. Pure."""
+"""Measurements of the load generator's processes, the combined result of a run, and whether a process was the limit.
+
+The limits of the load generator must not pass for the server's. Pure.
+"""
 
 from __future__ import annotations
 
+import errno
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Final
 
-from lbdns_tools.load.generator_saturation import ProcessStrain, saturation
 from lbdns_tools.load.load_plan import LoadRun
-from lbdns_tools.load.request_tally import RequestTally, read_tally
+from lbdns_tools.load.request_tally import RequestTally
+
+BUSY: Final = 0.95  # share of one core while sending: queues in a process grow long before 1
+QUARTERS: Final = 4
+GROWING: Final = 2.0  # ratio of lateness in the last quarter to the first
+LATE_S: Final = 0.01  # smaller lateness is normal on a machine with other work
+_PORTS: Final = (errno.EADDRNOTAVAIL, errno.EADDRINUSE)
+_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE)
+
+
+class StartLateness:
+    """How late requests started, in each quarter of the time between the warm-up and the end of sending."""
+
+    __slots__ = ("_begin_s", "_length_s", "counts", "sums")
+
+    def __init__(self, begin_s: float, end_s: float) -> None:
+        self._begin_s, self._length_s = begin_s, end_s - begin_s
+        self.sums = [0.0] * QUARTERS
+        self.counts = [0] * QUARTERS
+
+    def add(self, start_s: float, late_s: float) -> None:
+        quarter = int((start_s - self._begin_s) / self._length_s * QUARTERS) if self._length_s > 0 else 0
+        quarter = min(max(quarter, 0), QUARTERS - 1)
+        self.sums[quarter] += late_s
+        self.counts[quarter] += 1
+
+    def means(self) -> tuple[float, ...]:
+        return tuple(total / count if count else 0.0 for total, count in zip(self.sums, self.counts, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessMeasurement:
-    """Measurement of one process. Times are seconds of the run.
-
-    ``ok_in_window`` requests succeeded between the end of the warm-up and the end of sending, whenever they started.
-    ``last_ok`` is when the last successful request ended, ``last_end`` when the last request of any kind ended.
-    """
+    """Measurement of one process. Times are seconds of the run."""
 
     tally: RequestTally
-    ok_in_window: int
-    last_ok: float
-    last_end: float
-    strain: ProcessStrain
-
-    def state(self) -> dict[str, Any]:
-        """Return plain data for msgpack, which ``read_measurement`` reads."""
-        return {
-            "tally": self.tally.state(),
-            "ok_in_window": self.ok_in_window,
-            "last_ok": self.last_ok,
-            "last_end": self.last_end,
-            "strain": {**asdict(self.strain), "late_s": list(self.strain.late_s)},
-        }
-
-
-def read_measurement(state: Mapping[str, Any]) -> ProcessMeasurement:
-    """Return the measurement that ``ProcessMeasurement.state`` wrote. Raises ValueError if it is invalid."""
-    try:
-        strain = ProcessStrain(**{**state["strain"], "late_s": tuple(state["strain"]["late_s"])})
-        return ProcessMeasurement(
-            read_tally(state["tally"]), state["ok_in_window"], state["last_ok"], state["last_end"], strain
-        )
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"not a valid measurement: {type(error).__name__} at {error}") from None
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessUse:
-    """Use of one process: the requests it counted, and the share of one core that they took."""
-
-    number: int
-    requests: int
-    cpu_share: float
+    ok_in_window: int  # requests that succeeded between the warm-up and the end of sending, whenever they started
+    last_ok: float  # end of the last successful request
+    last_end: float  # end of the last request of any kind
+    cpu_share: float  # of one core, while sending
+    late_s: tuple[float, ...]  # mean lateness in each quarter
+    local: Mapping[int, int]  # failures on this machine, by errno
+    held_back: int  # requests that waited for one of max_connections
+    max_connections: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class RunResult:
     tally: RequestTally
     seconds: float
     saturation: str
-    processes: tuple[ProcessUse, ...]
-    interrupted: bool = False
+    processes: tuple[ProcessMeasurement, ...]
+    interrupted: bool
 
 
 def combine(run: LoadRun, parts: Sequence[ProcessMeasurement], stopped_at: float = math.inf) -> RunResult:
@@ -74,13 +74,8 @@ def combine(run: LoadRun, parts: Sequence[ProcessMeasurement], stopped_at: float
     tally = RequestTally()
     for part in parts:
         tally.merge(part.tally)
-    return RunResult(
-        tally,
-        measured_seconds(run, parts, tally.ok, stopped_at),
-        saturation([part.strain for part in parts]),
-        tuple(ProcessUse(n, part.tally.requests, part.strain.cpu_share) for n, part in enumerate(parts, 1)),
-        stopped_at < math.inf,
-    )
+    seconds = measured_seconds(run, parts, tally.ok, stopped_at)
+    return RunResult(tally, seconds, saturation(parts), tuple(parts), stopped_at < math.inf)
 
 
 def measured_seconds(run: LoadRun, parts: Sequence[ProcessMeasurement], ok: int, stopped_at: float = math.inf) -> float:
@@ -101,3 +96,38 @@ def measured_seconds(run: LoadRun, parts: Sequence[ProcessMeasurement], ok: int,
     in_window = sum(part.ok_in_window for part in parts)
     until_last = max(window, last_ok - run.warm_up_s)
     return min(window * ok / in_window, until_last) if in_window and ok else until_last
+
+
+def saturation(parts: Sequence[ProcessMeasurement]) -> str:
+    """Return why the generator was the limit, or "" if it was not."""
+    reasons = []
+    ports, descriptors = (
+        sum(part.local.get(code, 0) for part in parts for code in of) for of in (_PORTS, _DESCRIPTORS)
+    )
+    if ports:
+        reasons.append(
+            f"{ports} requests found no free source port: add --source addresses or widen net.ipv4.ip_local_port_range"
+        )
+    if descriptors:
+        reasons.append(f"{descriptors} requests found no free descriptor: raise the limit (ulimit -n)")
+    others = sum(sum(part.local.values()) for part in parts) - ports - descriptors
+    if others:
+        reasons.append(f"the kernel had no memory for {others} requests")
+    busy = [number for number, part in enumerate(parts, 1) if part.cpu_share >= BUSY]
+    if busy:
+        share = max(part.cpu_share for part in parts)
+        of = f"process {busy[0]}" if len(busy) == 1 else f"{len(busy)} processes"
+        reasons.append(
+            f"{of} of {len(parts)} used {100 * share:.0f} % of a core: use more --processes or more machines"
+        )
+    late = max((part.late_s for part in parts), key=lambda quarters: quarters[-1], default=(0.0,))
+    if late[-1] >= max(LATE_S, GROWING * late[0]):  # requests are due faster than this machine starts them
+        delay = f"{1000 * late[-1]:.0f} ms"
+        reasons.append(
+            f"requests were started {delay} late in the end, and the delay was growing: use more --processes"
+        )
+    held = sum(part.held_back for part in parts)
+    if held:
+        limit = sum(part.max_connections for part in parts)
+        reasons.append(f"{held} requests waited for one of {limit} connections: raise --max-connections")
+    return "; ".join(reasons)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from typing import Any, Final
 
-from lbdns_tools.load.latency_histogram import LatencyHistogram, read_histogram
+from lbdns_tools.load.latency_histogram import LatencyHistogram
 
 #: Kinds of failure. "local": a limit of this machine (ports, descriptors), so not the server's fault
 ERRORS: Final = ("refused", "reset", "timeout", "4xx", "5xx", "dns", "protocol", "local")
@@ -112,7 +111,7 @@ class RequestTally:
             _add(self.seconds[second], counts)
 
     def state(self) -> dict[str, Any]:
-        """Return plain data for msgpack and JSON, which ``read_tally`` reads."""
+        """Return plain data for JSON."""
         return {
             **{name: getattr(self, name) for name in _COUNTS},
             **{name: getattr(self, name).state() for name in _TIMES},
@@ -120,25 +119,6 @@ class RequestTally:
             "servers": [[server, *counts] for server, counts in self.servers.items()],
             "seconds": [[second, *counts] for second, counts in self.seconds.items()],
         }
-
-
-def read_tally(state: Mapping[str, Any]) -> RequestTally:
-    """Return the tally that ``RequestTally.state`` wrote. Raises ValueError if anything is missing or invalid."""
-    tally = RequestTally()
-    try:
-        for name in _COUNTS:
-            setattr(tally, name, int(state[name]))
-        for name in _TIMES:
-            setattr(tally, name, read_histogram(state[name]))
-        for error, count in state["errors"].items():
-            tally.errors[error] += int(count)
-        for server, requests, ok in state["servers"]:
-            tally.servers[str(server)] = [int(requests), int(ok)]
-        for second, started, ok, failed in state["seconds"]:
-            tally.seconds[int(second)] = [int(started), int(ok), int(failed)]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"not a valid tally: {type(error).__name__} at {error}") from None
-    return tally
 
 
 def _two() -> list[int]:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from lbdns_tools.load import load_process_pool
 from lbdns_tools.load.load_plan import ClosedLoop, LoadRun
-from lbdns_tools.load.load_process_pool import LoadPlace
-from lbdns_tools.load.load_progress import LoadProgress
+from lbdns_tools.load.load_process_pool import LoadPlace, LoadProgress
 from lbdns_tools.load.load_study import PlannedRun
 from lbdns_tools.load.result_rows import ResultRow
 from lbdns_tools.load.run_statistics import run_statistics

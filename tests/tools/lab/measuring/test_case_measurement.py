@@ -15,7 +15,7 @@ from lbdns_tools.lab.measuring.case_measurement import answers, by_name, counted
 from lbdns_tools.lab.measuring.cgroup_sampler import SampledGroup
 from lbdns_tools.lab.measuring.measured_case import MeasuredCase
 from lbdns_tools.load.load_plan import ClosedLoop, LoadRun, OpenLoop, ResolveRule
-from lbdns_tools.load.load_study import LoadSettings, PlannedRun, closed
+from lbdns_tools.load.load_study import PlannedRun, closed
 from lbdns_tools.load.request_mix import one_url
 from lbdns_tools.load.result_rows import ResultRow
 from lbdns_tools.load.run_measurement import InterruptedRunError, RunMeasurement
@@ -60,7 +60,7 @@ def document(**given: int) -> dict[str, Any]:
 
 
 def planned(port: int, seconds: float = 1.0, warm_up_s: float = 0.0) -> PlannedRun:
-    settings = LoadSettings(ResolveRule("once"), warm_up_s=warm_up_s)
+    settings = LoadRun(ResolveRule("once"), warm_up_s=warm_up_s)
     return closed(settings, "html", one_url(f"http://127.0.0.1:{port}/"), ClosedLoop(2, seconds=seconds))
 
 

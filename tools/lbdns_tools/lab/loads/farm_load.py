@@ -15,7 +15,7 @@ from lbdns_tools.lab.measuring import case_measurement
 from lbdns_tools.lab.measuring.measured_case import MeasuredCase, MeasuredOutcome
 from lbdns_tools.lab.study_plan import StudySettings, StudyStep
 from lbdns_tools.load import load_study
-from lbdns_tools.load.load_plan import ClosedLoop, LoadPhase, OpenLoop, ResolveMode, ResolveRule
+from lbdns_tools.load.load_plan import ClosedLoop, LoadPhase, LoadRun, OpenLoop, ResolveMode, ResolveRule
 from lbdns_tools.load.load_study import PlannedRun
 from lbdns_tools.load.request_mix import RequestMix, file_set, one_url
 
@@ -86,7 +86,7 @@ def web_point(
     workload: str, target: str, clients: int, resolve: ResolveMode, length: MeasurementLength, seed: int
 ) -> PlannedRun:
     """Return the plan for a number of clients that fetch WebStone's html, cgi or mixed files from ``target``."""
-    settings = load_study.LoadSettings(ResolveRule(resolve), timeout_s=TIMEOUT_S, warm_up_s=length.warm_up_s, seed=seed)
+    settings = LoadRun(ResolveRule(resolve), timeout_s=TIMEOUT_S, warm_up_s=length.warm_up_s, seed=seed)
     return load_study.closed(
         settings, workload, file_set(workload, f"http://{target}"), ClosedLoop(clients, length.seconds)
     )
@@ -146,12 +146,12 @@ class FarmLoad:
     ) -> PlannedRun:
         """Return a plan for this load. A callable turns a mix and the second at which it starts into phases."""
         resolve, mix = ResolveRule("connection"), self.mix(target)
-        usual = load_study.LoadSettings(resolve, False, self.timeout_s, self.warm_up_s, seed=self.settings.seed)
+        usual = LoadRun(resolve, False, self.timeout_s, self.warm_up_s, seed=self.settings.seed)
         if isinstance(load, ClosedLoop):
             return load_study.closed(usual, self.workload, mix, load)
         if isinstance(load, OpenLoop):
             return load_study.opened(usual, self.workload, mix, load)
-        return PlannedRun(usual.point(self.workload), usual.run(self.workload, *load(mix, self.warm_up_s)))
+        return load_study.plan(usual, self.workload, *load(mix, self.warm_up_s))
 
     def __call__(
         self,
@@ -236,6 +236,6 @@ def learning(farm: str, what: str, mix: RequestMix, settings: StudySettings) -> 
 def _learn(lab: Lab, mix: RequestMix, seconds: float, farm: str, seed: int) -> Iterable[MeasuredOutcome]:
     lab.fresh()
     case = MeasuredCase("best", mix.name, "connection", dns_name("best"), farm)
-    usual = load_study.LoadSettings(ResolveRule("connection"), timeout_s=TIMEOUT_S, seed=seed)
+    usual = LoadRun(ResolveRule("connection"), timeout_s=TIMEOUT_S, seed=seed)
     case_measurement.measure(lab, case, load_study.closed(usual, mix.name, mix, ClosedLoop(LEARNING_CLIENTS, seconds)))
     return ()

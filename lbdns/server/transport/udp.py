@@ -52,7 +52,9 @@ class UdpServer:
         self._batch = plane.datagram_batch()
         self._batch_size = plane.batch_size
         self._most = BATCHES * self._batch_size if self._batch else DRAIN
-        self._has_wildcard = self.endpoint.host in WILDCARDS
+        self._answer_waiting = self._answer_any if self.endpoint.host in WILDCARDS else self._answer_one
+        if self._batch:  # chosen here, because every readable event calls it
+            self._answer_waiting = partial(self._answer_batches, self._batch, sock.fileno())
         self._reply_from = _from_ipv6 if sock.family == socket.AF_INET6 else _from_ipv4
         #: Runs a deferred answer and calls the function with its response.
         self.run_deferred: Callable[[DeferredAnswer, Reply], None] = _ignore
@@ -94,11 +96,6 @@ class UdpServer:
         self.shedder.note(queries < self._most, now)
         return queries
 
-    def _answer_waiting(self) -> int:
-        if self._batch:
-            return self._answer_batches(self._batch)
-        return self._answer_any() if self._has_wildcard else self._answer_one()
-
     def _answer_one(self) -> int:
         """Answer on a socket that is bound to one address."""
         receive, send, respond = self.sock.recvfrom, self.sock.sendto, self._respond
@@ -139,9 +136,9 @@ class UdpServer:
                 self.errors.report()
         return DRAIN
 
-    def _answer_batches(self, batch: DatagramBatch) -> int:
+    def _answer_batches(self, batch: DatagramBatch, fd: int) -> int:
         """Let the plane receive and answer whole batches; the queries that it leaves take the slow path."""
-        responder, selector, fd = self._responder, self._responder.selector, self.sock.fileno()
+        responder, selector = self._responder, self._responder.selector
         queries = 0
         for _ in range(BATCHES):
             try:
@@ -169,16 +166,16 @@ class UdpServer:
         return unanswered
 
     def _answer_slowly(self, batch: DatagramBatch, query: bytes, client: Client, peer: Any, is_sampled: bool) -> None:
-        respond, reply = self._responder.respond_slowly, partial(self._reply_by_batch, batch, peer)
+        respond = self._responder.respond_slowly
         try:
             if self._tap and is_sampled:
                 response = self._tap.respond_and_log(respond, query, client)
             else:
                 response = respond(query, client)
             if isinstance(response, bytes):
-                reply(response)
+                self._reply_by_batch(batch, peer, response)
             elif response is not None:
-                self.run_deferred(response, reply)
+                self.run_deferred(response, partial(self._reply_by_batch, batch, peer))
         except Exception:
             self.errors.report()
 

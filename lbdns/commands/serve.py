@@ -47,7 +47,7 @@ def serve(
     """Answer DNS queries from master files and the live table of reports, with an embedded collector."""
     log.set_up(log_format, log_level)
     # Imported late: 'lbdns serve --help' needs none of it
-    from lbdns.server.configuration_reader import ServeOptions
+    from lbdns.server.server_configuration import ServeOptions
     from lbdns.server.startup import run
 
     run(config, ServeOptions(listen, workers, take_over))

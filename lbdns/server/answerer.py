@@ -30,7 +30,8 @@ class AnsweringConfiguration:
 class Answerer(Protocol):
     """Answers queries from a configuration, a snapshot and overrides, and counts what it has answered."""
 
-    #: Follows the states of members. It plans answers only if this process gives them.
+    #: Follows the states of members, and has the newest snapshot and the overrides in force. It plans answers only if
+    #: this process gives them.
     planner: Planner
 
     @property
@@ -40,14 +41,6 @@ class Answerer(Protocol):
     @property
     def restarts(self) -> int:
         """The number of processes that had to be replaced so far."""
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The snapshot that was delivered last."""
-
-    @property
-    def overrides(self) -> Overrides:
-        """The overrides in force."""
 
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
         """Build all that ``new`` needs in every process, and return the change; nothing is answered from it yet.

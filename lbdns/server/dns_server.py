@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import time
@@ -17,17 +18,20 @@ from lbdns.model.snapshot import Snapshot
 from lbdns.process import privileges, service_manager
 from lbdns.process.apply_configuration import Part, apply
 from lbdns.server.answerer import Answerer
-from lbdns.server.configuration_reader import NO_SERVE_OPTIONS, ServeConfiguration, ServeOptions, read_configuration
-from lbdns.server.control.control_socket import ControlSocket
-from lbdns.server.control.handover import Handover
-from lbdns.server.control.override_commands import override_commands
+from lbdns.server.control.control_commands import override_commands, server_commands
+from lbdns.server.control.control_socket import ControlCommand, ControlSocket
 from lbdns.server.control.override_manager import OverrideManager
-from lbdns.server.control.server_commands import server_commands
-from lbdns.server.control.takeover import Predecessor
-from lbdns.server.current_configuration import CurrentConfiguration
+from lbdns.server.control.takeover import Predecessor, Successor
 from lbdns.server.dns_service import DnsService
 from lbdns.server.local_answerer import LocalAnswerer
 from lbdns.server.secondaries.secondaries import Secondaries
+from lbdns.server.server_configuration import (
+    NO_SERVE_OPTIONS,
+    CurrentConfiguration,
+    ServeConfiguration,
+    ServeOptions,
+    read_configuration,
+)
 from lbdns.server.server_status import ServerStatus
 from lbdns.server.workers.fork_server import ForkServer
 from lbdns.server.workers.worker_pool import WorkerPool
@@ -69,6 +73,7 @@ class DnsServer:
         self.events = EventLog()
         self.over = asyncio.Event()  # set when this server ends without a signal
         self.failure = ""  # why it does; empty: another process has taken over
+        self._is_replaced = False  # by another process, which answers now
         self._current = CurrentConfiguration(path, configuration)
         self._dns = DnsService(self._make_answerer(configuration, fork_server))
         self._status = ServerStatus(self.farm, self._dns.answerer, self.events)
@@ -81,15 +86,8 @@ class DnsServer:
         self._overrides = OverrideManager(self.farm, self._dns.answerer, self.events)
         self._changing = asyncio.Lock()  # held by a reload or a take-over
         self._predecessor: Predecessor | None = None
-        handover = Handover(self._current, self._dns, self._collector, self._web, self._overrides, self._status, self)
-        commands = server_commands(path, self, self._status)
-        self._control = handover.control = ControlSocket(
-            {
-                "reload": commands["reload"],
-                "take-over": handover.command,
-                **commands,
-                **override_commands(self._overrides),
-            }
+        self._control = ControlSocket(
+            {**server_commands(path, self, self._hand_over, self._status), **override_commands(self._overrides)}
         )
         #: In the order in which they prepare and commit. The web interface shows the status, secondaries ask the
         #: answerer, and workers take longest: reports at new addresses then wait as short as possible.
@@ -143,8 +141,7 @@ class DnsServer:
         self._secondaries.start(self._current.value)
         await self._history.start()
         plane = self._current.value.table.plane.name
-        what = f"ready: {len(self.farm.zones)} zones, {len(self.farm.pools)} pools, {plane} plane"
-        self.events.record("server", what, logger=log.name)
+        self._record(f"ready: {len(self.farm.zones)} zones, {len(self.farm.pools)} pools, {plane} plane")
         service_manager.notify(service_manager.ready(os.getpid()))
 
     async def _open(self) -> None:
@@ -221,17 +218,59 @@ class DnsServer:
         self._status.program.serving = False
         service_manager.notify(service_manager.STOPPING)
         await self._control.stop()
-        await self.end()
+        await self._end()
         if self._predecessor:
             self._predecessor.close()
 
-    # The server that hands over, in the sense of ``lbdns.server.control.handover``
+    async def _hand_over(self, command: ControlCommand) -> None:
+        """Hand everything over to the process that sent the command ``take-over``, or go on if that fails."""
+        if self._changing.locked():
+            raise LbdnsError("take-over: a reload, or another take-over, is under way; try again")
+        async with self._changing, self._overrides.handing_over:
+            self._record("a new process asks to take over")
+            try:
+                with contextlib.closing(await Successor.meet(command)) as successor:
+                    await self._hand_over_to(successor)
+            except LbdnsError as error:
+                self._record(f"take-over: {error}; this server goes on", logging.ERROR)
+            finally:
+                if self._is_replaced:
+                    self._record("a new process has taken over")
+                    self.over.set()
 
-    @property
-    def changing(self) -> asyncio.Lock:
-        return self._changing
+    async def _hand_over_to(self, successor: Successor) -> None:
+        planner = self._dns.answerer.planner
+        secrets = self._dns.secrets(self._current.value)
+        successor.send_state(self._duplicate_sockets(), planner.snapshot, planner.overrides, secrets)
+        await successor.wait_for("reports")
+        reports = None
+        if self._collector:
+            self._collector.pause()
+            reports = self._collector.table.state(time.monotonic())
+        successor.send_reports(reports)
+        try:
+            await successor.wait_for("finish")
+        except LbdnsError:
+            if self._collector:
+                self._collector.resume()
+            raise
+        self._is_replaced = True  # nothing can be taken back from here on
+        self._status.program.serving = False
+        await self._control.stop_listening(leave=True)
+        await self._end()
+        await successor.finish(self._status.counters.total())
 
-    async def end(self) -> None:
+    def _duplicate_sockets(self) -> Sequence[InheritedSocket]:
+        found = [InheritedSocket(each.purpose, each.asked, each.sock.dup()) for each in self._dns.sockets.inheritable()]
+        if self._collector:
+            found += [InheritedSocket("reports", *each) for each in self._collector.duplicates()]
+        if web := self._web.duplicate():
+            found.append(InheritedSocket("web", *web))
+        if control := self._control.duplicate():
+            found.append(InheritedSocket("control", Endpoint(str(control[0]), 0), control[1]))
+        return found
+
+    async def _end(self) -> None:
         """Answer what has been read, and close everything but the control socket."""
         await self._overrides.stop()
         await self._secondaries.stop()
@@ -240,6 +279,9 @@ class DnsServer:
         await self._feed.stop()
         await self._history.stop()
         await self._dns.stop()
+
+    def _record(self, text: str, level: int = logging.INFO) -> None:
+        self.events.record("server", text, level=level, logger=log.name)
 
     def _fail(self, why: str) -> None:
         """End the server with an error; a service manager starts it again."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from lbdns.process.apply_configuration import PreparedChange, commit_all
 from lbdns.secrets.cookie_secrets import new_cookie_secret
 from lbdns.server.answerer import Answerer, AnsweringConfiguration
-from lbdns.server.configuration_reader import ServeConfiguration
+from lbdns.server.server_configuration import ServeConfiguration
 from lbdns.sockets.inherited_sockets import InheritedSocket
 from lbdns.sockets.socket_groups import SocketGroups
 
@@ -30,13 +30,10 @@ class DnsService:
 
         A second call without ``inherited`` answers what waits in those, and closes them. Raises LbdnsError.
         """
-        await commit_all([await self._prepare(configuration, inherited)])
+        await commit_all([await self.prepare(configuration, inherited)])
 
-    async def prepare(self, new: ServeConfiguration) -> PreparedChange:
+    async def prepare(self, new: ServeConfiguration, inherited: Sequence[InheritedSocket] = ()) -> PreparedChange:
         """Open the sockets that are missing, and have every answering process prepare. Raises LbdnsError."""
-        return await self._prepare(new, ())
-
-    async def _prepare(self, new: ServeConfiguration, inherited: Sequence[InheritedSocket]) -> PreparedChange:
         # Nothing is closed before everything is open: without root, port 53 would be lost
         listen, workers = new.farm.config.server.listen, self.answerer.workers
         sockets = self.sockets.prepare(listen, workers, [each for each in inherited if each.purpose == "dns"])
@@ -56,10 +53,6 @@ class DnsService:
             sockets.rollback()
 
         return PreparedChange("answers", answers.commit, finish, rollback)
-
-    def inheritable(self) -> Iterator[InheritedSocket]:
-        """Yield the sockets, for a new process that takes over. They still belong to this object."""
-        return self.sockets.inheritable()
 
     async def stop(self) -> None:
         """Answer what has been read, then close the sockets."""

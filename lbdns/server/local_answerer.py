@@ -61,14 +61,6 @@ class LocalAnswerer:
         self._past = NO_COUNTS  # counters of members and names that the configuration no longer has
         self._past_answers = self._past.by_pool()
 
-    @property
-    def snapshot(self) -> Snapshot:
-        return self.planner.snapshot
-
-    @property
-    def overrides(self) -> Overrides:
-        return self.planner.overrides
-
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
         (sockets,) = new.sockets
         fresh = duplicates({number: sockets[number] for number in sockets.keys() - self.listeners.numbers})
@@ -127,10 +119,6 @@ class LocalAnswerer:
         """Return what ``explain`` returns; None if no member is selected for that name here."""
         found = self.planner.explain(pool, owner, self._parts)
         return found and {**found, "worker": self._number, "workers": self._servers}
-
-    def hear(self, elsewhere: Mapping[tuple[str, str], int]) -> None:
-        """Take note of the answers that the other processes have given so far, by pool and policy."""
-        self.planner.count_elsewhere(elsewhere)
 
     @property
     def queries(self) -> int:

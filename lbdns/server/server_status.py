@@ -53,11 +53,11 @@ class ServerMembers:
 
     @property
     def snapshot(self) -> Snapshot:
-        return self._answerer.snapshot
+        return self._answerer.planner.snapshot
 
     @property
     def overrides(self) -> Overrides:
-        return self._answerer.overrides
+        return self._answerer.planner.overrides
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
         return self._answerer.planner.subscribe(callback)

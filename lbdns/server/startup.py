@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from lbdns.process import privileges, program
-from lbdns.server.configuration_reader import ServeOptions, read_settings
 from lbdns.server.dns_server import DnsServer
+from lbdns.server.server_configuration import ServeOptions, read_settings
 from lbdns.server.workers import worker
 from lbdns.server.workers.fork_server import ForkServer, start_fork_server
 from lbdns.sockets.inherited_sockets import InheritedSocket, sockets_from_service_manager

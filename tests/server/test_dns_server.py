@@ -15,9 +15,9 @@ import dns.rcode
 import pytest
 
 from lbdns.counting.answer_counters import NO_COUNTS
-from lbdns.server.configuration_reader import ServeOptions, read_configuration
 from lbdns.server.dns_server import DnsServer
 from lbdns.server.local_answerer import LocalAnswerer
+from lbdns.server.server_configuration import ServeOptions, read_configuration
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import ConfigError, ListenError
 from tests.answering.asking import make_query, read, short

@@ -55,7 +55,7 @@ class OverrideManager:
     @property
     def overrides(self) -> Overrides:
         """The overrides in force."""
-        return self._answerer.overrides
+        return self._answerer.planner.overrides
 
     @property
     def failure(self) -> str:
@@ -153,9 +153,8 @@ class OverrideManager:
         return targets
 
     def _why_not_spare(self, targets: OverrideTargets, after: Overrides) -> str:
-        answerer = self._answerer
-        guards, now = answerer.planner.guards, self._loop.time()
-        return why_not_spare(targets, self.overrides, after, self._farm, answerer.snapshot, guards, now)
+        planner, now = self._answerer.planner, self._loop.time()
+        return why_not_spare(targets, self.overrides, after, self._farm, planner.snapshot, planner.guards, now)
 
     def _end(self, request: OverrideRequest, by: str) -> tuple[OverrideTargets, Sequence[Override]]:
         try:

@@ -21,13 +21,13 @@ import socket
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgpack
 
 from lbdns.counting.answer_counters import AnswerCounters, read_counters
 from lbdns.model.overrides import Overrides, read_override
-from lbdns.model.snapshot import Reading, Snapshot, read_reading, write_reading
+from lbdns.model.snapshot import Snapshot, read_reading, write_reading
 from lbdns.server.control.control_socket import ControlCommand, send_line
 from lbdns.server.workers.messages import MessageChannel
 from lbdns.sockets.inherited_sockets import PURPOSES, InheritedSocket, adopt
@@ -38,25 +38,6 @@ VERSION: Final = 2  # of this protocol; a server with another version must be re
 PATIENCE: Final = 300.0  # s for the new process to start; zones of a million names take long
 ANSWER: Final = 60.0  # s for the old process to reply; it waits for its workers
 _MAX_LINE: Final = 65_536  # bytes of the reply to the command
-
-
-class TakeoverSource(Protocol):
-    """What the running server hands over. ``hand_over`` calls the methods in this order."""
-
-    def sockets(self) -> Sequence[InheritedSocket]:
-        """Return duplicates of all listening sockets; the caller closes them."""
-
-    def state(self) -> Mapping[str, Any]:
-        """Return what ``write_state`` makes of the snapshot, the overrides and the cookie secrets."""
-
-    def pause_reports(self) -> Any:
-        """Read no more reports, and return the collector's state; None without a collector."""
-
-    def resume_reports(self) -> None:
-        """Read reports again. Called only if the new process fails after ``pause_reports``."""
-
-    async def finish(self) -> AnswerCounters:
-        """Answer what has been read, close everything, and return the counters. Nothing can be taken back then."""
 
 
 class _TakeoverChannel:
@@ -84,44 +65,58 @@ class _TakeoverChannel:
         except ValueError:
             raise LbdnsError("the other process sent an invalid message") from None
 
-    async def end(self) -> None:
-        """Close once everything is sent."""
+    async def flush(self) -> None:
         await self._channel.flush(ANSWER)
-        self._channel.close()
 
     def close(self) -> None:
         self._channel.close()
 
 
-async def hand_over(command: ControlCommand, source: TakeoverSource) -> None:
-    """Carry out the take-over command in the old process. Raises LbdnsError if the new process does not take over."""
-    if command.uid not in (0, os.geteuid()):
-        raise LbdnsError("take-over: only root and the server's own user may take over")
-    await send_line(command.sock, {"ok": True})
-    channel = _TakeoverChannel(command.sock)
-    try:
-        inherited = source.sockets()
-        listed = [[each.purpose, each.asked.host, each.asked.port] for each in inherited]
-        channel.send({"version": VERSION, "sockets": listed, **source.state()}, [each.sock for each in inherited])
+class Successor:
+    """The new process, as the running server sees it. The caller must ``close`` it."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._channel = _TakeoverChannel(sock)
+        self.close = self._channel.close
+
+    @classmethod
+    async def meet(cls, command: ControlCommand) -> Successor:
+        """Reply to the take-over command. Raises LbdnsError if its sender may not take over."""
+        if command.uid not in (0, os.geteuid()):
+            raise LbdnsError("take-over: only root and the server's own user may take over")
+        await send_line(command.sock, {"ok": True})
+        return cls(command.sock)
+
+    def send_state(
+        self, inherited: Sequence[InheritedSocket], snapshot: Snapshot, overrides: Overrides, secrets: Sequence[bytes]
+    ) -> None:
+        """Send what it needs to start: sockets, which are closed here, snapshot, overrides and cookie secrets."""
+        now = time.monotonic()
+        state = {
+            "version": VERSION,
+            "sockets": [[each.purpose, each.asked.host, each.asked.port] for each in inherited],
+            "readings": {name: write_reading(reading, now) for name, reading in snapshot.readings.items()},
+            "overrides": [override.document() for override in overrides.items],
+            "secrets": list(secrets),
+        }
+        self._channel.send(state, [each.sock for each in inherited])
         for each in inherited:
             each.sock.close()
-        await _expect(channel, "reports")
-        channel.send(source.pause_reports())
-        try:
-            await _expect(channel, "finish")
-        except LbdnsError:
-            source.resume_reports()
-            raise
-        channel.send((await source.finish()).state())
-        await channel.end()
-    finally:
-        channel.close()
 
+    async def wait_for(self, request: str) -> None:
+        """Wait until it sends ``request``. Raises LbdnsError if it sends something else, or nothing in time."""
+        received, _ = await self._channel.receive(PATIENCE)
+        if received != request:
+            raise LbdnsError(f"the other process sent {received!r} instead of {request!r}")
 
-async def _expect(channel: _TakeoverChannel, request: str) -> None:
-    received, _ = await channel.receive(PATIENCE)
-    if received != request:
-        raise LbdnsError(f"the other process sent {received!r} instead of {request!r}")
+    def send_reports(self, state: Any) -> None:
+        """Send the collector's state, None without a collector."""
+        self._channel.send(state)
+
+    async def finish(self, counters: AnswerCounters) -> None:
+        """Send the counters of this server, which has ended, and wait until they are sent."""
+        self._channel.send(counters.state())
+        await self._channel.flush()
 
 
 class Predecessor:
@@ -218,14 +213,3 @@ async def _read_line(sock: socket.socket) -> bytes:
             raise ConnectionResetError(0, "the server closed the connection")
         line += data
     return line
-
-
-def write_state(snapshot: Snapshot, overrides: Overrides, secrets: Sequence[bytes]) -> dict[str, Any]:
-    """Return the state of a server as plain data, for ``Predecessor``."""
-    now = time.monotonic()
-    readings: Mapping[str, Reading] = snapshot.readings
-    return {
-        "readings": {name: write_reading(reading, now) for name, reading in readings.items()},
-        "overrides": [override.document() for override in overrides.items],
-        "secrets": list(secrets),
-    }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from lbdns.process.apply_configuration import PreparedChange
-from lbdns.server.configuration_reader import ServeConfiguration
 from lbdns.server.secondaries.notifier import Notifier
 from lbdns.server.secondaries.zone_serials import SerialFile
+from lbdns.server.server_configuration import ServeConfiguration
 
 
 class Secondaries:

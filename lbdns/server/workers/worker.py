@@ -31,8 +31,8 @@ from lbdns.answering.answer_table import AnswerTable
 from lbdns.model.overrides import NO_OVERRIDES, Overrides
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
 from lbdns.process.duty_cycle import DutyCycle
-from lbdns.server.configuration_reader import new_table
 from lbdns.server.local_answerer import LocalAnswerer
+from lbdns.server.server_configuration import new_table
 from lbdns.server.workers.answer_sharing import SHARING, write_answers
 from lbdns.server.workers.messages import MessageChannel
 from lbdns.server.workers.snapshot_delta import read_snapshot_delta
@@ -121,7 +121,7 @@ class _Worker:
             self._override(value)
         elif what == "other_answers":
             assert self._answerer is not None, "the main process sends it after the first switch"
-            self._answerer.hear(value)
+            self._answerer.planner.count_elsewhere(value)
         elif what == "counters":
             self._send_counters(value)
         elif what == "explain":

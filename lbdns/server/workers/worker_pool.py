@@ -16,8 +16,8 @@ from lbdns.counting.answer_counters import AnswerCounters, read_counters
 from lbdns.counting.event_loop_lag import EventLoopLag
 from lbdns.events.event_log import EventLog
 from lbdns.model.farm import Farm, Pool
-from lbdns.model.overrides import NO_OVERRIDES, Overrides
-from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
+from lbdns.model.overrides import Overrides
+from lbdns.model.snapshot import Snapshot
 from lbdns.planning.explanation import full_owner
 from lbdns.planning.planner import Planner
 from lbdns.process.apply_configuration import PreparedChange
@@ -58,8 +58,6 @@ class WorkerPool:
     ) -> None:
         """``on_loss`` is called, with the reason, when a worker can no longer be replaced."""
         loop = asyncio.get_running_loop()
-        self.snapshot: Snapshot = EMPTY_SNAPSHOT
-        self.overrides: Overrides = NO_OVERRIDES
         self._counters = WorkerCounters()
         self.planner = Planner(farm, {}, loop, events=events, answers=self._counters.answers)
         self._on_loss = on_loss
@@ -164,8 +162,8 @@ class WorkerPool:
     # The owner of worker processes (see WorkerOwner)
 
     def started(self, worker: WorkerProcess) -> None:
-        worker.send_snapshot(self.snapshot, {})
-        worker.send(("overrides", self.overrides))
+        worker.send_snapshot(self.planner.snapshot, {})
+        worker.send(("overrides", self.planner.overrides))
         if self._committed:
             worker.send_assignment(self._committed.number, self._committed.farm, self._committed.configuration)
             self._switch(worker, self._committed.number)
@@ -182,7 +180,7 @@ class WorkerPool:
             self._supervisor.kill(worker)
 
     def drained(self, worker: WorkerProcess) -> None:
-        worker.send_snapshot(self.snapshot, {})
+        worker.send_snapshot(self.planner.snapshot, {})
 
     def ended(self, worker: WorkerProcess) -> None:
         if self._pending:
@@ -216,14 +214,13 @@ class WorkerPool:
     # Snapshots, overrides, explanations
 
     def deliver(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
+        self.planner.snapshot = snapshot  # before it is sent: a worker that has read all gets it from there
         written: dict[int, bytes] = {}
         for worker in self._workers:
             worker.send_snapshot(snapshot, written)
         self.planner.deliver(snapshot)
 
     def override(self, overrides: Overrides) -> None:
-        self.overrides = overrides
         for worker in self._workers:
             worker.send(("overrides", overrides))
         self.planner.override(overrides)

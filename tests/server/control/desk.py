@@ -13,8 +13,8 @@ from typing import Any
 from lbdns.answering.answer_table import AnswerTable
 from lbdns.events.event_log import EventLog
 from lbdns.model.farm import Farm
+from lbdns.server.control.control_commands import override_commands
 from lbdns.server.control.control_socket import ControlCommand
-from lbdns.server.control.override_commands import override_commands
 from lbdns.server.control.override_file import FILE_NAME
 from lbdns.server.control.override_manager import OverrideManager
 from lbdns.server.local_answerer import LocalAnswerer

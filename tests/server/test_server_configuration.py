@@ -1,4 +1,4 @@
-"""Reading a configuration for ``lbdns serve``: options that override it, and the plane of its table."""
+"""The configuration of ``lbdns serve``: options that override it, the plane of its table, changes that need a restart."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from lbdns.answering import native_plane
-from lbdns.server.configuration_reader import ServeOptions, new_table, read_configuration, read_settings
+from lbdns.process.apply_configuration import apply
+from lbdns.server.server_configuration import (
+    CurrentConfiguration,
+    ServeOptions,
+    new_table,
+    read_configuration,
+    read_settings,
+)
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import ConfigError, LbdnsError
 from tests.answering.farms import hobbit
@@ -53,3 +60,34 @@ def test_the_table_is_exempt_from_garbage_collection() -> None:
     table = new_table(hobbit())
     assert gc.get_freeze_count() > before
     assert not any(found is table for found in gc.get_objects())
+
+
+async def test_a_change_holds_once_it_is_applied(tmp_path: Path) -> None:
+    path = write_config(tmp_path)
+    current = CurrentConfiguration(path, read_configuration(path))
+    new = read_configuration(write_config(tmp_path, pool="ttl = 5"))
+    change = await current.prepare(new)
+    assert current.farm.pools[0].config.ttl == 0
+    await change.rollback()
+    assert current.farm.pools[0].config.ttl == 0
+    await apply([current], new)
+    assert current.value is new
+    assert current.farm.pools[0].config.ttl == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "server", "key"),
+    [
+        (ServeOptions(workers=3), "", "workers"),
+        (ServeOptions(), 'user = "root"', "user"),
+        (ServeOptions(), 'plane = "python"', "plane"),
+    ],
+)
+async def test_some_changes_need_a_restart(tmp_path: Path, options: ServeOptions, server: str, key: str) -> None:
+    path = write_config(tmp_path)
+    before = read_configuration(path)
+    current = CurrentConfiguration(path, before)
+    new = read_configuration(write_config(tmp_path, server=server), options)
+    with pytest.raises(ConfigError, match=rf"{path}: \[server\] {key}: changing it needs a restart"):
+        await current.prepare(new)
+    assert current.value is before

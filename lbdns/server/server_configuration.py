@@ -1,4 +1,4 @@
-"""Read and check a configuration with everything it names, for ``lbdns serve``."""
+"""The configuration of ``lbdns serve``: read and checked with everything it names, and the one in force."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from lbdns.config import Config, load_config
 from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.model.farm import Farm, load_farm
 from lbdns.process import privileges
+from lbdns.process.apply_configuration import PreparedChange
 from lbdns.secrets.cookie_secrets import read_cookie_secrets
 from lbdns.secrets.report_keys import load_report_keys
 from lbdns.server.forwarding.forwarder import check_upstreams
 from lbdns.server.secondaries.zone_serials import SerialFile, ServedSerials, advance_serials
 from lbdns_shared.endpoint import Endpoint
+from lbdns_shared.errors import ConfigError
 
 log = logging.getLogger("lbdns.server")
 
@@ -86,3 +88,31 @@ def _secrets(config: Config) -> tuple[bytes, ...]:
     for warning in warnings:
         log.warning(warning)
     return secrets
+
+
+class CurrentConfiguration:
+    """Holds the configuration in force. The first part that prepares: it refuses changes that need a restart."""
+
+    def __init__(self, path: Path, value: ServeConfiguration) -> None:
+        self._path = path
+        self.value = value
+
+    @property
+    def farm(self) -> Farm:
+        return self.value.farm
+
+    async def prepare(self, new: ServeConfiguration) -> PreparedChange:
+        """Return a change to ``new``. Raises ConfigError if it needs a restart."""
+        before, after = self.farm.config, new.farm.config
+        if bool(after.collector.connect) != bool(before.collector.connect):
+            raise ConfigError(f"{self._path}: [collector] connect: following instead of receiving needs a restart")
+        for key in ("user", "workers", "plane"):
+            if getattr(after.server, key) != getattr(before.server, key):
+                raise ConfigError(f"{self._path}: [server] {key}: changing it needs a restart")
+
+        def commit() -> None:
+            self.value = new
+            for warning in new.farm.warnings:
+                log.warning(warning)
+
+        return PreparedChange("configuration", commit=commit)

@@ -1,22 +1,45 @@
-"""The control commands ``drain``, ``undrain``, ``force``, ``weight`` and ``overrides``: from JSON to JSON."""
+"""The control commands and their handlers: from the JSON of a command to the JSON of its reply."""
 
 from __future__ import annotations
 
 import asyncio
 import pwd
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from lbdns.model.overrides import Override
+from lbdns.process import program
 from lbdns.server.control.control_socket import CommandHandler, ControlCommand
 from lbdns.server.control.override_manager import OverrideManager
 from lbdns.server.control.override_request import COMMANDS, read_override_request
+from lbdns.server.server_status import ServerStatus
+from lbdns_shared.errors import LbdnsError
 
 _UID_BITS: Final = 0xFFFFFFFF
 
 
+def server_commands(
+    path: Path, server: program.Program, take_over: CommandHandler, status: ServerStatus
+) -> Mapping[str, CommandHandler]:
+    """Return the handlers of the commands about the whole server, by command; ``path`` is the configuration's."""
+
+    async def reload(command: ControlCommand) -> Mapping[str, Any]:
+        await program.reload(server)
+        farm = status.members.farm
+        return {"message": f"{path}: in force: {len(farm.zones)} zones, {len(farm.pools)} pools"}
+
+    async def explain(command: ControlCommand) -> Mapping[str, Any]:
+        name = command.fields.get("name")
+        if not isinstance(name, str):
+            raise LbdnsError('explain: name: is missing; send {"command": "explain", "name": "best.hobbit"}')
+        return {"explanation": await status.selection.explain(name)}
+
+    return {"reload": reload, "take-over": take_over, "explain": explain}
+
+
 def override_commands(manager: OverrideManager) -> Mapping[str, CommandHandler]:
-    """Return the handlers by command."""
+    """Return the handlers of ``drain``, ``undrain``, ``force``, ``weight`` and ``overrides``, by command."""
 
     async def change(command: ControlCommand) -> Mapping[str, Any]:
         request = read_override_request(command.fields)

@@ -1,4 +1,4 @@
-"""The configuration of ``lbdns serve``: options that override it, the plane of its table, changes that need a restart."""
+"""The configuration of ``lbdns serve``: options that override it, its table, and changes that need a restart."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ from lbdns.config import load_config
 from lbdns.config.recording_sections import FILE_NAME
 from lbdns.events.event_log import LoggedEvent
 from lbdns.history.history_reader import HistoryReader
+from lbdns.history.history_sample import OF_SERVER, SERVER
 from lbdns.history.history_series import HistorySeries
-from lbdns.history.sample_columns import OF_SERVER, SERVER
 from lbdns.text.duration import parse_duration
 from lbdns.text.moments import parse_time
 from lbdns_shared.errors import ConfigError

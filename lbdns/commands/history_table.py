@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from lbdns.events.event_log import LoggedEvent
+from lbdns.history.history_sample import OF_SERVER, OWN
 from lbdns.history.history_series import HistorySeries
-from lbdns.history.sample_columns import OF_SERVER, OWN
 from lbdns.text.moments import format_time
 from lbdns_shared.metric_catalogue import CATALOGUE
 

@@ -1,13 +1,10 @@
 """The column codec: packs columns of numbers into few bytes, and unpacks them. Pure functions.
 
-The first byte of a packed column names one of three formats. No format loops in Python where C code can do the work.
-
-* rounded: 11 significant bits (an error of at most 0.025 %), as the upper three bytes of a float32. Most digits of a
+The first byte of a packed column names its format; no format loops in Python where C code can do the work.
+rounded: 11 significant bits (an error of at most 0.025 %), as the upper three bytes of a float32. Most digits of a
 measurement are noise, which does not compress: with 200 members, digits make up most of the file.
-
-* steps: differences of whole multiples of 1 or 1e-6, for counters, times and scores, which must not be rounded.
-
-* exact: float64, for everything else.
+steps: differences of whole multiples of 1 or 1e-6, for counters, times and scores, which must not be rounded.
+exact: float64, for everything else.
 """
 
 from __future__ import annotations
@@ -17,10 +14,10 @@ import math
 import sys
 import zlib
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, chain
 from operator import sub
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 N = TypeVar("N", int, float)
 
@@ -39,7 +36,7 @@ MAX_COLUMN: Final = 64 * 2**20  # bytes after unpacking: a damaged file must not
 def encode(values: Sequence[float], *, exact: bool = False) -> bytes:
     """Pack ``values``, each finite or ABSENT.
 
-    ``exact``: keep whole numbers as they are, and other numbers to a millionth. Otherwise values are rounded, and those
+    ``exact`` keeps whole numbers as they are, and other numbers to a millionth. Otherwise values are rounded, and those
     beyond the range of float32 become infinite.
     """
     if exact:
@@ -54,10 +51,14 @@ def encode(values: Sequence[float], *, exact: bool = False) -> bytes:
 def decode(blob: bytes) -> list[float]:
     """Unpack what ``encode`` packed. Raises ValueError for any other input."""
     kind, data = blob[:1], _unpack(blob[1:])
-    decoder = _DECODERS.get(kind)
-    if decoder is None:
+    if kind == _ROUNDED:
+        return _join("f", bytes(len(data) // 3) + data).tolist()  # zeros for the lowest byte, which is not stored
+    if kind == _EXACT:
+        return _join("d", data).tolist()
+    if kind not in (_WHOLE, _MILLIONTHS):
         raise ValueError(f"column of unknown format {kind!r}")
-    return decoder(data)
+    unit = 1.0 if kind == _WHOLE else _MILLION
+    return [n / unit if n != _NONE else ABSENT for n in accumulate(_join("q", data))]
 
 
 def encode_texts(texts: Sequence[tuple[int, int, str]]) -> bytes:
@@ -82,62 +83,29 @@ def _encode_exact(values: Sequence[float]) -> bytes:
         return _WHOLE + _steps([int(x) if x == x else _NONE for x in values])
     if largest * _MILLION < _LARGEST_STEP:
         return _MILLIONTHS + _steps([round(x * _MILLION) if x == x else _NONE for x in values])
-    return _EXACT + _pack(_shuffled(_little(array("d", values)).tobytes(), 8))
+    return _EXACT + _pack(_split(array("d", values)))
 
 
 def _steps(numbers: Sequence[int]) -> bytes:
-    steps = array("q", map(sub, numbers, chain((0,), numbers)))
-    return _pack(_shuffled(_little(steps).tobytes(), 8))
+    return _pack(_split(array("q", map(sub, numbers, chain((0,), numbers)))))
 
 
-def _decode_rounded(data: bytes) -> list[float]:
-    if len(data) % 3:
-        raise ValueError("column is truncated")
-    count = len(data) // 3
-    whole = bytearray(4 * count)
-    for place in range(3):
-        whole[place + 1 :: 4] = data[place * count : (place + 1) * count]
-    return _little(array("f", bytes(whole))).tolist()
-
-
-def _decode_steps(data: bytes) -> list[int]:
-    return list(accumulate(_little(array("q", _unshuffled(data, 8)))))
-
-
-def _decode_whole(data: bytes) -> list[float]:
-    return [float(n) if n != _NONE else ABSENT for n in _decode_steps(data)]
-
-
-def _decode_millionths(data: bytes) -> list[float]:
-    return [n / _MILLION if n != _NONE else ABSENT for n in _decode_steps(data)]
-
-
-def _decode_exact(data: bytes) -> list[float]:
-    return _little(array("d", _unshuffled(data, 8))).tolist()
-
-
-_DECODERS: Final[dict[bytes, Callable[[bytes], list[float]]]] = {
-    _ROUNDED: _decode_rounded,
-    _WHOLE: _decode_whole,
-    _MILLIONTHS: _decode_millionths,
-    _EXACT: _decode_exact,
-}
-
-
-def _shuffled(data: bytes, size: int) -> bytes:
-    """Return all first bytes, then all second bytes, and so on: bytes at the same place are alike, which zlib
-    can use."""
+def _split(values: array[N]) -> bytes:
+    """Return all first bytes, then all second bytes, and so on: bytes at the same place are alike, as zlib needs."""
+    data, size = _little(values).tobytes(), values.itemsize
     return b"".join(data[place::size] for place in range(size))
 
 
-def _unshuffled(data: bytes, size: int) -> bytes:
+def _join(typecode: str, data: bytes) -> array[Any]:
+    """Return the values that ``_split`` has split. Raises ValueError."""
+    size = array(typecode).itemsize
     if len(data) % size:
         raise ValueError("column is truncated")
     count = len(data) // size
     whole = bytearray(len(data))
     for place in range(size):
         whole[place::size] = data[place * count : (place + 1) * count]
-    return bytes(whole)
+    return _little(array(typecode, bytes(whole)))
 
 
 def _little(values: array[N]) -> array[N]:

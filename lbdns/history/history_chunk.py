@@ -1,16 +1,15 @@
-"""History chunks: consecutive samples become rows of a table, in which each column of each pool is one blob.
-Sans-I/O."""
+"""History tiers and chunks: consecutive samples become rows of a tier's table, one blob per column. Sans-I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Final
+from typing import Final, Literal
 
+from lbdns.config.recording_sections import HistoryConfig
 from lbdns.history.column_codec import ABSENT, encode, encode_texts
-from lbdns.history.history_tiers import RAW, HistoryTier
-from lbdns.history.sample_columns import (
+from lbdns.history.history_sample import (
     COUNTS,
     CUMULATIVE,
     EXACT,
@@ -26,10 +25,36 @@ ALARM: Final = "alarm"  # a column of a pool, raw tier only: texts
 SECONDS: Final = "seconds"  # a column of the server: seconds since the previous moment
 
 
+TierName = Literal["raw", "10s", "1min"]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryTier:
+    """One resolution: ``step`` seconds per moment, and ``chunk`` seconds compressed together.
+
+    Longer chunks are smaller and faster to read, but each commit rewrites the last one.
+    """
+
+    name: TierName
+    table: str
+    step: float
+    chunk: float
+
+
+RAW: Final = HistoryTier("raw", "raw", 1.0, 10.0)
+TEN_SECONDS: Final = HistoryTier("10s", "mean_10s", 10.0, 120.0)
+MINUTE: Final = HistoryTier("1min", "mean_1min", 60.0, 1200.0)
+TIERS: Final = (RAW, TEN_SECONDS, MINUTE)  # the finest first
+
+
+def retention(config: HistoryConfig) -> Mapping[TierName, float]:
+    """Return for how many seconds each tier is kept; 0 means that it is not recorded."""
+    return {"raw": config.keep_raw, "10s": config.keep_10s, "1min": config.keep_1min}
+
+
 @dataclass(frozen=True, slots=True)
 class ChunkColumn:
-    """One column of a chunk. ``blob`` holds the values member by member, each over all times; ``names`` are the
-    members."""
+    """A column of a chunk. ``blob``: the values member by member, each over all times; ``names``: the members."""
 
     pool: str
     column: str
@@ -49,8 +74,7 @@ class HistoryChunk:
         return self.moments[0].time
 
     def accepts(self, moment: HistoryMoment) -> bool:
-        """Return whether ``moment`` fits into this chunk: not if members were added or removed, or the clock was set
-        back."""
+        """Return whether ``moment`` fits: not if members were added or removed, or if the clock was set back."""
         if not self.moments:
             return True
         last = self.moments[-1]
@@ -65,23 +89,16 @@ class HistoryChunk:
         times, seconds = [m.time for m in self.moments], [m.seconds for m in self.moments]
         yield ChunkColumn(SERVER, TIME, (TIME,), encode(times, exact=True))
         yield ChunkColumn(SERVER, SECONDS, (SECONDS,), encode(seconds, exact=True))
-        for (pool, _), groups in self._groups():
-            names = groups[0].names
+        exact_columns = EXACT if self.tier is RAW else CUMULATIVE
+        for key, first in self.moments[0].groups.items():
+            groups, names = [moment.groups[key] for moment in self.moments], first.names
             none = [ABSENT] * len(names)
             for column in dict.fromkeys(chain.from_iterable(group.rows for group in groups)):
                 rows = [group.rows.get(column, none) for group in groups]
                 values = list(chain.from_iterable(zip(*rows, strict=True)))
                 if any(x == x for x in values):
-                    yield ChunkColumn(pool, column, names, encode(values, exact=column in self._exact))
+                    yield ChunkColumn(key[0], column, names, encode(values, exact=column in exact_columns))
         yield from self._alarms()
-
-    def _groups(self) -> Iterator[tuple[tuple[str, str], list[ColumnGroup]]]:
-        for key in self.moments[0].groups:
-            yield key, [moment.groups[key] for moment in self.moments]
-
-    @property
-    def _exact(self) -> frozenset[str]:
-        return EXACT if self.tier is RAW else CUMULATIVE
 
     def _alarms(self) -> Iterator[ChunkColumn]:
         found: dict[str, list[tuple[int, int, str]]] = {}
@@ -117,8 +134,7 @@ class Downsampler:
 
 
 def downsample(moments: Sequence[HistoryMoment], time: float) -> HistoryMoment:
-    """Return one moment at ``time`` for several: the sum of counts, the last cumulative value, the mean of everything
-    else.
+    """Return one moment at ``time``: the sums of counts, the last cumulative values, the means of everything else.
 
     If members were added or removed in between, only the moments with the last one's members count.
     """

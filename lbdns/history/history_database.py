@@ -12,10 +12,9 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from lbdns.history.column_codec import decode, decode_texts
-from lbdns.history.history_chunk import ALARM, SECONDS, TIME
+from lbdns.history.history_chunk import ALARM, RAW, SECONDS, TIERS, TIME, HistoryTier, TierName
+from lbdns.history.history_sample import SERVER
 from lbdns.history.history_store import BUSY, SERIES_BITS, check_ours, key
-from lbdns.history.history_tiers import RAW, TIERS, HistoryTier, TierName
-from lbdns.history.sample_columns import SERVER
 from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import ConfigError, LbdnsError
 
@@ -33,7 +32,7 @@ class NoSuchSeriesError(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """A column of a chunk: its members, and all values, member by member."""
+    """A column of a chunk: its members (``names``), and all values, member by member."""
 
     names: tuple[str, ...]
     values: Sequence[float]
@@ -84,9 +83,9 @@ class HistoryDatabase:
         """Execute a statement and return all rows."""
         return self._connection.execute(statement, arguments).fetchall()
 
-    def series(self, pool: str) -> Mapping[str, int]:
-        """Return the ids of a pool's columns by name; an empty ``pool`` means the server."""
-        return self._series.get(pool, {})
+    def columns(self, pool: str) -> list[str]:
+        """Return the names of a pool's columns; an empty ``pool`` means the server."""
+        return list(self._series.get(pool, ()))
 
     def check(self, pool: str, metric: str) -> None:
         """Raise NoSuchSeriesError if nothing was ever recorded for this pool and metric."""
@@ -95,18 +94,16 @@ class HistoryDatabase:
             raise NoSuchSeriesError(f"history: pool: nothing is recorded for {pool!r}{nearest(pool, known)}")
         if metric not in self._series[pool] or metric in HIDDEN:
             known = [name for name in self._series[pool] if name not in HIDDEN]
-            of = f"pool {pool}" if pool else "the server"
-            raise NoSuchSeriesError(
-                f"history: metric: nothing is recorded for {metric!r} of {of}{nearest(metric, known)}"
-            )
+            owner = f"pool {pool}" if pool else "the server"
+            text = f"history: metric: nothing is recorded for {metric!r} of {owner}{nearest(metric, known)}"
+            raise NoSuchSeriesError(text)
 
     def check_member(self, pool: str, member: str) -> None:
         """Raise NoSuchSeriesError if no pool ever had this member."""
         known = {name for (names,) in self.run("SELECT names FROM layouts") for name in json.loads(names)}
         if member not in known:
-            raise NoSuchSeriesError(
-                f"history: member: nothing is recorded for {member!r}{nearest(member, sorted(known))}"
-            )
+            text = f"history: member: nothing is recorded for {member!r}{nearest(member, sorted(known))}"
+            raise NoSuchSeriesError(text)
 
     def begins(self) -> Mapping[TierName, float]:
         """Return when each tier's data begins, in Unix seconds."""
@@ -124,21 +121,17 @@ class HistoryDatabase:
         """
         after = key(max(0, int((start - tier.chunk) * 1000)), 0)
         last = key(max(0, int(end * 1000) + 1000), 0)  # a key may exceed the chunk's start by the recorder's salt
-        while True:
-            row = self._connection.execute(f"SELECT id FROM {tier.table} WHERE id >= ? LIMIT 1", (after,)).fetchone()
-            if row is None or row[0] >= last:
-                return
-            yield row[0] >> SERIES_BITS
-            after = key((row[0] >> SERIES_BITS) + 1, 0)
+        statement = f"SELECT id FROM {tier.table} WHERE id >= ? LIMIT 1"
+        while (row := self._connection.execute(statement, (after,)).fetchone()) is not None and row[0] < last:
+            milliseconds = row[0] >> SERIES_BITS
+            yield milliseconds
+            after = key(milliseconds + 1, 0)
 
     def column(self, tier: HistoryTier, chunk: int, pool: str, name: str) -> StoredColumn | None:
-        """Return one column of a chunk, or None if it has no values or is damaged: one damaged column must not hide the
-        others."""
+        """Return one column of a chunk, or None if it has no values or is damaged: the others remain readable."""
         row = self._blob(tier, chunk, pool, name)
-        if row is None:
-            return None
         try:
-            return StoredColumn(self._names(row[0]), decode(row[1]))
+            return StoredColumn(self._names(row[0]), decode(row[1])) if row else None
         except ValueError:
             return None
 
@@ -151,7 +144,7 @@ class HistoryDatabase:
             return []
 
     def _blob(self, tier: HistoryTier, chunk: int, pool: str, name: str) -> tuple[int, bytes] | None:
-        number = self.series(pool).get(name)
+        number = self._series.get(pool, {}).get(name)
         if number is None:
             return None
         statement = f"SELECT layout, data FROM {tier.table} WHERE id = ?"
@@ -159,7 +152,6 @@ class HistoryDatabase:
         return row
 
     def _names(self, layout: int) -> tuple[str, ...]:
-        """Return the members of a layout. Raises ValueError."""
         if layout not in self._layouts:
             rows = self.run("SELECT names FROM layouts WHERE id = ?", (layout,))
             if not rows:

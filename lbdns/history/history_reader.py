@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from lbdns.events.event_log import EVENT_KINDS, LoggedEvent
-from lbdns.history.history_chunk import ALARM, SECONDS, TIME
+from lbdns.history.history_chunk import ALARM, RAW, SECONDS, TIME, HistoryTier, TierName
 from lbdns.history.history_database import HIDDEN, HistoryDatabase, open_database
+from lbdns.history.history_sample import COUNTS, RAW_ONLY, SERVER
 from lbdns.history.history_series import HistorySeries, PointSums, SeriesPoints, choose_tier, point_step, series_points
-from lbdns.history.history_tiers import RAW, HistoryTier, TierName
-from lbdns.history.sample_columns import COUNTS, RAW_ONLY, SERVER
 from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import ConfigError
 
@@ -41,11 +40,12 @@ class RawMoment:
 
 
 class HistoryReader:
-    """Reads one history file. Each call opens the file anew, so a replaced file is noticed. All methods raise
-    LbdnsError."""
+    """Reads one history file. Each call opens the file anew. All methods raise LbdnsError.
+
+    ``rest`` is called after each small piece of work, as in ``HistoryRecorder``.
+    """
 
     def __init__(self, path: Path, rest: Callable[[], None] = lambda: None) -> None:
-        """``rest`` is called after each small piece of work, as in ``HistoryRecorder``."""
         self.path = path
         self._rest = rest
 
@@ -58,7 +58,7 @@ class HistoryReader:
     def metrics(self, pool: str) -> list[str]:
         """Return the metrics recorded for a pool, or for the server if ``pool`` is empty."""
         with open_database(self.path) as db:
-            return [name for name in db.series(pool) if name not in HIDDEN]
+            return [name for name in db.columns(pool) if name not in HIDDEN]
 
     def begins(self) -> Mapping[TierName, float]:
         """Return when each tier's data begins, in Unix seconds."""
@@ -68,11 +68,9 @@ class HistoryReader:
     def series(
         self, pool: str, metric: str, members: Sequence[str], start: float, end: float, points: int
     ) -> HistorySeries:
-        """Return a metric from ``start`` to ``end`` (Unix seconds) for ``members``, or for all members if there are
-        none.
+        """Return a metric from ``start`` to ``end`` (Unix seconds) for ``members``, or for all if none is named.
 
-        The series has at most about ``points`` times. If ``pool`` is empty, the metric is one of the server's: queries,
-        types or rcodes.
+        The series has at most about ``points`` times. An empty ``pool`` means the server: queries, types or rcodes.
         """
         if not (math.isfinite(start) and math.isfinite(end) and start < end and points > 0):
             raise ConfigError("history: from must be earlier than to, and points must be greater than 0")
@@ -80,12 +78,13 @@ class HistoryReader:
             db.check(pool, metric)
             tier = RAW if metric in RAW_ONLY else choose_tier(db.begins(), start, end, points)
             step = point_step(tier, start, end, points)
-            found = _gather(db, tier, (pool, metric), members, start, end, step, self._rest)
+            times, means = _gather(db, tier, (pool, metric), members, start, end, step, self._rest)
             for member in members:
                 db.check_member(pool, member)
-        blank = (None,) * len(found.times)
-        values = {name: found.values.get(name, blank) for name in members or found.values}
-        return HistorySeries(pool, metric, tier.name, step, found.times, values)
+        blank = (None,) * len(times)
+        return HistorySeries(
+            pool, metric, tier.name, step, times, {name: means.get(name, blank) for name in members or means}
+        )
 
     def events(
         self, since: float = 0.0, limit: int = 1000, kind: str = "", until: float = math.inf
@@ -105,7 +104,7 @@ class HistoryReader:
         """Yield every second of a pool from ``start`` to ``end`` (Unix seconds) for which raw values are still kept."""
         with open_database(self.path) as db:
             db.check(pool, "age_s")
-            columns = [name for name in db.series(pool) if name != ALARM]
+            columns = [name for name in db.columns(pool) if name != ALARM]
             for milliseconds in db.chunks(RAW, start, end):
                 times = db.column(RAW, milliseconds, SERVER, TIME)
                 for moment in _moments(db, milliseconds, times.values if times else (), pool, columns):
@@ -113,25 +112,17 @@ class HistoryReader:
                         yield moment
 
 
-@dataclass(frozen=True, slots=True)
-class _SeriesValues:
-    """The points of one series."""
-
-    times: tuple[float, ...]
-    values: Mapping[str, tuple[float | None, ...]]
-
-
 def _gather(
     db: HistoryDatabase,
     tier: HistoryTier,
     place: tuple[str, str],
-    wanted: Sequence[str],
+    members: Sequence[str],
     start: float,
     end: float,
     step: float,
     rest: Callable[[], None],
-) -> _SeriesValues:
-    """Return the points of one column. ``place``: the names of its pool and column."""
+) -> tuple[tuple[float, ...], Mapping[str, tuple[float | None, ...]]]:
+    """Return the times of a series' points, and their values by member. ``place``: the names of pool and column."""
     chunks = [
         (milliseconds, times.values)
         for milliseconds in db.chunks(tier, start, end)
@@ -148,13 +139,13 @@ def _gather(
         for i, name in enumerate(column.names):
             if i % AT_ONCE == 0:
                 rest()
-            if not wanted or name in wanted:
+            if not members or name in members:
                 sums.add(name, column.values[i * len(moments) : (i + 1) * len(moments)], weights, runs)
     means = {}
     for name, values in sums.means():
         means[name] = values
         rest()
-    return _SeriesValues(points.times, means)
+    return points.times, means
 
 
 def _weights(db: HistoryDatabase, tier: HistoryTier, milliseconds: int, count: int) -> Sequence[float]:
@@ -169,8 +160,7 @@ def _runs(times: Sequence[float], points: SeriesPoints) -> list[tuple[int, int, 
     """Return which moments belong to which point, as (point, first moment, end)."""
     runs: list[tuple[int, int, int]] = []
     for at, time in enumerate(times):
-        point = points.of.get(time)
-        if point is None:
+        if (point := points.of.get(time)) is None:
             continue
         if runs and runs[-1][0] == point and runs[-1][2] == at:
             runs[-1] = (point, runs[-1][1], at + 1)

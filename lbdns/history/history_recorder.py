@@ -14,11 +14,19 @@ from typing import Final
 
 from lbdns.config.recording_sections import HistoryConfig
 from lbdns.events.event_log import LoggedEvent
-from lbdns.history.history_chunk import ChunkColumn, Downsampler, HistoryChunk
-from lbdns.history.history_sample import HistorySample
+from lbdns.history.history_chunk import (
+    MINUTE,
+    RAW,
+    TEN_SECONDS,
+    TIERS,
+    ChunkColumn,
+    Downsampler,
+    HistoryChunk,
+    HistoryTier,
+    retention,
+)
+from lbdns.history.history_sample import ColumnBuilder, HistoryMoment, HistorySample
 from lbdns.history.history_store import HistoryStore
-from lbdns.history.history_tiers import MINUTE, RAW, TEN_SECONDS, TIERS, HistoryTier, retention
-from lbdns.history.sample_columns import ColumnBuilder, HistoryMoment
 
 MAX_EVENTS: Final = 1000  # that wait while the file cannot be written
 

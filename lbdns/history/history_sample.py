@@ -1,13 +1,51 @@
-"""History samples: what the history records once a second. A sample only refers to live data. Pure functions."""
+"""History samples: the state of all pools once a second, turned into columns with one value per member. Sans-I/O.
+
+Counts are stored as differences: a column in ``COUNTS`` holds the increase since the previous sample, and the chunk's
+column ``seconds`` holds the time since that sample.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
 
+from lbdns.history.column_codec import ABSENT
 from lbdns.model.farm import Farm, Pool
-from lbdns.model.liveness import State
-from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.model.liveness import STATES, State, silent_at
+from lbdns.model.snapshot import NO_METRICS, Reading, Snapshot
+from lbdns_shared.metric_catalogue import CATALOGUE
+
+#: The pool name of the server's own columns: queries by type, responses by rcode. Names of pools are not empty
+SERVER: Final = ""
+COUNTS: Final = frozenset({"answers", "reports", "queries", "types", "rcodes"})
+#: Cumulative: the last of several values counts, and it is not rounded
+CUMULATIVE: Final = frozenset({"requests_total", "httpd_cpu_seconds"})
+EXACT: Final = CUMULATIVE | COUNTS | {"score", "state"}
+#: Without a useful mean
+RAW_ONLY: Final = frozenset({"state", "gone"})
+#: The columns of a pool besides the metrics that its members report
+OWN: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "answers": "answers/s",
+        "score": "score",
+        "usable": "fraction of the time in state usable",
+        "age_s": "age of the newest report, s",
+        "interval": "report interval, s",
+        "reports": "reports/s, at most 1",
+        "state": "state, as a number",
+        "gone": "1 after a bye",
+    }
+)
+OF_SERVER: Final[Mapping[str, str]] = MappingProxyType(
+    {"queries": "queries/s", "types": "queries/s by type", "rcodes": "responses/s by rcode"}
+)
+MAX_METRICS: Final = 64  # per pool; the catalogue has 18. Reports may contain other metrics, but must not fill the disk
+MAX_NAMES: Final = 100  # types, or rcodes; the rest is counted as "other"
+OTHERS: Final = "other"
+
+ColumnRow = list[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +91,10 @@ def take_history_sample(
     now_unix: float,
     now_monotonic: float,
 ) -> HistorySample:
-    """Return a sample of ``farm``. ``states`` and ``answers`` are keyed by pool name, in the order of the pool's
-    members.
+    """Return a sample of ``farm``. ``states`` and ``answers`` are keyed by pool name, in the order of its members.
 
-    If their length differs from the pool's, because an answering process still uses another configuration, they count
-    as unknown.
+    If their length differs from the pool's, since an answering process still uses another configuration, they count as
+    unknown.
     """
     pools = tuple(
         _pool_sample(pool, snapshot, states.get(pool.name, ()), answers.get(pool.name, ())) for pool in farm.pools
@@ -78,3 +115,118 @@ def _pool_sample(pool: Pool, snapshot: Snapshot, states: Sequence[State], answer
         states=tuple(states) if len(states) == count else (unknown,) * count,
         answers=tuple(answers) if len(answers) == count else (),
     )
+
+
+@dataclass(slots=True)
+class ColumnGroup:
+    """The columns of one pool, or some of the server's, at one time. Each row has one value per name in ``names``."""
+
+    names: tuple[str, ...]
+    rows: dict[str, ColumnRow] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryMoment:
+    """A sample in columns. ``seconds``: since the previous sample, or ABSENT. ``alarms``: by pool and member."""
+
+    time: float
+    seconds: float
+    groups: Mapping[tuple[str, str], ColumnGroup]  # by pool and ""; for the server by SERVER and the column's name
+    alarms: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+
+class ColumnBuilder:
+    """Turns successive samples into moments; it remembers the previous sample."""
+
+    def __init__(self) -> None:
+        self._before: HistorySample | None = None
+        self._received: dict[tuple[str, str], float] = {}
+        self._answers: dict[tuple[str, str], int] = {}
+        self._known: dict[tuple[str, str], dict[str, None]] = {}  # names in the order of their first appearance
+
+    def build(self, sample: HistorySample) -> HistoryMoment:
+        """Return the moment for ``sample``, which must be later than the samples before."""
+        before, self._before = self._before, sample
+        seconds = sample.now - before.now if before and sample.now > before.now else ABSENT
+        groups = {(pool.name, ""): self._group(pool, sample) for pool in sample.pools}
+        types, rcodes = (before.types, before.rcodes) if before else (None, None)
+        total = ABSENT if types is None else _difference(sum(sample.types.values()), sum(types.values()))
+        groups[SERVER, "queries"] = ColumnGroup(("queries",), {"queries": [total]})
+        groups[SERVER, "types"] = self._server_group("types", sample.types, types)
+        groups[SERVER, "rcodes"] = self._server_group("rcodes", sample.rcodes, rcodes)
+        alarms = {
+            (pool.name, name): reading.alarm
+            for pool in sample.pools
+            for name, reading in zip(pool.members, pool.readings, strict=True)
+            if reading is not None and reading.alarm
+        }
+        return HistoryMoment(sample.time, seconds, groups, alarms)
+
+    def _group(self, pool: PoolHistorySample, sample: HistorySample) -> ColumnGroup:
+        readings, fresh = pool.readings, self._fresh(pool)
+        current = [r if _holds(r, sample, new) else None for r, new in zip(readings, fresh, strict=True)]
+        metrics = [NO_METRICS if r is None else r.metrics for r in current]
+        rows = {name: [m.get(name, ABSENT) for m in metrics] for name in self._metrics_of(pool.name, metrics)}
+        rows["score"] = [ABSENT if r is None else float(r.score) for r in current]
+        rows["reports"] = fresh
+        rows["age_s"] = [ABSENT if r is None else max(0.0, sample.now - r.received) for r in readings]
+        rows["interval"] = [ABSENT if r is None else r.interval for r in readings]
+        rows["gone"] = [float(r is not None and r.gone) for r in readings]
+        rows["state"] = [float(STATES.index(state)) for state in pool.states]
+        rows["usable"] = [float(state == "usable") for state in pool.states]
+        rows["answers"] = self._answered(pool)
+        return ColumnGroup(pool.members, rows)
+
+    def _fresh(self, pool: PoolHistorySample) -> ColumnRow:
+        """Return 1 for each member that has reported since the previous sample, else 0."""
+        found = []
+        for name, reading in zip(pool.members, pool.readings, strict=True):
+            received = -1.0 if reading is None else reading.received
+            key = pool.name, name
+            found.append(float(reading is not None and self._received.get(key) != received))
+            self._received[key] = received
+        return found
+
+    def _answered(self, pool: PoolHistorySample) -> ColumnRow:
+        """Return the answers since the previous sample."""
+        if not pool.answers:
+            return [ABSENT] * len(pool.members)
+        found = []
+        for name, count in zip(pool.members, pool.answers, strict=True):
+            before = self._answers.get((pool.name, name))
+            found.append(ABSENT if before is None else _difference(count, before))
+            self._answers[pool.name, name] = count
+        return found
+
+    def _metrics_of(self, pool: str, current: Iterable[Mapping[str, float]]) -> Iterable[str]:
+        known = self._known.setdefault((pool, ""), dict.fromkeys(CATALOGUE))
+        return _with_new_names(known, set().union(*current).difference(OWN), MAX_METRICS)
+
+    def _server_group(self, column: str, now: Mapping[str, int], before: Mapping[str, int] | None) -> ColumnGroup:
+        known = tuple(_with_new_names(self._known.setdefault((SERVER, column), {}), now, MAX_NAMES))
+        if before is None:
+            return ColumnGroup(known, {column: [ABSENT] * len(known)})
+        counts = [_difference(now.get(name, 0), before.get(name, 0)) for name in known]
+        if len(now) > len(known):
+            rest = sum(now.values()) - sum(before.values()) - sum(count for count in counts if count == count)
+            return ColumnGroup((*known, OTHERS), {column: [*counts, max(0.0, rest)]})
+        return ColumnGroup(known, {column: counts})
+
+
+def _with_new_names(known: dict[str, None], names: Iterable[str], limit: int) -> Iterable[str]:
+    """Return ``known`` with new names up to ``limit``; names seen first are kept, so that the columns stay the same."""
+    new = sorted(name for name in names if name not in known)
+    known.update(dict.fromkeys(new[: max(0, limit - len(known))]))
+    return known
+
+
+def _holds(reading: Reading | None, sample: HistorySample, fresh: float) -> bool:
+    """Return whether a reading may still hold. A silent member has no values, so its plot ends."""
+    if reading is None:
+        return False
+    return bool(fresh) or not (reading.gone or sample.now >= silent_at(reading, sample.stale_after))
+
+
+def _difference(now: int, before: int) -> float:
+    """Return the increase; ABSENT if the counter started anew in between."""
+    return float(now - before) if now >= before else ABSENT

@@ -1,13 +1,13 @@
-"""History series: chooses a tier for a span of time, and combines its moments into a few points. Sans-I/O."""
+"""History series: choose a tier for a span of time, and combine its moments into a few points. Sans-I/O."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from lbdns.history.history_tiers import RAW, TIERS, HistoryTier, TierName
+from lbdns.history.history_chunk import RAW, TIERS, HistoryTier, TierName
 
 #: A gap of more steps than this becomes visible: a plot draws no line across it
 GAP: Final = 2.5
@@ -26,14 +26,7 @@ class HistorySeries:
 
     def document(self) -> dict[str, Any]:
         """Return the document for HTTP."""
-        return {
-            "pool": self.pool,
-            "metric": self.metric,
-            "tier": self.tier,
-            "step_s": self.step_s,
-            "times": list(self.times),
-            "series": {name: list(values) for name, values in self.series.items()},
-        }
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # asdict would copy every value
 
 
 def choose_tier(begins: Mapping[TierName, float], start: float, end: float, points: int) -> HistoryTier:
@@ -96,10 +89,9 @@ class PointSums:
     def add(
         self, member: str, values: Sequence[float], weights: Sequence[float], runs: Sequence[tuple[int, int, int]]
     ) -> None:
-        """Add ``values`` of consecutive moments (missing values are NaN), each with its weight.
+        """Add ``values`` of consecutive moments (NaN if missing). ``runs``: (point, first moment, end).
 
-        For counts, the weight is the number of seconds, so that the means are rates. ``runs``: (point, first moment,
-        end).
+        The weight of a count is the number of its seconds, so that the means are rates.
         """
         sums, counts = self._sums.setdefault(member, ([0.0] * self._points, [0.0] * self._points))
         for point, begin, end in runs:
@@ -116,10 +108,8 @@ class PointSums:
     def means(self) -> Iterator[tuple[str, tuple[float | None, ...]]]:
         """Yield each member with the means of its points."""
         for member, both in self._sums.items():
-            yield (
-                member,
-                tuple([_value(total / count) if count > 0 else None for total, count in zip(*both, strict=True)]),
-            )
+            values = [_value(total / count) if count > 0 else None for total, count in zip(*both, strict=True)]
+            yield member, tuple(values)
 
 
 def _value(value: float) -> float | None:

@@ -1,7 +1,7 @@
 """The history's SQLite file, opened for writing: creates it, fills it and limits its size. For one thread.
 
-A row of a tier's table is one column of one chunk. Its key combines the start of the chunk with the id of the column,
-so rows written together lie together, and expired rows come first.
+A row of a tier's table is one column of one chunk. Its ``key`` keeps rows together that are written together, and puts
+expired rows first.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from lbdns.events.event_log import LoggedEvent
-from lbdns.history.history_chunk import ChunkColumn
-from lbdns.history.history_tiers import TIERS, HistoryTier
+from lbdns.history.history_chunk import TIERS, ChunkColumn, HistoryTier
 from lbdns_shared.errors import LbdnsError
 
 APPLICATION: Final = 0x4C42_4831  # "LBH1", in the file's header, marks our files
@@ -64,7 +63,7 @@ def is_damage(error: sqlite3.Error) -> bool:
 
 
 def key(milliseconds: int, series: int) -> int:
-    """Return the key of a row."""
+    """Return the key of a row: the start of its chunk in Unix milliseconds, and the id of its column."""
     return milliseconds << SERIES_BITS | series
 
 
@@ -129,10 +128,9 @@ class HistoryStore:
         events: Iterable[LoggedEvent],
         pools: Mapping[str, tuple[str, Mapping[str, str]]],
     ) -> None:
-        """Write everything in one transaction.
+        """Write everything in one transaction. ``pools``: zone and policies of new or changed pools, by name.
 
         A chunk is its tier, the milliseconds of its key, and its columns; it replaces a chunk with the same key.
-        ``pools``: zone and policies of new or changed pools, by name.
         """
         run = self._connection.execute
         run("BEGIN IMMEDIATE")
@@ -153,37 +151,29 @@ class HistoryStore:
             raise
 
     def _series_id(self, column: ChunkColumn) -> int:
-        name = column.pool, column.column
+        run, name = self._connection.execute, (column.pool, column.column)
         if name not in self._series:
-            self._connection.execute("INSERT OR IGNORE INTO series (pool, name) VALUES (?, ?)", name)
-            row = self._connection.execute("SELECT id FROM series WHERE pool = ? AND name = ?", name).fetchone()
-            if row[0] >> SERIES_BITS:
+            run("INSERT OR IGNORE INTO series (pool, name) VALUES (?, ?)", name)
+            (number,) = run("SELECT id FROM series WHERE pool = ? AND name = ?", name).fetchone()
+            if number >> SERIES_BITS:
                 raise sqlite3.DataError(f"the history is limited to {2**SERIES_BITS} different columns")
-            self._series[name] = row[0]
+            self._series[name] = number
         return self._series[name]
 
     def _layout_id(self, names: tuple[str, ...]) -> int:
         if names not in self._layouts:
-            text = (json.dumps(names),)
-            self._connection.execute("INSERT OR IGNORE INTO layouts (names) VALUES (?)", text)
-            self._layouts[names] = self._connection.execute("SELECT id FROM layouts WHERE names = ?", text).fetchone()[
-                0
-            ]
+            run, text = self._connection.execute, (json.dumps(names),)
+            run("INSERT OR IGNORE INTO layouts (names) VALUES (?)", text)
+            (self._layouts[names],) = run("SELECT id FROM layouts WHERE names = ?", text).fetchone()
         return self._layouts[names]
 
     def prune(self, oldest: Mapping[str, float], oldest_event: float) -> None:
         """Delete some of the rows older than ``oldest`` (Unix seconds, by table), and return free pages."""
         run = self._connection.execute
-        for table, time in oldest.items():
-            before = key(max(0, round(time * 1000)), 0)
-            run(
-                f"DELETE FROM {table} WHERE id IN (SELECT id FROM {table} WHERE id < ? ORDER BY id LIMIT {_PRUNED})",
-                (before,),
-            )
-        run(
-            f"DELETE FROM events WHERE id IN (SELECT id FROM events WHERE time < ? ORDER BY time LIMIT {_PRUNED})",
-            (oldest_event,),
-        )
+        limits = [(table, "id", key(max(0, round(time * 1000)), 0)) for table, time in oldest.items()]
+        for table, column, limit in (*limits, ("events", "time", oldest_event)):
+            expired = f"SELECT id FROM {table} WHERE {column} < ? ORDER BY {column} LIMIT {_PRUNED}"
+            run(f"DELETE FROM {table} WHERE id IN ({expired})", (limit,))
         free, pages = run("PRAGMA freelist_count").fetchone()[0], run("PRAGMA page_count").fetchone()[0]
         if free > _VACUUMED and free * _FREE_SHARE > pages:
             # As a script: a single statement would return one page only

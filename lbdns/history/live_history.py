@@ -1,12 +1,17 @@
 """The live history of a running program. The event loop hands over samples and events, and a thread writes them.
 
-Nothing here waits for the disk. Data that cannot be written is dropped and counted, and writing is retried later.
+The event loop never waits for the disk. Data that cannot be written is dropped and counted, and writing is retried.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
+import sqlite3
+import threading
+import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +20,19 @@ from typing import Final
 from lbdns.config.recording_sections import HistoryConfig
 from lbdns.events.event_log import EventLog, LoggedEvent
 from lbdns.history.history_reader import HistoryReader
+from lbdns.history.history_recorder import HistoryRecorder
 from lbdns.history.history_sample import HistorySample
 from lbdns.history.history_series import HistorySeries
-from lbdns.history.history_writer import HistoryWriter, breathe
+from lbdns.history.history_store import DamagedHistoryError, is_damage, move_aside
+from lbdns_shared.errors import LbdnsError
 
 COMMIT_EVERY: Final = 5.0  # s
 RETRY: Final = 10.0  # s before writing is retried after a failure
+STOP: Final = 10.0  # s for the last commit
 MAX_MEMBERS: Final = 2000  # members up to which a sample is taken every second; a sample of 2000 takes some 40 ms
+MAX_WAITING: Final = 120  # samples and events; the thread takes them every few seconds unless it is stuck
+MAX_READINGS: Final = 50_000  # members in all queued samples; some 50 MB
+BREATH: Final = 0.0001  # s: enough for the event loop's thread to get the interpreter
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +61,7 @@ class LiveHistory:
         self.path = path
         self._config, self._events = config, events
         self._commit_every, self._retry = commit_every, retry
-        self._writer: HistoryWriter | None = None
+        self._writer: _HistoryWriter | None = None
         self._dropped = 0  # by earlier writers
         self._unsubscribe: Callable[[], None] | None = None
         self._last_taken = -math.inf  # monotonic seconds of the last sample
@@ -65,9 +76,9 @@ class LiveHistory:
                     lambda: self._events.record("history", text, level=level, logger="lbdns.history")
                 )
 
-            self._writer = HistoryWriter(self.path, self._config, log, self._commit_every, self._retry)
+            self._writer = _HistoryWriter(self.path, self._config, log, self._commit_every, self._retry)
             self._unsubscribe = self._events.subscribe(self.record_event)
-            self._writer.start()
+            self._writer.thread.start()
 
     async def stop(self) -> None:
         """Write everything that waits, and stop."""
@@ -88,7 +99,7 @@ class LiveHistory:
             self.path = path
         self._config = config
         if self._writer is not None:
-            self._writer.configure(config)
+            self._writer.recorder.config = config
         await self.start()
 
     def record_sample(self, sample: HistorySample) -> None:
@@ -108,7 +119,6 @@ class LiveHistory:
 
     @property
     def status(self) -> HistoryStatus:
-        """The state of recording."""
         writer = self._writer
         if writer is None:
             return HistoryStatus(False, True, "", self._dropped, 0)
@@ -117,15 +127,115 @@ class LiveHistory:
     async def series(
         self, pool: str, metric: str, members: Sequence[str], start: float, end: float, points: int
     ) -> HistorySeries:
-        """Run ``HistoryReader.series`` in a thread.
-
-        The last few seconds may be missing, and before the first commit there is nothing.
-        """
+        """Run ``HistoryReader.series`` in a thread. The last few seconds may be missing."""
         if not self.path.exists():
             return HistorySeries(pool, metric, "raw", 1.0, (), {})
-        reader = HistoryReader(self.path, breathe)
-        return await asyncio.to_thread(reader.series, pool, metric, members, start, end, points)
+        read = HistoryReader(self.path, _breathe).series
+        return await asyncio.to_thread(read, pool, metric, members, start, end, points)
 
     async def events(self, since: float = 0.0, limit: int = 1000, kind: str = "") -> list[LoggedEvent]:
         """Run ``HistoryReader.events`` in a thread."""
         return await asyncio.to_thread(HistoryReader(self.path).events, since, limit, kind)
+
+
+class _HistoryWriter:
+    """The writing thread, and its queue. The event loop and the thread share attributes that only one of them sets."""
+
+    def __init__(
+        self, path: Path, config: HistoryConfig, log: Callable[[str, int], None], commit_every: float, retry: float
+    ) -> None:
+        self.error = ""
+        self.bytes = 0
+        self._overflowed = self._lost = 0  # dropped by the event loop, and by the thread
+        self._log, self._commit_every, self._retry = log, commit_every, retry
+        self.recorder = HistoryRecorder(path, config, _breathe)
+        self._waiting: deque[HistorySample | LoggedEvent] = deque()
+        self._stopping = threading.Event()
+        self._failed_at = -math.inf  # monotonic seconds of the last failure
+        self._lost_before = 0  # what was lost before the current failure
+        # A daemon thread: a disk that hangs must not keep the program from ending
+        self.thread = threading.Thread(target=self._run, name="history", daemon=True)
+
+    def stop(self) -> None:
+        """Wait until everything is written. Do not call it in the event loop."""
+        self._stopping.set()
+        self.thread.join(STOP)
+
+    @property
+    def dropped(self) -> int:
+        return self._overflowed + self._lost
+
+    def put(self, item: HistorySample | LoggedEvent) -> None:
+        """Queue a sample or an event; drop and count it if the queue is full."""
+        # No lock: a deque's ends are safe to use from two threads, and being off by one does no harm
+        size = item.size if isinstance(item, HistorySample) else 0
+        if len(self._waiting) >= MAX_WAITING or len(self._waiting) * size > MAX_READINGS:
+            self._overflowed += 1
+        else:
+            self._waiting.append(item)
+
+    # The methods below run in the thread
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._commit_every):
+            self._turn(self.recorder.commit)
+        self._failed_at = -math.inf  # one last attempt, whatever failed before
+        self._turn(self.recorder.finish)
+
+    def _turn(self, commit: Callable[[], None]) -> None:
+        """Write what waits. After a failure, events stay queued and samples are dropped."""
+        resting = bool(self.error) and time.monotonic() < self._failed_at + self._retry
+        try:
+            for _ in range(len(self._waiting)):
+                item = self._waiting.popleft()
+                if isinstance(item, LoggedEvent):
+                    self._lost += self.recorder.add_event(item)
+                elif resting:
+                    self._lost += 1
+                else:
+                    self.recorder.add_sample(item)
+            if resting:
+                return
+            commit()
+        except Exception as error:  # the thread must survive any error, and log it
+            self._fail(error)
+            return
+        self.bytes = self.recorder.bytes
+        if self.error:
+            self.error = ""
+            lost = self.dropped - self._lost_before
+            self._log(f"{self.recorder.path}: recording again; {lost} samples and events were lost", logging.INFO)
+
+    def _fail(self, error: Exception) -> None:
+        before, self.error = self.error, _why(error)
+        if not before:
+            self._lost_before = self.dropped
+        self._lost += self.recorder.abandon()
+        self._failed_at = time.monotonic()
+        path = self.recorder.path
+        if isinstance(error, DamagedHistoryError) or (isinstance(error, sqlite3.Error) and is_damage(error)):
+            try:
+                aside = move_aside(path)
+            except OSError as moving:
+                self.error = f"{self.error}; cannot move it away: {moving.strerror}"
+            else:
+                self._log(
+                    f"{self.error}: the file is damaged; moved it to {aside.name} and started a new one", logging.ERROR
+                )
+                return
+        if self.error != before:
+            known = isinstance(error, LbdnsError)
+            what = self.error if known else f"{path}: cannot write the history: {self.error}"
+            self._log(f"{what}; recording stops until writing works again", logging.WARNING)
+
+
+def _breathe() -> None:
+    """Sleep briefly, so that other threads get the interpreter."""
+    time.sleep(BREATH)
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    known = isinstance(error, LbdnsError | sqlite3.Error)
+    return str(error) if known else f"{type(error).__name__}: {error}"

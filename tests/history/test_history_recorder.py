@@ -13,11 +13,10 @@ import pytest
 from lbdns.config.recording_sections import HistoryConfig
 from lbdns.events.event_log import LoggedEvent
 from lbdns.history import history_store
-from lbdns.history.history_chunk import ChunkColumn
+from lbdns.history.history_chunk import RAW, ChunkColumn
 from lbdns.history.history_database import NoHistoryError, NoSuchSeriesError
 from lbdns.history.history_reader import HistoryReader
 from lbdns.history.history_recorder import HistoryRecorder
-from lbdns.history.history_tiers import RAW
 from lbdns.model.snapshot import Reading
 from lbdns_shared.errors import ConfigError, LbdnsError
 from tests.history.history_samples import BEGIN, fill, pool, sample

@@ -23,8 +23,7 @@ from lbdns.events.event_log import EventLog, LoggedEvent
 from lbdns.history import history_store
 from lbdns.history import live_history as module
 from lbdns.history.history_reader import HistoryReader
-from lbdns.history.history_writer import MAX_WAITING
-from lbdns.history.live_history import LiveHistory
+from lbdns.history.live_history import MAX_WAITING, LiveHistory
 from lbdns_shared.errors import LbdnsError
 from tests.history.history_samples import BEGIN, pool, sample
 from tests.needs import needs

@@ -21,10 +21,10 @@ from typing import Final
 from rich.console import Console
 
 from lbdns.config.recording_sections import HistoryConfig
+from lbdns.history.history_chunk import TIERS
 from lbdns.history.history_reader import HistoryReader
 from lbdns.history.history_recorder import HistoryRecorder
 from lbdns.history.history_sample import HistorySample, PoolHistorySample
-from lbdns.history.history_tiers import TIERS
 from lbdns.history.live_history import COMMIT_EVERY
 from lbdns.model.liveness import State
 from lbdns.model.snapshot import Reading

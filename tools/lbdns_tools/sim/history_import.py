@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from lbdns.history.history_reader import HistoryReader, RawMoment, RecordedPool
-from lbdns.history.sample_columns import OWN
+from lbdns.history.history_sample import OWN
 from lbdns.model.snapshot import Reading
 from lbdns.text.moments import format_time
 from lbdns.text.suggestions import nearest

@@ -1,4 +1,4 @@
-"""Sample columns: differences, new reports, silent members, and a limit on the number of names."""
+"""History samples in columns: differences, new reports, silent members, and a limit on the number of names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lbdns.history.sample_columns import MAX_METRICS, MAX_NAMES, OTHERS, SERVER, ColumnBuilder, HistoryMoment
+from lbdns.history.history_sample import MAX_METRICS, MAX_NAMES, OTHERS, SERVER, ColumnBuilder, HistoryMoment
 from lbdns.model.snapshot import Reading
 from tests.history.history_samples import pool, sample
 

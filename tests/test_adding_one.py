@@ -25,7 +25,7 @@ from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections
 from lbdns.scores import SCORES
 from lbdns.scores.score import Score, Term
 from lbdns_agent.host_sampler import HostSampler
-from lbdns_agent.metric_sensors import METRIC_SENSORS
+from lbdns_agent.metrics import METRIC_SENSORS
 from lbdns_agent.non_blocking_sensors import SensorTasks
 from lbdns_agent.sensor import Sensor
 from lbdns_collector.status.status_document import ProgramStatus, StatusInputs, build_status

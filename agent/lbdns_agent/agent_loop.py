@@ -4,27 +4,70 @@ from __future__ import annotations
 
 import gc
 import logging
+import math
 import random
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from lbdns_agent.agent_options import AgentOptions
-from lbdns_agent.alarm_conditions import alarm_reason
+from lbdns_agent.alarm_conditions import ALARM_CHECK_INTERVAL, alarm_reason
 from lbdns_agent.host_sampler import HostSampler
 from lbdns_agent.measured_host import open_host
 from lbdns_agent.non_blocking_sensors import SensorTasks
-from lbdns_agent.report_schedule import ReportSchedule
 from lbdns_agent.report_sender import RECOVERY_TIME, ReportSender
 from lbdns_agent.signal_pipe import STOP, SignalPipe
-from lbdns_agent.signing_key import load_signing_key
-from lbdns_shared.errors import LbdnsError
-from lbdns_shared.report import Kind, Report, encode
+from lbdns_shared.errors import KeyFileError, LbdnsError
+from lbdns_shared.keys import read_key_file
+from lbdns_shared.report import AgentKey, Kind, Report, encode
 
 LONGEST_WAIT: Final = 0.25  # seconds, and share of the interval, that a report waits for non-blocking sensors
 NAME_TIMEOUT: Final = 1.0  # seconds that the first report waits for the look-up of the collectors' names
 
 log = logging.getLogger("lbdns.agent")
+
+
+@dataclass(frozen=True)
+class ReportSchedule:
+    """Report k is due at ``first + k * interval`` (monotonic seconds), however long a report takes. A missed report is
+    skipped, not sent late."""
+
+    first: float
+    interval: float
+
+    def next_report(self, now: float) -> float:
+        """Return the first due time after ``now``."""
+        if now < self.first:
+            return self.first
+        passed = math.floor((now - self.first) / self.interval)
+        due = self.first + (passed + 1) * self.interval
+        return due if due > now else self.first + (passed + 2) * self.interval
+
+    def next_alarm_check(self, now: float, due: float) -> float:
+        """Return the time of the next alarm check, or ``due`` if the report that is due then comes first."""
+        # A check less than half an interval before a report is not worth its cost
+        check = now + ALARM_CHECK_INTERVAL
+        return check if check < due - ALARM_CHECK_INTERVAL / 2 else due
+
+
+def load_signing_key(path: Path | None, name: str) -> AgentKey | None:
+    """Return the key that host ``name`` signs with, or None without a key file. Raises KeyFileError if there is none in
+    it. Logs a warning if other users can read the file."""
+    if path is None:
+        return None
+    keys, warnings = read_key_file(path)
+    key = keys.key_to_send(name)
+    if key is None:
+        hosts = ", ".join(sorted({agent.host for agent in keys.agents}))
+        raise KeyFileError(
+            f"{path}: key file: has no key for {name!r}, only for {hosts}; set the host name with --name, "
+            f"or add the output of 'lbdns keygen --agent {name} --master FILE'"
+        )
+    for warning in warnings:
+        log.warning("%s", warning)
+    return key
 
 
 class ReportingAgent:

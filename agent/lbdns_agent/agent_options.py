@@ -10,7 +10,7 @@ from typing import Final
 
 from lbdns_agent.alarm_conditions import AlarmCondition
 from lbdns_agent.gateway.default_route import Gateway
-from lbdns_agent.webserver.status_url import StatusUrl
+from lbdns_agent.webserver.status_page import StatusUrl
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.report import Report, encode
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+ALARM_CHECK_INTERVAL: Final = 0.25  # seconds between two checks of the alarm conditions
 MAX_REASON_LENGTH: Final = 200  # characters, so that the report still fits into one datagram
 PER_CPU: Final = "/cpu"
 #: Limits that no healthy server reaches: a long accept queue, almost no memory left, a very long run queue.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from collections.abc import Callable
@@ -23,19 +24,30 @@ def look_up_addresses(endpoint: Endpoint) -> list[Address]:
 
 
 class BackgroundResolver:
-    """Keeps the addresses of one name, and the last good ones while look-ups fail.
+    """Keeps the addresses of one name, and the last good ones while look-ups fail. A literal address needs no thread.
 
-    ``addresses`` is None until the first look-up has ended. ``error`` is the reason if the last one failed.
-    """
+    ``error`` is the reason if the last look-up failed."""
 
     def __init__(self, endpoint: Endpoint, look_up: Callable[[Endpoint], list[Address]] = look_up_addresses) -> None:
         self.endpoint = endpoint
-        self.addresses: tuple[Address, ...] | None = None
         self.error = ""
+        self._addresses: tuple[Address, ...] | None = None
         self._look_up = look_up
         self._requested = threading.Event()
         self._first = threading.Event()
-        threading.Thread(target=self._run, name=f"resolve {endpoint.host}", daemon=True).start()
+        if endpoint.is_address:
+            self._first.set()
+        else:
+            threading.Thread(target=self._run, name=f"resolve {endpoint.host}", daemon=True).start()
+
+    @property
+    def addresses(self) -> tuple[Address, ...] | None:
+        """The addresses; None until the first look-up has ended."""
+        if not self._addresses and self.endpoint.is_address:
+            self._addresses = ()
+            with contextlib.suppress(OSError):  # the interface after % may not exist yet
+                self._addresses = tuple(self._look_up(self.endpoint))
+        return self._addresses
 
     def refresh(self) -> None:
         """Look the name up again soon."""
@@ -49,12 +61,12 @@ class BackgroundResolver:
         pause = threading.Event()
         while True:
             try:
-                self.addresses = tuple(self._look_up(self.endpoint))
+                self._addresses = tuple(self._look_up(self.endpoint))
                 self.error = ""
             except (OSError, UnicodeError) as error:
                 # UnicodeError: not a valid host name, for example a label of 64 letters
                 self.error = getattr(error, "strerror", None) or str(error)
-                self.addresses = self.addresses or ()
+                self._addresses = self._addresses or ()
             self._first.set()
             pause.wait(SHORTEST_INTERVAL)
             self._requested.wait(REFRESH_INTERVAL - SHORTEST_INTERVAL)

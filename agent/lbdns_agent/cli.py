@@ -13,7 +13,7 @@ from lbdns_agent.agent_loop import run
 from lbdns_agent.agent_options import OFF, AgentOptions, default_name, parse_gateway, parse_interval, parse_name
 from lbdns_agent.alarm_conditions import DEFAULT_CONDITIONS, parse_alarm_condition
 from lbdns_agent.single_sample import sample_as_json, sample_as_table, take_single_sample
-from lbdns_agent.webserver.status_url import DEFAULT_URL, parse_status_url
+from lbdns_agent.webserver.status_page import DEFAULT_URL, parse_status_url
 from lbdns_shared import __version__, log
 from lbdns_shared.endpoint import REPORT_PORT, parse_endpoint
 from lbdns_shared.errors import LbdnsError

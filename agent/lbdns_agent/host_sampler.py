@@ -9,13 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lbdns_agent.failure_log import FailureLog
 from lbdns_agent.measured_host import MeasuredHost
-from lbdns_agent.metric_sensors import METRIC_SENSORS, AnySensor
-from lbdns_agent.missing_value import LINUX_ONLY, SwitchedOffError
+from lbdns_agent.metrics import METRIC_SENSORS, AnySensor
+from lbdns_agent.missing_values import LINUX_ONLY, FailureLog, SwitchedOffError, failure_reason
 from lbdns_agent.non_blocking_sensors import SensorTask, SensorTasks, TimedReading
 from lbdns_agent.sensor import MetricValues, Sensor
-from lbdns_shared.errors import LbdnsError
 
 SHORTEST_DIFFERENCE: Final = 0.05  # seconds: the kernel counts processor time in ticks of 0.01 s
 
@@ -162,15 +160,3 @@ def _metric_values(state: _SensorState, reading: TimedReading) -> MetricValues:
     values = state.sensor.values(state.before, reading.value, seconds if state.before is not None else 0.0)
     state.before, state.before_at = reading.value, reading.at
     return values
-
-
-def failure_reason(error: Exception, source: str) -> str:
-    """Return one line for an administrator that says why ``source`` can't be read."""
-    if isinstance(error, LbdnsError):
-        return str(error)
-    if isinstance(error, OSError) and error.strerror:
-        where = f"{error.filename}: " if error.filename else ""
-        return f"{source}: {where}{error.strerror}"
-    if isinstance(error, (ValueError, TimeoutError)):
-        return f"{source}: {error}"
-    return f"{source}: unexpected {type(error).__name__}: {error}"

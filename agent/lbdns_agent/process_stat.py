@@ -1,4 +1,4 @@
-"""A process's or thread's stat file in /proc: its parent, state and CPU times.
+"""A process's or thread's stat file in /proc: its parent, state and CPU times, and from whom it descends.
 
 An open stat file always stands for the same process: once that process has ended, reads fail, even if another
 process has its number by then.
@@ -7,10 +7,11 @@ process has its number by then.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from lbdns_agent.kernel_files import read_once, read_short
+from lbdns_agent.kernel_files import KernelFile, read_once, read_short
 
 TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 
@@ -48,25 +49,32 @@ def read_process_stat(proc: str, pid: int) -> ProcessStat | None:
         return None
 
 
-class ProcessStatFile:
+def descends_from(proc: str, pid: int, roots: Collection[int]) -> bool:
+    """Return whether ``pid`` is one of ``roots`` or descends from one; True if it has ended."""
+    while pid not in roots:
+        stat = read_process_stat(proc, pid)
+        if stat is None:
+            return True
+        if stat.parent <= 1:
+            return stat.parent in roots
+        pid = stat.parent
+    return True
+
+
+class ProcessStatFile(KernelFile):
     """The stat file of one process or thread, kept open (``keep``) or opened for each read."""
 
-    __slots__ = ("_fd", "_path")
+    __slots__ = ()
 
     def __init__(self, path: str, keep: bool = True) -> None:
         """Raises OSError if there is no such process."""
-        self._path = path
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if keep else -1
+        super().__init__(path)
+        if keep:
+            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def read(self) -> bytes:
         """Return the line, or an empty one if the process has ended."""
         try:
-            return read_short(self._fd) if self._fd >= 0 else read_once(self._path)
+            return read_short(self._fd) if self._fd >= 0 else read_once(self.path)
         except OSError:
             return b""
-
-    def close(self) -> None:
-        """Close the file if it is open."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import socket
 import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from lbdns_agent.background_resolver import Address, BackgroundResolver, look_up_addresses
+from lbdns_agent.background_resolver import Address, BackgroundResolver
 from lbdns_shared.endpoint import Endpoint
 
 #: Seconds without an error before a collector counts as reachable again; the sender uses two intervals if longer
@@ -29,8 +28,7 @@ class CollectorSocket:
         self, endpoint: Endpoint, recovery_time: float = RECOVERY_TIME, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.endpoint = endpoint
-        self.resolver = None if endpoint.is_address else BackgroundResolver(endpoint)
-        self._literal: tuple[Address, ...] | None = None
+        self.resolver = BackgroundResolver(endpoint)
         self._recovery_time = recovery_time
         self._clock = clock
         self._socket: socket.socket | None = None
@@ -46,16 +44,11 @@ class CollectorSocket:
             if self._failed_at is None:
                 log.warning("collector %s can't be reached: %s; the agent keeps trying", self.endpoint, error)
             self._failed_at = now
-            self.resolve_again()
+            self.resolver.refresh()
         elif self._failed_at is not None and now - self._failed_at >= self._recovery_time:
             # Errors arrive one report late, and routers report only some of them: one success proves nothing
             self._failed_at = None
             log.info("collector %s can be reached again", self.endpoint)
-
-    def resolve_again(self) -> None:
-        """Look the collector's name up again soon, if it has a name."""
-        if self.resolver is not None:
-            self.resolver.refresh()
 
     def close(self) -> None:
         """Close the socket. The next ``send`` opens another."""
@@ -65,11 +58,11 @@ class CollectorSocket:
 
     def _try_all(self, datagram: bytes) -> str:
         """Send to one address after the other. Return an empty string, or why the collector can't be reached."""
-        addresses = self._addresses()
+        addresses = self.resolver.addresses
         if addresses is None:
             return ""  # the first look-up is in progress
         if not addresses:
-            return (self.resolver.error if self.resolver else "") or "the name has no address"
+            return self.resolver.error or "the name has no address"
         first = addresses.index(self._address) if self._address in addresses else 0
         errors: list[str] = []
         # The first address is tried once more at the end: its error may have been that of the last report
@@ -98,14 +91,6 @@ class CollectorSocket:
             return error.strerror or str(error)
         return ""
 
-    def _addresses(self) -> tuple[Address, ...] | None:
-        if self.resolver is not None:
-            return self.resolver.addresses
-        if self._literal is None:
-            with contextlib.suppress(OSError):
-                self._literal = tuple(look_up_addresses(self.endpoint))
-        return self._literal or ()
-
 
 class ReportSender:
     """Sends every report to every collector."""
@@ -117,8 +102,7 @@ class ReportSender:
         """Wait for the first look-ups of the collectors' names, for ``longest`` seconds at most."""
         end = time.monotonic() + longest
         for collector in self._collectors:
-            if collector.resolver is not None:
-                collector.resolver.wait_for_first(max(0.0, end - time.monotonic()))
+            collector.resolver.wait_for_first(max(0.0, end - time.monotonic()))
 
     def send(self, datagram: bytes) -> None:
         """Send one report to all collectors."""
@@ -128,7 +112,7 @@ class ReportSender:
     def resolve_again(self) -> None:
         """Look all names up again soon."""
         for collector in self._collectors:
-            collector.resolve_again()
+            collector.resolver.refresh()
 
     def close(self) -> None:
         """Close all sockets."""

@@ -46,6 +46,11 @@ class NonBlockingSensor(Generic[T]):
     timeout: float
 
 
+def newest_value(metric: str) -> Callable[[float | None, float, float], MetricValues]:
+    """Return the ``values`` of a sensor whose reading is the value of its only metric."""
+    return lambda before, now, seconds: {metric: float(now)}
+
+
 def rate(before: float, now: float, seconds: float) -> float:
     """Return a counter's increase in units/s; 0 if the counter went back (a restart) or no time has passed."""
     return max(0.0, now - before) / seconds if seconds > 0 else 0.0

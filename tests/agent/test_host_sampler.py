@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from lbdns_agent.host_sampler import SHORTEST_DIFFERENCE, HostSampler, failure_reason
+from lbdns_agent.host_sampler import SHORTEST_DIFFERENCE, HostSampler
 from lbdns_agent.kernel_files import ProcFiles
 from lbdns_agent.measured_host import MeasuredHost
-from lbdns_agent.metric_sensors import METRIC_SENSORS, AnySensor
-from lbdns_agent.missing_value import MissingValueError, SwitchedOffError
+from lbdns_agent.metrics import METRIC_SENSORS, AnySensor
+from lbdns_agent.missing_values import MissingValueError, SwitchedOffError, failure_reason
 from lbdns_agent.non_blocking_sensors import DescriptorWait, ReadingSteps, SensorTasks
 from lbdns_agent.sensor import MetricValues, NonBlockingSensor, Sensor, rate
 from tests.agent.fixtures import host_with_kernel

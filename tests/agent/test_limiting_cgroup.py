@@ -8,12 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lbdns_agent.cgroup.cgroup_controllers import (
-    CpuControllerV1,
-    CpuControllerV2,
-    MemoryControllerV1,
-    MemoryControllerV2,
-)
+from lbdns_agent.cgroup.cgroup_controllers import CpuController, CpuControllerV1, MemoryController, MemoryControllerV1
 from lbdns_agent.cgroup.cgroup_threads import CgroupThreads
 from lbdns_agent.cgroup.limiting_cgroup import LimitingCgroup
 from lbdns_agent.kernel_files import ProcFiles
@@ -27,7 +22,7 @@ HALF = "50000 100000\n"
 
 
 def group_v2(*folders: Path, always: bool = False) -> LimitingCgroup:
-    return LimitingCgroup([CpuControllerV2(f) for f in folders], [MemoryControllerV2(f) for f in folders], 64, always)
+    return LimitingCgroup([CpuController(f) for f in folders], [MemoryController(f) for f in folders], 64, always)
 
 
 def host_with(group: LimitingCgroup) -> MeasuredHost:
@@ -48,7 +43,7 @@ def test_cpu_metrics_are_of_the_quota(tmp_path: Path) -> None:
     before = cpu_time.read(host)
     v2_group(tmp_path, cpu__max=HALF, cpu__stat="usage_usec 100000\nthrottled_usec 250000\n")
     assert cpu_time.values(before, cpu_time.read(host), 1.0) == pytest.approx({"cpu_idle": 80.0, "cpu_steal": 25.0})
-    assert cpu_count.values(None, cpu_count.read(host), 0.0) == {"cpu_count": 0.5}
+    assert cpu_count.SENSOR.values(None, cpu_count.read(host), 0.0) == {"cpu_count": 0.5}
 
 
 def test_without_a_quota_they_are_the_hosts(tmp_path: Path) -> None:
@@ -120,7 +115,7 @@ def test_a_hierarchy_without_the_memory_controller(tmp_path: Path) -> None:
     group = group_v2(tmp_path)
     assert group.memory_available(GIB, 2 * GIB) is None
     assert group.scanned() is None
-    assert LimitingCgroup([CpuControllerV2(tmp_path)], [], 64).scanned() is None
+    assert LimitingCgroup([CpuController(tmp_path)], [], 64).scanned() is None
 
 
 def task(proc: Path, thread: int, state: str, used: int) -> None:
@@ -134,7 +129,7 @@ def test_runnable_threads_of_the_group_and_those_below(tmp_path: Path) -> None:
         task(proc, thread, state, 0)
     v2_group(top, cpu__max=HALF, cgroup__threads="101\n102\n")
     v2_group(top / "below", cgroup__threads="103\n104\n999\n")  # 999 has just ended
-    group = LimitingCgroup([CpuControllerV2(top)], [], 64, proc=str(proc))
+    group = LimitingCgroup([CpuController(top)], [], 64, proc=str(proc))
     assert group.runnable() == 2
     assert run_queue.read(host_with(group)) == 2
     assert run_queue.quick_read(host_with(group)) == {}, "too dear to be watched"
@@ -148,7 +143,7 @@ def test_the_agents_own_threads_are_not_counted(tmp_path: Path) -> None:
     own = threading.get_native_id()
     task(tmp_path / "proc", own, "R", 0)
     v2_group(tmp_path / "group", cpu__max=HALF, cgroup__threads=f"{own}\n")
-    assert LimitingCgroup([CpuControllerV2(tmp_path / "group")], [], 64, proc=str(tmp_path / "proc")).runnable() == 0
+    assert LimitingCgroup([CpuController(tmp_path / "group")], [], 64, proc=str(tmp_path / "proc")).runnable() == 0
 
 
 def test_time_used_is_summed_over_threads_where_no_controller_counts(tmp_path: Path) -> None:

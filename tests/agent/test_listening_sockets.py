@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns_agent.missing_value import MissingValueError
+from lbdns_agent.missing_values import MissingValueError
 from lbdns_agent.webserver.listening_sockets import (
     NLM_F_DUMP,
     NLM_F_REQUEST,

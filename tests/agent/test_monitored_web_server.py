@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lbdns_agent.cgroup.service_cgroup import ServiceCgroup
-from lbdns_agent.missing_value import MissingValueError
+from lbdns_agent.missing_values import MissingValueError
 from lbdns_agent.webserver import web_server_processes
 from lbdns_agent.webserver.listening_sockets import ListeningSocketReader
 from lbdns_agent.webserver.monitored_web_server import MonitoredWebServer

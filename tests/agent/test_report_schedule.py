@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns_agent.report_schedule import ALARM_CHECK_INTERVAL, ReportSchedule
+from lbdns_agent.agent_loop import ReportSchedule
+from lbdns_agent.alarm_conditions import ALARM_CHECK_INTERVAL
 
 TIMES = st.floats(0, 1e6)
 INTERVALS = st.floats(0.1, 3600)

@@ -3,45 +3,44 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
 
-from lbdns_agent.cgroup.cgroup_files import parse_byte_limit, parse_cfs_quota, parse_cpu_max, parse_flat_keyed
 from lbdns_agent.kernel_files import KernelFile
 
 
-class CpuController(Protocol):
-    """The cpu controller of one group. All methods raise OSError, ValueError."""
-
-    directory: Path
-    tasks_file: str  # name of the file that lists its threads
-
-    def quota(self) -> float | None:
-        """Return the quota in cores, or None without a quota."""
-
-    def used(self) -> float | None:
-        """Return the cumulative CPU seconds of the group and all below it, or None if the kernel doesn't count them."""
-
-    def throttled(self) -> float:
-        """Return the cumulative seconds during which the group was throttled."""
+def parse_flat_keyed(text: bytes) -> dict[bytes, int]:
+    """Return the numbers of a flat-keyed file, ``KEY NUMBER`` a line (cgroup-v2.rst, "Format"). Raises ValueError."""
+    lines = (line.partition(b" ") for line in text.splitlines())
+    return {name: int(value) for name, separator, value in lines if separator}
 
 
-class MemoryController(Protocol):
-    """The memory controller of one group. All methods raise OSError, ValueError."""
-
-    def limit(self) -> int | None:
-        """Return the limit in bytes, or None without a limit."""
-
-    def held(self) -> int:
-        """Return the bytes in use that dropping caches would not free."""
-
-    def scanned(self) -> int | None:
-        """Return the cumulative number of pages scanned for reclaim, or None if the kernel doesn't count them."""
+def parse_cpu_max(text: bytes) -> float | None:
+    """Return the quota in cores from cpu.max, ``QUOTA PERIOD`` in microseconds, or None for ``max``. Raises
+    ValueError."""
+    words = text.split()
+    if len(words) != 2 or int(words[1]) <= 0:
+        raise ValueError("cpu.max must hold 'QUOTA PERIOD'")
+    return None if words[0] == b"max" else int(words[0]) / int(words[1])
 
 
-class CpuControllerV2:
-    """cpu.max and cpu.stat (cgroup-v2.rst, "CPU Interface Files")."""
+def parse_cfs_quota(quota: bytes, period: bytes) -> float | None:
+    """Return the quota in cores from cpu.cfs_quota_us and cpu.cfs_period_us, or None for -1. Raises ValueError."""
+    cores, length = int(quota), int(period)
+    if length <= 0:
+        raise ValueError("the period must be positive")
+    return None if cores < 0 else cores / length
 
-    tasks_file = "cgroup.threads"
+
+def parse_byte_limit(text: bytes) -> int | None:
+    """Return a limit in bytes, or None for ``max`` and for version 1's 2^63 minus a page. Raises ValueError."""
+    limit = None if text.strip() == b"max" else int(text)
+    return None if limit is None or limit >= 2**62 else limit
+
+
+class CpuController:
+    """The cpu controller of one group: cpu.max and cpu.stat of version 2 (cgroup-v2.rst, "CPU Interface Files"). All
+    methods raise OSError, ValueError."""
+
+    tasks_file = "cgroup.threads"  # lists the group's threads
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -49,29 +48,31 @@ class CpuControllerV2:
         self._stat = KernelFile(directory / "cpu.stat")
 
     def quota(self) -> float | None:
+        """Return the quota in cores, or None without a quota."""
         try:
             return parse_cpu_max(self._max.read())
         except FileNotFoundError:
             return None  # the root group, or a group without the controller
 
     def used(self) -> float | None:
+        """Return the cumulative CPU seconds of the group and all below it, or None if the kernel doesn't count them."""
         usage = parse_flat_keyed(self._stat.read()).get(b"usage_usec")
         return None if usage is None else usage / 1e6
 
     def throttled(self) -> float:
+        """Return the cumulative seconds during which the group was throttled."""
         return parse_flat_keyed(self._stat.read()).get(b"throttled_usec", 0) / 1e6
 
 
-class CpuControllerV1:
-    """The cpu and the cpuacct controller (sched-bwc.rst, cpuacct.rst), which may be mounted separately."""
+class CpuControllerV1(CpuController):
+    """The cpu and the cpuacct controller of version 1 (sched-bwc.rst, cpuacct.rst), which may be mounted separately."""
 
     tasks_file = "tasks"
 
     def __init__(self, directory: Path, accounting: Path | None) -> None:
-        self.directory = directory
+        super().__init__(directory)
         self._quota = KernelFile(directory / "cpu.cfs_quota_us")
         self._period = KernelFile(directory / "cpu.cfs_period_us")
-        self._stat = KernelFile(directory / "cpu.stat")
         self._usage = None if accounting is None else KernelFile(accounting / "cpuacct.usage")
 
     def quota(self) -> float | None:
@@ -87,26 +88,31 @@ class CpuControllerV1:
         return parse_flat_keyed(self._stat.read()).get(b"throttled_time", 0) / 1e9
 
 
-class MemoryControllerV2:
-    """memory.max, memory.current and memory.stat (cgroup-v2.rst, "Memory Interface Files")."""
+class MemoryController:
+    """The memory controller of one group in version 2 (cgroup-v2.rst, "Memory Interface Files"). All methods raise
+    OSError, ValueError."""
+
+    files: tuple[str, str] = ("memory.max", "memory.current")
+    droppable: tuple[bytes, ...] = (b"inactive_file", b"active_file", b"slab_reclaimable")
 
     def __init__(self, directory: Path) -> None:
-        self._max = KernelFile(directory / "memory.max")
-        self._current = KernelFile(directory / "memory.current")
+        self._limit, self._usage = (KernelFile(directory / name) for name in self.files)
         self._stat = KernelFile(directory / "memory.stat")
 
     def limit(self) -> int | None:
+        """Return the limit in bytes, or None without a limit."""
         try:
-            return parse_byte_limit(self._max.read())
+            return parse_byte_limit(self._limit.read())
         except FileNotFoundError:
             return None
 
     def held(self) -> int:
+        """Return the bytes in use that dropping caches would not free."""
         stat = parse_flat_keyed(self._stat.read())
-        droppable = sum(stat.get(key, 0) for key in (b"inactive_file", b"active_file", b"slab_reclaimable"))
-        return max(0, int(self._current.read()) - droppable)
+        return max(0, int(self._usage.read()) - sum(stat.get(key, 0) for key in self.droppable))
 
     def scanned(self) -> int | None:
+        """Return the cumulative number of pages scanned for reclaim, or None if the kernel doesn't count them."""
         try:
             stat = parse_flat_keyed(self._stat.read())
         except FileNotFoundError:
@@ -116,24 +122,11 @@ class MemoryControllerV2:
         return sum(parts) if parts else stat.get(b"pgscan")
 
 
-class MemoryControllerV1:
-    """The memory controller (cgroup-v1/memory.rst), which doesn't count scanned pages."""
+class MemoryControllerV1(MemoryController):
+    """The memory controller of version 1 (cgroup-v1/memory.rst), which doesn't count scanned pages."""
 
-    def __init__(self, directory: Path) -> None:
-        self._limit = KernelFile(directory / "memory.limit_in_bytes")
-        self._usage = KernelFile(directory / "memory.usage_in_bytes")
-        self._stat = KernelFile(directory / "memory.stat")
-
-    def limit(self) -> int | None:
-        try:
-            return parse_byte_limit(self._limit.read())
-        except FileNotFoundError:
-            return None
-
-    def held(self) -> int:
-        stat = parse_flat_keyed(self._stat.read())
-        droppable = stat.get(b"total_inactive_file", 0) + stat.get(b"total_active_file", 0)
-        return max(0, int(self._usage.read()) - droppable)
+    files = ("memory.limit_in_bytes", "memory.usage_in_bytes")
+    droppable = (b"total_inactive_file", b"total_active_file")
 
     def scanned(self) -> int | None:
         return None

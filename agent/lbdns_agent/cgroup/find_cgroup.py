@@ -6,14 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lbdns_agent.cgroup.cgroup_controllers import (
-    CpuController,
-    CpuControllerV1,
-    CpuControllerV2,
-    MemoryController,
-    MemoryControllerV1,
-    MemoryControllerV2,
-)
+from lbdns_agent.agent_options import AUTO, OFF
+from lbdns_agent.cgroup.cgroup_controllers import CpuController, CpuControllerV1, MemoryController, MemoryControllerV1
 from lbdns_agent.cgroup.cgroup_mounts import (
     UNIFIED,
     CgroupMount,
@@ -24,8 +18,6 @@ from lbdns_agent.cgroup.cgroup_mounts import (
 )
 from lbdns_agent.cgroup.limiting_cgroup import LimitingCgroup
 from lbdns_shared.errors import ConfigError
-
-AUTO, OFF = "auto", "off"
 
 
 def find_cgroup(choice: str, proc: str = "/proc") -> LimitingCgroup | None:
@@ -67,7 +59,7 @@ def _cpu_levels(mounts: Sequence[CgroupMount], membership: Mapping[str, str]) ->
     """Return the group and its ancestors in the cpu hierarchy: version 1 if it is mounted, else version 2."""
     if not any("cpu" in mount.controllers for mount in mounts):
         found = cgroup_directory(mounts, UNIFIED, membership.get(UNIFIED, "/"))
-        return [CpuControllerV2(directory) for directory in cgroup_and_ancestors(*found)] if found else []
+        return [CpuController(directory) for directory in cgroup_and_ancestors(*found)] if found else []
     found = cgroup_directory(mounts, "cpu", membership.get("cpu", "/"))
     if found is None:
         return []
@@ -96,5 +88,5 @@ def _memory_levels(mounts: Sequence[CgroupMount], membership: Mapping[str, str])
     found = cgroup_directory(mounts, controller, membership.get(controller, "/"))
     if found is None:
         return []
-    new = MemoryControllerV1 if version1 else MemoryControllerV2
+    new = MemoryControllerV1 if version1 else MemoryController
     return [new(directory) for directory in cgroup_and_ancestors(*found)]

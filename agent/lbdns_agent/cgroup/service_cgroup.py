@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from lbdns_agent.cgroup.cgroup_files import parse_flat_keyed
+from lbdns_agent.cgroup.cgroup_controllers import parse_flat_keyed
 from lbdns_agent.cgroup.cgroup_mounts import (
     UNIFIED,
     cgroup_directory,
@@ -16,8 +16,7 @@ from lbdns_agent.cgroup.cgroup_mounts import (
     read_cgroup_mounts,
 )
 from lbdns_agent.kernel_files import read_once
-from lbdns_agent.process_stat import read_process_stat
-from lbdns_agent.webserver.socket_owners import descends_from
+from lbdns_agent.process_stat import descends_from, read_process_stat
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""Pings the gateway with one ICMP echo at a time, through a ping socket if permitted, else a raw socket."""
+"""Pings the gateway with one ICMP echo at a time, through a ping socket if permitted, else a raw socket; builds and
+recognises the echo messages, IPv4 and IPv6."""
 
 from __future__ import annotations
 
@@ -10,20 +11,24 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from lbdns_agent.gateway import icmp_echo
 from lbdns_agent.gateway.default_route import Gateway, find_gateway
-from lbdns_agent.missing_value import MissingValueError
+from lbdns_agent.missing_values import MissingValueError
 from lbdns_agent.non_blocking_sensors import READABLE, DescriptorWait, ReadingSteps
 
 TIMEOUT: Final = 1.0  # seconds to wait for a reply
 ROUTE_INTERVAL: Final = 5.0  # seconds between two reads of the routing table; it is also read after a lost echo
 PAYLOAD: Final = 16  # random bytes: only a host that saw the request can answer it
-IPPROTO_ICMPV6: Final = socket.IPPROTO_ICMPV6
 SOL_RAW: Final = 255  # linux/socket.h
 ICMP_FILTER: Final = 1  # linux/icmp.h
 ICMPV6_FILTER: Final = 1  # linux/icmpv6.h
 SO_TIMESTAMPNS: Final = 35  # asm-generic/socket.h
 _TIMESTAMP = struct.Struct("@ll")  # struct timespec
+# RFC 792, RFC 4443
+ECHO_REQUEST_4, ECHO_REPLY_4 = 8, 0
+ECHO_REQUEST_6, ECHO_REPLY_6 = 128, 129
+_HEADER = struct.Struct("!BBHHH")  # type, code, checksum, identifier, sequence
+IDENTIFIER: Final = slice(4, 6)
+
 HOW_TO_ALLOW: Final = (
     "ICMP is not permitted; allow it with 'sysctl net.ipv4.ping_group_range=\"0 2147483647\"' "
     "or the capability CAP_NET_RAW"
@@ -73,7 +78,7 @@ class GatewayPinger:
         return self._gateway
 
     def _open(self, gateway: Gateway) -> socket.socket:
-        protocol = socket.IPPROTO_ICMP if gateway.family == socket.AF_INET else IPPROTO_ICMPV6
+        protocol = socket.IPPROTO_ICMP if gateway.family == socket.AF_INET else socket.IPPROTO_ICMPV6
         self._raw = False
         try:
             opened = socket.socket(gateway.family, socket.SOCK_DGRAM, protocol)
@@ -98,19 +103,49 @@ class GatewayPinger:
     def _round_trip(self, connection: socket.socket, gateway: Gateway) -> ReadingSteps[float]:
         version4 = gateway.family == socket.AF_INET
         self._sequence = (self._sequence + 1) & 0xFFFF
-        kind = icmp_echo.ECHO_REQUEST_4 if version4 else icmp_echo.ECHO_REQUEST_6
-        sent = icmp_echo.request(kind, self._identifier, self._sequence, os.urandom(PAYLOAD))
+        kind = ECHO_REQUEST_4 if version4 else ECHO_REQUEST_6
+        sent = echo_request(kind, self._identifier, self._sequence, os.urandom(PAYLOAD))
         start, started = time.time(), time.monotonic()
         connection.send(sent)
         while True:
             yield DescriptorWait(connection.fileno(), READABLE)
             packet, ancillary, _, _ = connection.recvmsg(2048, socket.CMSG_SPACE(_TIMESTAMP.size))
-            message = icmp_echo.without_ip_header(packet) if self._raw and version4 else packet
-            if icmp_echo.is_reply(message, sent, any_identifier=not self._raw):
+            message = without_ip_header(packet) if self._raw and version4 else packet
+            if is_echo_reply(message, sent, any_identifier=not self._raw):
                 elapsed = time.monotonic() - started
                 # The kernel's time stamp leaves out our own delay; it is useless if the clock was set meanwhile
                 stamped = _arrival(ancillary) - start
                 return (stamped if 0.0 <= stamped <= elapsed else elapsed) * 1000.0
+
+
+def echo_request(kind: int, identifier: int, sequence: int, payload: bytes) -> bytes:
+    """Return an echo request of type ``kind``. The checksum is that of IPv4; for IPv6 the kernel adds its own."""
+    unsummed = _HEADER.pack(kind, 0, 0, identifier, sequence) + payload
+    return _HEADER.pack(kind, 0, checksum(unsummed), identifier, sequence) + payload
+
+
+def checksum(message: bytes) -> int:
+    """Return the Internet checksum (RFC 1071)."""
+    padded = message + bytes(len(message) % 2)
+    total: int = sum(struct.unpack(f"!{len(padded) // 2}H", padded))
+    while total > 0xFFFF:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def without_ip_header(packet: bytes) -> bytes:
+    """Return the ICMP message of an IPv4 packet from a raw socket (raw(7)); empty if it is not an IPv4 packet."""
+    return packet[(packet[0] & 0x0F) * 4 :] if packet and packet[0] >> 4 == 4 else b""
+
+
+def is_echo_reply(message: bytes, sent: bytes, any_identifier: bool) -> bool:
+    """Return whether ``message`` is the reply to the request ``sent``: type, sequence and payload must match. The
+    identifier must match too, unless the kernel chose it (a ping socket): then pass ``any_identifier``."""
+    if len(message) != len(sent) or len(message) < _HEADER.size:
+        return False
+    reply = ECHO_REPLY_4 if sent[0] == ECHO_REQUEST_4 else ECHO_REPLY_6
+    same_identifier = any_identifier or message[IDENTIFIER] == sent[IDENTIFIER]
+    return message[0] == reply and message[1] == 0 and same_identifier and message[6:] == sent[6:]
 
 
 def _arrival(ancillary: Sequence[tuple[int, int, bytes]]) -> float:
@@ -125,11 +160,11 @@ def _arrival(ancillary: Sequence[tuple[int, int, bytes]]) -> float:
 def _only_replies(raw: socket.socket, family: int) -> None:
     """Have the kernel drop all ICMP but echo replies, which a raw socket would get (raw(7), RFC 3542 section 3.2)."""
     if family == socket.AF_INET:
-        raw.setsockopt(SOL_RAW, ICMP_FILTER, struct.pack("=I", ~(1 << icmp_echo.ECHO_REPLY_4) & 0xFFFFFFFF))
+        raw.setsockopt(SOL_RAW, ICMP_FILTER, struct.pack("=I", ~(1 << ECHO_REPLY_4) & 0xFFFFFFFF))
     else:
         blocked = [0xFFFFFFFF] * 8
-        blocked[icmp_echo.ECHO_REPLY_6 // 32] &= ~(1 << icmp_echo.ECHO_REPLY_6 % 32)
-        raw.setsockopt(IPPROTO_ICMPV6, ICMPV6_FILTER, struct.pack("=8I", *blocked))
+        blocked[ECHO_REPLY_6 // 32] &= ~(1 << ECHO_REPLY_6 % 32)
+        raw.setsockopt(socket.IPPROTO_ICMPV6, ICMPV6_FILTER, struct.pack("=8I", *blocked))
 
 
 def _address(gateway: Gateway) -> tuple[str | int, ...]:

@@ -1,1 +1,20 @@
-"""One module for each source of metrics: how to read the source, and the metrics that follow from it."""
+"""The sensor of each metric, one module for each source. To add a metric, add its row to the catalogue and a module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, Final, Union
+
+from lbdns_agent.sensor import NonBlockingSensor, Sensor
+from lbdns_shared.metric_catalogue import CATALOGUE, MetricDescription
+
+AnySensor = Union[Sensor[Any], NonBlockingSensor[Any]]
+
+
+def load_sensors(catalogue: Mapping[str, MetricDescription]) -> dict[str, AnySensor]:
+    """Return metric -> sensor, each from the module that the catalogue names. Metrics may share a sensor."""
+    return {name: import_module(f"lbdns_agent.metrics.{metric.sensor}").SENSOR for name, metric in catalogue.items()}
+
+
+METRIC_SENSORS: Final[Mapping[str, AnySensor]] = load_sensors(CATALOGUE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from lbdns_agent.measured_host import MeasuredHost
-from lbdns_agent.sensor import MetricValues, Sensor
+from lbdns_agent.sensor import Sensor, newest_value
 
 
 def parse(text: bytes) -> int:
@@ -30,8 +30,4 @@ def read_psutil(psutil: Any) -> float:
     return float(count)
 
 
-def values(before: float | None, now: float, seconds: float) -> MetricValues:
-    return {"cpu_count": float(now)}
-
-
-SENSOR: Final = Sensor("/proc/stat", read, values, read_psutil=read_psutil)
+SENSOR: Final = Sensor("/proc/stat", read, newest_value("cpu_count"), read_psutil=read_psutil)

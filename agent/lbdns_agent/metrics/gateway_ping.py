@@ -6,9 +6,9 @@ from typing import Final
 
 from lbdns_agent.gateway.gateway_pinger import TIMEOUT
 from lbdns_agent.measured_host import MeasuredHost
-from lbdns_agent.missing_value import LINUX_ONLY, SwitchedOffError
+from lbdns_agent.missing_values import LINUX_ONLY, SwitchedOffError
 from lbdns_agent.non_blocking_sensors import ReadingSteps
-from lbdns_agent.sensor import MetricValues, NonBlockingSensor
+from lbdns_agent.sensor import NonBlockingSensor, newest_value
 
 
 def read(host: MeasuredHost) -> ReadingSteps[float]:
@@ -18,8 +18,4 @@ def read(host: MeasuredHost) -> ReadingSteps[float]:
     return (yield from host.pinger.ping())
 
 
-def values(before: float | None, now: float, seconds: float) -> MetricValues:
-    return {"gateway_ping": now}
-
-
-SENSOR: Final = NonBlockingSensor("gateway", read, values, TIMEOUT)
+SENSOR: Final = NonBlockingSensor("gateway", read, newest_value("gateway_ping"), TIMEOUT)

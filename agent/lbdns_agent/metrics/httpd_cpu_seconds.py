@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from lbdns_agent.measured_host import MeasuredHost
-from lbdns_agent.sensor import MetricValues, Sensor
+from lbdns_agent.sensor import Sensor, newest_value
 from lbdns_agent.webserver.monitored_web_server import monitored
 
 
@@ -14,8 +14,4 @@ def read(host: MeasuredHost) -> float:
     return monitored(host.web).cpu_seconds()
 
 
-def values(before: float | None, now: float, seconds: float) -> MetricValues:
-    return {"httpd_cpu_seconds": now}
-
-
-SENSOR: Final = Sensor("processes of the web server", read, values)
+SENSOR: Final = Sensor("processes of the web server", read, newest_value("httpd_cpu_seconds"))

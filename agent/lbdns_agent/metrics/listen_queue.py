@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from lbdns_agent.measured_host import MeasuredHost
-from lbdns_agent.sensor import MetricValues, Sensor
+from lbdns_agent.sensor import MetricValues, Sensor, newest_value
 from lbdns_agent.webserver.monitored_web_server import monitored
 
 
@@ -14,13 +14,9 @@ def read(host: MeasuredHost) -> int:
     return monitored(host.web).listen_queue()
 
 
-def values(before: int | None, now: int, seconds: float) -> MetricValues:
-    return {"listen_queue": float(now)}
-
-
 def quick_read(host: MeasuredHost) -> MetricValues:
     """Return nothing without sock_diag: to read the whole table of connections is too expensive."""
     return {"listen_queue": float(read(host))} if host.web is not None and host.web.cheap else {}
 
 
-SENSOR: Final = Sensor("listening sockets", read, values, momentary=True, quick_read=quick_read)
+SENSOR: Final = Sensor("listening sockets", read, newest_value("listen_queue"), momentary=True, quick_read=quick_read)

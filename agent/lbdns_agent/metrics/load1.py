@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from lbdns_agent.measured_host import MeasuredHost
-from lbdns_agent.sensor import MetricValues, Sensor
+from lbdns_agent.sensor import Sensor, newest_value
 
 
 def parse(text: bytes) -> float:
@@ -24,8 +24,4 @@ def read_psutil(psutil: Any) -> float:
     return float(psutil.getloadavg()[0])
 
 
-def values(before: float | None, now: float, seconds: float) -> MetricValues:
-    return {"load1": now}
-
-
-SENSOR: Final = Sensor("/proc/loadavg", read, values, read_psutil=read_psutil)
+SENSOR: Final = Sensor("/proc/loadavg", read, newest_value("load1"), read_psutil=read_psutil)

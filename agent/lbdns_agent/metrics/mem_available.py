@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from lbdns_agent.measured_host import MeasuredHost
-from lbdns_agent.sensor import MetricValues, Sensor
+from lbdns_agent.sensor import MetricValues, Sensor, newest_value
 
 KIB: Final = 1024
 QUICK_READ_INTERVAL: Final = 1.0  # seconds: it takes a while to use up gigabytes
@@ -59,10 +59,6 @@ def _percent(memory: HostMemory) -> float:
     return 100.0 * min(memory.available, memory.total) / memory.total
 
 
-def values(before: float | None, now: float, seconds: float) -> MetricValues:
-    return {"mem_available": now}
-
-
 def quick_read(host: MeasuredHost) -> MetricValues:
     return {"mem_available": read(host)}
 
@@ -70,7 +66,7 @@ def quick_read(host: MeasuredHost) -> MetricValues:
 SENSOR: Final = Sensor(
     "/proc/meminfo",
     read,
-    values,
+    newest_value("mem_available"),
     momentary=True,
     quick_read=quick_read,
     quick_read_interval=QUICK_READ_INTERVAL,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from lbdns_agent.measured_host import MeasuredHost
-from lbdns_agent.sensor import MetricValues, Sensor
+from lbdns_agent.sensor import MetricValues, Sensor, newest_value
 
 SAMPLER: Final = 1  # this agent is running while it reads
 
@@ -33,10 +33,6 @@ def read(host: MeasuredHost) -> int:
     return max(0, parse(host.proc.read("stat")) - SAMPLER)
 
 
-def values(before: int | None, now: int, seconds: float) -> MetricValues:
-    return {"run_queue": float(now)}
-
-
 def quick_read(host: MeasuredHost) -> MetricValues:
     """Read a file that costs a tenth. Return nothing for a cgroup, whose threads must be read one by one."""
     if host.group is not None and host.group.counts:
@@ -44,4 +40,4 @@ def quick_read(host: MeasuredHost) -> MetricValues:
     return {"run_queue": float(max(0, parse_loadavg(host.proc.read("loadavg")) - SAMPLER))}
 
 
-SENSOR: Final = Sensor("/proc/stat", read, values, momentary=True, quick_read=quick_read)
+SENSOR: Final = Sensor("/proc/stat", read, newest_value("run_queue"), momentary=True, quick_read=quick_read)

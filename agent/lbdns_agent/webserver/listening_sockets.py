@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lbdns_agent.missing_value import MissingValueError
+from lbdns_agent.missing_values import MissingValueError
 
 # linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h, net/tcp_states.h
 NETLINK_SOCK_DIAG: Final = 4

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from lbdns_agent.missing_value import MissingValueError, SwitchedOffError
+from lbdns_agent.missing_values import MissingValueError, SwitchedOffError
 from lbdns_agent.webserver.listening_sockets import ListeningSocket, ListeningSocketReader
 from lbdns_agent.webserver.web_server_processes import WebServerEndedError, WebServerProcesses
 

@@ -1,4 +1,4 @@
-"""Fetches the web server's status page with one HTTP/1.0 request, limited in time and size.
+"""The web server's status page: parses its URL, and fetches it with one HTTP/1.0 request, limited in time and size.
 
 Every request opens a connection, because an open connection would occupy a worker of the server between two
 samples. HTTP/1.0 has no chunked responses.
@@ -6,25 +6,70 @@ samples. HTTP/1.0 has no chunked responses.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import ipaddress
 import os
 import re
 import socket
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from lbdns_agent.background_resolver import Address, BackgroundResolver, look_up_addresses
-from lbdns_agent.missing_value import MissingValueError
+from lbdns_agent.background_resolver import BackgroundResolver
+from lbdns_agent.missing_values import MissingValueError
 from lbdns_agent.non_blocking_sensors import READABLE, WRITABLE, DescriptorWait, ReadingSteps
-from lbdns_agent.webserver.status_url import StatusUrl
 from lbdns_shared import __version__
+from lbdns_shared.endpoint import Endpoint, parse_endpoint
 
 if TYPE_CHECKING:
     import ssl
 
+DEFAULT_URL: Final = "http://127.0.0.1/server-status?auto"
+_PORTS: Final = {"http": 80, "https": 443}
 TIMEOUT: Final = 5.0  # seconds for the whole exchange
 LARGEST: Final = 256 * 1024  # bytes: the scoreboard has one letter for each worker, 20,000 at most
+
+
+@dataclass(frozen=True)
+class StatusUrl:
+    """The URL of a status page; ``target`` is its path and query, with ``?auto``."""
+
+    scheme: str
+    endpoint: Endpoint
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.host_header}{self.target}"
+
+    @property
+    def host_header(self) -> str:
+        """The value of the Host header, without the scheme's default port: servers find a virtual host by its name."""
+        text = str(self.endpoint)
+        return text.removesuffix(f":{_PORTS[self.scheme]}") if self.endpoint.port == _PORTS[self.scheme] else text
+
+
+def parse_status_url(text: str) -> StatusUrl:
+    """Parse ``http[s]://HOST[:PORT][/PATH][?QUERY]``. Raises ValueError.
+
+    The default path is /server-status. The query always gets ``auto``, which selects the machine-readable form
+    (Apache's mod_status, "Machine Readable Status File").
+    """
+    scheme, separator, rest = text.strip().partition("://")
+    scheme = scheme.lower()
+    if not separator or scheme not in _PORTS:
+        raise ValueError(f"{text!r} is not the URL of a status page, such as {DEFAULT_URL}")
+    rest = rest.partition("#")[0]
+    authority, mark, query = rest.partition("?")
+    host, slash, path = authority.partition("/")
+    if "@" in host:
+        raise ValueError(
+            f"{text!r}: must not contain a user or password; let this host read the page without one ('Require local')"
+        )
+    target = f"/{path}" if slash else "/server-status"
+    if any(not 33 <= ord(character) < 127 for character in target + query):
+        raise ValueError(f"{text!r} contains a character that must be written as %XX")
+    if "auto" not in query.split("&"):
+        query = f"{query}&auto" if mark and query else "auto"
+    return StatusUrl(scheme, parse_endpoint(host, _PORTS[scheme]), f"{target}?{query}")
 
 
 class ServerStatusPage:
@@ -36,14 +81,13 @@ class ServerStatusPage:
             f"GET {url.target} HTTP/1.0\r\nHost: {url.host_header}\r\n"
             f"User-Agent: lbdns-agent/{__version__}\r\nConnection: close\r\n\r\n"
         ).encode()
-        self._resolver = None if url.endpoint.is_address else BackgroundResolver(url.endpoint)
-        self._literal: tuple[Address, ...] = ()
+        self._resolver = BackgroundResolver(url.endpoint)
         self._security: ssl.SSLContext | None = None
 
     @property
     def addresses(self) -> tuple[bytes, ...]:
         """The server's addresses in network order; none until its name has been looked up."""
-        return tuple(_packed(where[0]) for _, where in self._places())
+        return tuple(_address(where[0]).packed for _, where in self._resolver.addresses or ())
 
     def fetch(self) -> ReadingSteps[bytes]:
         """Return the page's text. Raises MissingValueError."""
@@ -52,18 +96,9 @@ class ServerStatusPage:
         except TimeoutError:
             raise MissingValueError(f"{self.url}: no complete response within {TIMEOUT:g} s") from None
         except OSError as error:
-            if self._resolver is not None:
-                self._resolver.refresh()
+            self._resolver.refresh()
             raise MissingValueError(f"{self.url}: {error.strerror or error}") from None
         return status_page_body(answer, str(self.url))
-
-    def _places(self) -> tuple[Address, ...]:
-        if self._resolver is not None:
-            return self._resolver.addresses or ()
-        if not self._literal:
-            with contextlib.suppress(OSError):  # the interface after % may not exist yet
-                self._literal = tuple(look_up_addresses(self.url.endpoint))
-        return self._literal
 
     def _exchange(self) -> ReadingSteps[bytes]:
         with (yield from self._connect()) as connection:
@@ -84,10 +119,9 @@ class ServerStatusPage:
 
     def _connect(self) -> ReadingSteps[socket.socket]:
         """Return a connection to the first address that accepts one."""
-        error: OSError = OSError("the address can't be used, or the name has not been looked up yet")
-        if self._resolver is not None and self._resolver.error:
-            error = OSError(self._resolver.error)
-        for family, where in self._places():
+        waiting = "the address can't be used, or the name has not been looked up yet"
+        error = OSError(self._resolver.error or waiting)
+        for family, where in self._resolver.addresses or ():
             connection = socket.socket(family, socket.SOCK_STREAM)
             try:
                 connection.setblocking(False)
@@ -112,7 +146,7 @@ class ServerStatusPage:
 
         if self._security is None:
             self._security = ssl.create_default_context()
-        if ipaddress.ip_address(connection.getpeername()[0].partition("%")[0]).is_loopback:
+        if _address(connection.getpeername()[0]).is_loopback:
             # There is no network to attack, and no authority issues certificates for 127.0.0.1
             self._security.check_hostname = False
             self._security.verify_mode = ssl.CERT_NONE
@@ -144,8 +178,8 @@ def _receive(connection: socket.socket) -> ReadingSteps[bytes]:
             yield DescriptorWait(connection.fileno(), READABLE)
 
 
-def _packed(address: str) -> bytes:
-    return ipaddress.ip_address(address.partition("%")[0]).packed
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    return ipaddress.ip_address(text.partition("%")[0])
 
 
 def _whole_length(beginning: bytes) -> int:

@@ -1,22 +1,27 @@
-"""The processes of the web server: finds them, their listening sockets and their CPU time."""
+"""The processes of the web server: finds the owners of its listening sockets, and counts their CPU time.
+
+The search visits the open files of all processes and takes milliseconds, so it runs rarely, not for each sample.
+"""
 
 from __future__ import annotations
 
-import contextlib
+import os
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from lbdns_agent.cgroup.service_cgroup import ServiceCgroup, find_service_cgroup
-from lbdns_agent.missing_value import MissingValueError
+from lbdns_agent.kernel_files import read_once
+from lbdns_agent.missing_values import MissingValueError
+from lbdns_agent.process_stat import read_process_stat
 from lbdns_agent.webserver.process_tree_cpu import ProcessTreeCpu
-from lbdns_agent.webserver.socket_owners import find_socket_owners, process_sockets
 
 SEARCH_INTERVAL: Final = 30.0  # seconds between two searches of all processes while the server isn't found
 GROUP_CHECK_INTERVAL: Final = 60.0  # seconds between two checks that the cgroup holds no other process
 #: The check runs at once if the group has used this many times the CPU time of the processes, plus these seconds
 SUSPICIOUS_FACTOR, SUSPICIOUS_SECONDS = 1.25, 0.05
 SUSPICION_PAUSE: Final = 5.0  # seconds without such a check after one that found no other process
+_MANAGERS: Final = (b"systemd", b"init")  # they own the sockets of services that they start on demand
 
 NOTHING: Final[frozenset[int]] = frozenset()
 
@@ -112,9 +117,44 @@ def _seconds_of(group: ServiceCgroup | None) -> float | None:
 
 
 def _sockets_of(proc: str, pids: Iterable[int]) -> frozenset[int]:
-    """Return the sockets of the processes that this process is permitted to see."""
-    found: set[int] = set()
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            found |= process_sockets(proc, pid)
-    return frozenset(found)
+    return NOTHING.union(*(process_sockets(proc, pid) for pid in pids))
+
+
+def process_sockets(proc: str, pid: int) -> set[int]:
+    """Return the inodes of a process's sockets; empty if this process isn't permitted to see them."""
+    found = set()
+    folder = f"{proc}/{pid}/fd"
+    for name in _list(folder):
+        try:
+            target = os.readlink(f"{folder}/{name}")
+        except OSError:
+            continue  # closed in the meantime
+        if target.startswith("socket:["):
+            found.add(int(target[8:-1]))
+    return found
+
+
+def find_socket_owners(proc: str, inodes: Collection[int]) -> tuple[int, ...]:
+    """Return the topmost owners of the sockets (``inodes``); empty if this process isn't permitted to see any.
+
+    A web server's children inherit its sockets, so only an owner whose parent is not an owner counts.
+    """
+    pids = [int(name) for name in os.listdir(proc) if name.isdigit()]
+    owners = {pid for pid in pids if not process_sockets(proc, pid).isdisjoint(inodes)}
+    if len(owners) > 1 and 1 in owners and _name(proc, 1) in _MANAGERS:
+        owners.discard(1)
+    return tuple(sorted(pid for pid in owners if (stat := read_process_stat(proc, pid)) and stat.parent not in owners))
+
+
+def _list(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _name(proc: str, pid: int) -> bytes:
+    try:
+        return read_once(f"{proc}/{pid}/comm").strip()
+    except OSError:
+        return b""

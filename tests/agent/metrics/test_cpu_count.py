@@ -15,7 +15,7 @@ from tests.agent.fixtures import host_with_kernel, proc_file
 )
 def test_parse(kernel: str, count: int) -> None:
     assert cpu_count.parse(proc_file(kernel, "stat")) == count
-    assert cpu_count.values(None, cpu_count.read(host_with_kernel(kernel)), 0.0) == {"cpu_count": count}
+    assert cpu_count.SENSOR.values(None, cpu_count.read(host_with_kernel(kernel)), 0.0) == {"cpu_count": count}
 
 
 @given(st.binary())

@@ -14,7 +14,7 @@ from tests.agent.fixtures import host_with_kernel
     ("kernel", "load"), [("2.6.32", 0.42), ("3.10", 5.12), ("4.19", 1.07), ("5.10", 0.0), ("6.1", 16.9), ("6.18", 1.48)]
 )
 def test_read(kernel: str, load: float) -> None:
-    assert load1.values(None, load1.read(host_with_kernel(kernel)), 0.0) == {"load1": load}
+    assert load1.SENSOR.values(None, load1.read(host_with_kernel(kernel)), 0.0) == {"load1": load}
 
 
 @given(st.binary())

@@ -26,7 +26,7 @@ def test_parse(kernel: str, total: int, available: int) -> None:
     assert mem_available.parse(proc_file(kernel, "meminfo")) == HostMemory(total * 1024, available * 1024)
     expected = {"mem_available": pytest.approx(100 * available / total)}
     host = host_with_kernel(kernel)
-    assert mem_available.values(None, mem_available.read(host), 0.0) == expected
+    assert mem_available.SENSOR.values(None, mem_available.read(host), 0.0) == expected
     assert mem_available.quick_read(host) == expected
 
 

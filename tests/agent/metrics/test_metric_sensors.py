@@ -8,7 +8,7 @@ import pytest
 
 import lbdns_agent.metrics
 from lbdns_agent.host_sampler import HostSampler
-from lbdns_agent.metric_sensors import METRIC_SENSORS, load_sensors
+from lbdns_agent.metrics import METRIC_SENSORS, load_sensors
 from lbdns_agent.non_blocking_sensors import SensorTasks
 from lbdns_shared.metric_catalogue import CATALOGUE, MetricDescription
 from tests.agent.fixtures import host_with_kernel

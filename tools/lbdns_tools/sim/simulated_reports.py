@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from lbdns.model.snapshot import Reading
 from lbdns.scores import SCORES
 from lbdns.scores.score import Score
-from lbdns_agent.report_schedule import ALARM_CHECK_INTERVAL
+from lbdns_agent.alarm_conditions import ALARM_CHECK_INTERVAL
 from lbdns_tools.sim.event_calendar import EventCalendar
 from lbdns_tools.sim.simulated_agent import SimulatedAgent
 from lbdns_tools.sim.simulated_lookups import SimulatedLookups

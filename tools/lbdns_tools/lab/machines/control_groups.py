@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from lbdns_agent.cgroup.cgroup_files import parse_flat_keyed
+from lbdns_agent.cgroup.cgroup_controllers import parse_flat_keyed
 from lbdns_agent.cgroup.cgroup_mounts import UNIFIED, CgroupMount, read_cgroup_mounts
 from lbdns_shared.errors import LbdnsError
 

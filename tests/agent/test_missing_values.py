@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from lbdns_agent.failure_log import FailureLog
+from lbdns_agent.missing_values import FailureLog
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns_agent.cgroup.cgroup_files import parse_byte_limit, parse_cfs_quota, parse_cpu_max, parse_flat_keyed
+from lbdns_agent.cgroup.cgroup_controllers import parse_byte_limit, parse_cfs_quota, parse_cpu_max, parse_flat_keyed
 from lbdns_agent.cgroup.cgroup_mounts import (
     UNIFIED,
     CgroupMount,

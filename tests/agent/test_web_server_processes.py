@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lbdns_agent.webserver.socket_owners import descends_from, find_socket_owners, process_sockets
+from lbdns_agent.process_stat import descends_from
+from lbdns_agent.webserver.web_server_processes import find_socket_owners, process_sockets
 from tests.agent.web import ForkingServer
 
 

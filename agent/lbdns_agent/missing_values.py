@@ -1,0 +1,54 @@
+"""Missing values: why a sensor has no value for a metric, and log lines when a metric goes missing or comes back."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from lbdns_shared.errors import LbdnsError
+
+LINUX_ONLY: Final = "measured on Linux only"
+
+log = logging.getLogger("lbdns.agent")
+
+
+class MissingValueError(LbdnsError):
+    """A source can't be read. The message says how to fix that, if it can be fixed."""
+
+
+class SwitchedOffError(MissingValueError):
+    """The command line turned the source off, or this system doesn't have it. Not worth a log line."""
+
+
+def failure_reason(error: Exception, source: str) -> str:
+    """Return one line for an administrator that says why ``source`` can't be read."""
+    if isinstance(error, LbdnsError):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{source}: {where}{error.strerror}"
+    if isinstance(error, (ValueError, TimeoutError)):
+        return f"{source}: {error}"
+    return f"{source}: unexpected {type(error).__name__}: {error}"
+
+
+class FailureLog:
+    """Remembers which metrics of each sensor are missing, and logs changes only."""
+
+    def __init__(self) -> None:
+        self._missing: dict[str, frozenset[str]] = {}
+
+    def note(self, sensor: str, missing: dict[str, str]) -> None:
+        """Log the metrics of ``sensor`` that went missing or came back; ``missing`` maps a metric to the reason."""
+        before = self._missing.get(sensor, frozenset())
+        now = frozenset(missing)
+        if now == before:
+            return
+        self._missing[sensor] = now
+        by_reason: dict[str, list[str]] = {}
+        for metric in sorted(now - before):
+            by_reason.setdefault(missing[metric], []).append(metric)
+        for reason, metrics in by_reason.items():
+            log.warning("%s: not measured: %s", ", ".join(metrics), reason)
+        if back := sorted(before - now):
+            log.info("%s: measured again", ", ".join(back))

@@ -6,8 +6,7 @@ from typing import Final
 
 import pytest
 
-from lbdns.answering.native_plane import NativePlane
-from lbdns.answering.plane import PYTHON_PLANE
+from lbdns.answering.plane import PYTHON_PLANE, NativePlane
 from tests.needs import needs
 
 PLANES: Final = [

@@ -11,9 +11,16 @@ from typing import Final
 
 from lbdns.answering.cookies import CLIENT, SERVER
 from lbdns.answering.dns_constants import TRANSPORTS, TYPE_NAMES, UDP, Type
-from lbdns.answering.edns import LEAST_PAYLOAD, OptionCode, write_option
+from lbdns.answering.edns import LEAST_PAYLOAD
 from lbdns.answering.member_selection import FAMILY_TYPES, NativePlanCursor, PlanCursor
-from lbdns.answering.message_writer import AnswerSections, Record, ResponseBody, Variant, write_body, write_variant
+from lbdns.answering.message_writer import (
+    AnswerSections,
+    Record,
+    ResponseBody,
+    Variant,
+    precompiled_variant,
+    write_body,
+)
 from lbdns.answering.plane import PYTHON_PLANE, Plane
 from lbdns.answering.query_reader import Query
 from lbdns.answering.query_shapes import FIRST_COOKIE_KIND, KINDS
@@ -29,7 +36,6 @@ MAX_ENTRIES: Final = 65_536  # questions kept compiled; about 1 kB each
 _USUAL_TYPES: Final = frozenset((Type.A, Type.AAAA, Type.ANY, Type.CNAME, Type.HTTPS, Type.MX, Type.NS, Type.TXT))
 #: The type that all types without a name in TYPE_NAMES are counted as, so that clients can't create counters.
 OTHER_TYPE: Final = 0
-_EMPTY_COOKIE: Final = write_option(OptionCode.COOKIE, bytes(CLIENT + SERVER))
 #: zone, type, transport, rcode -> queries
 QueryCounts = dict[tuple[str, int, str, int], int]
 
@@ -194,7 +200,7 @@ class AnswerTable:
         """
         has_cookie = kind >= FIRST_COOKIE_KIND
         payload = self.farm.config.server.payload
-        variants = [precompiled_variant(body, query, has_cookie, payload) for body in entry.bodies]
+        variants = [precompiled_variant(body, query.flags, query.edns, has_cookie, payload) for body in entry.bodies]
         around = 2 + len(query.question) + (CLIENT + SERVER if has_cookie else 0)
         if any(around + len(head) + len(tail) > LEAST_PAYLOAD for head, tail in variants):
             variants = []
@@ -244,12 +250,6 @@ class AnswerTable:
             for policy in set(pool.owners.values()):
                 if cursor := self.cursors.get((pool.name, policy)):
                     cursor.take_over(old.cursors[pool.name, policy], mapping)
-
-
-def precompiled_variant(body: ResponseBody, query: Query, has_cookie: bool, payload: int) -> Variant:
-    """Return the head and tail of one response for the fast path, without the bytes of its cookie."""
-    head, tail = write_variant(body, query.flags, query.edns, None, payload, _EMPTY_COOKIE if has_cookie else b"")
-    return head, tail[: -CLIENT - SERVER] if has_cookie else tail
 
 
 def counted_type(qtype: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import struct
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 CLIENT: Final = 8  # bytes of a client cookie
 SERVER: Final = 16  # bytes of our server cookies
@@ -24,13 +24,6 @@ _TIMES: Final = 2**32  # cookies carry the time modulo this, compared as serial 
 _MASK: Final = 0xFFFFFFFFFFFFFFFF
 _TWO: Final = struct.Struct("<QQ")
 _ONE: Final = struct.Struct("<Q")
-
-
-class CookieJar(Protocol):
-    """Makes and checks server cookies: ``ServerCookies``, or the native class."""
-
-    def answer(self, cookie: bytes, host: str, wall: float) -> tuple[bytes, bool]:
-        """As ``ServerCookies.answer``."""
 
 
 class ServerCookies:

@@ -10,11 +10,14 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lbdns.answering import cookies
-from lbdns.answering.cookies import CookieJar
+from lbdns.answering.cookies import ServerCookies
 from lbdns.answering.dns_constants import Type
+
+if TYPE_CHECKING:
+    import lbdns_native
 
 DO: Final = 0x8000  # DNSSEC OK, RFC 3225
 LEAST_PAYLOAD: Final = 512  # bytes that every client accepts (RFC 1035 section 4.2.1)
@@ -75,7 +78,12 @@ def read_options(rdata: bytes) -> tuple[tuple[int, bytes], ...] | None:
 
 
 def answer_options(
-    edns: Edns, host: str, over_tcp: bool, identity: bytes, jar: CookieJar | None, wall: float
+    edns: Edns,
+    host: str,
+    over_tcp: bool,
+    identity: bytes,
+    jar: ServerCookies | lbdns_native.ServerCookies | None,
+    wall: float,
 ) -> EdnsOptions:
     """Work out the options of the response to a client at address ``host``.
 

@@ -14,10 +14,13 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from lbdns.answering.dns_constants import TCP, Type
 from lbdns.policies.plan import Plan, Selections
+
+if TYPE_CHECKING:
+    import lbdns_native
 
 RETRANSMISSION_SLOTS: Final = 65_536
 RETRANSMISSION_WINDOW: Final = 6.0  # s: resolvers repeat a query after 0.4 to 5 s
@@ -25,22 +28,6 @@ AFFINITY_SLOTS: Final = 16_384
 OPEN: Final = 8  # selections of one slot that another type can still join
 #: The types that a client asks for within moments to open one connection, numbered. Browsers ask for all three at once.
 FAMILY_TYPES: Final[Mapping[int, int]] = {Type.A: 0, Type.AAAA: 1, Type.HTTPS: 2}
-
-
-class CursorStore(Protocol):
-    """The native table, as far as plan cursors use it. Cursors are numbered from 0."""
-
-    def add_cursor(self, affinity_window: float) -> int:
-        """Add a cursor and return its number. Other types can join its selections for ``affinity_window`` seconds."""
-
-    def set_plan(self, cursor: int, order: Sequence[int], repeat_from: int, usable: Sequence[int]) -> None:
-        """Begin a new plan. Clients that were given a member of ``usable`` before may be given it again."""
-
-    def position(self, cursor: int) -> tuple[int, int]:
-        """Return the place in the plan's order, and how often the order came to its end."""
-
-    def next(self, cursor: int) -> int:
-        """Take the next place of the plan and return its member."""
 
 
 class PlanCursor:
@@ -149,7 +136,7 @@ class NativePlanCursor(PlanCursor):
 
     __slots__ = ("cursor", "store")
 
-    def __init__(self, members: int, store: CursorStore, affinity_window: float = 0.0) -> None:
+    def __init__(self, members: int, store: lbdns_native.AnswerTable, affinity_window: float = 0.0) -> None:
         self.store = store
         self.cursor = store.add_cursor(affinity_window)
         super().__init__(members, self.cursor, affinity_window)
@@ -281,26 +268,6 @@ class FamilyAffinity:
         return None
 
 
-class AnyRetransmissionCache(Protocol):
-    """``RetransmissionCache``, or the native one."""
-
-    repeated: int
-
-    def mark(self, host: str, port: int, query: bytes) -> int: ...
-    def member(self, mark: int, now: float) -> int | None: ...
-    def note(self, mark: int, member: int, now: float) -> None: ...
-
-
-class AnyFamilyAffinity(Protocol):
-    """``FamilyAffinity``, or the native one."""
-
-    coherent: int
-
-    def mark(self, host: str, number: int) -> int: ...
-    def member(self, mark: int, family: int, since: float) -> int | None: ...
-    def give(self, cursor: PlanCursor, host: str, family: int, now: float) -> int: ...
-
-
 class MemberSelector:
     """Selects the member for each query that one responder answers.
 
@@ -309,7 +276,11 @@ class MemberSelector:
 
     __slots__ = ("affinity", "now", "retransmissions")
 
-    def __init__(self, retransmissions: AnyRetransmissionCache, affinity: AnyFamilyAffinity) -> None:
+    def __init__(
+        self,
+        retransmissions: RetransmissionCache | lbdns_native.RetransmissionCache,
+        affinity: FamilyAffinity | lbdns_native.FamilyAffinity,
+    ) -> None:
         self.retransmissions, self.affinity = retransmissions, affinity
         self.now = 0.0  # monotonic seconds, set by the responder on each tick
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from lbdns.answering.cookies import CLIENT, SERVER
 from lbdns.answering.dns_constants import (
     AA,
     CLASS_IN,
@@ -24,8 +25,8 @@ from lbdns.answering.dns_constants import (
     Rcode,
     Type,
 )  # fmt: skip
-from lbdns.answering.edns import LEAST_PAYLOAD, OUR_PAYLOAD, Edns, EdnsOptions, write_opt
-from lbdns.answering.query_reader import Query
+from lbdns.answering.edns import LEAST_PAYLOAD, OUR_PAYLOAD, Edns, EdnsOptions, OptionCode, write_opt, write_option
+from lbdns.answering.query_reader import Query, skip_name
 
 _OFFSET_BITS: Final = 14  # of a compression pointer, RFC 1035 section 4.1.4
 _MAX_POINTER: Final = (1 << _OFFSET_BITS) - 1
@@ -33,6 +34,7 @@ _MAX_POINTER: Final = (1 << _OFFSET_BITS) - 1
 _DEEPEST: Final = 8 << _OFFSET_BITS
 _RR_FIXED: Final = struct.Struct("!HHIH")
 _POINTER: Final = struct.Struct("!H")
+_EMPTY_COOKIE: Final = write_option(OptionCode.COOKIE, bytes(CLIENT + SERVER))
 
 #: Head (flags and counts) and tail (records and OPT) of a response. The whole: id, head, question, tail.
 Variant = tuple[bytes, bytes]
@@ -118,6 +120,14 @@ def write_variant(
     counts = (1, answers, authorities, additionals + bool(opt))
     head = b"".join(number.to_bytes(2, "big") for number in (flags, *counts))
     return head, body.records + opt
+
+
+def precompiled_variant(
+    body: ResponseBody, query_flags: int, edns: Edns | None, has_cookie: bool, payload: int
+) -> Variant:
+    """Return head and tail as ``write_variant`` does, for the fast path: a response with a cookie ends before it."""
+    head, tail = write_variant(body, query_flags, edns, None, payload, _EMPTY_COOKIE if has_cookie else b"")
+    return head, tail[: -CLIENT - SERVER] if has_cookie else tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,17 +234,11 @@ class RecordWriter:
         self._name(rdata[2:])
 
     def soa(self, rdata: bytes) -> None:
-        mname_end = _name_end(rdata, 0)
-        rname_end = _name_end(rdata, mname_end)
+        mname_end = skip_name(rdata, 0)
+        rname_end = skip_name(rdata, mname_end)
         self._name(rdata[:mname_end])
         self._name(rdata[mname_end:rname_end])
         self._put(rdata[rname_end:])
-
-
-def _name_end(data: bytes, at: int) -> int:
-    while data[at]:
-        at += 1 + data[at]
-    return at + 1
 
 
 #: The types of RFC 1035, the only ones whose rdata may hold compressed names (RFC 3597 section 4).

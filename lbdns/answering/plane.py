@@ -1,4 +1,4 @@
-"""The plane: which implementation answers usual UDP queries, Python or the native module, which is faster.
+"""The plane: what answers usual UDP queries, Python or the Rust module ``lbdns_native``, which is faster.
 
 The plane creates everything that the fast path and the slow path share, so that both use one rate limit, one
 retransmission cache, one family affinity and one place in each plan. Sans-I/O.
@@ -7,122 +7,96 @@ retransmission cache, one family affinity and one place in each plan. Sans-I/O.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Final
 
-from lbdns.answering.cookies import CookieJar, ServerCookies
-from lbdns.answering.member_selection import CursorStore, FamilyAffinity, MemberSelector, RetransmissionCache
-from lbdns.answering.message_writer import Variant
+from lbdns.answering.cookies import ServerCookies
+from lbdns.answering.member_selection import FamilyAffinity, MemberSelector, RetransmissionCache
+from lbdns.answering.message_writer import EMPTY_BODY, precompiled_variant, truncated
+from lbdns.answering.query_shapes import COOKIE_QUERY_SHAPES, FIRST_COOKIE_KIND, KINDS, QUERY_SHAPES, query_parameters
 from lbdns.answering.rate_limiter import RateLimiter
 from lbdns.config.client_limit_sections import RateLimitConfig
+from lbdns.config.server_section import PlaneName
+from lbdns_shared.errors import LbdnsError
+
+try:
+    import lbdns_native
+except ImportError:  # the Python plane does everything without it
+    lbdns_native = None  # type: ignore[assignment]
+
+AVAILABLE: Final = lbdns_native is not None
 
 
-class NativeTable(CursorStore, Protocol):
-    """The native module's copy of the precompiled responses and plans of an answer table."""
-
-    def keep(self, key: bytes, cursor: int | None, family: int | None, kind: int, variants: Sequence[Variant]) -> None:
-        """Add the responses of one kind to a question: one for each member of the cursor's plan, or one in all."""
-
-    def forget(self) -> None:
-        """Drop every response; plans stay."""
-
-    def take_counts(self) -> list[tuple[bytes, int]]:
-        """Return the queries answered since the last call, by question."""
-
-
-class AnyRateLimiter(Protocol):
-    """``RateLimiter``, or the native one."""
-
-    @property
-    def dropped(self) -> int: ...
-    @property
-    def cut(self) -> int: ...
-    @property
-    def last(self) -> str: ...
-    def tick(self, now: float) -> None: ...
-    def count(self, host: str, kind: bytes) -> int: ...
-    def drops(self, over: int, host: str) -> bool: ...
-
-
-#: A query that the batch did not answer: its bytes, the client's address, and where ``reply`` sends the response.
-UnansweredQuery = tuple[bytes, tuple[Any, ...], Any]
-#: A query taken for the query log: its bytes, the client's address, the response or None, seconds.
-BatchSample = tuple[bytes, tuple[Any, ...], bytes | None, float]
-
-
-class DatagramBatch(Protocol):
-    """Receives, answers and sends the datagrams of one UDP socket, many with each system call."""
-
-    def drain(
-        self,
-        fd: int,
-        table: Any,
-        limiter: Any,
-        retransmissions: Any,
-        affinity: Any,
-        cookies: Any,
-        now: float,
-        wall: float,
-        overloaded: bool,
-    ) -> tuple[int, int, int, list[UnansweredQuery]]:
-        """Answer the usual queries among up to ``Plane.batch_size`` waiting datagrams.
-
-        Returns the queries read, the responses that the kernel refused, the queries shed because of ``overloaded``, and
-        the queries for the slow path. ``now`` is in monotonic seconds, ``wall`` in Unix seconds. Raises OSError if
-        receiving fails.
-        """
-
-    def reply(self, fd: int, peer: Any, response: bytes) -> bool:
-        """Send the response to a query of an earlier batch. Returns whether the kernel accepted it."""
-
-    def sample(self, part: float, seed: int) -> None:
-        """Take this part of all queries (0 to 1) for the query log."""
-
-    def take_samples(self) -> tuple[list[BatchSample], list[int]]:
-        """Return the finished samples of the last batch, and the indexes of its unanswered queries that are taken."""
-
-
-class Plane(Protocol):
-    """Creates what the fast path and the slow path share."""
-
-    name: str
-    batch_size: int  # datagrams that one ``DatagramBatch.drain`` reads at most
-
-    def native_table(self, payload: int) -> NativeTable | None:
-        """Return the native part of a new answer table; None on the Python plane.
-
-        ``payload`` is the longest query that we accept over UDP, in bytes.
-        """
-
-    def datagram_batch(self) -> DatagramBatch | None:
-        """Return the buffers of one UDP socket; None if Python reads each datagram itself."""
-
-    def rate_limiter(self, rules: RateLimitConfig, share: int) -> AnyRateLimiter:
-        """Return a limiter for one of ``share`` processes over which the kernel spreads the queries."""
-
-    def member_selector(self) -> MemberSelector: ...
-    def cookie_jar(self, secrets: Sequence[bytes]) -> CookieJar: ...
-
-
-class PythonPlane:
+class Plane:
     """Python alone: complete, but slower."""
 
     name = "python"
-    batch_size = 0
+    batch_size = 0  # datagrams that ``DatagramBatch.drain`` reads at most
 
-    def native_table(self, payload: int) -> NativeTable | None:
+    def native_table(self, payload: int) -> lbdns_native.AnswerTable | None:
+        """Return the native module's copy of an answer table; None on the Python plane.
+
+        ``payload`` is the longest query that we accept over UDP, in bytes.
+        """
         return None
 
-    def datagram_batch(self) -> DatagramBatch | None:
+    def datagram_batch(self) -> lbdns_native.DatagramBatch | None:
+        """Return the buffers of one UDP socket; None if Python reads each datagram itself."""
         return None
 
-    def rate_limiter(self, rules: RateLimitConfig, share: int) -> AnyRateLimiter:
+    def rate_limiter(self, rules: RateLimitConfig, share: int) -> RateLimiter | lbdns_native.RateLimiter:
+        """Return a limiter for one of ``share`` processes over which the kernel spreads the queries."""
         return RateLimiter(rules, share)
 
     def member_selector(self) -> MemberSelector:
         return MemberSelector(RetransmissionCache(), FamilyAffinity())
 
-    def cookie_jar(self, secrets: Sequence[bytes]) -> CookieJar:
+    def cookie_jar(self, secrets: Sequence[bytes]) -> ServerCookies | lbdns_native.ServerCookies:
         return ServerCookies(secrets)
 
 
-PYTHON_PLANE: Plane = PythonPlane()
+PYTHON_PLANE: Final = Plane()
+
+
+class NativePlane(Plane):
+    """Answers with the classes of the native module."""
+
+    name = "native"
+    batch_size = 64  # lbdns_native.BATCH
+
+    def native_table(self, payload: int) -> lbdns_native.AnswerTable:
+        shapes = [(*query_parameters(kind), kind >= FIRST_COOKIE_KIND) for kind in range(KINDS)]
+        variants = [precompiled_variant(truncated(EMPTY_BODY), *shape, payload) for shape in shapes]
+        return lbdns_native.AnswerTable(QUERY_SHAPES, COOKIE_QUERY_SHAPES, variants)
+
+    def datagram_batch(self) -> lbdns_native.DatagramBatch:
+        return lbdns_native.DatagramBatch()
+
+    def rate_limiter(self, rules: RateLimitConfig, share: int) -> lbdns_native.RateLimiter:
+        exempt = [(str(network.network_address), network.prefixlen) for network in rules.exempt]
+        limit = -(-rules.responses_per_second // share)
+        return lbdns_native.RateLimiter(limit, rules.slip, rules.ipv4_prefix, rules.ipv6_prefix, exempt)
+
+    def member_selector(self) -> MemberSelector:
+        return MemberSelector(lbdns_native.RetransmissionCache(), lbdns_native.FamilyAffinity())
+
+    def cookie_jar(self, secrets: Sequence[bytes]) -> lbdns_native.ServerCookies:
+        return lbdns_native.ServerCookies(secrets)
+
+
+class NativeMissingError(LbdnsError):
+    """The configuration requires the native module, which is not installed."""
+
+    exit_status = 2
+
+
+def choose_plane(requested: PlaneName) -> Plane:
+    """Return the plane that the configuration requests; "auto" is the native one if it is installed.
+
+    Raises NativeMissingError if it requests the native plane without the module.
+    """
+    if requested == "native" and not AVAILABLE:
+        raise NativeMissingError(
+            "[server] plane: the native module is not installed; build it with 'make native' (needs cargo), "
+            'or set plane = "auto"'
+        )
+    return PYTHON_PLANE if requested == "python" or not AVAILABLE else NativePlane()

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import click
 
-from lbdns.answering import native_plane
+from lbdns.answering import plane
 from lbdns.command_line.common_options import config_option
 from lbdns.config import Config, load_config
 from lbdns.model.farm import Farm, Pool, load_farm
@@ -101,7 +101,7 @@ def _about_this_machine(config: Config) -> Iterator[str]:
             pwd.getpwnam(config.server.user)
         except KeyError:
             yield f"{config.path}: [server] user: no user {config.server.user!r} here, so the server will not start"
-    if config.server.plane == "native" and not native_plane.AVAILABLE:
+    if config.server.plane == "native" and not plane.AVAILABLE:
         yield f"{config.path}: [server] plane: the native part is not installed, so the server will not start"
     try:
         check_upstreams(config)

@@ -7,7 +7,7 @@ import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lbdns.answering import native_plane
+from lbdns.answering import plane
 from lbdns.answering.answer_table import AnswerTable
 from lbdns.config import Config, load_config
 from lbdns.model.checked_configuration import CheckedConfiguration
@@ -74,7 +74,7 @@ def read_configuration(
 
 def new_table(farm: Farm) -> AnswerTable:
     """Return the answer table of a farm, on the configured plane. Raises LbdnsError if that plane is not available."""
-    table = AnswerTable(farm, native_plane.choose_plane(farm.config.server.plane))
+    table = AnswerTable(farm, plane.choose_plane(farm.config.server.plane))
     # Exempt it from garbage collection: with a hundred thousand names each collection takes 0.1 s, in which nothing is
     # answered. A table that is replaced later has no reference cycles and is freed without the collector
     gc.freeze()

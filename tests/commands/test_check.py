@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from lbdns.answering import native_plane
 from lbdns.cli import lbdns
 from lbdns.command_line.run_command import run
 from lbdns_shared.keys import new_master_key
@@ -126,7 +125,7 @@ def test_passwords_and_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_what_this_machine_lacks_is_a_warning(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(native_plane, "AVAILABLE", False)
+    monkeypatch.setattr("lbdns.answering.plane.AVAILABLE", False)
     status, out, _ = check(tmp_path, capsys, f'[server]\nplane = "native"\n{CONFIG}')
     assert status == 0
     assert (

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from lbdns import __version__
-from lbdns.answering.native_plane import AVAILABLE
+from lbdns.answering.plane import AVAILABLE
 from lbdns.cli import COMMANDS, lbdns
 from lbdns.command_line.run_command import INTERRUPTED, run
 from lbdns_shared.errors import ConfigError, LbdnsError

@@ -14,7 +14,7 @@ import pytest
 from lbdns.policies.plan import Plan
 from tests.answering.asking import make_query, read
 from tests.answering.farms import hobbit, pool
-from tests.answering.test_native_plane import NOW, WALL, Asked, both
+from tests.answering.test_plane import NOW, WALL, Asked, both
 from tests.needs import needs
 
 TYPES: Final = ("A", "AAAA", "HTTPS")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from lbdns.answering import native_plane
 from lbdns.process.apply_configuration import apply
 from lbdns.server.server_configuration import (
     CurrentConfiguration,
@@ -42,7 +41,7 @@ def test_secrets_are_those_of_the_file_or_none(tmp_path: Path) -> None:
 
 
 def test_a_plane_that_is_not_installed_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native_plane, "AVAILABLE", False)
+    monkeypatch.setattr("lbdns.answering.plane.AVAILABLE", False)
     assert read_configuration(write_config(tmp_path)).table.plane.name == "python"
     with pytest.raises(LbdnsError, match="make native") as caught:
         read_configuration(write_config(tmp_path, server='plane = "native"'))

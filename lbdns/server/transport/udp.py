@@ -9,10 +9,9 @@ import socket
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import monotonic, perf_counter, time
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lbdns.answering.deferred_answer import DeferredAnswer
-from lbdns.answering.plane import DatagramBatch
 from lbdns.answering.responder import Client, Responder
 from lbdns.counting.response_times import ResponseTimes
 from lbdns.server.query_log.query_sampler import QueryLogTap, Respond
@@ -20,6 +19,9 @@ from lbdns.server.transport.error_counter import ErrorCounter
 from lbdns.server.transport.load_shedding import LoadShedder
 from lbdns.sockets.binding import bound_endpoint, overflows
 from lbdns.sockets.dns_sockets import IP_PKTINFO, WILDCARDS
+
+if TYPE_CHECKING:
+    from lbdns_native import DatagramBatch
 
 log = logging.getLogger("lbdns.server")
 

@@ -35,8 +35,8 @@ def test_each_query_is_taken_with_the_same_probability(part: float) -> None:
 def test_the_native_part_takes_as_many(part: float) -> None:
     import lbdns_native
 
-    from lbdns.answering.native_plane import NativePlane
-    from tests.answering.test_native_plane import NOW, WALL, Asked
+    from lbdns.answering.plane import NativePlane
+    from tests.answering.test_plane import NOW, WALL, Asked
 
     asked = Asked(hobbit(), NativePlane(), ())
     try:

@@ -14,10 +14,8 @@ from typing import Any
 import dns.edns
 import pytest
 
-from lbdns.answering import native_plane
 from lbdns.answering.answer_table import AnswerTable
-from lbdns.answering.native_plane import NativePlane, choose_plane
-from lbdns.answering.plane import PYTHON_PLANE, Plane
+from lbdns.answering.plane import PYTHON_PLANE, NativePlane, Plane, choose_plane
 from lbdns.answering.responder import Responder
 from lbdns.config import AnswerForm, RateLimitConfig
 from lbdns.config.value_readers import parse_network
@@ -293,7 +291,7 @@ def test_ipv6_too() -> None:
 
 
 def test_what_is_not_installed_can_not_be_required(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native_plane, "AVAILABLE", False)
+    monkeypatch.setattr("lbdns.answering.plane.AVAILABLE", False)
     assert choose_plane("auto").name == "python"
     with pytest.raises(LbdnsError, match="make native"):
         choose_plane("native")

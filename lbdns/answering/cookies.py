@@ -22,8 +22,6 @@ _RENEW: Final = 1800  # s after which a client gets a new cookie
 _REMEMBERED: Final = 10_000  # clients whose cookies are cached: hashing in Python takes 20 us
 _TIMES: Final = 2**32  # cookies carry the time modulo this, compared as serial numbers (RFC 1982)
 _MASK: Final = 0xFFFFFFFFFFFFFFFF
-_TWO: Final = struct.Struct("<QQ")
-_ONE: Final = struct.Struct("<Q")
 
 
 class ServerCookies:
@@ -69,22 +67,15 @@ def _age(stamp: int, wall: int) -> int:
 
 
 def siphash24(key: bytes, data: bytes) -> bytes:
-    """Return SipHash-2-4 (Aumasson and Bernstein, 2012) of ``data``: 8 bytes, least significant first.
-
-    ``key`` has 16 bytes.
-    """
-    k0, k1 = _TWO.unpack(key)
-    state = (k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573)
-    whole = len(data) & ~7
-    last = data[whole:].ljust(7, b"\0") + bytes((len(data) & 0xFF,))
-    for at in range(0, whole + 8, 8):
-        (word,) = _ONE.unpack_from(data, at) if at < whole else _ONE.unpack(last)
-        v0, v1, v2, v3 = state
+    """Return SipHash-2-4 (Aumasson and Bernstein, 2012) of ``data``: 8 bytes. ``key`` has 16 bytes."""
+    k0, k1 = struct.unpack("<QQ", key)
+    v0, v1, v2, v3 = k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573
+    padded = data + bytes(7 - len(data) % 8) + bytes((len(data) & 0xFF,))
+    for (word,) in struct.iter_unpack("<Q", padded):
         v0, v1, v2, v3 = _rounds(v0, v1, v2, v3 ^ word, 2)
-        state = (v0 ^ word, v1, v2, v3)
-    v0, v1, v2, v3 = state
+        v0 ^= word
     v0, v1, v2, v3 = _rounds(v0, v1, v2 ^ 0xFF, v3, 4)
-    return _ONE.pack(v0 ^ v1 ^ v2 ^ v3)
+    return (v0 ^ v1 ^ v2 ^ v3).to_bytes(8, "little")
 
 
 def _rounds(v0: int, v1: int, v2: int, v3: int, count: int) -> tuple[int, int, int, int]:

@@ -1,13 +1,18 @@
-"""Responses that depend on no zone: errors, refusals, queries for a cookie alone, questions about the server."""
+"""Responses that depend on no zone: errors, refusals, queries for a cookie alone, questions of class CHAOS. Pure."""
 
 from __future__ import annotations
 
-from lbdns.answering.chaos_queries import about_server
-from lbdns.answering.dns_constants import CLASS_CH, CLASS_IN, META_TYPES, TRANSFER_TYPES, Rcode, Type
+import struct
+
+from lbdns.answering.dns_constants import AA, CLASS_CH, CLASS_IN, META_TYPES, TRANSFER_TYPES, Rcode, Type
 from lbdns.answering.edns import EdnsOptions
 from lbdns.answering.message_writer import ResponseBody, without_records
 from lbdns.answering.query_reader import Query
 from lbdns.config.server_section import ServerConfig
+from lbdns.zones.names import from_text
+
+_VERSIONS = frozenset(map(from_text, ("version.bind", "version.server")))
+_IDENTITIES = frozenset(map(from_text, ("id.server", "hostname.bind")))
 
 
 def error_response(query: Query, options: EdnsOptions, server: ServerConfig) -> tuple[ResponseBody, Rcode] | None:
@@ -21,14 +26,21 @@ def error_response(query: Query, options: EdnsOptions, server: ServerConfig) -> 
     if not error and query.qclass == CLASS_CH:
         about = about_server(query.qname, query.qtype, server)
         return (about, Rcode.NOERROR) if about else (without_records(Rcode.REFUSED), Rcode.REFUSED)
-    rcode = error or _refusal(query)
-    return (without_records(rcode), rcode) if rcode else None
+    if not error and query.qtype == Type.OPT:
+        error = Rcode.FORMERR
+    elif not error and (query.qclass != CLASS_IN or query.qtype in META_TYPES - TRANSFER_TYPES):
+        error = Rcode.REFUSED
+    return (without_records(error), error) if error else None
 
 
-def _refusal(query: Query) -> Rcode | None:
-    """Return the RCODE that refuses a well-formed query without a look-up; None if a zone must answer."""
-    if query.qtype == Type.OPT:
-        return Rcode.FORMERR
-    if query.qclass != CLASS_IN or query.qtype in META_TYPES - TRANSFER_TYPES:
-        return Rcode.REFUSED
-    return None
+def about_server(qname: bytes, qtype: int, config: ServerConfig) -> ResponseBody | None:
+    """Return the server's version or identity (RFC 4892); None if the configuration has no text for the question."""
+    if qtype not in (Type.TXT, Type.ANY):
+        return None
+    text = config.version if qname in _VERSIONS else config.identity if qname in _IDENTITIES else ""
+    if not text:
+        return None
+    string = text.encode()
+    rdata = bytes((len(string),)) + string
+    # The owner is a pointer to the question's name, at offset 12; TTL 0, as in other servers
+    return ResponseBody(AA, (1, 0, 0), struct.pack("!HHHIH", 0xC00C, Type.TXT, CLASS_CH, 0, len(rdata)) + rdata)

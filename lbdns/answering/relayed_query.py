@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from lbdns.answering.deferred_answer import RelayedQuery
 from lbdns.answering.dns_constants import AD, CD, CLASS_IN, RA, RD, Rcode
-from lbdns.answering.edns import OUR_PAYLOAD, Edns, write_opt
+from lbdns.answering.edns import NO_OPTIONS, OUR_PAYLOAD, Edns, EdnsOptions, write_opt
 from lbdns.answering.message_writer import AnswerSections, Record, ResponseBody, write_body
+from lbdns.answering.query_reader import Query
 from lbdns.answering.upstream_response import UpstreamResponse
 from lbdns.config.value_readers import Network
 
@@ -53,6 +53,21 @@ class AllowedNetworks:
                 self._hosts.clear()
             self._hosts[host] = may
         return may
+
+
+@dataclass(frozen=True, slots=True)
+class RelayedQuery:
+    """A query for an upstream, from a client in an allowed network that sets RD.
+
+    Its name is outside our zones, or is one of ours whose ``aliases`` lead out of them.
+    """
+
+    query: Query
+    host: str  # the client's address
+    transport: int
+    options: EdnsOptions = NO_OPTIONS  # of the response
+    zone: str = ""  # our zone with the aliases
+    aliases: tuple[Record, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

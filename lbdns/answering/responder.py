@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 from lbdns.answering.answer_table import AnswerEntry, AnswerTable
-from lbdns.answering.deferred_answer import DeferredAnswer, RelayedQuery, ZoneTransfer
 from lbdns.answering.dns_constants import (
     CLASS_IN,
     MAX_TCP_MESSAGE,
@@ -41,11 +40,14 @@ from lbdns.answering.message_writer import (
 )  # fmt: skip
 from lbdns.answering.query_reader import Query, read_query
 from lbdns.answering.query_shapes import COOKIE_AT, COOKIE_ENDS, COOKIE_QUERY_SHAPES, FIRST_COOKIE_KIND, QUERY_SHAPES
-from lbdns.answering.relayed_query import AllowedNetworks
+from lbdns.answering.relayed_query import AllowedNetworks, RelayedQuery
 from lbdns.answering.tsig import check_signature, rcode_of
+from lbdns.answering.zone_transfer import ZoneTransfer
 
 #: A client's address as sockets return it: host, port, and for IPv6 flow and scope.
 Client = tuple[Any, ...]
+#: An answer that takes many messages or an upstream, left to the caller of ``Responder.respond``.
+DeferredAnswer = ZoneTransfer | RelayedQuery
 #: Types whose queries no zone answers; OPT is no meta-type of the registry but just as wrong in a question.
 _UNUSUAL_TYPES: Final = META_TYPES | {Type.OPT}
 

@@ -9,8 +9,7 @@ import hmac
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from lbdns.answering.dns_constants import HEADER_LENGTH, Rcode, Type
 from lbdns.config import KeyConfig
@@ -26,15 +25,6 @@ _TIMERS: Final = struct.Struct("!HIH")
 _AFTER_MAC: Final = struct.Struct("!2sHH")  # original id, error, length of other data
 _ERROR: Final = struct.Struct("!HH")
 _LENGTH: Final = struct.Struct("!H")
-
-
-class TsigError(IntEnum):
-    """The error field of a TSIG record (RFC 8945 section 3)."""
-
-    NOERROR = 0
-    BADSIG = 16
-    BADKEY = 17
-    BADTIME = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +44,16 @@ class TsigKey:
 Keyring = Mapping[bytes, TsigKey]
 
 
-def make_tsig_key(config: KeyConfig) -> TsigKey:
-    """Return the key that the configuration describes."""
-    digest = config.algorithm.removeprefix("hmac-")
-    return TsigKey(names.from_text(config.name), names.from_text(config.algorithm), digest, config.secret)
-
-
 def keyring(configured: Iterable[KeyConfig]) -> Keyring:
     """Return the configured keys by name in wire form."""
-    return {key.name: key for key in map(make_tsig_key, configured)}
+    keys = (
+        TsigKey(names.from_text(k.name), names.from_text(k.algorithm), k.algorithm.removeprefix("hmac-"), k.secret)
+        for k in configured
+    )
+    return {key.name: key for key in keys}
 
 
-@dataclass(frozen=True, slots=True)
-class _TsigRecord:
+class TsigRecord(NamedTuple):
     """A TSIG record of a message; names in lower case."""
 
     owner: bytes
@@ -86,18 +73,14 @@ class QuerySignature:
     With an ``error`` the response is NOTAUTH. Without a ``key`` its TSIG record has no MAC (section 5.3.2).
     """
 
-    owner: bytes
-    algorithm: bytes
+    record: TsigRecord
     key: TsigKey | None
-    mac: bytes
-    time: int
-    fudge: int
-    error: TsigError = TsigError.NOERROR
+    error: Rcode = Rcode.NOERROR
 
     @property
     def key_name(self) -> str:
         """The configured name of the key, in text form; empty if the signature is not valid."""
-        return names.to_text(self.owner) if self.key and not self.error else ""
+        return names.to_text(self.record.owner) if self.key and not self.error else ""
 
     def sign(self, message: bytes, now: float) -> bytes:
         """Return the response ``message`` with its TSIG record appended. ``now`` is in Unix seconds."""
@@ -110,27 +93,26 @@ class QuerySignature:
         """
         key = self.key
         assert key is not None, "transfers are sent only for valid signatures"
-        before = b""
+        record = None
         for message in messages:
-            if before:
-                now = int(clock())
-                mac = key.mac(_LENGTH.pack(len(before)), before, message, _timers(now, FUDGE))
-                record = _TsigRecord(key.name, key.algorithm, now, FUDGE, mac, message[:2], 0, b"")
-            else:
+            if record is None:
                 record = self._response_record(message, clock())
-            before = record.mac
+            else:
+                now = int(clock())
+                mac = key.mac(_LENGTH.pack(len(record.mac)), record.mac, message, _timers(now, FUDGE))
+                record = record._replace(time=now, mac=mac, original_id=message[:2])
             yield _append(message, record)
 
-    def _response_record(self, message: bytes, now: float) -> _TsigRecord:
+    def _response_record(self, message: bytes, now: float) -> TsigRecord:
         # A client with a wrong clock gets its own time, signed, and ours in the other data (section 5.2.3)
-        bad_time = self.error is TsigError.BADTIME
-        time, fudge = (self.time, self.fudge) if self.error else (int(now), FUDGE)
-        other = int(now).to_bytes(6, "big") if bad_time else b""
-        unsigned = _TsigRecord(self.owner, self.algorithm, time, fudge, b"", message[:2], self.error, other)
+        other = int(now).to_bytes(6, "big") if self.error == Rcode.BADTIME else b""
+        record = self.record._replace(mac=b"", original_id=message[:2], error=self.error, other=other)
+        if not self.error:
+            record = record._replace(time=int(now), fudge=FUDGE)
         if self.key is None:
-            return unsigned
-        mac = self.key.mac(_LENGTH.pack(len(self.mac)), self.mac, message, _variables(unsigned))
-        return _TsigRecord(self.owner, self.algorithm, time, fudge, mac, message[:2], self.error, other)
+            return record
+        mac = self.key.mac(_LENGTH.pack(len(self.record.mac)), self.record.mac, message, _variables(record))
+        return record._replace(mac=mac)
 
 
 def check_signature(message: bytes, at: int, keys: Keyring, now: float) -> QuerySignature | None:
@@ -144,18 +126,13 @@ def check_signature(message: bytes, at: int, keys: Keyring, now: float) -> Query
     key = keys.get(record.owner)
     if key is None or key.algorithm != record.algorithm:
         echoed = len(record.owner) + len(record.algorithm)
-        return _unsigned(record, TsigError.BADKEY) if echoed <= _MAX_ECHOED else None
+        return QuerySignature(record, None, Rcode.BADKEY) if echoed <= _MAX_ECHOED else None
     whole = key.mac(_stripped(message, at, record.original_id), _variables(record))
     if not max(_LEAST_MAC, len(whole) // 2) <= len(record.mac) <= len(whole):
         return None  # section 5.2.2.1
     if not hmac.compare_digest(whole[: len(record.mac)], record.mac):
-        return _unsigned(record, TsigError.BADSIG)
-    error = TsigError.BADTIME if abs(now - record.time) > record.fudge else TsigError.NOERROR
-    return QuerySignature(record.owner, record.algorithm, key, record.mac, record.time, record.fudge, error)
-
-
-def _unsigned(record: _TsigRecord, error: TsigError) -> QuerySignature:
-    return QuerySignature(record.owner, record.algorithm, None, b"", record.time, record.fudge, error)
+        return QuerySignature(record, None, Rcode.BADSIG)
+    return QuerySignature(record, key, Rcode.BADTIME if abs(now - record.time) > record.fudge else Rcode.NOERROR)
 
 
 def rcode_of(signed: QuerySignature | None) -> Rcode:
@@ -175,7 +152,7 @@ def _timers(time: int, fudge: int) -> bytes:
     return _TIMERS.pack(time >> 32 & 0xFFFF, time & 0xFFFFFFFF, fudge)
 
 
-def _variables(record: _TsigRecord) -> bytes:
+def _variables(record: TsigRecord) -> bytes:
     """Return the fields of the record that its MAC covers (section 4.3.3)."""
     return b"".join((
         record.owner, _CLASS_ANY.to_bytes(2, "big"), b"\0\0\0\0", record.algorithm, _timers(record.time, record.fudge),
@@ -183,7 +160,7 @@ def _variables(record: _TsigRecord) -> bytes:
     ))  # fmt: skip
 
 
-def _append(message: bytes, record: _TsigRecord) -> bytes:
+def _append(message: bytes, record: TsigRecord) -> bytes:
     """Return the message with the record appended and counted. Its names are uncompressed, as some readers require."""
     rdata = b"".join((
         record.algorithm,
@@ -195,7 +172,7 @@ def _append(message: bytes, record: _TsigRecord) -> bytes:
     return b"".join((message[:10], _LENGTH.pack(additionals), message[12:], record.owner, fixed, rdata))
 
 
-def _read(message: bytes, at: int) -> _TsigRecord | None:
+def _read(message: bytes, at: int) -> TsigRecord | None:
     """Return the TSIG record at ``at``; None unless it is well-formed and ends the message."""
     owner, at = _name(message, at, pointers=True)
     if not owner or at + _RR_FIXED.size > len(message):
@@ -217,7 +194,7 @@ def _read(message: bytes, at: int) -> _TsigRecord | None:
     other = message[at + _AFTER_MAC.size :]
     if len(other) != other_length:
         return None
-    return _TsigRecord(owner, algorithm, upper << 32 | lower, fudge, mac, original_id, error, other)
+    return TsigRecord(owner, algorithm, upper << 32 | lower, fudge, mac, original_id, error, other)
 
 
 def _name(message: bytes, at: int, pointers: bool) -> tuple[bytes, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
@@ -24,6 +25,14 @@ POOL_TTL: Final = 30  # s: clients use a secondary while we are down, which is s
 _MAX_MESSAGE: Final = 65_535 - 1_024  # bytes: leaves room for the OPT and TSIG records
 _RR_FIXED: Final = 10  # bytes of a record without its owner and rdata
 _SERIAL_HALF: Final = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneTransfer:
+    """A zone to send over TCP, in messages that are made one by one as the caller takes them."""
+
+    messages: Iterator[bytes]
+    zone: str = ""
 
 
 class TransferResponder:

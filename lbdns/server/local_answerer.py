@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lbdns.answering.answer_table import AnswerTable
-from lbdns.answering.deferred_answer import DeferredAnswer, RelayedQuery
-from lbdns.answering.responder import Responder
+from lbdns.answering.relayed_query import RelayedQuery
+from lbdns.answering.responder import DeferredAnswer, Responder
 from lbdns.counting.answer_counters import NO_ANSWERS, NO_COUNTS, AnswerCounters, added, count_answers
 from lbdns.counting.event_loop_lag import EventLoopLag
 from lbdns.counting.response_times import ResponseTimes

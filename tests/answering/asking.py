@@ -15,10 +15,9 @@ import dns.rdatatype
 import dns.rrset
 
 from lbdns.answering.answer_table import AnswerTable
-from lbdns.answering.deferred_answer import DeferredAnswer
 from lbdns.answering.dns_constants import TCP, UDP
 from lbdns.answering.plane import PYTHON_PLANE, Plane
-from lbdns.answering.responder import Client, Responder
+from lbdns.answering.responder import Client, DeferredAnswer, Responder
 from lbdns.model.farm import Farm
 from tests.answering.farms import hobbit
 

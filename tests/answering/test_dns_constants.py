@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import dns.flags
-import dns.rcode
 import dns.rdatatype
 import pytest
 
 from lbdns.answering import dns_constants
-from lbdns.answering.dns_constants import Rcode, Type
 
 
-@pytest.mark.parametrize("rtype", Type)
-def test_types(rtype: Type) -> None:
-    assert int(dns.rdatatype.from_text(rtype.name)) == rtype
-    assert dns_constants.TYPE_NAMES[int(rtype)] == rtype.name
-
-
-@pytest.mark.parametrize("rcode", Rcode)
-def test_rcodes(rcode: Rcode) -> None:
-    assert int(dns.rcode.from_text(rcode.name)) == rcode
+def test_types_have_their_names() -> None:
+    assert {
+        int(dns.rdatatype.from_text(name)): name for name in dns_constants.TYPE_NAMES.values()
+    } == dns_constants.TYPE_NAMES
 
 
 @pytest.mark.parametrize("name", ["QR", "AA", "TC", "RD"])

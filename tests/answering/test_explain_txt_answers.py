@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns.answering.deferred_answer import ZoneTransfer
 from lbdns.answering.explain_txt import MAX_MEMBERS, MAX_TEXT, strings, texts
 from lbdns.answering.responder import Responder
+from lbdns.answering.zone_transfer import ZoneTransfer
 from lbdns.config import CookiesConfig, RateLimitConfig
 from lbdns.model.farm import Pool
 from tests.answering.asking import TCP, make_query, read

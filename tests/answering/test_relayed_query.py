@@ -18,8 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbdns.answering.answer_table import AnswerTable
-from lbdns.answering.deferred_answer import RelayedQuery
-from lbdns.answering.relayed_query import AllowedNetworks, relayed_body, upstream_query, upstream_question
+from lbdns.answering.relayed_query import AllowedNetworks, RelayedQuery, relayed_body, upstream_query, upstream_question
 from lbdns.answering.responder import Responder
 from lbdns.answering.upstream_response import read_upstream_response
 from lbdns.config import ForwardConfig

@@ -17,8 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lbdns.answering.deferred_answer import DeferredAnswer
-from lbdns.answering.responder import Responder
+from lbdns.answering.responder import DeferredAnswer, Responder
 from lbdns.policies.plan import Plan
 from tests.answering.asking import (
     TCP,

@@ -20,11 +20,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns.answering.deferred_answer import ZoneTransfer
 from lbdns.answering.dns_constants import TRANSPORTS
 from lbdns.answering.query_reader import read_query
 from lbdns.answering.responder import Responder
-from lbdns.answering.zone_transfer import MESSAGE_SIZE, POOL_TTL, content, is_ahead, is_permitted, messages, pools_of
+from lbdns.answering.zone_transfer import (
+    MESSAGE_SIZE,
+    POOL_TTL,
+    ZoneTransfer,
+    content,
+    is_ahead,
+    is_permitted,
+    messages,
+    pools_of,
+)
 from lbdns.config import TransferPermit
 from lbdns.zones import names
 from lbdns.zones.master_file import RRset

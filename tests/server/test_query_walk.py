@@ -17,8 +17,7 @@ import pytest
 
 import lbdns
 from lbdns.answering.answer_table import AnswerTable
-from lbdns.answering.deferred_answer import DeferredAnswer
-from lbdns.answering.responder import Responder
+from lbdns.answering.responder import DeferredAnswer, Responder
 from lbdns.counting.response_times import ResponseTimes
 from lbdns.server.transport.udp import UdpServer
 from lbdns.sockets.dns_sockets import open_udp

@@ -8,10 +8,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from lbdns.answering.deferred_answer import RelayedQuery
 from lbdns.answering.dns_constants import RA, Rcode
 from lbdns.answering.message_writer import ResponseBody
-from lbdns.answering.relayed_query import UpstreamQuestion, relayed_body, upstream_question
+from lbdns.answering.relayed_query import RelayedQuery, UpstreamQuestion, relayed_body, upstream_question
 from lbdns.answering.responder import Responder
 from lbdns.answering.upstream_response import UpstreamResponse
 from lbdns.config import Config, ForwardConfig

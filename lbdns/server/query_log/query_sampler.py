@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from time import perf_counter, time
 
-from lbdns.answering.deferred_answer import DeferredAnswer, ZoneTransfer
 from lbdns.answering.dns_constants import UDP
-from lbdns.answering.responder import Client
+from lbdns.answering.responder import Client, DeferredAnswer
+from lbdns.answering.zone_transfer import ZoneTransfer
 from lbdns.server.query_log.query_line import LoggedQuery
 
 Reply = Callable[[bytes], None]

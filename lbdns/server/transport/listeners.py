@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from lbdns.answering.deferred_answer import DeferredAnswer
-from lbdns.answering.responder import Responder
+from lbdns.answering.responder import DeferredAnswer, Responder
 from lbdns.counting.response_times import ResponseTimes
 from lbdns.model.farm import Farm
 from lbdns.server.query_log.query_log import QueryLog

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from time import perf_counter, time
 from typing import Final, cast
 
-from lbdns.answering.deferred_answer import DeferredAnswer, RelayedQuery, ZoneTransfer
 from lbdns.answering.dns_constants import TCP
-from lbdns.answering.responder import Client, Responder
+from lbdns.answering.relayed_query import RelayedQuery
+from lbdns.answering.responder import Client, DeferredAnswer, Responder
+from lbdns.answering.zone_transfer import ZoneTransfer
 from lbdns.counting.response_times import ResponseTimes
 from lbdns.server.query_log.query_sampler import QueryLogTap, Respond
 from lbdns.server.transport.error_counter import ErrorCounter

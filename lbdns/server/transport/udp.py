@@ -11,8 +11,7 @@ from functools import partial
 from time import monotonic, perf_counter, time
 from typing import TYPE_CHECKING, Any, Final
 
-from lbdns.answering.deferred_answer import DeferredAnswer
-from lbdns.answering.responder import Client, Responder
+from lbdns.answering.responder import Client, DeferredAnswer, Responder
 from lbdns.counting.response_times import ResponseTimes
 from lbdns.server.query_log.query_sampler import QueryLogTap, Respond
 from lbdns.server.transport.error_counter import ErrorCounter

@@ -12,8 +12,8 @@ from typing import Final
 import dns.rcode
 
 from lbdns.answering.answer_table import AnswerTable
-from lbdns.answering.deferred_answer import DeferredAnswer, RelayedQuery
-from lbdns.answering.responder import Responder
+from lbdns.answering.relayed_query import RelayedQuery
+from lbdns.answering.responder import DeferredAnswer, Responder
 from lbdns.config import ForwardConfig
 from lbdns.counting.response_times import ResponseTimes
 from lbdns.server.forwarding import forwarder

@@ -18,9 +18,9 @@ import dns.edns
 import pytest
 
 from lbdns.answering.answer_table import AnswerTable
-from lbdns.answering.deferred_answer import DeferredAnswer, RelayedQuery
 from lbdns.answering.plane import Plane
-from lbdns.answering.responder import Responder
+from lbdns.answering.relayed_query import RelayedQuery
+from lbdns.answering.responder import DeferredAnswer, Responder
 from lbdns.config import ForwardConfig
 from lbdns.config.value_readers import parse_network
 from lbdns.counting.response_times import ResponseTimes

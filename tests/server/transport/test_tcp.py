@@ -13,8 +13,7 @@ from time import perf_counter
 import dns.rcode
 import pytest
 
-from lbdns.answering.deferred_answer import DeferredAnswer
-from lbdns.answering.responder import Client, Responder
+from lbdns.answering.responder import Client, DeferredAnswer, Responder
 from lbdns.counting.response_times import ResponseTimes
 from lbdns.server.transport import tcp
 from lbdns.server.transport.tcp import AT_ONCE, TcpServer

@@ -13,9 +13,8 @@ from functools import partial
 import dns.rcode
 import pytest
 
-from lbdns.answering.deferred_answer import DeferredAnswer
 from lbdns.answering.plane import Plane
-from lbdns.answering.responder import Client, Responder
+from lbdns.answering.responder import Client, DeferredAnswer, Responder
 from lbdns.counting.response_times import ResponseTimes
 from lbdns.server.transport.udp import DRAIN, UdpServer
 from lbdns.sockets.dns_sockets import open_udp

@@ -25,10 +25,11 @@ import dns.rrset
 import dns.tsig
 
 from lbdns.answering.answer_table import AnswerTable
-from lbdns.answering.deferred_answer import DeferredAnswer, RelayedQuery, ZoneTransfer
 from lbdns.answering.dns_constants import TCP, UDP
 from lbdns.answering.message_writer import ResponseBody
-from lbdns.answering.responder import Client, Responder
+from lbdns.answering.relayed_query import RelayedQuery
+from lbdns.answering.responder import Client, DeferredAnswer, Responder
+from lbdns.answering.zone_transfer import ZoneTransfer
 from lbdns.config import (
     CollectorConfig,
     Config,

@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from lbdns_tools.load.load_option_rules import check_options
-from lbdns_tools.load.load_options import load_options
+from lbdns_tools.load.load_options import check_options, load_options
 
 
 def said(*arguments: str) -> dict[str, Any]:

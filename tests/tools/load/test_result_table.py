@@ -8,7 +8,7 @@ from rich.console import Console
 
 from lbdns_tools.load.capacity_search import FailureCriteria, frontier, highest_count
 from lbdns_tools.load.result_rows import ResultRow
-from lbdns_tools.load.result_table import show, show_found, show_frontier
+from lbdns_tools.load.result_table import show, show_searches
 from tests.tools.load.made_up_rows import row
 
 WIDTH = 100
@@ -80,7 +80,8 @@ def test_a_frontier_says_what_ended_each_search() -> None:
     criteria = FailureCriteria(achieved_share=0.0)
     edges = frontier(lambda count, rate: point(count, rate).figures, criteria, (10, 30, 5000), 100.0, 300.0)
     text = io.StringIO()
-    show_frontier(edges, Console(file=text, width=WIDTH))
+    lines = [([str(edge.connections)], edge.found) for edge in edges]
+    show_searches(("connections", "highest rate/s"), lines, Console(file=text, width=WIDTH))
     _, _, top, inside, nothing = text.getvalue().splitlines()[:5]
     assert top.split()[:2] == ["10", "300"]
     assert "end of the range" in top
@@ -93,5 +94,5 @@ def test_a_frontier_says_what_ended_each_search() -> None:
 def test_one_search() -> None:
     found = highest_count(lambda count: row(requests=500 if count < 50 else 0).figures, FailureCriteria(), 10.0, 1, 100)
     text = io.StringIO()
-    show_found(found, "highest clients", Console(file=text, width=WIDTH))
+    show_searches(("highest clients",), [((), found)], Console(file=text, width=WIDTH))
     assert text.getvalue().splitlines()[2].split()[0] in ("48", "49")

@@ -10,7 +10,7 @@ import click
 
 from lbdns_tools.command_options import SECONDS, SEED_OPTION, ParsedValue, add_options, repeat_option
 from lbdns_tools.lab.study_plan import StudySettings
-from lbdns_tools.load.sweep_parsers import parse_counts
+from lbdns_tools.load.load_option_parsers import parse_counts
 
 
 def parse_names(text: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from lbdns_tools.load.run_statistics import RunStatistics
 Ending = Literal["criteria", "top", "bottom", "generator", "trials"]
 
 PERCENTILES: Final = (50, 90, 95, 99)  # those in RunStatistics
+ACCURACY: Final = 0.05  # default, as a share of the result
 MAX_TRIALS: Final = 60  # per search: an hour if each takes 60 s
 
 
@@ -80,44 +81,81 @@ class SearchResult:
 class _CapacitySearch:
     attempt: Callable[[float], RunStatistics]
     judge: Callable[[float, RunStatistics], str]
+    accuracy: float
+    is_whole: bool = False  # try whole numbers only
     trials: list[SearchTrial] = field(default_factory=list)
     generator: str = ""  # why the load generator was the limit
     doubted: bool = False  # a value that passed once failed later
-
-    def once(self, value: float) -> SearchTrial:
-        figures = self.attempt(value)
-        trial = SearchTrial(value, figures, self.judge(value, figures))
-        self.trials.append(trial)
-        if trial.why and figures.saturated:
-            self.generator = figures.saturated
-        return trial
-
-    def holds(self, value: float) -> SearchTrial:
-        """Return a deciding trial: the first if it passes and nothing is doubted, else one of the majority of three."""
-        failed: list[SearchTrial] = []
-        held: list[SearchTrial] = []
-        while len(failed) < 2 and len(held) < (2 if failed or self.doubted else 1) and not self.spent:
-            trial = self.once(value)
-            if self.generator:
-                return trial
-            (failed if trial.why else held).append(trial)
-        return held[-1] if len(held) > len(failed) else failed[-1]
 
     @property
     def spent(self) -> bool:
         return len(self.trials) >= MAX_TRIALS
 
-    def found(self, good: SearchTrial | None, bad: SearchTrial | None, ending: Ending) -> SearchResult:
+    def decide(self, value: float) -> SearchTrial:
+        """Return a deciding trial: the first if it passes and nothing is doubted, else one of the majority of three."""
+        failed: list[SearchTrial] = []
+        passed: list[SearchTrial] = []
+        while len(failed) < 2 and len(passed) < (2 if failed or self.doubted else 1) and not self.spent:
+            figures = self.attempt(value)
+            trial = SearchTrial(value, figures, self.judge(value, figures))
+            self.trials.append(trial)
+            if trial.why and figures.saturated:
+                self.generator = figures.saturated
+                return trial
+            (failed if trial.why else passed).append(trial)
+        return passed[-1] if len(passed) > len(failed) else failed[-1]
+
+    def between(self, good: float, bad: float) -> float | None:
+        """Return the next value to try, or None if the two are close enough."""
+        middle = (good + bad) / 2
+        if self.is_whole:
+            middle = float(int(middle))
+        return middle if bad - good > self.accuracy * good and middle > good else None
+
+    def double(self, value: float, high: float, passed: list[SearchTrial]) -> SearchTrial | None:
+        """Double from ``value`` up to ``high`` and append to ``passed``; return the trial that fails, if one does."""
+        while not (trial := self.decide(value)).why:
+            passed.append(trial)
+            if value >= high or self.spent:
+                return None
+            value = min(high, 2 * value)
+        return trial
+
+    def run(self, low: float, high: float) -> SearchResult:
+        """Raises ValueError if the range or the accuracy is invalid."""
+        if not 0 < low <= high < float("inf"):
+            raise ValueError(f"the range must start above 0 and end at a finite value, not {low:g} to {high:g}")
+        if not 0.001 <= self.accuracy <= 1:
+            raise ValueError(f"the accuracy must be between 0.001 and 1, not {self.accuracy:g}")
+        passed: list[SearchTrial] = []  # ascending
+        failed = self.double(low, high, passed)
+        while not self.generator and not self.spent:
+            middle = self.between(passed[-1].value, failed.value) if passed and failed else None
+            if middle is not None:
+                trial = self.decide(middle)
+                if trial.why:
+                    failed = trial
+                else:
+                    passed.append(trial)
+                continue
+            if not passed:
+                return self.result(None, failed, "bottom")
+            edge = self.decide(passed[-1].value)  # it must pass once more
+            if not edge.why:
+                return self.result(edge, failed, "criteria" if failed else "top")
+            failed = edge
+            self.doubted = True
+            passed.pop()
+        return self.result(passed[-1] if passed else None, failed, "trials")
+
+    def result(self, good: SearchTrial | None, bad: SearchTrial | None, ending: Ending) -> SearchResult:
         if self.generator:
             ending = "generator"
         elif self.spent:
             ending = "trials"
+        why = self.generator or (bad.why if bad else "")
         return SearchResult(
-            highest=good.value if good else None,
-            figures=good.figures if good else None,
-            ending=ending,
-            why=self.generator or (bad.why if bad else ""),
-            trials=tuple(self.trials),
+            good.value if good else None, good.figures if good else None, ending, why, tuple(self.trials)
         )
 
 
@@ -126,15 +164,13 @@ def highest_rate(
     criteria: FailureCriteria,
     low: float,
     high: float,
-    accuracy: float = 0.05,
+    accuracy: float = ACCURACY,
 ) -> SearchResult:
     """Search for the highest rate between ``low`` and ``high`` (requests/s) that passes, within ``accuracy`` (a share).
 
     Raises ValueError if the range or the accuracy is invalid.
     """
-    _check(low, high, accuracy)
-    search = _CapacitySearch(try_rate, lambda rate, figures: criteria.failing(figures, rate))
-    return _highest(search, low, high, lambda good, bad: _between(good, bad, accuracy))
+    return _CapacitySearch(try_rate, lambda rate, figures: criteria.failing(figures, rate), accuracy).run(low, high)
 
 
 def highest_count(
@@ -143,69 +179,17 @@ def highest_count(
     rate: float,
     low: int,
     high: int,
-    accuracy: float = 0.05,
+    accuracy: float = ACCURACY,
 ) -> SearchResult:
     """Search for the highest number of connections or clients that passes at ``rate`` requests/s (0: no rate).
 
     Raises ValueError if the range or the accuracy is invalid.
     """
-    _check(low, high, accuracy)
-    search = _CapacitySearch(
-        lambda count: try_count(int(count)), lambda count, figures: criteria.failing(figures, rate)
-    )
 
-    def between(good: float, bad: float) -> float | None:
-        middle = _between(good, bad, accuracy)
-        return None if middle is None or int(middle) <= good else float(int(middle))
+    def judge(_: float, figures: RunStatistics) -> str:
+        return criteria.failing(figures, rate)
 
-    return _highest(search, low, high, between)
-
-
-def _check(low: float, high: float, accuracy: float) -> None:
-    if not 0 < low <= high < float("inf"):
-        raise ValueError(f"the range must start above 0 and end at a finite value, not {low:g} to {high:g}")
-    if not 0.001 <= accuracy <= 1:
-        raise ValueError(f"the accuracy must be between 0.001 and 1, not {accuracy:g}")
-
-
-def _between(good: float, bad: float, accuracy: float) -> float | None:
-    """Return the next value to try, or None if the two are close enough."""
-    return None if bad - good <= accuracy * good else (good + bad) / 2
-
-
-def _highest(
-    search: _CapacitySearch, low: float, high: float, between: Callable[[float, float], float | None]
-) -> SearchResult:
-    held: list[SearchTrial] = []  # ascending
-    bad: SearchTrial | None = None
-    value = low
-    while bad is None:  # up, by doubling
-        trial = search.holds(value)
-        if trial.why:
-            bad = trial
-        else:
-            held.append(trial)
-            if value >= high or search.spent:
-                break
-            value = min(high, 2 * value)
-    while not search.generator and not search.spent:
-        middle = between(held[-1].value, bad.value) if held and bad else None
-        if middle is not None:
-            trial = search.holds(middle)
-            if trial.why:
-                bad = trial
-            else:
-                held.append(trial)
-            continue
-        if not held:
-            return search.found(None, bad, "bottom")
-        edge = search.holds(held[-1].value)  # it must pass once more
-        if not edge.why:
-            return search.found(edge, bad, "criteria" if bad else "top")
-        bad = edge
-        search.doubted = True
-        held.pop()
-    return search.found(held[-1] if held else None, bad, "trials")
+    return _CapacitySearch(lambda count: try_count(int(count)), judge, accuracy, is_whole=True).run(low, high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +206,7 @@ def frontier(
     counts: Sequence[int],
     low: float,
     high: float,
-    accuracy: float = 0.05,
+    accuracy: float = ACCURACY,
 ) -> tuple[FrontierPoint, ...]:
     """Search for the highest rate at each number of connections, on which that rate depends.
 

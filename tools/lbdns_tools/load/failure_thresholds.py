@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,11 +14,8 @@ from lbdns_tools.load.run_statistics import COUNTS, NUMBERS, RunStatistics
 
 HOW: Final = "write a statistic, one of > >= < <=, and a limit, such as p99>200ms, error_percent>1 or requests_per_s<1k"
 COMPARED: Final[Mapping[str, Callable[[float, float], bool]]] = {
-    ">": operator.gt,
-    ">=": operator.ge,
-    "<": operator.lt,
-    "<=": operator.le,
-}
+    ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le,
+}  # fmt: skip
 TIME_UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 #: Short names: p99 for p99_s and so on
 SHORT: Final = {name.removesuffix("_s"): name for name in NUMBERS if name.endswith("_s") and not name.endswith("per_s")}
@@ -81,11 +78,6 @@ def _factor(text: str, name: str, full: str, unit: str) -> float:
             f"{text!r}: {name} is not a {'percentage' if unit == '%' else 'time'}, so the unit must not be {unit}"
         )
     return 1.0
-
-
-def judge(thresholds: Sequence[FailureThreshold], figures: RunStatistics) -> list[str]:
-    """Return a line for each threshold that these statistics break."""
-    return [why for threshold in thresholds if (why := threshold.broken(figures))]
 
 
 def _shown(name: str, value: float) -> str:

@@ -15,11 +15,9 @@ from lbdns.command_line.run_command import run
 from lbdns_shared.errors import ConfigError, LbdnsError
 from lbdns_tools import __version__, plot_files
 from lbdns_tools.load import load_plots, result_rows, result_table
-from lbdns_tools.load.failure_thresholds import judge
-from lbdns_tools.load.load_option_rules import STDOUT, check_options
-from lbdns_tools.load.load_options import load_options
+from lbdns_tools.load.load_options import STDOUT, check_options, load_options
 from lbdns_tools.load.load_process_pool import LoadPlace
-from lbdns_tools.load.load_study import PlannedRun, make_study
+from lbdns_tools.load.load_study import make_study
 from lbdns_tools.load.result_rows import ResultRow
 from lbdns_tools.load.run_measurement import InterruptedRunError, RunMeasurement
 from lbdns_tools.load.search_command import SearchOutcome, run_search
@@ -46,27 +44,28 @@ Exit status: 0 success, 1 a threshold is broken or no request succeeded, 2 bad a
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @load_options
 @click.version_option(__version__, prog_name="lbdns-load")
-def command(**said: Any) -> int:
+def command(**options: Any) -> int:
     """Put web servers under load, measure how much they can handle, and how requests are shared among them.
 
     Simulate clients that wait for each response (--clients), send requests at a rate no matter how fast the responses
     come (--rate, --ramp, --trace), or combine several of these (--phases). Request one URL, many URLs, or WebStone's
     set of files.
     """
-    check_options(said)
-    _check_files(said)
-    study = make_study(said) if said["search"] is None else ()
+    check_options(options)
+    _check_files(options)
+    study = make_study(options) if options["search"] is None else ()
     rows: list[ResultRow] = []
     found: SearchOutcome | None = None
     why: Exception | None = None  # why the study ended early; results up to then are still printed
     try:
-        with share_bar(not said["quiet"] and sys.stderr.isatty()) as show:
-            place = LoadPlace(sources=said["sources"])
-            measuring = RunMeasurement(said["processes"], (place,), lambda p: show(p.label, p.share, str(p)))
-            if said["search"] is None:
-                _measure(study, said["repeat"], measuring, rows)
-            else:
-                found = run_search(said, measuring.measure, rows)
+        with share_bar(not options["quiet"] and sys.stderr.isatty()) as show:
+            place = LoadPlace(sources=options["sources"])
+            measuring = RunMeasurement(options["processes"], (place,), lambda p: show(p.label, p.share, str(p)))
+            for planned in study:
+                for repetition in range(1, options["repeat"] + 1):
+                    rows.append(measuring.measure(planned, repetition))  # noqa: PERF401 - rows stay if a run fails
+            if options["search"] is not None:
+                found = run_search(options, measuring.measure, rows)
     except InterruptedRunError as error:
         rows.append(error.row)
         why = click.Abort()
@@ -74,83 +73,74 @@ def command(**said: Any) -> int:
         why = click.Abort()
     except LbdnsError as error:
         why = error
-    failures = _failures(said, rows)
+    failures = _failures(options, rows)
     if rows:
-        _publish(said, rows, failures, found)
+        _publish(options, rows, failures, found)
     if why is not None:
         raise why
     measured = found.successful if found else any(row.figures.ok for row in rows)
     return 0 if measured and not failures else 1
 
 
-def _measure(study: Sequence[PlannedRun], repetitions: int, measuring: RunMeasurement, rows: list[ResultRow]) -> None:
-    for planned in study:
-        for repetition in range(1, repetitions + 1):
-            rows.append(measuring.measure(planned, repetition))  # noqa: PERF401 - earlier rows stay if a run fails
-
-
-def _failures(said: Mapping[str, Any], rows: Sequence[ResultRow]) -> list[str]:
+def _failures(options: Mapping[str, Any], rows: Sequence[ResultRow]) -> list[str]:
     """Return a line for each broken threshold, with the point and the repetition if there are several."""
     several = len(result_rows.by_point(rows)) > 1
-    return [
-        f"{_where(row, several, said['repeat'] > 1)}{why}"
-        for row in rows
-        for why in judge(said["fail_if"], row.figures)
-    ]
+    failures = []
+    for row in rows:
+        where = []
+        if several:
+            point = row.point
+            where.append(f"{point.rate_per_s or 0:g}/s" if point.clients is None else f"{point.clients} clients")
+        if options["repeat"] > 1:
+            where.append(f"repetition {row.repetition}")
+        start = f"{', '.join(where)}: " if where else ""
+        failures += [f"{start}{why}" for threshold in options["fail_if"] if (why := threshold.broken(row.figures))]
+    return failures
 
 
-def _where(row: ResultRow, several: bool, repeated: bool) -> str:
-    point = row.point
-    words = []
-    if several:
-        words.append(f"{point.rate_per_s or 0:g}/s" if point.clients is None else f"{point.clients} clients")
-    if repeated:
-        words.append(f"repetition {row.repetition}")
-    return f"{', '.join(words)}: " if words else ""
-
-
-def _check_files(said: Mapping[str, Any]) -> None:
+def _check_files(options: Mapping[str, Any]) -> None:
     """Raise ConfigError before the first run if a result file cannot be written."""
     for name in ("csv", "json"):
-        path = said[name]
+        path = options[name]
         if path is not None and path != STDOUT and (path.is_dir() or not path.resolve().parent.is_dir()):
             what = "is a folder, not a file" if path.is_dir() else f"there is no folder {path.resolve().parent}"
             raise ConfigError(f"--{name}: {path}: {what}")
-    if said["plot"] is not None:
-        plot_files.check_file(said["plot"])
+    if options["plot"] is not None:
+        plot_files.check_file(options["plot"])
 
 
 def _publish(
-    said: Mapping[str, Any], rows: Sequence[ResultRow], failures: Sequence[str], found: SearchOutcome | None
+    options: Mapping[str, Any], rows: Sequence[ResultRow], failures: Sequence[str], found: SearchOutcome | None
 ) -> None:
     edges = found.edges if found else ()
-    if said["csv"] is not None:
-        _write("--csv", said["csv"], result_rows.frontier_csv(edges) if edges else result_rows.as_csv(rows))
-    if said["json"] is not None:
+    if options["csv"] is not None:
+        _write("--csv", options["csv"], result_rows.frontier_csv(edges) if edges else result_rows.as_csv(rows))
+    if options["json"] is not None:
         document = result_rows.as_json(rows, failures, edges)
         if found:
             document |= {"criteria": str(found.criteria), "searches": found.as_json()}
-        _write("--json", said["json"], json.dumps(document, indent=2) + "\n")
-    if said["plot"] is not None:
-        load_plots.draw(said["plot"], rows, edges)
-    if not said["quiet"] and STDOUT not in (said["csv"], said["json"]):
-        _show(said, rows, found)
+        _write("--json", options["json"], json.dumps(document, indent=2) + "\n")
+    if options["plot"] is not None:
+        load_plots.draw(options["plot"], rows, edges)
+    if not options["quiet"] and STDOUT not in (options["csv"], options["json"]):
+        _show(options, rows, found)
     for failure in failures:
         click.echo(f"failed: {failure}", err=True)
 
 
-def _show(said: Mapping[str, Any], rows: Sequence[ResultRow], found: SearchOutcome | None) -> None:
+def _show(options: Mapping[str, Any], rows: Sequence[ResultRow], found: SearchOutcome | None) -> None:
     console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
-    if said["search"] is None:
+    if options["search"] is None:
         result_table.show(rows, console)
     elif found is not None:
         console.print(f"failing: {found.criteria}", markup=False)
         if found.edges:
-            result_table.show_frontier(found.edges, console)
+            lines = [([str(edge.connections)], edge.found) for edge in found.edges]
+            result_table.show_searches(("connections", "highest rate/s"), lines, console)
         for what, each in found.found:
-            result_table.show_found(each, what, console)
-    if said["plot"] is not None:
-        console.print(f"picture: {said['plot']}", markup=False)
+            result_table.show_searches((what,), [((), each)], console)
+    if options["plot"] is not None:
+        console.print(f"picture: {options['plot']}", markup=False)
 
 
 def _write(option: str, path: Path, text: str) -> None:

@@ -1,16 +1,95 @@
-"""Parse option values of ``lbdns-load``: resolver, source address, latency limit, range, processes. Pure."""
+"""Parse option values of ``lbdns-load``: sweeps such as ``20..100/10``, ramps, addresses, latency limits. Pure."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from fractions import Fraction
 from ipaddress import ip_address
 from typing import Final
 
 from lbdns.text.duration import parse_duration
 from lbdns_shared.endpoint import DNS_PORT, Endpoint, parse_endpoint
 from lbdns_tools.load.capacity_search import PERCENTILES
-from lbdns_tools.load.sweep_parsers import parse_ramp
 
+MAX_POINTS: Final = 1000  # almost three hours at 10 s each
+MAX_CLIENTS: Final = 100_000  # more than the ports of one address
+MAX_RATE: Final = 1e6  # requests/s
 MAX_PROCESSES: Final = 1024
+
+_NUMBER: Final = r"\d+(?:\.\d+)?"
+_ITEM: Final = re.compile(rf"({_NUMBER})(?:\.\.({_NUMBER})(?:/({_NUMBER}))?)?\Z", re.ASCII)
+HOW: Final = "write 20, 20,40 or 20..100/10 (first..last/step)"
+
+
+def parse_counts(text: str) -> tuple[int, ...]:
+    """Parse whole numbers from 1, of clients or connections. Raises ValueError."""
+    points = _points(text)
+    for point in points:
+        if point.denominator != 1 or not 1 <= point <= MAX_CLIENTS:
+            raise ValueError(f"{text!r}: {float(point):g} is not a whole number from 1 to {MAX_CLIENTS}")
+    return tuple(map(int, points))
+
+
+def parse_rates(text: str) -> tuple[float, ...]:
+    """Parse rates above 0, in requests/s. Raises ValueError."""
+    points = _points(text)
+    for point in points:
+        if not 0 < point <= MAX_RATE:
+            raise ValueError(f"{text!r}: {float(point):g} is not a number above 0 and up to {MAX_RATE:g}")
+    return tuple(map(float, points))
+
+
+def _points(text: str) -> tuple[Fraction, ...]:
+    """Return exact points, so that 0.1..1/0.1 are ten; each once, in the order in which they are written."""
+    found: dict[Fraction, None] = {}
+    for item in text.split(","):
+        for point in _sweep(text, item.strip()):
+            found[point] = None
+            if len(found) > MAX_POINTS:
+                raise ValueError(f"{text!r} has more than {MAX_POINTS} points; use a larger step")
+    return tuple(found)
+
+
+def _sweep(text: str, item: str) -> Iterator[Fraction]:
+    match = _ITEM.match(item)
+    if not match:
+        raise ValueError(
+            f"{item!r} is neither a number nor a sweep; {HOW}" if item else f"{text!r}: a number is missing"
+        )
+    point = Fraction(match[1])
+    if match[2] is None:
+        yield point
+        return
+    if match[3] is None:
+        raise ValueError(f"{item!r} has no step; {HOW}")
+    last, step = Fraction(match[2]), Fraction(match[3])
+    if not step:
+        raise ValueError(f"{item!r}: the step must be more than 0; {HOW}")
+    if last < point:
+        raise ValueError(f"{item!r}: the last value must not be below the first; {HOW}")
+    while point <= last:
+        yield point
+        point += step
+
+
+def parse_ramp(text: str) -> tuple[float, ...]:
+    """Parse ``A..B`` or ``A..B..C`` in requests/s; not all of them may be 0. Raises ValueError."""
+    corners = text.strip().split("..")
+    if len(corners) < 2 or not all(re.fullmatch(_NUMBER, corner, re.ASCII) for corner in corners):
+        raise ValueError(f"{text!r} is not a valid ramp; write 10..200, or 10..200..10 to go down again")
+    rates = tuple(map(float, corners))
+    if not 0 < max(rates) <= MAX_RATE:
+        raise ValueError(f"{text!r}: the highest rate must be above 0 and up to {MAX_RATE:g}")
+    return rates
+
+
+def parse_span(text: str) -> tuple[float, float]:
+    """Parse a range ``LOW..HIGH`` above 0. Raises ValueError."""
+    ends = parse_ramp(text)
+    if len(ends) != 2 or not 0 < ends[0] < ends[1]:
+        raise ValueError(f"{text!r} is not a valid range; write LOW..HIGH, such as 100..5000, both above 0")
+    return ends[0], ends[1]
 
 
 def parse_resolver(text: str) -> Endpoint:
@@ -36,21 +115,12 @@ def parse_source(text: str) -> str:
 def parse_latency(text: str) -> tuple[int, float]:
     """Parse a limit such as ``p99:200ms``; return the percentile and the limit in seconds. Raises ValueError."""
     name, _, limit = text.strip().partition(":")
-    if name not in {f"p{percentile}" for percentile in PERCENTILES}:
-        known = ", ".join(f"p{percentile}" for percentile in PERCENTILES)
-        raise ValueError(f"{text!r}: {name!r} is not one of {known}; write, for example, p99:200ms")
-    number = limit.removesuffix("ms")
-    if number == limit:
-        return int(name[1:]), parse_duration(limit)
-    return int(name[1:]), parse_duration(f"{number}s") / 1000
-
-
-def parse_span(text: str) -> tuple[float, float]:
-    """Parse a range ``LOW..HIGH`` above 0. Raises ValueError."""
-    ends = parse_ramp(text)
-    if len(ends) != 2 or not 0 < ends[0] < ends[1]:
-        raise ValueError(f"{text!r} is not a valid range; write LOW..HIGH, such as 100..5000, both above 0")
-    return ends[0], ends[1]
+    known = {f"p{percentile}": percentile for percentile in PERCENTILES}
+    if name not in known:
+        raise ValueError(f"{text!r}: {name!r} is not one of {', '.join(known)}; write, for example, p99:200ms")
+    if limit.endswith("ms"):
+        return known[name], parse_duration(f"{limit[:-2]}s") / 1000
+    return known[name], parse_duration(limit)
 
 
 def parse_processes(text: str) -> int:

@@ -1,40 +1,55 @@
-"""The options of ``lbdns-load``: names, types and help texts."""
+"""The options of ``lbdns-load``: names, types, help texts, and which options exclude or require each other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import combinations
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 
 from lbdns_tools.command_options import SECONDS, SEED_OPTION, ParsedValue, add_options, repeat_option
 from lbdns_tools.load.failure_thresholds import parse_threshold
 from lbdns_tools.load.load_option_parsers import (
+    MAX_CLIENTS,
+    MAX_RATE,
+    parse_counts,
     parse_latency,
     parse_processes,
+    parse_ramp,
+    parse_rates,
     parse_resolver,
     parse_source,
     parse_span,
 )
 from lbdns_tools.load.load_plan import SPACINGS, parse_resolve_rule
-from lbdns_tools.load.load_study import SEARCHES
+from lbdns_tools.load.load_study import LOADS, OPEN_LOADS, SEARCHES, TARGETS
 from lbdns_tools.load.request_mix import FILE_SETS
-from lbdns_tools.load.sweep_parsers import MAX_CLIENTS, MAX_RATE, parse_counts, parse_ramp, parse_rates
 
-F = TypeVar("F", bound=Callable[..., Any])
+STDOUT: Final = Path("-")  # a file name that stands for standard output
+COUNTS: Final = ParsedValue(parse_counts, "N[..M/STEP],...")
+RATES: Final = ParsedValue(parse_rates, "R[..S/STEP],...")
+RAMP: Final = ParsedValue(parse_ramp, "R..S[..T]")
+RESOLVE: Final = ParsedValue(parse_resolve_rule, "request|connection|every:5s|webstone[:5s]|ttl|once|system")
 
 
-def _file(name: str, parameter: str, metavar: str, help: str) -> Callable[[F], F]:
-    return click.option(name, parameter, type=click.Path(path_type=Path), metavar=metavar, help=help)
+def _file(name: str, metavar: str, help: str) -> Callable[[Any], Any]:
+    return click.option(name, type=click.Path(path_type=Path), metavar=metavar, help=help)
 
 
-RATE: Final = click.FloatRange(0, MAX_RATE, min_open=True)
+def _percent(name: str, lowest: float, help: str) -> Callable[[Any], Any]:
+    return click.option(name, type=click.FloatRange(lowest, 100), metavar="PERCENT", help=help)
+
+
+def _rate(name: str, parameter: str, is_open: bool, help: str) -> Callable[[Any], Any]:
+    return click.option(name, parameter, type=click.FloatRange(0, MAX_RATE, min_open=is_open), metavar="R", help=help)
+
 
 OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     # Targets
     click.argument("url", required=False),
-    _file("--urls", "urls", "FILE", "Request the URLs in FILE: one per line, optionally followed by its weight."),
+    _file("--urls", "FILE", "Request the URLs in FILE: one per line, optionally followed by its weight."),
     click.option("--files", type=click.Choice(FILE_SETS), help="Request WebStone's set of files, with its weights."),
     click.option("--base", metavar="URL", help="Where the files of --files are."),
     # Name resolution
@@ -45,41 +60,23 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     ),
     click.option(
         "--resolve",
-        type=ParsedValue(parse_resolve_rule, "request|connection|every:5s|webstone[:5s]|ttl|once|system"),
+        type=RESOLVE,
         help="When clients look up the name. [default: connection; without --resolver: system, once at the start]",
     ),
     # The load: clients that wait for responses, or a rate of requests
     click.option(
-        "--clients",
-        type=ParsedValue(parse_counts, "N[..M/STEP],..."),
-        help="Number of clients, each of which waits for its response. [default: 20]",
+        "--clients", type=COUNTS, help="Number of clients, each of which waits for its response. [default: 20]"
     ),
     click.option(
         "--think", type=SECONDS, help="Pause of each client between a response and its next request. [default: 0]"
     ),
-    click.option(
-        "--rate",
-        type=ParsedValue(parse_rates, "R[..S/STEP],..."),
-        help="Requests/s, sent whether or not earlier ones have been answered.",
-    ),
-    click.option(
-        "--ramp",
-        type=ParsedValue(parse_ramp, "R..S[..T]"),
-        help="A rate that changes linearly over --seconds, such as 10..200.",
-    ),
-    _file("--trace", "trace", "FILE.csv", "Read rates from a column of FILE.csv and spread them over --seconds."),
+    click.option("--rate", type=RATES, help="Requests/s, sent whether or not earlier ones have been answered."),
+    click.option("--ramp", type=RAMP, help="A rate that changes linearly over --seconds, such as 10..200."),
+    _file("--trace", "FILE.csv", "Read rates from a column of FILE.csv and spread them over --seconds."),
     click.option("--trace-column", metavar="NAME|N", help="The column of --trace, if the file has several."),
-    click.option(
-        "--min",
-        "min_rate",
-        type=click.FloatRange(0, MAX_RATE),
-        metavar="R",
-        help="Scale the lowest rate of --trace to R requests/s. [default: 0, with --max]",
-    ),
-    click.option(
-        "--max", "max_rate", type=RATE, metavar="R", help="Scale the highest rate of --trace to R requests/s."
-    ),
-    _file("--phases", "phases", "FILE.toml", "Several loads, which may overlap, from a file."),
+    _rate("--min", "min_rate", False, "Scale the lowest rate of --trace to R requests/s. [default: 0, with --max]"),
+    _rate("--max", "max_rate", True, "Scale the highest rate of --trace to R requests/s."),
+    _file("--phases", "FILE.toml", "Several loads, which may overlap, from a file."),
     click.option(
         "--spacing", type=click.Choice(SPACINGS), help="Intervals between requests at a rate. [default: even]"
     ),
@@ -125,41 +122,23 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     ),
     click.option("--range", "span", type=ParsedValue(parse_span, "LOW..HIGH"), help="Range that --search covers."),
     click.option(
-        "--connections",
-        type=ParsedValue(parse_counts, "N[..M/STEP],..."),
-        help="Numbers of connections for --search rate; a trial makes that many.",
+        "--connections", type=COUNTS, help="Numbers of connections for --search rate; a trial makes that many."
     ),
-    click.option(
-        "--accuracy",
-        type=click.FloatRange(0.1, 100),
-        metavar="PERCENT",
-        help="Accuracy of the result of --search. [default: 5]",
-    ),
-    click.option(
-        "--max-errors",
-        type=click.FloatRange(0, 100),
-        metavar="PERCENT",
-        help="A trial of --search fails above this share of errors. [default: 1]",
-    ),
+    _percent("--accuracy", 0.1, "Accuracy of the result of --search. [default: 5]"),
+    _percent("--max-errors", 0, "A trial of --search fails above this share of errors. [default: 1]"),
     click.option(
         "--max-latency",
         type=ParsedValue(parse_latency, "p99:200ms"),
         help="A trial of --search fails above this latency. [default: no limit]",
     ),
-    click.option(
-        "--min-achieved",
-        type=click.FloatRange(0, 100),
-        metavar="PERCENT",
-        help="A trial of --search fails if less of the rate is answered. [default: 95]",
-    ),
+    _percent("--min-achieved", 0, "A trial of --search fails if less of the rate is answered. [default: 95]"),
     # Results
     click.option("--label", metavar="TEXT", help="Name of the runs in files and pictures."),
-    _file("--csv", "csv", "FILE", "Write one row per point and repetition; - is standard output."),
-    _file("--json", "json", "FILE", "Write all statistics in detail; - is standard output."),
-    _file("--plot", "plot", "FILE", "Draw a picture: .png, .svg or .pdf."),
+    _file("--csv", "FILE", "Write one row per point and repetition; - is standard output."),
+    _file("--json", "FILE", "Write all statistics in detail; - is standard output."),
+    _file("--plot", "FILE", "Draw a picture: .png, .svg or .pdf."),
     click.option(
         "--fail-if",
-        "fail_if",
         multiple=True,
         type=ParsedValue(parse_threshold, "FIGURE>LIMIT"),
         help="Exit with status 1 if this is so, such as 'p99>200ms'. May be given several times.",
@@ -167,5 +146,63 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option("--quiet", is_flag=True, help="Print no table and no progress."),
 )
 
-
 load_options: Final = add_options(OPTIONS)
+
+#: option -> the options of which it requires one
+NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "files": ("base",), "base": ("files",), "ramp": ("seconds",), "trace": ("seconds",), "trace_column": ("trace",),
+    "min_rate": ("max_rate",), "max_rate": ("trace",), "spacing": ("rate", "ramp", "trace", "search"),
+    "search": ("span",), "span": ("search",), "connections": ("search",), "accuracy": ("search",),
+    "max_errors": ("search",), "max_latency": ("search",), "min_achieved": ("search",),
+}  # fmt: skip
+#: option -> the options that it excludes
+EXCLUDES: Final[Mapping[str, tuple[str, ...]]] = {
+    "phases": ("seconds", "requests", "warm_up"),
+    "think": ("rate", "ramp", "trace", "phases"),
+    "search": ("ramp", "trace", "phases", "clients", "fail_if", "repeat"),
+}
+#: Kind of search -> the options that it requires, and those that it excludes because it sets them itself
+SEARCH_NEEDS: Final[Mapping[str, tuple[str, ...]]] = {"rate": ("connections",), "connections": ("rate",), "clients": ()}
+SEARCH_EXCLUDES: Final[Mapping[str, tuple[str, ...]]] = {
+    "rate": ("rate", "requests", "seconds", "think"),
+    "connections": ("connections", "requests", "seconds", "think"),
+    "clients": ("connections", "rate", "requests", "spacing"),
+}
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Raise click.UsageError if the options break a rule. ``options`` maps parameter names to values."""
+    options = {name: value for name, value in options.items() if value and (name, value) != ("repeat", 1)}
+    if not any(name in options for name in (*TARGETS, "phases")):
+        raise click.UsageError("a target is required: give a URL, --urls FILE, or --files html --base URL")
+    excluded = [(name, other) for name, others in EXCLUDES.items() for other in others]
+    for one, other in (*combinations(TARGETS, 2), *combinations(LOADS, 2), *excluded):
+        if one in options and other in options:
+            raise click.UsageError(f"{option_name(one)} and {option_name(other)} cannot be combined")
+    for name, others in NEEDS.items():
+        if name in options and not any(other in options for other in others):
+            raise click.UsageError(f"{option_name(name)} requires {' or '.join(map(option_name, others))}")
+    kind = options.get("search", "")
+    for name in SEARCH_NEEDS.get(kind, ()):
+        if name not in options:
+            raise click.UsageError(f"--search {kind} requires {option_name(name)}")
+    for name in SEARCH_EXCLUDES.get(kind, ()):
+        if name in options:
+            raise click.UsageError(f"--search {kind} and {option_name(name)} cannot be combined")
+    _check_values(options)
+
+
+def _check_values(options: Mapping[str, Any]) -> None:
+    if "warm_up" in options and "requests" in options and not any(name in options for name in OPEN_LOADS):
+        raise click.UsageError("--warm-up with --clients requires --seconds; --requests cannot end such a run")
+    low, high = options.get("min_rate", 0.0), options.get("max_rate", MAX_RATE)
+    if low > high:
+        raise click.UsageError(f"--min must not exceed --max: {low:g} is more than {high:g}")
+    if options.get("csv") == STDOUT and options.get("json") == STDOUT:
+        raise click.UsageError("--csv - and --json - cannot both write to standard output")
+
+
+def option_name(parameter: str) -> str:
+    """Return the option as it is written on the command line."""
+    short = {"url": "URL", "min_rate": "--min", "max_rate": "--max", "span": "--range", "sources": "--source"}
+    return short.get(parameter, f"--{parameter.replace('_', '-')}")

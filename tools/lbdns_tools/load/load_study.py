@@ -16,7 +16,8 @@ from lbdns_tools.load.result_rows import LoadPoint
 
 CLIENTS: Final = 20  # default without clients and rate: WebStone's fewest
 SECONDS: Final = 10.0  # default without seconds and requests
-LOADS: Final = ("clients", "rate", "ramp", "trace", "phases")
+OPEN_LOADS: Final = ("rate", "ramp", "trace")
+LOADS: Final = ("clients", *OPEN_LOADS, "phases")
 TARGETS: Final = ("url", "urls", "files")
 SEARCHES: Final = ("rate", "connections", "clients")
 
@@ -70,7 +71,7 @@ def make_study(options: Mapping[str, Any]) -> tuple[PlannedRun, ...]:
         return (plan(settings, label, *read_phases(options["phases"], mix)),)
     mix = mix_of(options)
     label = options["label"] or mix.name
-    if not any(options[name] for name in ("rate", "ramp", "trace")):
+    if not any(options[name] for name in OPEN_LOADS):
         seconds = options["seconds"] or (0.0 if options["requests"] else SECONDS)
         return tuple(
             closed(settings, label, mix, ClosedLoop(count, seconds, options["requests"] or 0, options["think"] or 0.0))

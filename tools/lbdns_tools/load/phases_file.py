@@ -7,10 +7,10 @@ from typing import Final
 
 from lbdns.config.toml_reader import TomlPlace, TomlTable, read_toml
 from lbdns_shared.errors import ConfigError
+from lbdns_tools.load.load_option_parsers import MAX_CLIENTS, MAX_RATE, parse_ramp
 from lbdns_tools.load.load_plan import SPACINGS, ClosedLoop, LoadPhase, OpenLoop, Spacing
 from lbdns_tools.load.rate_trace import read_trace
 from lbdns_tools.load.request_mix import FILE_SETS, RequestMix, file_set, one_url, read_urls
-from lbdns_tools.load.sweep_parsers import MAX_CLIENTS, MAX_RATE, parse_ramp
 
 MAX_SECONDS: Final = 31 * 86_400.0
 MAX_REQUESTS: Final = 1_000_000_000

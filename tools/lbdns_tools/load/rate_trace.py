@@ -10,8 +10,8 @@ from typing import Final
 
 from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import ConfigError
+from lbdns_tools.load.load_option_parsers import MAX_RATE
 from lbdns_tools.load.request_mix import raise_findings, read_lines
-from lbdns_tools.load.sweep_parsers import MAX_RATE
 
 DELIMITERS: Final = ",;\t"
 MAX_ROWS: Final = 1_000_000  # a row per second for more than a week

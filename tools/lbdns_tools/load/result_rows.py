@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from lbdns_tools.load.capacity_search import FrontierPoint, SearchResult
 from lbdns_tools.load.request_tally import ERRORS, RequestTally
-from lbdns_tools.load.run_statistics import NUMBERS, RepetitionSpread, RunStatistics, spread
+from lbdns_tools.load.run_statistics import NUMBERS, RunStatistics, spread
 
 #: Column names shared with the results of 1999; the other columns have their names in RunStatistics
 WEBSTONE: Final[Mapping[str, str]] = {
@@ -71,7 +71,7 @@ def as_json(
     """Return the document of --json; a statistic without a result is null."""
     document: dict[str, Any] = {
         "points": [
-            {**_point(point), **_spread(spread([row.figures for row in of])), "runs": [row.as_json() for row in of]}
+            asdict(point) | asdict(spread([row.figures for row in of])) | {"runs": [row.as_json() for row in of]}
             for point, of in by_point(rows).items()
         ],
         "failed_thresholds": list(failures),
@@ -89,19 +89,6 @@ def found_json(found: SearchResult) -> dict[str, Any]:
         "why": found.why,
         "figures": found.figures.as_json() if found.figures else None,
         "trials": [{"value": trial.value, "why": trial.why} for trial in found.trials],
-    }
-
-
-def _point(point: LoadPoint) -> dict[str, Any]:
-    return {name: getattr(point, name) for name in ("label", "clients", "rate_per_s", "resolve", "keep_alive")}
-
-
-def _spread(found: RepetitionSpread) -> dict[str, Any]:
-    return {
-        "repetitions": found.repetitions,
-        "measured": found.measured,
-        "mean": dict(found.mean),
-        "deviation": dict(found.deviation),
     }
 
 
@@ -137,26 +124,23 @@ def as_csv(rows: Sequence[ResultRow]) -> str:
         }
         for row in rows
     ]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(lines[0] if lines else ())
-    for line in lines:
-        writer.writerow("" if value is None else _field(value) for value in line.values())
-    return text.getvalue()
-
-
-def _field(value: Any) -> Any:
-    return f"{value:.9g}" if isinstance(value, float) else value
+    return _csv(lines[0] if lines else (), (line.values() for line in lines))
 
 
 def frontier_csv(edges: Sequence[FrontierPoint]) -> str:
     """Return CSV with a line per number of connections. Empty: no result."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["connections", "highest_rate_per_s", "ending", "why", "trials", *NUMBERS])
+    lines = []
     for edge in edges:
         found = edge.found
         numbers = [found.figures.number(name) if found.figures else None for name in NUMBERS]
-        line = [edge.connections, found.highest, found.ending, found.why, len(found.trials), *numbers]
-        writer.writerow(["" if value is None else _field(value) for value in line])
+        lines.append([edge.connections, found.highest, found.ending, found.why, len(found.trials), *numbers])
+    return _csv(["connections", "highest_rate_per_s", "ending", "why", "trials", *NUMBERS], lines)
+
+
+def _csv(header: Iterable[str], lines: Iterable[Iterable[Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")  # writes None as an empty field
+    writer.writerow(header)
+    for line in lines:
+        writer.writerow(f"{value:.9g}" if isinstance(value, float) else value for value in line)
     return text.getvalue()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from rich import box
@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lbdns_tools.load.capacity_search import FrontierPoint, SearchResult
+from lbdns_tools.load.capacity_search import SearchResult
 from lbdns_tools.load.request_tally import ERRORS
 from lbdns_tools.load.result_rows import LoadPoint, ResultRow, by_point
 from lbdns_tools.load.run_statistics import RepetitionSpread, spread
@@ -30,7 +30,9 @@ def show(rows: Sequence[ResultRow], console: Console) -> None:
     """Print WebStone's table in at most 100 columns, the servers' shares, and notes on failures and limits."""
     points = by_point(rows)
     spreads = {point: spread([row.figures for row in of]) for point, of in points.items()}
-    rate_name, rate = ("req/s", "requests_per_s") if _kept(rows) else ("conn/s", "connections_per_s")
+    # With keep-alive, the number of connections says nothing about the work done
+    is_kept = any(row.point.keep_alive for row in rows)
+    rate_name, rate = ("req/s", "requests_per_s") if is_kept else ("conn/s", "connections_per_s")
     table = _table(_heading(rows), rate_name, "Little", "mean ms", "p50", "p95", "p99", "max ms", "error %", "Mbit/s")
     for point, found in spreads.items():
         if not found.measured:
@@ -59,11 +61,6 @@ def _table(*headings: str) -> Table:
     for place, heading in enumerate(headings):
         table.add_column(Text(heading), justify="right" if place else "left", no_wrap=True)
     return table
-
-
-def _kept(rows: Sequence[ResultRow]) -> bool:
-    """Whether connections are kept alive: then the number of connections says nothing about the work done."""
-    return any(row.point.keep_alive for row in rows)
 
 
 def _heading(rows: Sequence[ResultRow]) -> str:
@@ -133,30 +130,20 @@ def _notes(of: Sequence[ResultRow], found: RepetitionSpread) -> list[str]:
     return lines
 
 
-def show_frontier(edges: Sequence[FrontierPoint], console: Console) -> None:
-    """Print the highest rate at each number of connections, and why each search ended."""
-    table = _table("connections", "highest rate/s", "mean ms", "p95", "p99", "error %", "trials")
+def show_searches(
+    headings: Sequence[str], searches: Iterable[tuple[Sequence[str], SearchResult]], console: Console
+) -> None:
+    """Print results of searches, each after its own cells, and why each search ended."""
+    table = _table(*headings, "mean ms", "p95", "p99", "error %", "trials")
     table.add_column("ended by")
-    for edge in edges:
-        table.add_row(str(edge.connections), *_found(edge.found))
+    for cells, found in searches:
+        figures = found.figures
+        table.add_row(
+            *cells,
+            NO_RESULT if found.highest is None else f"{found.highest:.5g}",
+            *(_give(figures.number(name), None, 1000) if figures else "-" for name in ("mean_s", "p95_s", "p99_s")),
+            _give(figures.error_percent) if figures else "-",
+            str(len(found.trials)),
+            Text(ENDINGS[found.ending].format(why=found.why)),
+        )
     console.print(table)
-
-
-def show_found(found: SearchResult, what: str, console: Console) -> None:
-    """Print the result of one search; the heading is ``what``, such as "most clients"."""
-    table = _table(what, "mean ms", "p95", "p99", "error %", "trials")
-    table.add_column("ended by")
-    table.add_row(*_found(found))
-    console.print(table)
-
-
-def _found(found: SearchResult) -> list[str | Text]:
-    figures = found.figures
-    times = [_give(figures.number(name), None, 1000) if figures else "-" for name in ("mean_s", "p95_s", "p99_s")]
-    return [
-        NO_RESULT if found.highest is None else f"{found.highest:.5g}",
-        *times,
-        _give(figures.error_percent) if figures else "-",
-        str(len(found.trials)),
-        Text(ENDINGS[found.ending].format(why=found.why)),
-    ]

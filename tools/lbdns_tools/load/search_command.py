@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from lbdns_shared.errors import ConfigError
-from lbdns_tools.load.capacity_search import FailureCriteria, FrontierPoint, SearchResult, frontier, highest_count
+from lbdns_tools.load.capacity_search import (
+    ACCURACY,
+    FailureCriteria,
+    FrontierPoint,
+    SearchResult,
+    frontier,
+    highest_count,
+)
 from lbdns_tools.load.load_plan import ClosedLoop
 from lbdns_tools.load.load_study import SECONDS, PlannedRun, closed, mix_of, opened, settings_of, spacing_of, steady
 from lbdns_tools.load.result_rows import ResultRow, found_json
 from lbdns_tools.load.run_statistics import RunStatistics
-
-ACCURACY: Final = 0.05  # default, as a share of the result
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ import click
 import pytest
 
 from lbdns_shared.endpoint import Endpoint
-from lbdns_tools.load.load_option_rules import EXCLUDES, NEEDS, SEARCH_EXCLUDES, SEARCH_NEEDS, option_name
-from lbdns_tools.load.load_options import OPTIONS
+from lbdns_tools.load.load_options import EXCLUDES, NEEDS, OPTIONS, SEARCH_EXCLUDES, SEARCH_NEEDS, option_name
 from lbdns_tools.load.load_study import LOADS, SEARCHES, TARGETS
 from tests.tools.load.load_command_line import said
 

@@ -30,7 +30,7 @@ BASE = outcomes(100.0, 100.0)
 
 
 def weights(method: Method) -> dict[str, float]:
-    return {w.metric: w.weight for w in weigh(ALONE, BASE, method, "throughput")}
+    return {w.name: w.weight for w in weigh(ALONE, BASE, method, "throughput")}
 
 
 def test_by_gain_a_metric_no_better_than_round_robin_has_no_weight() -> None:
@@ -52,7 +52,7 @@ def test_the_thesis_weights_come_from_their_proportions() -> None:
     thesis = {"run_queue": 19.6, "cpu_idle": 19.58, "gateway_ping": 17.24, "requests_per_s": 19.64,
               "scan_rate": 4.23, "idle_workers": 19.68}  # fmt: skip
     alone = {metric: [TrialOutcome(7 * weight, 1.0, {metric: 1.0})] for metric, weight in thesis.items()}
-    found = {w.metric: w.weight for w in weigh(alone, [TrialOutcome(100.0, 1.0)], "1999", "throughput")}
+    found = {w.name: w.weight for w in weigh(alone, [TrialOutcome(100.0, 1.0)], "1999", "throughput")}
     for metric, weight in thesis.items():
         assert found[metric] == pytest.approx(weight * 100 / 99.97, abs=0.01)
 
@@ -60,7 +60,7 @@ def test_the_thesis_weights_come_from_their_proportions() -> None:
 def test_variation_between_rounds_lowers_the_weight() -> None:
     alone = {"run_queue": outcomes(110, 110, 110), "cpu_idle": outcomes(80, 110, 140)}
     found = weigh(alone, outcomes(100, 100, 100), "gain", "throughput")
-    assert [w.metric for w in found] == ["run_queue", "cpu_idle"]
+    assert [w.name for w in found] == ["run_queue", "cpu_idle"]
     assert found[1].weight == 0, "its gain is smaller than its error"
 
 
@@ -110,7 +110,7 @@ def test_terms_are_the_metrics_with_a_weight() -> None:
 )
 def test_weights_are_hundredths_that_sum_to_100_or_to_nothing(achieved: dict[str, list[float]], method: Method) -> None:
     found = weigh({metric: outcomes(*values) for metric, values in achieved.items()}, BASE, method, "throughput")
-    assert {w.metric for w in found} == set(achieved)
+    assert {w.name for w in found} == set(achieved)
     assert all(w.weight >= 0 and round(w.weight * 100) == pytest.approx(w.weight * 100) for w in found)
     assert sum(w.weight for w in found) == pytest.approx(100.0) or not any(w.weight for w in found)
     assert [w.weight for w in found] == sorted((w.weight for w in found), reverse=True)

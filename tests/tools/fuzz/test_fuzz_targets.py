@@ -94,8 +94,8 @@ class TestZoneFile:
             zonefile_target.check(b"x")
 
     def test_an_answer_without_the_zone_s_record_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def none(self: Responder, asked: bytes, *_: object) -> bytes:
-            return asked[:2] + b"\x84\0" + asked[4:]
+        def none(self: Responder, query: bytes, *_: object) -> bytes:
+            return query[:2] + b"\x84\0" + query[4:]
 
         monkeypatch.setattr(Responder, "respond", none)
         with pytest.raises(AssertionError, match="lacks a record of the zone"):
@@ -106,15 +106,18 @@ class TestQuery:
     @pytest.mark.parametrize(
         ("about", "change"),
         [
-            ("another id", lambda said: b"xx" + said[2:]),
-            ("another question", lambda said: said[:13] + b"X" + said[14:]),
-            ("another opcode", lambda said: said[:2] + bytes((said[2] | 8,)) + said[3:]),
-            ("AD or CD", lambda said: said[:3] + bytes((said[3] | 0x10,)) + said[4:]),
-            ("an OPT record", lambda said: said[:11] + b"\1" + said[12:] + b"\0\0\x29\4\xd0\0\0\0\0\0\0"),
-            ("too long", lambda said: said[:11] + b"\1" + said[12:] + b"\0\xff\0\0\1\0\0\0\0\2\0" + bytes(512)),
-            ("extra junk", lambda said: said + b"\0"),
-            ("malformed", lambda said: said[:-1]),
-            ("not answered", lambda said: None),
+            ("another id", lambda response: b"xx" + response[2:]),
+            ("another question", lambda response: response[:13] + b"X" + response[14:]),
+            ("another opcode", lambda response: response[:2] + bytes((response[2] | 8,)) + response[3:]),
+            ("AD or CD", lambda response: response[:3] + bytes((response[3] | 0x10,)) + response[4:]),
+            ("an OPT record", lambda response: response[:11] + b"\1" + response[12:] + b"\0\0\x29\4\xd0\0\0\0\0\0\0"),
+            (
+                "too long",
+                lambda response: response[:11] + b"\1" + response[12:] + b"\0\xff\0\0\1\0\0\0\0\2\0" + bytes(512),
+            ),
+            ("extra junk", lambda response: response + b"\0"),
+            ("malformed", lambda response: response[:-1]),
+            ("not answered", lambda response: None),
         ],
     )
     def test_a_wrong_response_is_found(
@@ -122,10 +125,10 @@ class TestQuery:
     ) -> None:
         right = Responder.respond
 
-        def wrong(self: Responder, *asked: object) -> object:
-            said = right(self, *asked)  # type: ignore[arg-type]
-            assert isinstance(said, bytes)
-            return change(said)
+        def wrong(self: Responder, *arguments: object) -> object:
+            response = right(self, *arguments)  # type: ignore[arg-type]
+            assert isinstance(response, bytes)
+            return change(response)
 
         data = query_target.seeds()["type-1"]
         query_target.check(data)
@@ -135,13 +138,13 @@ class TestQuery:
 
     def test_a_different_second_answer_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
         right = Responder.respond
-        asked: list[object] = []
+        calls: list[object] = []
 
-        def wrong(self: Responder, *given: object) -> object:
-            asked.append(given)
-            said = right(self, *given)  # type: ignore[arg-type]
-            assert isinstance(said, bytes)
-            return said if len(asked) == 1 else said[:2] + b"\x80" + said[3:]
+        def wrong(self: Responder, *arguments: object) -> object:
+            calls.append(arguments)
+            response = right(self, *arguments)  # type: ignore[arg-type]
+            assert isinstance(response, bytes)
+            return response if len(calls) == 1 else response[:2] + b"\x80" + response[3:]
 
         monkeypatch.setattr(Responder, "respond", wrong)
         with pytest.raises(AssertionError, match="the second response differs"):

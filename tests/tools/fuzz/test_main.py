@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from lbdns_tools.fuzz import __main__ as command
-from lbdns_tools.fuzz.fuzz_targets import TARGETS, FuzzTarget, load_target
-from lbdns_tools.fuzz.input_shrinker import failure, shrink_input
+from lbdns_tools.fuzz.fuzz_targets import TARGETS, FuzzTarget, failure, load_target, shrink_input
 from tests.needs import needs
 
 

@@ -8,35 +8,32 @@ from typing import Final
 
 from lbdns.scores.score import Term
 from lbdns_shared.errors import LbdnsError
-from lbdns_tools.calibrate.calibration_trial import BASE, CalibrationTrial, TrialFarm, TrialOutcome, alone
-from lbdns_tools.calibrate.metric_weights import Measure, Method, WeighedMetric, gained, percent, terms_of, weigh
+from lbdns_tools.calibrate.calibration_trial import BASE, CalibrationTrial, TrialFarm, alone
+from lbdns_tools.calibrate.metric_weights import (
+    Measure,
+    Method,
+    TrialFigures,
+    WeighedMetric,
+    mean_figures,
+    percent,
+    terms_of,
+    weigh,
+)
 
-
-@dataclass(frozen=True, slots=True)
-class ComparedPolicy:
-    """A policy on the same farm, compared with round robin."""
-
-    name: str
-    throughput_per_s: float
-    mean_ms: float
-    gain: float
-    error: float
+#: Trials of the comparison: the new score and "thesis", each with the two policies that use a score
+CONTESTANTS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The result of a calibration. ``terms`` are those of the new score."""
+    """The result of a calibration. ``terms`` are those of the new score; the first of ``compared`` is round robin."""
 
     method: Method
     measure: Measure
     rounds: int
     weighed: tuple[WeighedMetric, ...]
     terms: Mapping[str, Term]
-    compared: tuple[ComparedPolicy, ...]
-
-
-#: Trials of the comparison: the new score and "thesis", each with the two policies that use a score
-CONTESTANTS: Final = 4
+    compared: tuple[TrialFigures, ...]
 
 
 def trials_of(metrics: Sequence[str]) -> int:
@@ -57,7 +54,7 @@ def calibrate(
     if not terms:
         best = weighed[0]
         raise LbdnsError(
-            f"no metric alone does better than round robin: the best one, {best.metric}, gains "
+            f"no metric alone does better than round robin: the best one, {best.name}, gains "
             f"{percent(best.gain)} (+-{100 * best.error:.1f}) of {measure}. Either this farm needs no score, because "
             "round robin does as well; or try another load, more --rounds, another --by, or --method 1999"
         )
@@ -67,19 +64,9 @@ def calibrate(
         CalibrationTrial('best_score by "thesis"', "best_score"),
         CalibrationTrial('best by "thesis"', "best"),
     ]
-    results = farm.run(contestants, rounds, on_done)
-    compared = [_compared(BASE.name, base, base, measure)]
-    compared += [
-        _compared(trial.name, result, base, measure) for trial, result in zip(contestants, results, strict=True)
-    ]
-    return Calibration(method, measure, rounds, tuple(weighed), terms, tuple(compared))
-
-
-def _compared(
-    name: str, outcomes: Sequence[TrialOutcome], base: Sequence[TrialOutcome], measure: Measure
-) -> ComparedPolicy:
-    gain, error = gained(outcomes, base, measure)
-    count = len(outcomes)
-    return ComparedPolicy(
-        name, sum(o.throughput_per_s for o in outcomes) / count, sum(o.mean_ms for o in outcomes) / count, gain, error
+    results = [base, *farm.run(contestants, rounds, on_done)]
+    compared = tuple(
+        TrialFigures(trial.name, *mean_figures(result, base, measure))
+        for trial, result in zip([BASE, *contestants], results, strict=True)
     )
+    return Calibration(method, measure, rounds, tuple(weighed), terms, compared)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar, cast
 
@@ -17,7 +17,7 @@ from lbdns.command_line.run_command import run
 from lbdns.scores import SCORES
 from lbdns_shared.errors import ConfigError
 from lbdns_tools import __version__
-from lbdns_tools.calibrate.calibration import calibrate, trials_of
+from lbdns_tools.calibrate.calibration import Calibration, calibrate, trials_of
 from lbdns_tools.calibrate.calibration_output import as_json, as_text, as_toml
 from lbdns_tools.calibrate.calibration_trial import TrialFarm
 from lbdns_tools.calibrate.live_configuration import LiveConfiguration
@@ -113,19 +113,15 @@ def command(
         live = LiveConfiguration(config, control)
         farm = LiveFarm(live, url or url_of(live.path), load_command, settle, seed=1)
         how, measure = f"the live farm of {config}, under: {load_command!r}", measure or "throughput"
-    _run(farm, metrics, cast(Method, method), cast(Measure, measure), rounds, name, how, json_output)
+    found = _calibrate(farm, metrics, cast(Method, method), cast(Measure, measure), rounds)
+    if json_output:
+        click.echo(json.dumps(as_json(found, name), indent=2))
+        return
+    click.echo(as_text(found), err=True)
+    click.echo(as_toml(found, name, how), nl=False)
 
 
-def _run(
-    farm: TrialFarm,
-    metrics: tuple[str, ...],
-    method: Method,
-    measure: Measure,
-    rounds: int,
-    name: str,
-    how: str,
-    js: bool,
-) -> None:
+def _calibrate(farm: TrialFarm, metrics: Sequence[str], method: Method, measure: Measure, rounds: int) -> Calibration:
     known = farm.metrics()
     for metric in metrics:
         if metric not in known:
@@ -135,12 +131,7 @@ def _run(
             )
     tried = list(dict.fromkeys(metrics)) or list(known)
     with count_bar(trials_of(tried) * rounds, "trials") as advance:
-        found = calibrate(farm, tried, method, measure, rounds, lambda: advance(""))
-    if js:
-        click.echo(json.dumps(as_json(found, name), indent=2))
-        return
-    click.echo(as_text(found), err=True)
-    click.echo(as_toml(found, name, how), nl=False)
+        return calibrate(farm, tried, method, measure, rounds, lambda: advance(""))
 
 
 def _parsed(option: str, parse: Callable[[str], T], text: str) -> T:

@@ -12,11 +12,12 @@ import os
 import shutil
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from lbdns.client.control_client import send_command
-from lbdns.config import DEFAULT_NAMES, Config, load_config
+from lbdns.config import DEFAULT_NAMES, load_config
 from lbdns_shared.errors import ConfigError, LbdnsError
 from lbdns_tools.calibrate.calibration_trial import CalibrationTrial
 from lbdns_tools.calibrate.toml_writer import to_toml
@@ -34,10 +35,7 @@ def with_trial(values: Mapping[str, Any], trial: CalibrationTrial) -> dict[str, 
         del collector[key]  # nothing else may change during a trial, and no shadow may copy its score
     collector["score"] = "thesis" if trial.terms is None else TRIAL_SCORE
     if trial.terms is not None:
-        changed.setdefault("score", {})[TRIAL_SCORE] = {
-            metric: {"weight": term.weight, "limit": term.limit, "better": term.better, "cap": term.cap}
-            for metric, term in trial.terms.items()
-        }
+        changed.setdefault("score", {})[TRIAL_SCORE] = {metric: asdict(term) for metric, term in trial.terms.items()}
     taking_part = 0
     for pool in changed.get("pool", []):
         names = dict(pool.get("names", DEFAULT_NAMES))
@@ -57,12 +55,12 @@ class LiveConfiguration:
     def __init__(self, path: Path, control: Path | None = None) -> None:
         """Raises ConfigError."""
         self.path = path.resolve()
-        self.config: Config = load_config(self.path)
-        if self.config.collector.connect:
+        config = load_config(self.path)
+        if config.collector.connect:
             raise ConfigError(
                 f"{path}: [collector] connect: another collector computes the scores; calibrate with its configuration"
             )
-        self._control = control or self.config.server.control
+        self._control = control or config.server.control
         self._values = tomllib.loads(self.path.read_text())
         with_trial(self._values, CalibrationTrial("any", "best_score"))  # raises ConfigError before anything is changed
 

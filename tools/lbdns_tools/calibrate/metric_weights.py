@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import fmean, stdev
 from typing import Final, Literal
 
 from lbdns.scores.score import Term
@@ -28,14 +29,20 @@ _LEAST: Final = 1e-6  # responses/s or ms: smaller values count as this
 
 
 @dataclass(frozen=True, slots=True)
-class WeighedMetric:
-    """A metric with its weight, and the figures behind it."""
+class TrialFigures:
+    """What a farm achieved in the trials of one policy, or of one metric alone: means over the rounds."""
 
-    metric: str
+    name: str
     throughput_per_s: float
     mean_ms: float
     gain: float  # ln of the achievement relative to round robin: 0.1 is about a tenth more
     error: float  # standard error of the gain; 0 if there was only one round
+
+
+@dataclass(frozen=True, slots=True)
+class WeighedMetric(TrialFigures):
+    """A metric's part in a score, and the figures behind it."""
+
     limit: float  # 0 if the metric never changed
     weight: float
 
@@ -46,21 +53,19 @@ def weigh(
     """Return the metrics of ``alone``, heaviest first. All weights are 0 if no metric gains anything."""
     found = []
     for metric, outcomes in alone.items():
-        gain, error = gained(outcomes, base, measure)
+        throughput, mean_ms, gain, error = mean_figures(outcomes, base, measure)
         limit = _limit(metric, outcomes)
-        deserved = _mean([achieved(o, measure) for o in outcomes]) if method == "1999" else max(0.0, gain - error)
-        found.append(
-            WeighedMetric(
-                metric=metric,
-                throughput_per_s=_mean([o.throughput_per_s for o in outcomes]),
-                mean_ms=_mean([o.mean_ms for o in outcomes]),
-                gain=gain,
-                error=error,
-                limit=limit,
-                weight=deserved if limit else 0.0,
-            )
-        )
+        deserved = fmean(achieved(o, measure) for o in outcomes) if method == "1999" else max(0.0, gain - error)
+        found.append(WeighedMetric(metric, throughput, mean_ms, gain, error, limit, deserved if limit else 0.0))
     return _normalised(found)
+
+
+def mean_figures(
+    outcomes: Sequence[TrialOutcome], base: Sequence[TrialOutcome], measure: Measure
+) -> tuple[float, float, float, float]:
+    """Return the means of throughput and response time, and gain and error, as in ``TrialFigures``."""
+    throughput, mean_ms = fmean(o.throughput_per_s for o in outcomes), fmean(o.mean_ms for o in outcomes)
+    return throughput, mean_ms, *gained(outcomes, base, measure)
 
 
 def achieved(outcome: TrialOutcome, measure: Measure) -> float:
@@ -78,11 +83,7 @@ def gained(outcomes: Sequence[TrialOutcome], base: Sequence[TrialOutcome], measu
         math.log(max(achieved(outcome, measure), _LEAST) / max(achieved(other, measure), _LEAST))
         for outcome, other in zip(outcomes, base, strict=True)
     ]
-    mean = _mean(ratios)
-    if len(ratios) < 2:
-        return mean, 0.0
-    variance = sum((ratio - mean) ** 2 for ratio in ratios) / (len(ratios) - 1)
-    return mean, math.sqrt(variance / len(ratios))
+    return fmean(ratios), stdev(ratios) / math.sqrt(len(ratios)) if len(ratios) > 1 else 0.0
 
 
 def percent(gain: float) -> str:
@@ -97,9 +98,7 @@ def terms_of(weighed: Sequence[WeighedMetric]) -> dict[str, Term]:
     receive ever more.
     """
     return {
-        w.metric: Term(w.weight, w.limit, better(w.metric), cap=better(w.metric) == "high")
-        for w in weighed
-        if w.weight > 0
+        w.name: Term(w.weight, w.limit, better(w.name), cap=better(w.name) == "high") for w in weighed if w.weight > 0
     }
 
 
@@ -122,19 +121,11 @@ def _normalised(found: Sequence[WeighedMetric]) -> list[WeighedMetric]:
     """Return the metrics with weights in hundredths that sum to ``TOTAL``: the largest remainders are rounded up."""
     total = sum(w.weight for w in found)
     if total <= 0:
-        return sorted(found, key=lambda w: (-w.gain, w.metric))
+        return sorted(found, key=lambda w: (-w.gain, w.name))
     shares = [w.weight / total * TOTAL / _UNIT for w in found]
     units = [math.floor(share) for share in shares]
     missing = round(TOTAL / _UNIT) - sum(units)
     for at in sorted(range(len(found)), key=lambda i: units[i] - shares[i])[:missing]:
         units[at] += 1
-    weighed = [_with_weight(w, round(unit * _UNIT, 2)) for w, unit in zip(found, units, strict=True)]
-    return sorted(weighed, key=lambda w: (-w.weight, -w.gain, w.metric))
-
-
-def _with_weight(w: WeighedMetric, weight: float) -> WeighedMetric:
-    return WeighedMetric(w.metric, w.throughput_per_s, w.mean_ms, w.gain, w.error, w.limit, weight)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+    weighed = [replace(w, weight=round(unit * _UNIT, 2)) for w, unit in zip(found, units, strict=True)]
+    return sorted(weighed, key=lambda w: (-w.weight, -w.gain, w.name))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from lbdns.scores.score import Score, Term
 from lbdns.scores.thesis import THESIS
@@ -19,10 +18,7 @@ from lbdns_tools.sim.simulation_scenario import Scenario
 
 
 class SimulatedFarm:
-    """Runs trials of one scenario, ``processes`` at a time.
-
-    The seeds of the rounds are 1, 2, ..., so that all trials have the same requests.
-    """
+    """Runs trials of one scenario. The seeds of the rounds are 1, 2, ..., so all trials have the same requests."""
 
     def __init__(self, scenario: Scenario, processes: int) -> None:
         self._scenario, self._processes = scenario, processes
@@ -36,22 +32,15 @@ class SimulatedFarm:
     def run(
         self, trials: Sequence[CalibrationTrial], rounds: int, on_done: Callable[[], None]
     ) -> list[list[TrialOutcome]]:
-        runs = [_TrialRun(self._scenario, trial, seed) for trial in trials for seed in range(1, rounds + 1)]
+        runs = [(self._scenario, trial, seed) for trial in trials for seed in range(1, rounds + 1)]
         outcomes = in_processes(_outcome, runs, self._processes, lambda simulate: on_done())
         return [outcomes[i * rounds : (i + 1) * rounds] for i in range(len(trials))]
 
 
-@dataclass(frozen=True, slots=True)
-class _TrialRun:
-    scenario: Scenario
-    trial: CalibrationTrial
-    seed: int
-
-
-def _outcome(task: _TrialRun) -> TrialOutcome:
-    scenario = dataclasses.replace(task.scenario, score="thesis", terms=None)
-    recorder = RangeRecorder(task.trial.terms, scenario.warm_up)
-    result = simulate(scenario, task.trial.policy, task.seed, recorder)
+def _outcome(run: tuple[Scenario, CalibrationTrial, int]) -> TrialOutcome:
+    scenario, trial, seed = run
+    recorder = RangeRecorder(trial.terms, scenario.warm_up)
+    result = simulate(replace(scenario, score="thesis", terms=None), trial.policy, seed, recorder)
     return TrialOutcome(result.throughput_per_s, result.mean_ms, recorder.ranges())
 
 

@@ -12,7 +12,7 @@ _BARE: Final = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 def to_toml(values: Mapping[str, Any]) -> str:
     """Return ``values`` as TOML: plain keys first, then each table and each list of tables under its header."""
-    plain = [f"{_key(k)} = {_value(v)}\n" for k, v in values.items() if not isinstance(v, dict) and not _tables(v)]
+    plain = [f"{_key(k)} = {toml_value(v)}\n" for k, v in values.items() if not isinstance(v, dict) and not _tables(v)]
     tables = []
     for key, value in values.items():
         if isinstance(value, dict):
@@ -27,7 +27,7 @@ def _tables(value: Any) -> bool:
 
 
 def _lines(table: Mapping[str, Any]) -> str:
-    return "".join(f"{_key(key)} = {_value(value)}\n" for key, value in table.items())
+    return "".join(f"{_key(key)} = {toml_value(value)}\n" for key, value in table.items())
 
 
 def _key(key: str) -> str:
@@ -39,13 +39,14 @@ def _string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _value(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """Return a value as TOML; a table becomes an inline table."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         return _string(value)
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + " }" if value else "{}"
+        return "{ " + ", ".join(f"{_key(k)} = {toml_value(v)}" for k, v in value.items()) + " }" if value else "{}"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_value, value)) + "]"
+        return "[" + ", ".join(map(toml_value, value)) + "]"
     return repr(value) if isinstance(value, int | float) else value.isoformat()

@@ -6,8 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from lbdns_tools.fuzz.fuzz_targets import TARGETS, load_target, run_target
-from lbdns_tools.fuzz.input_shrinker import shrink_input
+from lbdns_tools.fuzz.fuzz_targets import TARGETS, load_target, run_target, shrink_input
 
 EPILOG = """examples:
   python -m lbdns_tools.fuzz zonefile --seconds 1800 --corpus ~/fuzz/zonefile

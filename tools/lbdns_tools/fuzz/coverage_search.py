@@ -39,8 +39,11 @@ def _search_and_end(name: str, seconds: int, corpus: Path, found: Path, folder: 
     with atheris.instrument_imports(include=list(TARGETS[name].guided_by)):
         target = load_target(name)
     words, seeds = folder / "words", folder / "seeds"
-    words.write_text("".join(f'"{_quoted(word)}"\n' for word in target.WORDS))
-    write_seeds(target, seeds)
+    entries = ("".join(f"\\x{octet:02x}" for octet in word) for word in target.WORDS)
+    words.write_text("".join(f'"{entry}"\n' for entry in entries))
+    seeds.mkdir()
+    for seed_name, data in target.seeds().items():
+        (seeds / seed_name).write_bytes(data)
     corpus.mkdir(parents=True, exist_ok=True)
     options = [
         f"-max_total_time={seconds}", f"-max_len={target.MAX_LENGTH}", f"-dict={words}", f"-timeout={HANG}",
@@ -54,16 +57,6 @@ def _search_and_end(name: str, seconds: int, corpus: Path, found: Path, folder: 
     atheris.Setup(arguments, FindingsWriter(target, found).try_input, custom_mutator=mutate)
     atheris.Fuzz()
     os._exit(0)
-
-
-def write_seeds(target: FuzzTarget, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, data in target.seeds().items():
-        (folder / name).write_bytes(data)
-
-
-def _quoted(word: bytes) -> str:
-    return "".join(f"\\x{octet:02x}" for octet in word)
 
 
 class FindingsWriter:

@@ -1,4 +1,4 @@
-"""The table of fuzz targets, and what a target must contain.
+"""The table of fuzz targets, what a target must contain, and running or shrinking an input.
 
 This module imports no target: code must be imported during instrumentation.
 """
@@ -69,3 +69,36 @@ def run_target(target: FuzzTarget, data: bytes) -> None:
     took = time.thread_time() - began
     if took > target.SECONDS:
         raise TooSlowError(f"{took:.1f} s of CPU time, more than the limit of {target.SECONDS:g} s")
+
+
+def shrink_input(target: FuzzTarget, data: bytes) -> bytes:
+    """Remove pieces of ``data``, the longest first, as long as it fails in the same way, and return the rest.
+
+    Raises ValueError if the input does not fail.
+    """
+    expected = failure(target, data)
+    if expected is None:
+        raise ValueError("this input does not fail")
+    size = len(data)
+    while size:
+        at = 0
+        while at < len(data):
+            shorter = data[:at] + data[at + size :]
+            if failure(target, shorter) == expected:
+                data = shorter
+            else:
+                at += size
+        size //= 2
+    return data
+
+
+def failure(target: FuzzTarget, data: bytes) -> tuple[str, int] | None:
+    """Return type and line of the error that an input raises, or None."""
+    try:
+        run_target(target, data)
+    except Exception as error:
+        at = error.__traceback__
+        while at is not None and at.tb_next is not None:
+            at = at.tb_next
+        return type(error).__name__, at.tb_lineno if at else 0
+    return None

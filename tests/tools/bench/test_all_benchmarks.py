@@ -9,10 +9,13 @@ import pytest
 
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.bench import all_benchmarks
+from lbdns_tools.bench.all_benchmarks import HEAD, RULE, KeptFigure, figures_file, read_figures, with_figures
 from lbdns_tools.bench.benchmark_table import BENCHMARKS
-from lbdns_tools.bench.kept_figures import HEAD, RULE, read_figures
 
 RESULTS = {"work_ms": 12.3456, "longest_step_ms": 2.0, "cores": 2}
+ROW = "| dns.peers | CPU per query | 5.25 | us | 2 cores | 2026-11-01 |"
+TEXT = f"# Benchmarks\n\n{HEAD}\n{RULE}\n{ROW}\n\nMore text.\n"
+FIGURE = KeptFigure("dns.peers", "CPU per query", 5.25, "us", "2 cores", "2026-11-01")
 
 
 @pytest.fixture
@@ -82,3 +85,40 @@ def test_a_short_form_runs_in_a_process_of_its_own() -> None:
     assert results["members"] == 1000
     with pytest.raises(LbdnsError, match="did not end within 0 s"):
         all_benchmarks.results_of("scrape", 0.01)
+
+
+def test_figures_are_read() -> None:
+    assert read_figures(TEXT) == {("dns.peers", "CPU per query"): FIGURE}
+
+
+def test_a_figure_replaces_its_row_and_the_others_stay() -> None:
+    newer = KeptFigure("dns.peers", "CPU per query", 123456.0, "us", "4 cores", "2026-12-01")
+    other = KeptFigure("scrape", "CPU", 0.5, "ms", "", "2026-12-01")
+    text = with_figures(TEXT, [other])
+    assert text == TEXT.replace(ROW, f"{ROW}\n| scrape | CPU | 0.5 | ms |  | 2026-12-01 |")
+    assert read_figures(with_figures(text, [newer])) == {
+        ("dns.peers", "CPU per query"): newer, ("scrape", "CPU"): other,
+    }  # fmt: skip
+    assert with_figures(TEXT, []) == TEXT
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("# Benchmarks\n", "has no table that begins with"),
+        (TEXT.replace("5.25", "fast"), "not a row of six cells with a number in the third"),
+        (TEXT.replace(" us |", ""), "not a row of six cells"),
+    ],
+)
+def test_a_table_that_is_missing_or_broken_is_an_error(text: str, message: str) -> None:
+    with pytest.raises(LbdnsError, match=message):
+        read_figures(text)
+
+
+def test_the_file_is_found_in_any_folder_of_the_docs(tmp_path: Path) -> None:
+    with pytest.raises(LbdnsError, match="run this in a checkout"):
+        figures_file(tmp_path)
+    (tmp_path / "docs" / "reference").mkdir(parents=True)
+    path = tmp_path / "docs" / "reference" / "benchmarks.md"
+    path.touch()
+    assert figures_file(tmp_path) == path

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from lbdns_tools.bench import benchmark_command as command
-from lbdns_tools.bench.dns.measured_processes import BenchmarkError
+from lbdns_tools.bench.measured_processes import BenchmarkError
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str, measure: Any) -> int:
@@ -20,7 +20,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str, measure: Any) -> int:
     module = SimpleNamespace(
         __doc__="What it measures.", TAKES="a second", EXAMPLE="--seconds 3", measure=measure,
         add_options=lambda parser: command.add_number(parser, "--seconds", float, 1, 5, 2, "seconds"),
-        show=lambda results, console: console.print(command.conditions(results)),
+        TARGET_TEXT="at most 3 s", tables=lambda results: [command.figures("example", results)],
     )  # fmt: skip
     return command.run_benchmark("bench example", cast(command.BenchmarkModule, module), arguments)
 

@@ -7,8 +7,8 @@ import importlib
 
 import pytest
 
+from lbdns_tools.bench.all_benchmarks import figures_file, read_figures
 from lbdns_tools.bench.benchmark_table import BENCHMARKS, Headline
-from lbdns_tools.bench.kept_figures import figures_file, read_figures
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
@@ -23,7 +23,7 @@ def test_a_benchmark_accepts_the_arguments_of_its_short_form(name: str) -> None:
         assert unknown in ([], ["--json", *arguments[-1:]])
         assert vars(options)
     assert callable(module.measure)
-    assert callable(module.show)
+    assert callable(module.tables)
 
 
 def test_every_headline_figure_has_a_row_in_the_docs() -> None:

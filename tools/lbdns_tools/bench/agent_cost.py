@@ -7,38 +7,26 @@ from __future__ import annotations
 
 import argparse
 import http.server
-import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
-
-from rich.console import Console
 
 from lbdns_tools import installed_programs
 from lbdns_tools.apache_process import apache
 from lbdns_tools.bench import benchmark_command as command
+from lbdns_tools.bench.measured_processes import running
 
 TAKES: Final = "about 65 s (seconds + 5 s)"
 EXAMPLE: Final = "--seconds 120"
 CPU_TARGET: Final = 0.5  # % of one core, at an interval of 1 s
 RSS_TARGET: Final = 30.0  # MB
+TARGET_TEXT: Final = f"at most {CPU_TARGET:g} % and {RSS_TARGET:g} MB"
 WARM_UP: Final = 3.0  # seconds: the figures leave out the start of the interpreter
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessCost:
-    """``cpu_percent`` of one core; ``rss_mb`` resident, ``pss_mb`` with shared pages divided between their users."""
-
-    cpu_percent: float
-    rss_mb: float
-    pss_mb: float
 
 
 class _StatusHandler(http.server.BaseHTTPRequestHandler):
@@ -61,21 +49,18 @@ class _StatusHandler(http.server.BaseHTTPRequestHandler):
 @contextmanager
 def status_server() -> Iterator[str]:
     """Serve server-status?auto in this process, and yield its URL."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _StatusHandler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/server-status?auto"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _StatusHandler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/server-status?auto"
+        finally:
+            server.shutdown()
 
 
 def cpu_seconds(pid: int) -> float:
     """Return the CPU seconds of all threads of a process, to the nanosecond (Linux: sched-stats.rst)."""
-    total = 0
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        total += int((task / "schedstat").read_text().split()[0])
-    return total / 1e9
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
 def memory_mb(pid: int) -> tuple[float, float]:
@@ -92,28 +77,21 @@ def memory_mb(pid: int) -> tuple[float, float]:
     return rss / 1024, kilobytes.get("Pss", rss) / 1024
 
 
-@contextmanager
-def process(command: Sequence[str]) -> Iterator[int]:
-    """Run a process for the length of a with statement, and yield its pid."""
-    started = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    try:
-        yield started.pid
-    finally:
-        started.send_signal(signal.SIGTERM)
-        started.wait(timeout=10)
+def cost_of(pids: Sequence[int], seconds: float) -> list[dict[str, float]]:
+    """Return the cost of running processes over the same ``seconds``.
 
-
-def cost_of(pids: Sequence[int], seconds: float) -> list[ProcessCost]:
-    """Return the cost of running processes over the same ``seconds``."""
+    ``cpu_percent`` is of one core; ``rss_mb`` is resident, in ``pss_mb`` shared pages are divided between their users.
+    """
     before = [cpu_seconds(pid) for pid in pids]
     start = time.monotonic()
     time.sleep(seconds)
     after = [cpu_seconds(pid) for pid in pids]
     span = time.monotonic() - start
-    return [
-        ProcessCost(100.0 * (new - old) / span, *memory_mb(pid))
-        for pid, old, new in zip(pids, before, after, strict=True)
-    ]
+    costs = []
+    for pid, old, new in zip(pids, before, after, strict=True):
+        rss, pss = memory_mb(pid)
+        costs.append({"cpu_percent": 100.0 * (new - old) / span, "rss_mb": rss, "pss_mb": pss})
+    return costs
 
 
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
@@ -131,24 +109,24 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
         collector = f"127.0.0.1:{receiver.getsockname()[1]}"
         agent = [sys.executable, "-m", "lbdns_agent", "--collector", collector, "--interval", str(interval)]
         agent += ["--server-status", url, "--log-level", "warning"]
-        agent_pid = stack.enter_context(process(agent))
-        sleeper = f"import time\nwhile True: time.sleep({interval})"
-        idle_pid = stack.enter_context(process([sys.executable, "-c", sleeper]))
+        sleeper = [sys.executable, "-c", f"import time\nwhile True: time.sleep({interval})"]
+        commands = {"agent": agent, "sleeper": sleeper}
+        started = [stack.enter_context(running(name, line, None, folder / name)) for name, line in commands.items()]
         time.sleep(WARM_UP)
-        ours, floor = cost_of([agent_pid, idle_pid], options.seconds)
+        ours, floor = cost_of([one.process.pid for one in started], options.seconds)
     target = CPU_TARGET / min(interval, 1.0)
     return {
         "server": server,
         "seconds": options.seconds,
         "interval": interval,
-        "agent": asdict(ours),
-        "floor": asdict(floor),
+        "agent": ours,
+        "floor": floor,
         "target": {"cpu_percent": target, "rss_mb": RSS_TARGET},
-        "met": ours.cpu_percent <= target and ours.rss_mb <= RSS_TARGET,
+        "met": ours["cpu_percent"] <= target and ours["rss_mb"] <= RSS_TARGET,
     }
 
 
-def show(results: command.Results, console: Console) -> None:
+def tables(results: command.Results) -> command.Tables:
     rows = [
         (label, f"{found['cpu_percent']:.3f}", *(f"{found[key]:.1f}" for key in ("rss_mb", "pss_mb") if key in found))
         for label, found in (
@@ -156,8 +134,7 @@ def show(results: command.Results, console: Console) -> None:
         )
     ]  # fmt: skip
     title = f"agent every {results['interval']} s beside {results['server']}, over {results['seconds']} s"
-    console.print(command.table(title, ("", "% of a core", "RSS MB", "PSS MB"), rows))
-    console.print(command.verdict(results, f"at most {CPU_TARGET:g} % and {RSS_TARGET:g} MB"))
+    return [command.table(title, ("", "% of a core", "RSS MB", "PSS MB"), rows)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

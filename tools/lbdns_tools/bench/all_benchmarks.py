@@ -1,9 +1,8 @@
-"""``python -m lbdns_tools.bench all``: runs the short form of each benchmark beside the figures kept in the docs."""
+"""``python -m lbdns_tools.bench all``: compares a short form of each benchmark with the figures kept in the docs."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import datetime
 import json
 import platform
@@ -11,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,14 +20,29 @@ from rich.console import Console
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.bench.benchmark_command import WIDTH, machine, table
 from lbdns_tools.bench.benchmark_table import BENCHMARKS, Benchmark
-from lbdns_tools.bench.kept_figures import KeptFigure, figures_file, read_figures, with_figures
+from lbdns_tools.bench.measured_processes import running
 from lbdns_tools.progress_bar import count_bar
 
 LIMIT: Final = 14 * 60.0  # seconds for all benchmarks together
 LIMIT_OF_ONE: Final = 120.0  # seconds
 END: Final = 20.0  # seconds that a benchmark may take to end its servers
 BUSY: Final = 0.3  # load of the machine above which its figures mean little
+HEAD: Final = "| benchmark | figure | value | unit | conditions | date |"
+RULE: Final = "|---|---|---|---|---|---|"
+_CHECKOUT: Final = Path(__file__).parents[3]
 HEADS: Final = ("benchmark", "figure", "now", "kept", "change", "")
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFigure:
+    """A row of the table: a headline figure of a benchmark, as it was on ``date`` (ISO 8601)."""
+
+    benchmark: str
+    figure: str
+    value: float
+    unit: str
+    conditions: str
+    date: str
 
 
 def main(program: str, arguments: Sequence[str]) -> int:
@@ -86,32 +101,15 @@ def results_of(name: str, seconds: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="lbdns-bench-") as folder:
         path = Path(folder, "results.json")
         command = [sys.executable, "-m", "lbdns_tools.bench", name, *BENCHMARKS[name].short, "--json", str(path)]
-        with _process(command, Path(folder, "log")) as process:
+        with running(name, command, None, Path(folder, "log"), patience=END) as benchmark:
             try:
-                status = process.wait(seconds)
+                status = benchmark.process.wait(seconds)
             except subprocess.TimeoutExpired:
                 raise LbdnsError(f"did not end within {seconds:.0f} s") from None
-        if status:
-            log = Path(folder, "log").read_text(errors="replace").strip()
-            raise LbdnsError(f"exit status {status}: {log[-500:]}")
+            if status:
+                benchmark.require_alive()
         results: dict[str, Any] = json.loads(path.read_text())
         return results
-
-
-@contextlib.contextmanager
-def _process(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a benchmark with its output in ``log``; the benchmark and its servers have ended afterwards."""
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        try:
-            process.wait(END)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 def headlines(name: str, benchmark: Benchmark, results: dict[str, Any]) -> list[KeptFigure]:
@@ -151,3 +149,52 @@ def compared(
             any_worse |= mark == "WORSE"
         rows.append((figure.benchmark, figure.figure, f"{figure.value:g} {figure.unit}", before, change, mark))
     return rows, any_worse
+
+
+def figures_file(checkout: Path = _CHECKOUT) -> Path:
+    """Return the path of benchmarks.md below docs/. Raises LbdnsError outside a checkout."""
+    found = sorted(checkout.glob("docs/**/benchmarks.md"))
+    if not found:
+        raise LbdnsError(f"{checkout / 'docs'}: has no benchmarks.md; run this in a checkout of the project")
+    return found[0]
+
+
+def read_figures(text: str) -> dict[tuple[str, str], KeptFigure]:
+    """Return the figures by benchmark and name. Raises LbdnsError if the table is missing or broken."""
+    lines = text.splitlines()
+    begin, end = _table_rows(lines)
+    figures = {}
+    for line in lines[begin:end]:
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        try:
+            benchmark, figure, value, *rest = cells
+            unit, conditions, date = rest
+            figures[benchmark, figure] = KeptFigure(benchmark, figure, float(value), unit, conditions, date)
+        except ValueError:
+            raise LbdnsError(f"benchmarks.md: not a row of six cells with a number in the third: {line}") from None
+    return figures
+
+
+def with_figures(text: str, figures: Sequence[KeptFigure]) -> str:
+    """Return ``text`` with ``figures`` in its table; rows of other figures stay. Raises LbdnsError."""
+    lines = text.splitlines()
+    begin, end = _table_rows(lines)
+    kept = read_figures(text) | {(figure.benchmark, figure.figure): figure for figure in figures}
+    lines[begin:end] = [f"| {' | '.join(_cell(value) for value in astuple(row))} |" for row in kept.values()]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(value: object) -> str:
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def _table_rows(lines: Sequence[str]) -> tuple[int, int]:
+    """Return the index of the table's first row, and the index after its last."""
+    try:
+        begin = lines.index(HEAD) + 2
+    except ValueError:
+        raise LbdnsError(f"benchmarks.md: has no table that begins with {HEAD}") from None
+    end = begin
+    while end < len(lines) and lines[end].startswith("|"):
+        end += 1
+    return begin, end

@@ -10,19 +10,17 @@ import argparse
 import math
 import random
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-
 from lbdns_shared.report import Report, encode
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.dns.benchmark_farm import plane_line, pool_table, write_key
 from lbdns_tools.bench.dns.latency_prober import await_answer, query_wire
+from lbdns_tools.bench.measured_processes import running
 from lbdns_tools.free_ports import free_port
 from lbdns_tools.percentiles import percentile
 
@@ -31,6 +29,7 @@ EXAMPLE: Final = "--agents 3 --reports 300"
 START: Final = 10.0  # s that the server may take to its first answer
 LIMIT: Final = 2.0  # s: a report that no answer reflects by then is lost
 TARGET: Final = 10.0  # ms, the 99th percentile at three agents
+TARGET_TEXT: Final = f"p99 at most {TARGET:g} ms"
 
 
 class FreshnessFarm:
@@ -51,8 +50,7 @@ class FreshnessFarm:
             '[web]\nlisten = "off"\n[[zone]]\nname = "bench"\nfile = "bench.zone"\n'
             + pool_table("web", "bench", self.members, 'best = "best_score"')
         )
-        #: What Python must run to serve the farm
-        self.arguments = ["-m", "lbdns", "serve", "-c", str(config), "--log-level", "error"]
+        self.command = [sys.executable, "-m", "lbdns", "serve", "-c", str(config), "--log-level", "error"]
 
 
 class BestNameClient:
@@ -105,29 +103,22 @@ def send_and_watch(client: BestNameClient, farm: FreshnessFarm, reports: int, in
     return found
 
 
-def percentiles_of(times: Sequence[float]) -> dict[str, float]:
-    return {f"p{percent}_ms": round(percentile(times, percent), 3) for percent in (50, 95, 99, 100)}
+def freshness_figures(times: Sequence[float], target: float) -> command.Results:
+    """Return the figures of ``times`` in milliseconds, and whether the 99th percentile is at most ``target``."""
+    figures = {f"p{percent}_ms": round(percentile(times, percent), 3) for percent in (50, 95, 99, 100)}
+    return {**figures, "lost": sum(map(math.isinf, times)), "met": figures["p99_ms"] <= target}
 
 
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     farm = FreshnessFarm(folder, options.agents)
-    with subprocess.Popen([sys.executable, *farm.arguments]) as server:
-        try:
-            await_answer(farm.port, query_wire("best.bench"), START)
-            times = send_and_watch(BestNameClient(farm.port), farm, options.reports, options.interval)
-        finally:
-            server.terminate()
-    figures = percentiles_of(times)
-    lost = sum(map(math.isinf, times))
-    return {"agents": options.agents, **figures, "lost": lost, "met": figures["p99_ms"] <= TARGET}
+    with running("lbdns", farm.command, None, folder / "log"):
+        await_answer(farm.port, query_wire("best.bench"), START)
+        times = send_and_watch(BestNameClient(farm.port), farm, options.reports, options.interval)
+    return {"agents": options.agents, **freshness_figures(times, TARGET)}
 
 
-def show(results: command.Results, console: Console) -> None:
-    rows = [
-        (name.replace("_", " "), value) for name, value in results.items() if name == "lost" or name.endswith("_ms")
-    ]
-    console.print(command.table(f"report to answer, {results['agents']} agents", ("", ""), rows))
-    console.print(command.verdict(results, f"p99 at most {TARGET:g} ms"))
+def tables(results: command.Results) -> command.Tables:
+    return [command.figures("report to answer", results)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ import signal
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -18,12 +18,14 @@ from rich.console import Console
 from rich.table import Table
 
 from lbdns_shared.errors import LbdnsError
-from lbdns_tools.bench.dns.measured_processes import BenchmarkError, pin_to_core
+from lbdns_tools.bench.measured_processes import BenchmarkError, pin_to_core
 
 PLANES: Final = ("auto", "python", "native")
 Results = dict[str, Any]
+Tables = Iterable[Table]
 WIDTH: Final = 120  # columns of a table that does not go to a terminal
 _INTERRUPTED: Final = 130
+_CONDITIONS: Final = ("load_before", "cores", "python")
 
 
 class BenchmarkModule(Protocol):
@@ -34,18 +36,21 @@ class BenchmarkModule(Protocol):
     TAKES: str
     #: Options of the example that --help shows
     EXAMPLE: str
+    #: The target in words, if the results say whether it is ``met``
+    TARGET_TEXT: str
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """Add the benchmark's own options to its command line."""
+        """Add the benchmark's own options to the common ones."""
 
     def measure(self, options: argparse.Namespace, folder: Path) -> Results:
         """Run the benchmark and return results that JSON can hold; ``folder`` is removed afterwards.
 
-        ``met`` in the results says whether the benchmark's target is met. Raises LbdnsError.
+        ``met`` in the results says whether the benchmark's target is met, ``note`` what their reader has to know.
+        Raises LbdnsError.
         """
 
-    def show(self, results: Results, console: Console) -> None:
-        """Print the results of ``measure`` for a person."""
+    def tables(self, results: Results) -> Tables:
+        """Return the results of ``measure`` as tables for a person."""
 
 
 def run_benchmark(program: str, module: BenchmarkModule, arguments: Sequence[str]) -> int:
@@ -65,7 +70,7 @@ def run_benchmark(program: str, module: BenchmarkModule, arguments: Sequence[str
         return error.exit_status
     except KeyboardInterrupt:
         return _INTERRUPTED
-    module.show(results, Console(soft_wrap=True, width=None if sys.stdout.isatty() else WIDTH))
+    _show(module, results)
     if options.json:
         options.json.write_text(json.dumps(results, indent=1) + "\n")
     return 1 if options.fail and not results.get("met", True) else 0
@@ -82,6 +87,17 @@ def _parser(program: str, module: BenchmarkModule) -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results to FILE as JSON")
     parser.add_argument("--fail", action="store_true", help="exit with status 1 if the benchmark misses its target")
     return parser
+
+
+def _show(module: BenchmarkModule, results: Results) -> None:
+    console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else WIDTH)
+    for found in module.tables(results):
+        console.print(found)
+    load, cores, python = (results[name] for name in _CONDITIONS)
+    note = f"; {results['note']}" if results.get("note") else ""
+    console.print(f"load before: {load} on {cores} cores, Python {python}{note}")
+    if "met" in results:
+        console.print(f"target ({module.TARGET_TEXT}): {'met' if results['met'] else 'MISSED'}")
 
 
 def add_core_options(parser: argparse.ArgumentParser) -> None:
@@ -133,6 +149,13 @@ def progress(text: str) -> None:
         print(text, file=sys.stderr)
 
 
+def rounds(count: int) -> Iterator[int]:
+    """Yield the number of each round, and print it as progress."""
+    for number in range(count):
+        progress(f"round {number + 1} of {count}")
+        yield number
+
+
 def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
     """Return the median over the rounds of ours / theirs. Rounds in which theirs is 0 don't count."""
     found = [a / b for a, b in zip(ours, theirs, strict=True) if b]
@@ -161,12 +184,8 @@ def side_by_side(title: str, servers: dict[str, Results]) -> Table:
     return table(title, ("", *servers), rows)
 
 
-def conditions(results: Results) -> str:
-    """Return the conditions of a run and its ``note``, if it has one, in a line."""
-    load, cores, python = (results[name] for name in ("load_before", "cores", "python"))
-    return "; ".join(filter(None, (f"load before: {load} on {cores} cores, Python {python}", results.get("note"))))
-
-
-def verdict(results: Results, target: str) -> str:
-    """Return a line that says whether the run met ``target``."""
-    return f"target ({target}): {'met' if results['met'] else 'MISSED'}"
+def figures(title: str, results: Results) -> Table:
+    """Return a table with a row for each figure: everything but the conditions, the note and the verdict."""
+    left_out = (*_CONDITIONS, "note", "met")
+    rows = [(name.replace("_", " "), figure) for name, figure in results.items() if name not in left_out]
+    return table(title, ("", ""), rows)

@@ -1,40 +1,36 @@
 """The cost of a collector: CPU time and memory of a real lbdns-collector under the reports of many agents.
 
 One process simulates all agents, evenly spread over the interval, each with its own key and all metrics of the
-catalogue. Lag is the time from making a report to the moment the collector accepts it, by the clock that both share;
-it may be slightly negative, because the collector reads the clock once per batch of datagrams. The age at a follower
-is the time from there until an event stream carries the reading.
+catalogue. 'lag' is the time from making a report to the moment the collector accepts it, by the clock that both share;
+it may be slightly negative, because the collector reads the clock once per batch of datagrams. 'follower age' is the
+time from there until an event stream carries the reading. 'overflows' are reports lost by a full buffer, 'sender
+behind' is the longest delay of the sender itself.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import http.client
 import json
 import multiprocessing
 import random
 import re
 import socket
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
-import psutil
-from rich.console import Console
-
-from lbdns.events.server_sent_events import ServerSentEventReader
+from lbdns.client.http_client import EVENTS_PATH, fetch, stream_events
+from lbdns_shared.errors import LbdnsError
 from lbdns_shared.keys import MasterKey
 from lbdns_shared.metric_catalogue import CATALOGUE
 from lbdns_shared.report import Report, encode
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.dns.benchmark_farm import pool_table, write_key
-from lbdns_tools.bench.dns.measured_processes import BenchmarkError
+from lbdns_tools.bench.measured_processes import BenchmarkError, MeasuredProcess, running
 from lbdns_tools.percentiles import percentile
 
 TAKES: Final = "about 40 s (seconds + 10 s)"
@@ -45,31 +41,6 @@ MAX_SECONDS: Final = 600.0
 STEP: Final = 0.005  # seconds: the sender wakes at this interval and sends the reports that are due
 START: Final = 60.0  # seconds a collector may take to read its zone
 SETTLE: Final = 0.5  # seconds from the last report until the collector has accepted all
-
-
-@dataclass(frozen=True, slots=True)
-class CollectorCost:
-    """The results; times in milliseconds, ``cpu_percent`` of one core."""
-
-    agents: int
-    interval_s: float
-    seconds: float
-    followed: bool
-    sent: int
-    accepted: int
-    lost: int
-    overflows: int
-    dropped: dict[str, int]
-    sender_behind_ms: float  # the longest delay of the sender itself; lag below that is not the collector's
-    cpu_percent: float
-    cpu_us_per_report: float
-    rss_mb: float
-    lag_p50_ms: float
-    lag_p99_ms: float
-    lag_max_ms: float
-    follower_events: int
-    follower_age_p50_ms: float
-    follower_age_p99_ms: float
 
 
 def write_configuration(folder: Path, agents: int) -> tuple[Path, MasterKey]:
@@ -91,47 +62,10 @@ def write_configuration(folder: Path, agents: int) -> tuple[Path, MasterKey]:
     return path, write_key(folder)
 
 
-class MeasuredCollector:
-    """A running lbdns-collector, and the addresses of its reports and pages."""
-
-    def __init__(self, config: Path) -> None:
-        command = [sys.executable, "-m", "lbdns_collector", "-c", str(config), "--log-format", "json"]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        found: dict[str, tuple[str, int]] = {}
-        assert self.process.stderr
-        deadline = time.monotonic() + START
-        for line in self.process.stderr:
-            for what, words in (("reports", "receiving reports on "), ("web", "serving http://")):
-                if match := re.search(re.escape(words) + r"([0-9.]+):(\d+)", line):
-                    found[what] = match[1], int(match[2])
-            if '"ready' in line or time.monotonic() > deadline:
-                break
-        if set(found) != {"reports", "web"}:
-            self.stop()
-            raise BenchmarkError("the collector did not start; run 'lbdns-collector --help' to see why")
-        self.reports, self.web = found["reports"], found["web"]
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()  # or a full pipe would stop it
-        self.usage = psutil.Process(self.process.pid)
-
-    def cpu_seconds(self) -> float:
-        times = self.usage.cpu_times()
-        return float(times.user + times.system)
-
-    def metrics(self) -> str:
-        connection = http.client.HTTPConnection(*self.web, timeout=60)
-        try:
-            connection.request("GET", "/metrics")
-            return connection.getresponse().read().decode()
-        finally:
-            connection.close()
-
-    def stop(self) -> None:
-        self.process.terminate()
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait(10)
+def listening_address(collector: MeasuredProcess, log_text: str) -> tuple[str, int]:
+    """Return the address that the collector logs after ``log_text``."""
+    found = collector.await_log(re.escape(log_text) + r"([0-9.]+):(\d+)", START, "where it listens")
+    return found[1], int(found[2])
 
 
 def send_reports(
@@ -162,33 +96,20 @@ def send_reports(
 
 
 class FollowerProbe:
-    """Follows the collector's event stream in a thread and keeps the age of each reading on arrival."""
+    """Follows the collector's event stream in a thread and keeps the age of each reading on arrival, in seconds."""
 
-    def __init__(self, web: tuple[str, int]) -> None:
+    def __init__(self, web: str) -> None:
         self.ages: list[float] = []
         self.events = 0
-        self._connection = http.client.HTTPConnection(*web, timeout=30)
-        self._connection.request("GET", "/api/v1/events?changes=1")
-        self._response = self._connection.getresponse()
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._read, args=(web,), daemon=True).start()
 
-    def _read(self) -> None:
-        reader = ServerSentEventReader()
-        with contextlib.suppress(OSError, ValueError, AttributeError, http.client.HTTPException):
-            while piece := self._response.read1(65536):
-                for event in reader.feed(piece):
-                    if event.name == "changes":
-                        self.events += 1
-                        for pool in json.loads(event.data)["pools"]:
-                            self.ages.extend(member["age_s"] for member in pool["members"])
-
-    def stop(self) -> None:
-        if self._connection.sock:
-            with contextlib.suppress(OSError):
-                self._connection.sock.shutdown(socket.SHUT_RDWR)
-        self._thread.join(10)
-        self._connection.close()
+    def _read(self, web: str) -> None:
+        with contextlib.suppress(LbdnsError):  # the collector has ended
+            for event in stream_events(web, f"{EVENTS_PATH}?changes=1"):
+                if event.name == "changes":
+                    self.events += 1
+                    for pool in json.loads(event.data)["pools"]:
+                        self.ages.extend(member["age_s"] for member in pool["members"])
 
 
 def samples(text: str, name: str) -> Iterator[tuple[str, float]]:
@@ -211,74 +132,58 @@ def start_sender(to: tuple[str, int], key: MasterKey, agents: int, interval: flo
 
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     """Run the benchmark. The first interval, in which the collector meets every host, does not count."""
-    return asdict(cost_of_collector(folder, options.agents, options.interval, options.seconds, options.follow))
+    return cost_of_collector(folder, options.agents, options.interval, options.seconds, options.follow)
 
 
-def cost_of_collector(folder: Path, agents: int, interval: float, seconds: float, follow: bool) -> CollectorCost:
+def cost_of_collector(folder: Path, agents: int, interval: float, seconds: float, follow: bool) -> command.Results:
     warm_up = interval + 1.0
     config, key = write_configuration(folder, agents)
-    collector = MeasuredCollector(config)
-    try:
-        probe = FollowerProbe(collector.web) if follow else None
-        sender, result = start_sender(collector.reports, key, agents, interval, warm_up + seconds)
+    command_line = [sys.executable, "-m", "lbdns_collector", "-c", str(config), "--log-format", "json"]
+    with running("lbdns-collector", command_line, None, folder / "log") as collector:
+        collector.await_log('"ready', START, "that it is ready")
+        reports = listening_address(collector, "receiving reports on ")
+        web = "http://{}:{}".format(*listening_address(collector, "serving http://"))
+        probe = FollowerProbe(web) if follow else None
+        sender, result = start_sender(reports, key, agents, interval, warm_up + seconds)
         time.sleep(warm_up)
         before, started = collector.cpu_seconds(), time.monotonic()
         time.sleep(seconds - SETTLE)
         cpu = collector.cpu_seconds() - before
         took = time.monotonic() - started
-        rss = collector.usage.memory_info().rss
+        rss = collector.rss()
         sent, behind = result.get(timeout=seconds + 60)
         sender.join(10)
         time.sleep(SETTLE)
-        text = collector.metrics()
-        if probe:
-            probe.stop()
-    finally:
-        collector.stop()
+        text = fetch(web, "/metrics").decode()
     ages = [1000 * age for age in probe.ages] if probe else []
     counted = {name: int(value) for name, value in samples(text, "lbdns_reports_total")}
     lags = [-1000 * value for _, value in samples(text, "lbdns_host_clock_skew_seconds")]  # each host's newest report
-    return CollectorCost(
-        agents=agents,
-        interval_s=interval,
-        seconds=round(took, 1),
-        followed=follow,
-        sent=sent,
-        accepted=counted["accepted"],
-        lost=sent - counted["accepted"],
-        overflows=int(dict(samples(text, "lbdns_report_overflows_total"))[""]),
-        dropped={reason: count for reason, count in counted.items() if count and reason != "accepted"},
-        sender_behind_ms=round(1000 * max(0.0, behind), 1),
-        cpu_percent=round(100 * cpu / took, 1),
-        cpu_us_per_report=round(1e6 * cpu / (took * agents / interval), 1),
-        rss_mb=round(rss / 1e6, 1),
-        lag_p50_ms=round(percentile(lags, 50), 2),
-        lag_p99_ms=round(percentile(lags, 99), 2),
-        lag_max_ms=round(max(lags, default=0.0), 2),
-        follower_events=probe.events if probe else 0,
-        follower_age_p50_ms=round(percentile(ages, 50), 2),
-        follower_age_p99_ms=round(percentile(ages, 99), 2),
-    )
+    return {
+        "agents": agents,
+        "interval_s": interval,
+        "seconds": round(took, 1),
+        "followed": follow,
+        "sent": sent,
+        "accepted": counted["accepted"],
+        "lost": sent - counted["accepted"],
+        "overflows": int(dict(samples(text, "lbdns_report_overflows_total"))[""]),
+        "dropped": {reason: count for reason, count in counted.items() if count and reason != "accepted"},
+        # The longest delay of the sender itself: lag below that is not the collector's
+        "sender_behind_ms": round(1000 * max(0.0, behind), 1),
+        "cpu_percent": round(100 * cpu / took, 1),
+        "cpu_us_per_report": round(1e6 * cpu / (took * agents / interval), 1),
+        "rss_mb": round(rss / 1e6, 1),
+        "lag_p50_ms": round(percentile(lags, 50), 2),
+        "lag_p99_ms": round(percentile(lags, 99), 2),
+        "lag_max_ms": round(max(lags, default=0.0), 2),
+        "follower_events": probe.events if probe else 0,
+        "follower_age_p50_ms": round(percentile(ages, 50), 2),
+        "follower_age_p99_ms": round(percentile(ages, 99), 2),
+    }
 
 
-def show(results: command.Results, console: Console) -> None:
-    found = CollectorCost(**{field.name: results[field.name] for field in fields(CollectorCost)})
-    rows = [
-        ("CPU", f"{found.cpu_percent:.1f} % of a core, {found.cpu_us_per_report:.1f} us per report"),
-        ("memory", f"{found.rss_mb:.1f} MB resident"),
-        ("reports", f"{found.sent} sent, {found.accepted} accepted, {found.lost} lost "
-                    f"({found.overflows} by a full buffer; dropped: {found.dropped or 'none'})"),
-        ("lag", f"{found.lag_p50_ms:.2f} ms p50, {found.lag_p99_ms:.2f} p99, {found.lag_max_ms:.2f} maximum "
-                f"(delay of the sender: up to {found.sender_behind_ms:g} ms)"),
-    ]  # fmt: skip
-    if found.followed:
-        rows.append(
-            ("follower", f"{found.follower_age_p50_ms:.2f} ms p50, {found.follower_age_p99_ms:.2f} p99 from accepting "
-                         f"a report to its event; {found.follower_events} events")
-        )  # fmt: skip
-    title = f"{found.agents} agents at {found.interval_s:g} s, measured for {found.seconds:g} s"
-    console.print(command.table(title, ("", ""), rows))
-    console.print(command.conditions(results))
+def tables(results: command.Results) -> command.Tables:
+    return [command.figures("reports of agents; CPU in % of a core", results)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -12,13 +12,10 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
 from math import pi, sin
 from pathlib import Path
 from random import Random
 from typing import Final
-
-from rich.console import Console
 
 from lbdns.config.recording_sections import HistoryConfig
 from lbdns.history.history_chunk import TIERS
@@ -30,35 +27,16 @@ from lbdns.model.liveness import State
 from lbdns.model.snapshot import Reading
 from lbdns_shared.metric_catalogue import CATALOGUE
 from lbdns_tools.bench import benchmark_command as command
-from lbdns_tools.bench.dns.measured_processes import BenchmarkError
+from lbdns_tools.bench.measured_processes import BenchmarkError
 
 TAKES: Final = "about 10 minutes (hours x members)"
 EXAMPLE: Final = "--members 50 --hours 1"
 TARGET: Final = 200e6  # bytes for 200 members at 1 s for a day
 BEGIN: Final = 1_800_000_000.0  # Unix seconds
 MAX_SECONDS: Final = 1.0  # for one plot
+TARGET_TEXT: Final = f"at most {TARGET / 1e6:g} MB, {MAX_SECONDS:g} s for a plot"
 CORES: Final = 4
 USABLE: Final[State] = "usable"
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryCost:
-    """Sizes in bytes, times in seconds."""
-
-    members: int
-    pools: int
-    hours: float
-    bytes: int
-    tiers: dict[str, int]  # bytes of the blobs of each tier
-    written: int  # bytes that this process wrote to the disk; 0 if the kernel does not count them
-    cpu_s: float  # of recording
-    cpu_percent: float  # of one core, if it were real time
-    longest_commit_s: float
-    reads: dict[str, float]  # seconds to read each plot
-
-    @property
-    def met(self) -> bool:
-        return self.bytes <= TARGET and max(self.reads.values()) <= MAX_SECONDS
 
 
 class SyntheticMember:
@@ -129,8 +107,8 @@ def samples(pools: int, members: int, seconds: int) -> Iterator[HistorySample]:
         yield HistorySample(BEGIN + now, now, 3.0, tuple(found), dict(queries), {"NOERROR": sum(queries.values())})
 
 
-def record_history(path: Path, pools: int, members: int, seconds: int) -> HistoryCost:
-    """Record ``seconds`` of virtual time to ``path``, then read plots from it."""
+def record_history(path: Path, pools: int, members: int, seconds: int) -> command.Results:
+    """Record ``seconds`` of virtual time to ``path``, then read plots from it. Sizes are in bytes."""
     recorder = HistoryRecorder(path, HistoryConfig())
     written, cpu, longest = _bytes_written(), 0.0, 0.0
     for number, sample in enumerate(samples(pools, members, seconds), 1):
@@ -142,21 +120,25 @@ def record_history(path: Path, pools: int, members: int, seconds: int) -> Histor
             longest = max(longest, time.perf_counter() - begun)
         cpu += time.process_time() - before
     recorder.finish()
-    return HistoryCost(
-        members=members,
-        pools=pools,
-        hours=round(seconds / 3600, 3),
-        bytes=sum(entry.stat().st_size for entry in path.parent.glob(f"{path.name}*")),
-        tiers=_tier_sizes(path),
-        written=_bytes_written() - written,
-        cpu_s=round(cpu, 1),
-        cpu_percent=round(100 * cpu / seconds, 2),
-        longest_commit_s=round(longest, 3),
-        reads=_read_times(path, members, seconds),
-    )
+    size = sum(entry.stat().st_size for entry in path.parent.glob(f"{path.name}*"))
+    reads = _read_times(path, members, seconds)
+    return {
+        "members": members,
+        "pools": pools,
+        "hours": round(seconds / 3600, 3),
+        "bytes": size,
+        "tiers": _tier_sizes(path),
+        "written": _bytes_written() - written,
+        "cpu_s": round(cpu, 1),
+        "cpu_percent": round(100 * cpu / seconds, 2),  # of one core, if it were real time
+        "longest_commit_s": round(longest, 3),
+        "reads": reads,
+        "met": size <= TARGET and max(reads.values()) <= MAX_SECONDS,
+    }
 
 
 def _tier_sizes(path: Path) -> dict[str, int]:
+    """Return the bytes of the blobs of each tier."""
     with closing(sqlite3.connect(path)) as connection:
         return {
             tier.name: connection.execute(f"SELECT coalesce(sum(length(data)), 0) FROM {tier.table}").fetchone()[0]
@@ -165,6 +147,7 @@ def _tier_sizes(path: Path) -> dict[str, int]:
 
 
 def _bytes_written() -> int:
+    """Return the bytes that this process wrote to the disk; 0 if the kernel does not count them."""
     try:
         lines = Path("/proc/self/io").read_text().splitlines()
     except OSError:
@@ -192,11 +175,10 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     path = options.file or folder / "history.db"
     if path.exists():
         raise BenchmarkError(f"--file: {path}: exists already; name a new file")
-    found = record_history(path, options.pools, options.members, max(60, round(options.hours * 3600)))
-    return asdict(found) | {"met": found.met}
+    return record_history(path, options.pools, options.members, max(60, round(options.hours * 3600)))
 
 
-def show(results: command.Results, console: Console) -> None:
+def tables(results: command.Results) -> command.Tables:
     tiers = ", ".join(f"{name} {size / 1e6:.1f}" for name, size in results["tiers"].items())
     rate = results["written"] / 3.6e6 / max(results["hours"], 1e-9)
     rows = [
@@ -207,8 +189,7 @@ def show(results: command.Results, console: Console) -> None:
         *((f"read {what}", f"{1000 * took:.0f} ms") for what, took in results["reads"].items()),
     ]  # fmt: skip
     title = f"{results['pools']} x {results['members']} members, {results['hours']:g} h of reports every second"
-    console.print(command.table(title, ("", ""), rows))
-    console.print(command.verdict(results, f"at most {TARGET / 1e6:g} MB, {MAX_SECONDS:g} s for a plot"))
+    return [command.table(title, ("", ""), rows)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

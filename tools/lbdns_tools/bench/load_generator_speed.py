@@ -17,11 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from rich.console import Console
-
 from lbdns_tools.apache_process import PAGES_FOLDER, apache
 from lbdns_tools.bench import benchmark_command as command
-from lbdns_tools.bench.dns.measured_processes import BenchmarkError, need, pin_to_core
+from lbdns_tools.bench.measured_processes import BenchmarkError, need, pin_to_core
 from lbdns_tools.load import load_process_pool
 from lbdns_tools.load.load_plan import ClosedLoop, LoadPhase, LoadRun, OpenLoop, ResolveRule
 from lbdns_tools.load.request_mix import one_url
@@ -31,6 +29,7 @@ TAKES: Final = "about 3 minutes (seconds x (6 + 7 x repeats))"
 EXAMPLE: Final = "--seconds 5 --concurrency 10 --rate 100"
 TARGET: Final = 3000.0  # requests/s per core from one process, 1 kB page
 AGREEMENT: Final = 0.10  # between figures that must not depend on the generator
+TARGET_TEXT: Final = f"at least {TARGET:.0f}/s per core, within {100 * AGREEMENT:.0f} %"
 #: Question -> the figure that must not depend on the generator
 COMPARED: Final = {"cgi": "requests_per_s", "rate": "mean_ms", "sleep": "mean_ms"}
 MIN_RATE_SECONDS: Final = 4.0  # the mean of fewer requests varies too much
@@ -165,7 +164,7 @@ def _met(result: dict[str, Any]) -> bool:
     return agree and all(rate is not None and rate >= TARGET for rate in reached)
 
 
-def show(results: command.Results, console: Console) -> None:
+def tables(results: command.Results) -> command.Tables:
     rows: list[tuple[str, str, str]] = []
     for way in ("keep-alive off", "keep-alive on"):
         for generator, each in results[way].items():
@@ -179,8 +178,7 @@ def show(results: command.Results, console: Console) -> None:
         rows += [(title, generator, f"mean {each['mean_ms']:.3f} ms") for generator, each in results[what].items()]
     rows += [(name, "", f"{100 * each:+.1f} %") for name, each in results["differences"].items()]
     title = f"{results['concurrency']} clients, {results['seconds']:g} s each"
-    console.print(command.table(title, ("question", "generator", "figure"), rows))
-    console.print(command.verdict(results, f"at least {TARGET:.0f}/s per core, within {100 * AGREEMENT:.0f} %"))
+    return [command.table(title, ("question", "generator", "figure"), rows)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -19,17 +19,15 @@ from pathlib import Path
 from typing import Final
 
 import psutil
-from rich.console import Console
 
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.dns.benchmark_farm import BEST, ROUND_ROBIN, BenchmarkFarm, pool_table
 from lbdns_tools.bench.dns.compared_servers import MeasuredServer, serving_lbdns
 from lbdns_tools.bench.dns.dnsperf import MARGIN, DnsperfProcess, DnsperfRun, dnsperf_beside, latencies, write_queries
-from lbdns_tools.bench.dns.latency_prober import MAX_RATE, probe, query_wire
-from lbdns_tools.bench.dns.measured_processes import BenchmarkError, running, take_priority
+from lbdns_tools.bench.dns.latency_prober import MAX_RATE, latency_figures, probe, query_wire
+from lbdns_tools.bench.measured_processes import BenchmarkError, running, take_priority
 from lbdns_tools.bench.page_readers import KEEPERS
 from lbdns_tools.free_ports import free_port
-from lbdns_tools.percentiles import percentile
 
 TAKES: Final = "about 5 minutes (farms x (rounds x 2 x (2 s + seconds) + 20 s))"
 EXAMPLE: Final = "--rounds 9 --farms 5x200"
@@ -38,8 +36,8 @@ SETTLE: Final = 1.0  # seconds of readers and load before the prober begins
 NICE: Final = -15
 THREADS: Final = 0.1  # seconds until dnsperf has started its threads
 START: Final = 30.0  # seconds within which all readers must have a page
-FIGURES: Final = ("kernel_p50_ms", "kernel_p99_ms", "dnsperf_p50_ms", "dnsperf_p99_ms", "lost")
 TARGET: Final = 1.10  # times the p99 without page readers
+TARGET_TEXT: Final = f"kernel p99 at most {TARGET:g} times as high"
 
 
 def page_farm(folder: Path, plane: str, pools: int, members: int) -> tuple[BenchmarkFarm, int, list[str]]:
@@ -63,9 +61,8 @@ def page_readers_part(part: str, folder: Path, core: int, **options: object) -> 
     """Run a part of ``page_readers`` for the length of a with statement, and yield the file with its output."""
     arguments = [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", str(value))]
     log = folder / f"{part}.log"
-    with running(
-        part, [sys.executable, "-m", "lbdns_tools.bench.page_readers", part, *arguments], core, log
-    ) as process:
+    program = [sys.executable, "-m", "lbdns_tools.bench.page_readers", part]
+    with running(part, [*program, *arguments], core, log) as process:
         yield log
         process.require_alive()
 
@@ -84,7 +81,7 @@ def prompt_dnsperf(run: DnsperfRun) -> Iterator[DnsperfProcess]:
     """Run dnsperf with priority on its core: delayed, it would send bursts that no server answers at once."""
     with dnsperf_beside(run) as load:
         time.sleep(THREADS)
-        for thread in psutil.Process(load.process.pid).threads():
+        for thread in psutil.Process(load.measured.process.pid).threads():
             raise_priority(thread.id)
         yield load
 
@@ -127,21 +124,19 @@ class PageReaderRounds:
 
     def run(self) -> dict[str, list[dict[str, float]]]:
         found: dict[str, list[dict[str, float]]] = {"dummy": [], "lbdns": []}
-        given = self._with_readers(self._web_port)  # what lbdns sends its readers
+        ours = self._with_readers(self._web_port)  # what lbdns sends its readers
         for number in range(self._options.rounds):
-            command.progress(f"round {number + 1} of {self._options.rounds}: {given['answers_per_s']:.1f} pages/s")
+            command.progress(f"round {number + 1} of {self._options.rounds}: {ours['answers_per_s']:.1f} pages/s")
             for name in ("dummy", "lbdns") if number % 2 else ("lbdns", "dummy"):
                 if name == "lbdns":
-                    given = self._with_readers(self._web_port)
-                    found[name].append(given)
-                else:
-                    found[name].append(self._beside_dummy(given))
+                    ours = self._with_readers(self._web_port)
+                found[name].append(ours if name == "lbdns" else self._beside_dummy(ours))
         return found
 
-    def _beside_dummy(self, given: Mapping[str, float]) -> dict[str, float]:
+    def _beside_dummy(self, ours: Mapping[str, float]) -> dict[str, float]:
         port = free_port()
-        size = int(given["answer_bytes_per_s"] / given["answers_per_s"]) if given["answers_per_s"] else 1
-        rate, stream_rate, core = given["answers_per_s"], given["event_bytes_per_s"], self._options.load_core
+        rate, stream_rate, core = ours["answers_per_s"], ours["event_bytes_per_s"], self._options.load_core
+        size = int(ours["answer_bytes_per_s"] / rate) if rate else 1
         with page_readers_part("dummy", self._folder, core, port=port, rate=rate, size=size, stream_rate=stream_rate):
             return self._with_readers(port)
 
@@ -160,8 +155,7 @@ class PageReaderRounds:
                 probes = probe(self._server.port, query_wire(*BEST), options.rate, options.seconds)
                 after, cpu = counts.newest(), self._server.process.cpu_seconds() - cpu
                 own = latencies(load.output(seconds + MARGIN))
-        times = (probes.p(50), probes.p(99), percentile(own, 50), percentile(own, 99), probes.lost)
-        figures = dict(zip(FIGURES, times, strict=True))
+        figures = {**latency_figures(probes, own), "lost": probes.lost}
         figures["server_cpu_percent"] = round(100 * cpu / options.seconds, 2)
         return figures | per_second(before, after)
 
@@ -179,16 +173,14 @@ def measure_farm(folder: Path, options: argparse.Namespace, pools: int, members:
             agents = page_readers_part("agents", folder, options.load_core, port=port, key_file=key_file, hosts=hosts)
             stack.enter_context(agents)
         time.sleep(2 * SETTLE)  # all members have reported
-        rounds = PageReaderRounds(server, web_port, folder, options)
-        found = rounds.run()
-        return {"note": server.note, "max_per_s": round(rounds.most), **summary(found), "rounds": found}
+        measured = PageReaderRounds(server, web_port, folder, options)
+        found = measured.run()
+        return {"note": server.note, "max_per_s": round(measured.most), **summary(found), "rounds": found}
 
 
 def summary(rounds: Mapping[str, list[dict[str, float]]]) -> command.Results:
     """Return the medians over the rounds, and the median ratio of lbdns to the dummy within a round."""
-    result: command.Results = {}
-    for name, column in rounds.items():
-        result[name] = command.medians(column)
+    result: command.Results = {name: command.medians(column) for name, column in rounds.items()}
     for key in ("kernel_p99", "dnsperf_p99"):
         ours, theirs = ([one[f"{key}_ms"] for one in rounds[name]] for name in ("lbdns", "dummy"))
         result[f"{key}_ratio"] = command.median_ratio(ours, theirs)
@@ -207,7 +199,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     return {"note": next(iter(found.values()))["note"], "farms": found, "met": met}
 
 
-def show(results: command.Results, console: Console) -> None:
+def tables(results: command.Results) -> command.Tables:
     for name, farm in results["farms"].items():
         heads = list(farm["lbdns"])
         rows = [(head.replace("_", " "), *(farm[server][head] for server in ("dummy", "lbdns"))) for head in heads]
@@ -216,9 +208,7 @@ def show(results: command.Results, console: Console) -> None:
             for key in ("kernel_p99", "dnsperf_p99")
         ]
         title = f"{name}, {farm['max_per_s']} queries/s at most; readers load ..."
-        console.print(command.table(title, ("median of rounds", "dummy", "lbdns"), rows))
-    console.print(command.conditions(results))
-    console.print(command.verdict(results, f"kernel p99 at most {TARGET:g} times as high"))
+        yield command.table(title, ("median of rounds", "dummy", "lbdns"), rows)
 
 
 def _farm(text: str) -> tuple[int, int]:

@@ -10,10 +10,9 @@ import asyncio
 import contextlib
 import itertools
 import json
-import random
 import signal
-import socket
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -21,16 +20,14 @@ from pathlib import Path
 from typing import Final
 
 from lbdns_shared.keys import read_key_file
-from lbdns_shared.report import Report, encode
-from lbdns_tools.bench.dns.benchmark_farm import random_metrics
+from lbdns_tools.bench.dns.benchmark_farm import send_reports
 
 PAGES: Final = ("/api/v1/status", "/", "/api/v1/status", "/css/base.css")
 KEEPERS: Final = 16  # readers with one connection for all pages
 RECONNECTERS: Final = 16  # readers with a new connection for each page
 FOLLOWERS: Final = 16  # open event streams
-AT_ONCE: Final = 2 * (
-    KEEPERS + RECONNECTERS
-)  # answers that the dummy sends without a delay, like a server that is still idle
+#: Answers that the dummy sends without a delay, like a server that is still idle
+AT_ONCE: Final = 2 * (KEEPERS + RECONNECTERS)
 PATIENCE: Final = 30.0  # seconds a page may take
 COUNT_EVERY: Final = 0.25  # seconds from one line of counters to the next
 REFUSED: Final = 0.05  # seconds until a refused reader tries again
@@ -50,7 +47,6 @@ class PageReaders:
         counting.cancel()
 
     async def _print_counts(self) -> None:
-        """Print the counters as a line of JSON, again and again."""
         while True:
             print(json.dumps({"time": time.monotonic(), **self.counts}), flush=True)
             await asyncio.sleep(COUNT_EVERY)
@@ -133,20 +129,6 @@ class DummyServer:
             await asyncio.sleep(gap)
 
 
-def send_reports(port: int, key_file: Path, hosts: list[str]) -> None:
-    """Send the reports of ``hosts``, each once a second, spread over the second, until this process ends."""
-    key = read_key_file(key_file)[0].masters[0]
-    keys = {host: key.agent_key(host) for host in hosts}
-    chance = random.Random(1)
-    boot, begin = chance.getrandbits(63), time.monotonic()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        for number in itertools.count():
-            turn, at = divmod(number, len(hosts))
-            time.sleep(max(0.0, begin + number / len(hosts) - time.monotonic()))
-            report = Report(hosts[at], boot, turn + 1, time.time(), 1.0, random_metrics(chance, turn + 1))
-            sock.sendto(encode(report, keys[hosts[at]]), ("127.0.0.1", port))
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("part", choices=("readers", "dummy", "agents"))
@@ -158,12 +140,12 @@ def main() -> int:
     parser.add_argument("--hosts", type=Path, help="file with a host on each line")
     options = parser.parse_args()
     if options.part == "agents":
-        send_reports(options.port, options.key_file, options.hosts.read_text().split())
+        key = read_key_file(options.key_file)[0].masters[0]
+        send_reports(options.port, key, options.hosts.read_text().split(), threading.Event())
         return 0
     dummy = DummyServer(options.rate, options.size, options.stream_rate)
-    asyncio.run(
-        _until_sigterm(PageReaders(options.port).run() if options.part == "readers" else dummy.run(options.port))
-    )
+    work = PageReaders(options.port).run() if options.part == "readers" else dummy.run(options.port)
+    asyncio.run(_until_sigterm(work))
     return 0
 
 

@@ -12,17 +12,15 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
+from operator import methodcaller
 from pathlib import Path
 from typing import Final
-
-from rich.console import Console
 
 from lbdns.client.control_client import send_command
 from lbdns_shared.errors import LbdnsError
@@ -36,6 +34,7 @@ PORTS: Final = 32  # of the client: the kernel divides them between the workers'
 WINDOW: Final = 8  # queries in flight from each port
 GIVE_UP: Final = 3.0  # seconds without an answer after which a query is lost
 START: Final = 30.0  # seconds that a server may take to start or to end
+TARGET_TEXT: Final = "no query lost"
 QUESTION: Final = b"\x05round\x05robin\x05bench\0\0\1\0\1"
 
 
@@ -55,11 +54,11 @@ class QueryTally:
 class QueryLoad:
     """Sends ``queries``, and more while ``goes_on`` is set, and waits for their answers."""
 
-    def __init__(self, port: int, queries: int, rate: float, question: bytes = QUESTION) -> None:
+    def __init__(self, port: int, queries: int, rate: float) -> None:
         """``rate`` is in queries/s; 0: as fast as answers arrive."""
         self.tally = QueryTally()
         self.goes_on = threading.Event()
-        self._queries, self._rate, self._question = queries, rate, question
+        self._queries, self._rate = queries, rate
         self._sockets = []
         for _ in range(PORTS):
             sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -100,7 +99,7 @@ class QueryLoad:
             tally.sent += 1
             number = (tally.sent & 0xFFFF).to_bytes(2, "big")
             try:
-                sock.send(number + b"\0\0\0\1\0\0\0\0\0\0" + self._question)
+                sock.send(number + b"\0\0\0\1\0\0\0\0\0\0" + QUESTION)
             except OSError:
                 tally.lost += 1  # refused: no socket is bound to the port
                 continue
@@ -186,7 +185,7 @@ class ServerUnderLoad:
         os.kill(workers[number % len(workers)], signal.SIGKILL)
         return f"killed worker {workers[number % len(workers)]}"
 
-    def stop(self) -> None:
+    def close(self) -> None:
         for process in self._all:
             process.terminate()
             process.wait(START)
@@ -196,35 +195,16 @@ def _children(pid: int) -> list[int]:
     return [int(child) for path in Path(f"/proc/{pid}/task").glob("*/children") for child in path.read_text().split()]
 
 
-@contextmanager
-def server_under_load(workers: int) -> Iterator[ServerUnderLoad]:
-    with tempfile.TemporaryDirectory() as name:
-        running = ServerUnderLoad(Path(name), workers)
-        try:
-            yield running
-        finally:
-            running.stop()
-
-
+#: A method of ServerUnderLoad with its argument; the call returns what happened
 Disruption = Callable[[ServerUnderLoad], str]
 
 
-def reload(number: int) -> Disruption:
-    return lambda running: running.reload(number)
-
-
-def kill_worker(number: int) -> Disruption:
-    return lambda running: running.kill_worker(number)
-
-
-def take_over(workers: int) -> Disruption:
-    return lambda running: running.take_over(workers)
-
-
-def measure_losses(queries: int, rate: float, workers: int, disruptions: Sequence[Disruption]) -> QueryTally:
+def measure_losses(
+    folder: Path, queries: int, rate: float, workers: int, disruptions: Sequence[Disruption]
+) -> QueryTally:
     """Send ``queries`` to a server while ``disruptions`` happen one after another, and more until the last is over."""
-    with server_under_load(workers) as running, ThreadPoolExecutor(1) as doer:
-        load = QueryLoad(running.port, queries, rate)
+    with closing(ServerUnderLoad(folder, workers)) as server, ThreadPoolExecutor(1) as doer:
+        load = QueryLoad(server.port, queries, rate)
         load.goes_on.set()
 
         def do_all() -> None:
@@ -232,7 +212,7 @@ def measure_losses(queries: int, rate: float, workers: int, disruptions: Sequenc
                 for number, disrupt in enumerate(disruptions, 1):
                     while load.tally.sent < queries * number / (len(disruptions) + 1):
                         time.sleep(0.002)
-                    load.tally.disruptions.append(disrupt(running))
+                    load.tally.disruptions.append(disrupt(server))
             finally:
                 load.goes_on.clear()
 
@@ -243,11 +223,11 @@ def measure_losses(queries: int, rate: float, workers: int, disruptions: Sequenc
 
 
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
-    disruptions = [reload(number) for number in range(1, options.reloads + 1)]
-    disruptions += [kill_worker(number) for number in range(options.kills)]
+    disruptions = [methodcaller("reload", number) for number in range(1, options.reloads + 1)]
+    disruptions += [methodcaller("kill_worker", number) for number in range(options.kills)]
     if options.take_over is not None:
-        disruptions.append(take_over(options.take_over or options.workers))
-    tally = measure_losses(options.queries, options.rate, options.workers, disruptions)
+        disruptions.append(methodcaller("take_over", options.take_over or options.workers))
+    tally = measure_losses(folder, options.queries, options.rate, options.workers, disruptions)
     return {
         "sent": tally.sent, "answered": tally.answered, "lost": tally.lost, "unexpected": tally.unexpected,
         "longest_ms": round(tally.longest * 1000, 1), "queries_per_s": round(tally.sent / tally.seconds),
@@ -255,11 +235,8 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     }  # fmt: skip
 
 
-def show(results: command.Results, console: Console) -> None:
-    names = ("sent", "answered", "lost", "unexpected", "longest_ms", "queries_per_s")
-    console.print(command.table("queries", ("", ""), [(name.replace("_", " "), results[name]) for name in names]))
-    console.print(command.conditions(results))
-    console.print(command.verdict(results, "no query lost"))
+def tables(results: command.Results) -> command.Tables:
+    return [command.figures("queries", results)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -10,14 +10,12 @@ import argparse
 import asyncio
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
 from prometheus_client import generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector as Registry
-from rich.console import Console
 
 from lbdns.answering.answer_table import AnswerTable
 from lbdns.events.event_log import EventLog
@@ -35,19 +33,6 @@ TAKES: Final = "about 10 s"
 EXAMPLE: Final = "--members 1000 --pools 5"
 TIMES: Final = 15  # scrapes
 PLANNING: Final = 60.0  # seconds that the first plans may take
-
-
-@dataclass(frozen=True, slots=True)
-class ScrapeCost:
-    """The median scrape; times in milliseconds."""
-
-    members: int
-    samples: int
-    bytes: int
-    work_ms: float
-    longest_step_ms: float
-    response_ms: float  # from request to response, with the pauses for queries
-    prometheus_client_ms: float
 
 
 class _Registry(Registry):
@@ -73,27 +58,28 @@ def make_farm(folder: Path, pools: int, members: int) -> Farm:
     return load_farm(path)
 
 
-async def median_scrape(farm: Farm) -> ScrapeCost:
+async def median_scrape(farm: Farm) -> command.Results:
+    """Return the figures of the scrape with the median of the work."""
     events = EventLog()
-    alone = LocalAnswerer(AnswerTable(farm), events=events)
-    source = ServerStatus(farm, alone, events)
+    answerer = LocalAnswerer(AnswerTable(farm), events=events)
+    source = ServerStatus(farm, answerer, events)
     try:
         metrics = dict.fromkeys(CATALOGUE, 1.0)
         names = [member.full_name for pool in farm.pools for member in pool.members]
         now = time.monotonic()
-        alone.deliver(
+        answerer.deliver(
             Snapshot(1, {name: Reading(received=now, interval=3600.0, score=50, metrics=metrics) for name in names})
         )
         async with asyncio.timeout(PLANNING):
-            while any(alone.planner.failing_open.values()):  # noqa: ASYNC110  the planner has no event for that
+            while any(answerer.planner.failing_open.values()):  # noqa: ASYNC110  the planner has no event for that
                 await asyncio.sleep(0.01)
         scrapes = [await _scrape(source, len(names)) for _ in range(TIMES)]
-        return sorted(scrapes, key=lambda figures: figures.work_ms)[TIMES // 2]
+        return sorted(scrapes, key=lambda figures: figures["work_ms"])[TIMES // 2]
     finally:
-        await alone.stop()
+        await answerer.stop()
 
 
-async def _scrape(source: ServerStatus, members: int) -> ScrapeCost:
+async def _scrape(source: ServerStatus, members: int) -> command.Results:
     longest = work = 0.0
     text = b""
     began = time.thread_time()
@@ -108,18 +94,23 @@ async def _scrape(source: ServerStatus, members: int) -> ScrapeCost:
     began = time.thread_time()
     generate_latest(_Registry(source))
     theirs = time.thread_time() - began
-    samples = sum(not line.startswith(b"#") for line in text.splitlines())
-    return ScrapeCost(members, samples, len(text), *(round(1000 * t, 2) for t in (work, longest, whole, theirs)))
+    return {
+        "members": members,
+        "samples": sum(not line.startswith(b"#") for line in text.splitlines()),
+        "bytes": len(text),
+        "work_ms": round(1000 * work, 2),
+        "longest_step_ms": round(1000 * longest, 2),
+        "response_ms": round(1000 * whole, 2),  # from request to response, with the pauses for queries
+        "prometheus_client_ms": round(1000 * theirs, 2),
+    }
 
 
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
-    return asdict(asyncio.run(median_scrape(make_farm(folder, options.pools, options.members))))
+    return asyncio.run(median_scrape(make_farm(folder, options.pools, options.members)))
 
 
-def show(results: command.Results, console: Console) -> None:
-    rows = [(name.replace("_", " "), results[name]) for name in ScrapeCost.__dataclass_fields__]
-    console.print(command.table(f"scrape of /metrics, median of {TIMES}", ("", ""), rows))
-    console.print(command.conditions(results))
+def tables(results: command.Results) -> command.Tables:
+    return [command.figures(f"scrape of /metrics, median of {TIMES}", results)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

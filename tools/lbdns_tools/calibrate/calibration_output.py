@@ -31,6 +31,7 @@ def as_toml(found: Calibration, name: str, how: str) -> str:
 
 def as_text(found: Calibration) -> str:
     """Return the figures as a table for a person, best last."""
+    rows: list[tuple[str, TrialFigures, str]]
     rows = [(f"{w.name} alone", w, f"{w.weight:.2f}") for w in reversed(found.weighed)]
     rows += [(c.name, c, "") for c in found.compared]
     width = max(len(name) for name, *_ in rows)

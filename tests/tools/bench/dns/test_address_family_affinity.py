@@ -7,9 +7,8 @@ import threading
 
 import pytest
 
-from lbdns_tools.bench.dns import address_family_affinity
-from lbdns_tools.bench.dns.many_client_addresses import BURST, query_from
-from lbdns_tools.bench.dns.measured_processes import BenchmarkError
+from lbdns_tools.bench.dns.address_family_affinity import BURST, query_from, summary
+from lbdns_tools.bench.measured_processes import BenchmarkError
 
 PATIENCE = 30.0  # seconds
 
@@ -47,5 +46,5 @@ def test_a_silent_server_is_an_error() -> None:
 
 
 def test_ratios_are_taken_within_a_round() -> None:
-    found = address_family_affinity.summary({"A": {"on": [11.0, 44.0, 22.0], "off": [10.0, 40.0, 20.0]}})
+    found = summary({"A": {"on": [11.0, 44.0, 22.0], "off": [10.0, 40.0, 20.0]}})
     assert found == {"A": {"on_us": 22.0, "off_us": 20.0, "ratio": 1.1}}

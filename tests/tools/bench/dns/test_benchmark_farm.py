@@ -14,14 +14,14 @@ from lbdns_shared.report import open_envelope
 from lbdns_tools.bench.dns.benchmark_farm import (
     MEMBERS,
     BenchmarkFarm,
-    FarmReportSender,
     LbdnsProgram,
     plane_line,
     random_metrics,
     rate_limit,
+    reporting_members,
     zone_text,
 )
-from lbdns_tools.bench.dns.measured_processes import BenchmarkError
+from lbdns_tools.bench.measured_processes import BenchmarkError
 
 
 def test_lbdns_accepts_the_configuration(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_reports_come_from_the_members() -> None:
         sock.bind(("127.0.0.1", 0))
         sock.settimeout(5)
         key = new_master_key()
-        with FarmReportSender(sock.getsockname()[1], key):
+        with reporting_members(sock.getsockname()[1], key):
             hosts = {open_envelope(sock.recv(2000)).host for _ in range(2)}
     assert hosts <= set(MEMBERS)
     assert len(hosts) == 2

@@ -13,8 +13,8 @@ import pytest
 
 from lbdns_tools.bench.dns import compared_servers
 from lbdns_tools.bench.dns.benchmark_farm import BenchmarkFarm
-from lbdns_tools.bench.dns.compared_servers import await_plane, serving_lbdns
-from lbdns_tools.bench.dns.measured_processes import BenchmarkError, MeasuredProcess
+from lbdns_tools.bench.dns.compared_servers import serving_lbdns, verified_plane
+from lbdns_tools.bench.measured_processes import BenchmarkError, MeasuredProcess
 from tests.needs import needs
 
 READY = "INFO lbdns.server: ready: 2 zones, 1 pools, native plane\n"
@@ -36,9 +36,9 @@ def test_the_plane_is_awaited(server: MeasuredProcess) -> None:
         server.log.write_text(READY)
 
     threading.Thread(target=write).start()
-    assert await_plane(server, "auto") == await_plane(server, "native") == "native"
+    assert verified_plane(server, "auto") == verified_plane(server, "native") == "native"
     with pytest.raises(BenchmarkError, match="by the native plane, not the python one"):
-        await_plane(server, "python")
+        verified_plane(server, "python")
 
 
 def test_a_server_that_does_not_name_its_plane_is_an_error(
@@ -46,7 +46,7 @@ def test_a_server_that_does_not_name_its_plane_is_an_error(
 ) -> None:
     monkeypatch.setattr(compared_servers, "START", 0.1)
     with pytest.raises(BenchmarkError, match=r"lbdns did not log within 0\.1 s which plane answers"):
-        await_plane(server, "auto")
+        verified_plane(server, "auto")
 
 
 @needs(programs=("taskset",))

@@ -14,7 +14,7 @@ from lbdns_tools.bench.dns.dnsperf import (
     run_dnsperf,
     write_queries,
 )
-from lbdns_tools.bench.dns.measured_processes import BenchmarkError
+from lbdns_tools.bench.measured_processes import BenchmarkError
 from lbdns_tools.free_ports import free_port
 from tests.needs import needs
 

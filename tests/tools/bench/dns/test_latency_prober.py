@@ -12,7 +12,7 @@ import pytest
 
 from lbdns_tools.bench.dns.amplification import AmplificationFlow, query_at_rate
 from lbdns_tools.bench.dns.latency_prober import ProbeResult, answered_names, await_answer, probe, query_wire
-from lbdns_tools.bench.dns.measured_processes import BenchmarkError
+from lbdns_tools.bench.measured_processes import BenchmarkError
 from lbdns_tools.free_ports import free_port
 
 

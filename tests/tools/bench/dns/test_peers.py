@@ -9,8 +9,8 @@ import pytest
 
 from lbdns_tools.bench.dns.benchmark_farm import LbdnsProgram
 from lbdns_tools.bench.dns.compared_servers import serving_peer
-from lbdns_tools.bench.dns.measured_processes import BenchmarkError
-from lbdns_tools.bench.dns.peers import ServerRound, lbdns_servers, measure, reference, summary
+from lbdns_tools.bench.dns.peers import lbdns_servers, measure, reference, summary
+from lbdns_tools.bench.measured_processes import BenchmarkError
 from tests.needs import needs
 
 PROGRAMS = ("dnsperf", "taskset", "nsd", "knotd", "gdnsd", "pdns_server")
@@ -63,8 +63,8 @@ def test_another_checkout_runs_beside_this_one(tmp_path: Path) -> None:
     assert results["note"].count("python plane") == 2
 
 
-def round_of(rate: float, cost: float, lost: int = 0) -> ServerRound:
-    return ServerRound(queries_per_s=rate, cpu_us_per_query=cost, busy=0.5, answered=100, lost=lost)
+def round_of(rate: float, cost: float, lost: int = 0) -> dict[str, float]:
+    return {"queries_per_s": rate, "cpu_us_per_query": cost, "busy": 0.5, "answered": 100, "lost": lost}
 
 
 def test_ratios_are_taken_within_a_round() -> None:

@@ -1,38 +1,43 @@
 """CPU time per query with address family affinity ('coherence': A and AAAA name the same member) to that without it.
 
-Each plane runs two servers, one with 'coherence' at its default and one with 0. They take turns, round after round;
-ratios are taken within a round, and the report shows their median. The queries are A alone, where every look-up is
-remembered and none is joined; A and AAAA in pairs, where every second query joins the first; and round.robin, which
-affinity does not concern. dnsperf sends from one address; in the rows 'from N addresses' a generator sends from each
-client address in turn, so that what the server remembers of a client has left the processor's cache. That generator
-does not saturate a native server.
+Each plane runs two servers, one with 'coherence' at its default and one with 0, in turn; ratios are taken within a
+round. The queries are A alone, where every look-up is remembered and none is joined; A and AAAA in pairs, where every
+second query joins the first; and round.robin, which affinity does not concern. dnsperf sends from one address; in the
+rows 'from N addresses' a generator sends from each client address in turn, so that what the server remembers of a
+client has left the processor's cache. That generator does not saturate a native server.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
+import socket
 import statistics
-from collections.abc import Mapping
+import struct
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-
-from rich.console import Console
 
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.dns.benchmark_farm import BEST, ROUND_ROBIN, BenchmarkFarm
 from lbdns_tools.bench.dns.compared_servers import MeasuredServer, serving_lbdns
 from lbdns_tools.bench.dns.dnsperf import DnsperfResult, DnsperfRun, run_dnsperf, write_queries
 from lbdns_tools.bench.dns.latency_prober import query_wire
-from lbdns_tools.bench.dns.many_client_addresses import MOST, query_from
+from lbdns_tools.bench.measured_processes import BenchmarkError
 
 TAKES: Final = "about 7 minutes (rounds x planes x 2 x 5 x (seconds + warm-up))"
 EXAMPLE: Final = "--rounds 9"
 WARM_UP: Final = 0.3  # seconds of load before each measured run
 SWITCHED: Final[Mapping[str, str]] = {"on": "", "off": "coherence = 0\n"}
 _PAIR: Final = (BEST, (BEST[0], "AAAA"))
-Question = tuple[str, str]
+BURST: Final = 64  # unanswered queries at a time: as many as a server reads at once
+MAX_ADDRESSES: Final = 65_536  # 127.1.0.0/16
+PATIENCE: Final = struct.pack("@ll", 1, 0)  # seconds and microseconds to wait for an answer
+_IP_PKTINFO: Final = 8  # linux/in.h
+_FIRST: Final = 0x7F010000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +45,51 @@ class QueryPattern:
     """Questions, and the number of client addresses that send them; 0 is the one address of dnsperf."""
 
     name: str
-    questions: tuple[Question, ...]
+    questions: tuple[tuple[str, str], ...]
     addresses: int = 0
 
     def load(self, port: int, folder: Path, core: int, seconds: float) -> DnsperfResult:
         if self.addresses:
             return query_from(port, [query_wire(*question) for question in self.questions], self.addresses, seconds)
         return run_dnsperf(DnsperfRun(port, write_queries(folder / "queries", self.questions), core, seconds=seconds))
+
+
+def query_from(port: int, queries: Sequence[bytes], addresses: int, seconds: float) -> DnsperfResult:
+    """Send all ``queries`` from each address in turn, with a new id each time round; wait for answers after each BURST.
+
+    Raises BenchmarkError if the server does not answer.
+    """
+    sent = answered = 0
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("0.0.0.0", 0))
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, PATIENCE)  # Python's timeout costs a system call each
+        server, turns = ("127.0.0.1", port), _turns(queries, addresses)
+        begin = time.monotonic()
+        while (took := time.monotonic() - begin) < seconds:
+            for query, source in itertools.islice(turns, BURST):
+                sock.sendmsg((query,), source, 0, server)
+            sent += BURST
+            try:
+                for _ in range(BURST):
+                    sock.recv(512)
+                    answered += 1
+            except BlockingIOError:
+                if not answered:
+                    raise BenchmarkError(f"no answer from 127.0.0.1:{port}") from None
+    return DnsperfResult(sent, answered, took, {})
+
+
+def _turns(queries: Sequence[bytes], addresses: int) -> Iterator[tuple[bytes, list[tuple[int, int, bytes]]]]:
+    """Yield queries with the ancillary data that selects their source address (ip(7), IP_PKTINFO)."""
+    sources = [
+        [(socket.IPPROTO_IP, _IP_PKTINFO, struct.pack("@i", 0) + struct.pack("!II", _FIRST + number, 0))]
+        for number in range(addresses)
+    ]
+    for ident in itertools.cycle(range(65_536)):
+        numbered = [ident.to_bytes(2, "big") + query[2:] for query in queries]
+        for source in sources:
+            for query in numbered:
+                yield query, source
 
 
 def query_patterns(addresses: int) -> list[QueryPattern]:
@@ -81,8 +124,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
                 farm = BenchmarkFarm(place, plane=plane, pool=line)
                 server = stack.enter_context(serving_lbdns(farm, options.server_core, f"lbdns {place.name}"))
                 servers[plane, switched] = server
-        for number in range(options.rounds):
-            command.progress(f"round {number + 1} of {options.rounds}")
+        for number in command.rounds(options.rounds):
             for pattern in patterns:
                 # The first server of a round has the coldest processor: every other round begins at the other end
                 for (plane, switched), server in list(servers.items())[:: -1 if number % 2 else 1]:
@@ -103,16 +145,15 @@ def summary(costs: Mapping[str, Mapping[str, list[float]]]) -> dict[str, command
     }
 
 
-def show(results: command.Results, console: Console) -> None:
+def tables(results: command.Results) -> command.Tables:
     heads = ("queries", "on: us/query", "off: us/query", "on / off")
     for plane, found in results["planes"].items():
         rows = [(name, *one.values()) for name, one in found.items()]
-        console.print(command.table(f"CPU time per query, {plane} plane, median of rounds", heads, rows))
-    console.print(command.conditions(results))
+        yield command.table(f"CPU time per query, {plane} plane, median of rounds", heads, rows)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--rounds", int, 1, 50, 7, "rounds over all servers")
     command.add_number(parser, "--seconds", float, 0.5, 60, 2, "seconds of each run")
-    command.add_number(parser, "--addresses", int, 1, MOST, 32_768, "clients in the rows with many addresses")
+    command.add_number(parser, "--addresses", int, 1, MAX_ADDRESSES, 32_768, "clients in the rows with many addresses")
     command.add_dns_options(parser)

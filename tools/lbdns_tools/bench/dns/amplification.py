@@ -17,8 +17,6 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from rich.console import Console
-
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.dns.benchmark_farm import BenchmarkFarm
 from lbdns_tools.bench.dns.compared_servers import serving_lbdns
@@ -29,9 +27,8 @@ EXAMPLE: Final = "--rate 5000"
 PIECE: Final = 16  # queries sent between two readings of clock and answers
 GRACE: Final = 0.3  # seconds that the last answers may take
 TC: Final = 0x02  # in the third octet of a header (RFC 1035 4.1.1)
-BIG: Final = (
-    "big TXT " + " ".join(f'"{letter * 200}"' for letter in "abcde") + "\n"
-)  # the longest RRset that fits 1232 octets
+#: The longest RRset that fits 1232 octets
+BIG: Final = "big TXT " + " ".join(f'"{letter * 200}"' for letter in "abcde") + "\n"
 KINDS: Final[Mapping[str, bytes]] = {
     "best A, EDNS": query_wire("best.hobbit"),
     "best A": query_wire("best.hobbit", edns=False),
@@ -99,24 +96,22 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     with serving_lbdns(farm, options.server_core) as server:
         for number, (kind, query) in enumerate(KINDS.items()):
             flows[kind] = query_at_rate(server.port, f"127.1.{number}.1", [query], options.rate, options.seconds)
-        flows["all in turn"] = query_at_rate(
-            server.port, "127.2.0.1", list(KINDS.values()), options.rate, options.seconds
+        everything = list(KINDS.values())
+        flows["all in turn"] = whole = query_at_rate(
+            server.port, "127.2.0.1", everything, options.rate, options.seconds
         )
-        note = server.note
-    whole = flows["all in turn"].ratio
     worst = max(flow.ratio for flow in flows.values())
     return {
-        "note": f"{note}; highest ratio {worst}, all in turn {whole}",
+        "note": f"{server.note}; highest ratio {worst}, all in turn {whole.ratio}",
         "worst_ratio": worst,
         "kinds": {kind: asdict(flow) | {"ratio": flow.ratio} for kind, flow in flows.items()},
     }
 
 
-def show(results: command.Results, console: Console) -> None:
+def tables(results: command.Results) -> command.Tables:
     heads = ("kind", "queries", "answers", "truncated", "bytes in", "bytes out", "out / in")
     rows = [(kind, *found.values()) for kind, found in results["kinds"].items()]
-    console.print(command.table("bytes sent for bytes received", heads, rows))
-    console.print(command.conditions(results))
+    return [command.table("bytes sent for bytes received", heads, rows)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

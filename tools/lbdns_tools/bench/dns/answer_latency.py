@@ -12,23 +12,17 @@ import argparse
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.dns.benchmark_farm import BEST, ROUND_ROBIN, LbdnsProgram
 from lbdns_tools.bench.dns.compared_servers import PEERS, MeasuredServer, serving_beside_peers
 from lbdns_tools.bench.dns.dnsperf import MARGIN, DnsperfRun, dnsperf_beside, latencies, run_dnsperf, write_queries
-from lbdns_tools.bench.dns.latency_prober import MAX_RATE, probe, query_wire
-from lbdns_tools.bench.dns.measured_processes import take_priority
-from lbdns_tools.percentiles import percentile
+from lbdns_tools.bench.dns.latency_prober import MAX_RATE, latency_figures, probe, query_wire
+from lbdns_tools.bench.measured_processes import take_priority
 
 TAKES: Final = "about 80 s (rounds x servers x (3 s + seconds))"
 EXAMPLE: Final = "--rounds 9"
 FIND: Final = 2.0  # seconds of load that find the maximum rate
 SETTLE: Final = 0.5  # seconds of load before the prober begins, and after it ends
-FIGURES: Final = (
-    "max_per_s", "load_per_s", "lost", "kernel_p50_ms", "kernel_p99_ms", "dnsperf_p50_ms", "dnsperf_p99_ms",
-)  # fmt: skip
 
 
 def latency_at_share(server: MeasuredServer, queries: Path, options: argparse.Namespace) -> dict[str, float]:
@@ -40,16 +34,7 @@ def latency_at_share(server: MeasuredServer, queries: Path, options: argparse.Na
         probe(server.port, query_wire(*BEST), options.rate, SETTLE)
         probes = probe(server.port, query_wire(*BEST), options.rate, options.seconds)
         own = latencies(load.output(seconds + MARGIN))
-    found = (
-        most,
-        len(own) / seconds,
-        probes.lost,
-        probes.p(50),
-        probes.p(99),
-        percentile(own, 50),
-        percentile(own, 99),
-    )
-    return dict(zip(FIGURES, found, strict=True))
+    return {"max_per_s": most, "load_per_s": len(own) / seconds, "lost": probes.lost, **latency_figures(probes, own)}
 
 
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
@@ -58,12 +43,10 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     rounds: dict[str, list[dict[str, float]]] = {}
     lbdns = {"lbdns": (options.plane, LbdnsProgram())}
     with serving_beside_peers(lbdns, options.peers, folder, options.server_core) as servers:
-        for number in range(options.rounds):
-            command.progress(f"round {number + 1} of {options.rounds}")
+        for _ in command.rounds(options.rounds):
             for name, server in servers.items():
                 rounds.setdefault(name, []).append(latency_at_share(server, queries, options))
-        note = servers["lbdns"].note
-    return {"note": note, "servers": summary(rounds), "rounds": rounds}
+    return {"note": servers["lbdns"].note, "servers": summary(rounds), "rounds": rounds}
 
 
 def summary(rounds: dict[str, list[dict[str, float]]]) -> dict[str, command.Results]:
@@ -77,9 +60,8 @@ def summary(rounds: dict[str, list[dict[str, float]]]) -> dict[str, command.Resu
     return result
 
 
-def show(results: command.Results, console: Console) -> None:
-    console.print(command.side_by_side("latency under load, median of rounds", results["servers"]))
-    console.print(command.conditions(results))
+def tables(results: command.Results) -> command.Tables:
+    return [command.side_by_side("latency under load, median of rounds", results["servers"])]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -10,14 +11,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from lbdns_shared.keys import MasterKey, new_master_key
 from lbdns_shared.report import Report, encode
-from lbdns_tools.bench.dns.measured_processes import BenchmarkError
+from lbdns_tools.bench.measured_processes import BenchmarkError
 from lbdns_tools.free_ports import free_port
 
 MEMBERS: Final[Mapping[str, str]] = {"bilbo": "127.0.0.16", "frodo": "127.0.0.17", "gandalf": "127.0.0.18"}
@@ -148,33 +149,30 @@ class BenchmarkFarm:
         return f"rate limiting: OFF, this lbdns refuses it ({self.refused.splitlines()[-1].partition(': ')[2]})"
 
 
-class FarmReportSender:
-    """Sends the reports of the three members in a thread, once an interval, with metrics that change every time."""
+@contextlib.contextmanager
+def reporting_members(port: int, key: MasterKey) -> Iterator[None]:
+    """Send the reports of the three members from a thread for the length of a with statement."""
+    ended = threading.Event()
+    thread = threading.Thread(target=send_reports, args=(port, key, list(MEMBERS), ended), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(5)
 
-    def __init__(self, port: int, key: MasterKey) -> None:
-        self._to = ("127.0.0.1", port)
-        self._keys = {name: key.agent_key(name) for name in MEMBERS}
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._send, daemon=True)
 
-    def __enter__(self) -> FarmReportSender:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join(5)
-
-    def _send(self) -> None:
-        chance = random.Random(1)
-        boot = chance.getrandbits(63)
-        number = 0
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-            while not self._ended.wait(INTERVAL / len(MEMBERS) if number else 0):
-                name = list(MEMBERS)[number % len(MEMBERS)]
-                number += 1
-                report = Report(name, boot, number, time.time(), INTERVAL, random_metrics(chance, number))
-                sock.sendto(encode(report, self._keys[name]), self._to)
+def send_reports(port: int, key: MasterKey, hosts: Sequence[str], ended: threading.Event) -> None:
+    """Send the reports of ``hosts``, each once an INTERVAL, evenly spread, with new metrics, until ``ended`` is set."""
+    keys = [key.agent_key(host) for host in hosts]
+    chance = random.Random(1)
+    boot, begin, number = chance.getrandbits(63), time.monotonic(), 0
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        while not ended.wait(max(0.0, begin + number * INTERVAL / len(hosts) - time.monotonic())):
+            turn, at = divmod(number, len(hosts))
+            number += 1
+            report = Report(hosts[at], boot, turn + 1, time.time(), INTERVAL, random_metrics(chance, turn + 1))
+            sock.sendto(encode(report, keys[at]), ("127.0.0.1", port))
 
 
 def random_metrics(chance: random.Random, number: int) -> dict[str, float]:

@@ -6,31 +6,25 @@ Response rate limiting of the peers is off, which favours them.
 from __future__ import annotations
 
 import contextlib
-import re
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from lbdns_tools.bench.dns.benchmark_farm import BEST, BenchmarkFarm, FarmReportSender, LbdnsProgram, zone_text
+from lbdns_tools.bench.dns.benchmark_farm import BEST, BenchmarkFarm, LbdnsProgram, reporting_members, zone_text
 from lbdns_tools.bench.dns.latency_prober import await_answer, query_wire
-from lbdns_tools.bench.dns.measured_processes import BenchmarkError, MeasuredProcess, need, running
+from lbdns_tools.bench.measured_processes import BenchmarkError, MeasuredProcess, need, running
 from lbdns_tools.free_ports import free_port
 
 START: Final = 20.0  # seconds a server may take to its first answer, and to log that it is ready
-STEP: Final = 0.05  # seconds between two tries
 
 
-@dataclass(frozen=True, slots=True)
-class PeerSetup:
-    """How one peer is started."""
-
-    command: list[str]
-    environment: Mapping[str, str] = field(default_factory=dict)
+#: Writes the configuration of a peer into a folder, for a port and a zone file, and returns the command that starts it
+PeerSetup = Callable[[Path, int, Path], list[str]]
 
 
-def _nsd(folder: Path, port: int, zone: Path) -> PeerSetup:
+def _nsd(folder: Path, port: int, zone: Path) -> list[str]:
     # Minimal responses: lbdns sends the same, and they are cheaper
     config = folder / "nsd.conf"
     config.write_text(
@@ -39,10 +33,10 @@ def _nsd(folder: Path, port: int, zone: Path) -> PeerSetup:
         f" minimal-responses: yes\n rrl-ratelimit: 0\n verbosity: 0\n"
         f'remote-control:\n control-enable: no\nzone:\n name: hobbit\n zonefile: "{zone}"\n'
     )
-    return PeerSetup([need("nsd", "nsd"), "-d", "-c", str(config)])
+    return [need("nsd", "nsd"), "-d", "-c", str(config)]
 
 
-def _knot(folder: Path, port: int, zone: Path) -> PeerSetup:
+def _knot(folder: Path, port: int, zone: Path) -> list[str]:
     config = folder / "knot.conf"
     config.write_text(
         f'server:\n  listen: 0.0.0.0@{port}\n  rundir: "{folder}"\n'
@@ -50,10 +44,10 @@ def _knot(folder: Path, port: int, zone: Path) -> PeerSetup:
         f'log:\n  - target: stderr\n    any: error\ndatabase:\n  storage: "{folder}"\n'
         f'zone:\n  - domain: hobbit\n    file: "{zone}"\n    zonefile-sync: -1\n    journal-content: none\n'
     )
-    return PeerSetup([need("knotd", "knot"), "-c", str(config)])
+    return [need("knotd", "knot"), "-c", str(config)]
 
 
-def _gdnsd(folder: Path, port: int, zone: Path) -> PeerSetup:
+def _gdnsd(folder: Path, port: int, zone: Path) -> list[str]:
     # gdnsd raises a TTL of 0 to 5 and answers an alias without its target
     for name in ("zones", "run", "state"):
         (folder / name).mkdir()
@@ -62,38 +56,26 @@ def _gdnsd(folder: Path, port: int, zone: Path) -> PeerSetup:
         f"options => {{\n listen => [ 0.0.0.0:{port} ]\n udp_threads => 1\n tcp_threads => 1\n"
         f" run_dir => {folder}/run\n state_dir => {folder}/state\n}}\n"
     )
-    return PeerSetup([need("gdnsd", "gdnsd"), "-c", str(folder), "start"])
+    return [need("gdnsd", "gdnsd"), "-c", str(folder), "start"]
 
 
-def _pdns(folder: Path, port: int, zone: Path) -> PeerSetup:
+def _pdns(folder: Path, port: int, zone: Path) -> list[str]:
     (folder / "named.conf").write_text(f'zone "hobbit" {{ type master; file "{zone}"; }};\n')
     (folder / "pdns.conf").write_text(
         f"launch=bind\nbind-config={folder}/named.conf\nlocal-address=0.0.0.0\nlocal-port={port}\n"
         f"receiver-threads=1\ndistributor-threads=1\ncache-ttl=20\nquery-cache-ttl=20\nnegquery-cache-ttl=60\n"
         f"socket-dir={folder}\nguardian=no\ndaemon=no\nloglevel=3\nsecurity-poll-suffix=\n"
     )
-    return PeerSetup([need("pdns_server", "pdns-server pdns-backend-bind"), f"--config-dir={folder}"])
+    return [need("pdns_server", "pdns-server pdns-backend-bind"), f"--config-dir={folder}"]
 
 
-def _coredns(binary: Path) -> Callable[[Path, int, Path], PeerSetup]:
-    def write(folder: Path, port: int, zone: Path) -> PeerSetup:
-        (folder / "Corefile").write_text(f"hobbit:{port} {{\n  bind 0.0.0.0\n  file {zone}\n  errors\n}}\n")
-        program = need(str(binary), "golang; go install github.com/coredns/coredns@latest")
-        return PeerSetup([program, "-conf", str(folder / "Corefile"), "-quiet"], {"GOMAXPROCS": "1"})
-
-    return write
+def _coredns(folder: Path, port: int, zone: Path, binary: Path) -> list[str]:
+    (folder / "Corefile").write_text(f"hobbit:{port} {{\n  bind 0.0.0.0\n  file {zone}\n  errors\n}}\n")
+    program = need(str(binary), "golang; go install github.com/coredns/coredns@latest")
+    return ["env", "GOMAXPROCS=1", program, "-conf", str(folder / "Corefile"), "-quiet"]
 
 
-PEERS: Final[Mapping[str, Callable[[Path, int, Path], PeerSetup]]] = {
-    "nsd": _nsd,
-    "knot": _knot,
-    "gdnsd": _gdnsd,
-    "pdns": _pdns,
-}
-
-
-def peers(coredns: Path | None = None) -> dict[str, Callable[[Path, int, Path], PeerSetup]]:
-    return {**PEERS, **({"coredns": _coredns(coredns)} if coredns else {})}
+PEERS: Final[Mapping[str, PeerSetup]] = {"nsd": _nsd, "knot": _knot, "gdnsd": _gdnsd, "pdns": _pdns}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +89,15 @@ class MeasuredServer:
 
 @contextlib.contextmanager
 def serving_peer(
-    name: str, folder: Path, core: int, *, coredns: Path | None = None, ttl: int = 0, zone: str = ""
+    name: str, folder: Path, core: int, *, coredns: Path | None = None, ttl: int = 0
 ) -> Iterator[MeasuredServer]:
-    """Run a peer with the benchmarks' zone for the length of a with statement, from its first answer on."""
+    """Run a peer for the length of a with statement, from its first answer on; "coredns" is the program ``coredns``."""
     folder.mkdir()
     port = free_port()
     path = folder / "hobbit.zone"
-    path.write_text(zone_text(fixed=True, ttl=ttl) + zone)
-    setup = peers(coredns)[name](folder, port, path)
-    with running(name, setup.command, core, folder / "log", setup.environment) as process:
+    path.write_text(zone_text(fixed=True, ttl=ttl))
+    setup = partial(_coredns, binary=coredns) if coredns and name == "coredns" else PEERS[name]
+    with running(name, setup(folder, port, path), core, folder / "log") as process:
         _await_first_answer(process, port)
         yield MeasuredServer(process, port)
 
@@ -126,10 +108,10 @@ def serving_lbdns(farm: BenchmarkFarm, core: int, name: str = "lbdns") -> Iterat
     program = farm.program
     with (
         running(name, farm.command(), core, farm.folder / "log", program.environment(), program.checkout) as process,
-        FarmReportSender(farm.report_port, farm.key),
+        reporting_members(farm.report_port, farm.key),
     ):
         _await_first_answer(process, farm.port)
-        plane = await_plane(process, farm.plane)
+        plane = verified_plane(process, farm.plane)
         yield MeasuredServer(process, farm.port, f"{farm.note()}; {plane} plane")
 
 
@@ -137,9 +119,9 @@ def serving_lbdns(farm: BenchmarkFarm, core: int, name: str = "lbdns") -> Iterat
 def serving_beside_peers(
     programs: Mapping[str, tuple[str, LbdnsProgram]], peers: Sequence[str], folder: Path, core: int, **options: Any
 ) -> Iterator[dict[str, MeasuredServer]]:
-    """Run every lbdns, given by name as its plane and program, and every peer; idle servers cost nothing.
+    """Run every lbdns, by name its plane and program, and every peer, with the ``options`` of ``serving_peer``.
 
-    ``options`` are those of ``serving_peer``.
+    All run for the whole with statement: idle servers cost nothing.
     """
     with contextlib.ExitStack() as stack:
         servers: dict[str, MeasuredServer] = {}
@@ -153,25 +135,20 @@ def serving_beside_peers(
         yield servers
 
 
-def await_plane(process: MeasuredProcess, wanted: str) -> str:
-    """Wait until lbdns logs that it is ready, which it does after its first answers, and return the plane it names.
+def verified_plane(process: MeasuredProcess, expected: str) -> str:
+    """Return the plane that lbdns names when it logs that it is ready, which it does after its first answers.
 
-    Raises BenchmarkError if the plane is not the ``wanted`` one.
+    Raises BenchmarkError if that is not the ``expected`` plane.
     """
-    deadline = time.monotonic() + START
-    while not (found := re.search(r"ready: .*\b(\w+) plane", process.log.read_text(errors="replace"))):
-        process.require_alive()
-        if time.monotonic() > deadline:
-            raise BenchmarkError(f"{process.name} did not log within {START:g} s which plane answers")
-        time.sleep(STEP)
-    if wanted not in ("auto", found[1]):
-        raise BenchmarkError(f"{process.name} answers by the {found[1]} plane, not the {wanted} one")
-    return found[1]
+    plane = process.await_log(r"ready: .*\b(\w+) plane", START, "which plane answers")[1]
+    if expected not in ("auto", plane):
+        raise BenchmarkError(f"{process.name} answers by the {plane} plane, not the {expected} one")
+    return plane
 
 
 def _await_first_answer(process: MeasuredProcess, port: int) -> None:
     try:
-        await_answer(port, query_wire(*BEST), START, STEP)
+        await_answer(port, query_wire(*BEST), START)
     except BenchmarkError:
         process.require_alive()  # if the server has ended, this error has its log
         raise

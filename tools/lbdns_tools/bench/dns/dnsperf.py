@@ -5,18 +5,15 @@ from __future__ import annotations
 import contextlib
 import re
 import subprocess
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from lbdns_tools.bench.dns.measured_processes import BenchmarkError, need, stop
+from lbdns_tools.bench.measured_processes import BenchmarkError, MeasuredProcess, need, running
 
 CLIENTS: Final = 4  # sockets that queries come from
-OUTSTANDING: Final = (
-    128  # unanswered queries at a time: twice what lbdns reads at once; 250 can overflow a receive buffer
-)
+OUTSTANDING: Final = 128  # unanswered queries: twice what lbdns reads at once; 250 can overflow a receive buffer
 TIMEOUT: Final = 1.0  # seconds until dnsperf counts a query as lost
 MARGIN: Final = 15.0  # seconds dnsperf may run longer than requested
 
@@ -76,9 +73,8 @@ class DnsperfRun:
 
     def command(self) -> list[str]:
         assert self.seconds or self.runs, "a run needs an end: seconds or runs"
-        command = [need("taskset", "util-linux"), "-c", str(self.core), need("dnsperf", "dnsperf")]
-        command += ["-s", "127.0.0.1", "-p", str(self.port), "-d", str(self.queries), *self.options]
-        command += ["-q", str(OUTSTANDING), "-c", str(CLIENTS), "-T", "1", "-t", str(TIMEOUT)]
+        command = [need("dnsperf", "dnsperf"), "-s", "127.0.0.1", "-p", str(self.port), "-d", str(self.queries)]
+        command += [*self.options, "-q", str(OUTSTANDING), "-c", str(CLIENTS), "-T", "1", "-t", str(TIMEOUT)]
         if self.seconds:
             command += ["-l", f"{self.seconds:g}"]
         if self.runs:
@@ -88,20 +84,15 @@ class DnsperfRun:
         return command
 
 
+@dataclass(frozen=True, slots=True)
 class DnsperfProcess:
-    """A running dnsperf. The caller must call ``close``."""
+    """A running dnsperf."""
 
-    def __init__(self, run: DnsperfRun) -> None:
-        # Files, not pipes: they are read only after it has ended
-        self._output = tempfile.TemporaryFile()  # noqa: SIM115  # closed by close()
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
-        self.process = subprocess.Popen(
-            run.command(), stdin=subprocess.DEVNULL, stdout=self._output, stderr=self._errors, start_new_session=True
-        )
+    measured: MeasuredProcess
 
     @property
     def ended(self) -> bool:
-        return self.process.poll() is not None
+        return self.measured.process.poll() is not None
 
     def output(self, timeout: float) -> str:
         """Wait until it has ended and return what it printed.
@@ -109,30 +100,22 @@ class DnsperfProcess:
         Raises BenchmarkError if it fails, or takes more than ``timeout`` seconds.
         """
         try:
-            status = self.process.wait(timeout)
+            status = self.measured.process.wait(timeout)
         except subprocess.TimeoutExpired:
             raise BenchmarkError(f"dnsperf did not end within {timeout:g} s") from None
-        for file in (self._output, self._errors):
-            file.seek(0)
         if status:
-            raise BenchmarkError(f"dnsperf ended with exit status {status}:\n{self._errors.read()[-1500:].decode()}")
-        return self._output.read().decode(errors="replace")
+            self.measured.require_alive()
+        return self.measured.log.read_text(errors="replace")
 
     def result(self, timeout: float) -> DnsperfResult:
         return parse_statistics(self.output(timeout))
-
-    def close(self) -> None:
-        if not self.ended:
-            stop(self.process)
-        self._output.close()
-        self._errors.close()
 
 
 @contextlib.contextmanager
 def dnsperf_beside(run: DnsperfRun) -> Iterator[DnsperfProcess]:
     """Run dnsperf for the length of a with statement at most."""
-    with contextlib.closing(DnsperfProcess(run)) as process:
-        yield process
+    with running("dnsperf", run.command(), run.core, run.queries.with_suffix(".log")) as process:
+        yield DnsperfProcess(process)
 
 
 def run_dnsperf(run: DnsperfRun) -> DnsperfResult:

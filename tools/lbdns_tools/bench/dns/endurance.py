@@ -13,8 +13,6 @@ import time
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.dns.benchmark_farm import BEST, ROUND_ROBIN, BenchmarkFarm
 from lbdns_tools.bench.dns.compared_servers import MeasuredServer, serving_lbdns
@@ -47,7 +45,8 @@ def endure(server: MeasuredServer, queries: Path, options: argparse.Namespace) -
     samples, begin = [(0.0, server.process.rss())], time.monotonic()
     lines = server.process.log_lines()
     run = DnsperfRun(server.port, queries, options.load_core, runs=runs, seconds=limit)
-    with flooding(server.port, options.load_core, options.seed, limit, JUNK_RATE), dnsperf_beside(run) as load:
+    flood = flooding(server.port, options.load_core, options.seed, limit, queries.with_suffix(".flood"), JUNK_RATE)
+    with flood, dnsperf_beside(run) as load:
         while not load.ended:
             time.sleep(STEP)
             samples.append((time.monotonic() - begin, server.process.rss()))
@@ -81,10 +80,8 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
         return {"note": server.note, **endure(server, queries, options)}
 
 
-def show(results: command.Results, console: Console) -> None:
-    rows = [(name.replace("_", " "), value) for name, value in results.items() if name not in ("note", "python")]
-    console.print(command.table("endurance", ("", "lbdns"), rows))
-    console.print(command.conditions(results))
+def tables(results: command.Results) -> command.Tables:
+    return [command.figures("endurance", results)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -8,23 +8,20 @@ those of the load, so every figure includes one latency under load.
 from __future__ import annotations
 
 import argparse
-import math
-import sys
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-
 from lbdns_tools.bench import benchmark_command as command
-from lbdns_tools.bench.answer_freshness import BestNameClient, FreshnessFarm, percentiles_of, send_and_watch
-from lbdns_tools.bench.dns.compared_servers import START, STEP
+from lbdns_tools.bench.answer_freshness import BestNameClient, FreshnessFarm, freshness_figures, send_and_watch
+from lbdns_tools.bench.dns.compared_servers import START
 from lbdns_tools.bench.dns.dnsperf import DnsperfRun, dnsperf_beside, run_dnsperf, write_queries
 from lbdns_tools.bench.dns.latency_prober import await_answer, query_wire
-from lbdns_tools.bench.dns.measured_processes import BenchmarkError, running, take_priority
+from lbdns_tools.bench.measured_processes import BenchmarkError, running, take_priority
 
 TAKES: Final = "about 30 s (3 s + reports x interval / agents)"
 EXAMPLE: Final = "--reports 1000"
 TARGET: Final = 20.0  # ms, the 99th percentile
+TARGET_TEXT: Final = f"p99 at most {TARGET:g} ms"
 FIND: Final = 2.0  # seconds of load that find the maximum rate
 TAIL: Final = 3.0  # seconds the load goes on after the last report is due, at least
 LONGEST: Final = 300.0  # seconds
@@ -36,8 +33,8 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
         raise BenchmarkError(f"{options.reports} reports take {seconds:.0f} s; {LONGEST:g} s is the limit")
     farm = FreshnessFarm(folder, options.agents, options.plane)
     queries = write_queries(folder / "queries", [("best.bench", "A")])
-    with running("lbdns", [sys.executable, *farm.arguments], options.server_core, folder / "log") as server:
-        await_answer(farm.port, query_wire("best.bench"), START, STEP)
+    with running("lbdns", farm.command, options.server_core, folder / "log") as server:
+        await_answer(farm.port, query_wire("best.bench"), START)
         most = run_dnsperf(DnsperfRun(farm.port, queries, options.load_core, seconds=FIND)).rate
         take_priority()
         load_rate = most * options.share
@@ -47,16 +44,11 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
             if load.ended:
                 raise BenchmarkError("dnsperf ended before the last report: the server was not under load all the time")
         server.require_alive()
-    figures = percentiles_of(times)
-    lost = sum(map(math.isinf, times))
-    met = figures["p99_ms"] <= TARGET
-    return {"max_per_s": round(most), "load_per_s": round(load_rate), "lost": lost, **figures, "met": met}
+    return {"max_per_s": round(most), "load_per_s": round(load_rate), **freshness_figures(times, TARGET)}
 
 
-def show(results: command.Results, console: Console) -> None:
-    rows = [(name.replace("_", " "), value) for name, value in results.items()]
-    console.print(command.table("report to changed answer under load", ("", ""), rows))
-    console.print(command.verdict(results, f"p99 at most {TARGET:g} ms"))
+def tables(results: command.Results) -> command.Tables:
+    return [command.figures("report to changed answer under load", results)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -9,6 +9,7 @@ import select
 import socket
 import struct
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,7 +18,7 @@ import dns.flags
 import dns.message
 import dns.rdatatype
 
-from lbdns_tools.bench.dns.measured_processes import BenchmarkError
+from lbdns_tools.bench.measured_processes import BenchmarkError
 from lbdns_tools.percentiles import percentile
 
 SO_TIMESTAMPNS: Final = 35  # asm-generic/socket.h
@@ -50,10 +51,15 @@ class ProbeResult:
         """Return a percentile of the latencies in milliseconds."""
         return round(percentile(self.times, percent), 3)
 
-    def __iadd__(self, other: ProbeResult) -> ProbeResult:
-        self.sent += other.sent
-        self.times += other.times
-        return self
+
+def latency_figures(probes: ProbeResult, dnsperf: Sequence[float]) -> dict[str, float]:
+    """Return percentiles of the latencies that a prober and dnsperf measured, in milliseconds."""
+    return {
+        "kernel_p50_ms": probes.p(50),
+        "kernel_p99_ms": probes.p(99),
+        "dnsperf_p50_ms": percentile(dnsperf, 50),
+        "dnsperf_p99_ms": percentile(dnsperf, 99),
+    }
 
 
 def probe(port: int, query: bytes, rate: float, seconds: float, address: str = "127.0.0.1") -> ProbeResult:

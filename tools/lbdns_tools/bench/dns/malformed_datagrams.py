@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import socket
 import string
 import struct
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Final
 
 from lbdns_tools.bench.dns.latency_prober import query_wire
-from lbdns_tools.bench.dns.measured_processes import need, stop
+from lbdns_tools.bench.measured_processes import MeasuredProcess, running
 
 PREPARED: Final = 4096  # different datagrams of a flood
 PIECE: Final = 64  # datagrams sent between two readings of the clock
@@ -28,23 +28,11 @@ def _header(chance: random.Random, flags: int = 0, counts: tuple[int, int, int, 
     return _HEADER.pack(chance.getrandbits(16), flags, *counts)
 
 
-def _noise(chance: random.Random) -> bytes:
-    return chance.randbytes(chance.randrange(0, 600))
-
-
-def _cut(chance: random.Random) -> bytes:
-    return _GOOD[: chance.randrange(len(_GOOD))]
-
-
 def _flipped(chance: random.Random) -> bytes:
     made = bytearray(_GOOD)
     for _ in range(chance.randrange(1, 6)):
         made[chance.randrange(2, len(made))] = chance.getrandbits(8)
     return bytes(made)
-
-
-def _any_flags(chance: random.Random) -> bytes:
-    return _header(chance, chance.getrandbits(16)) + _PLAIN[12:]
 
 
 def _any_counts(chance: random.Random) -> bytes:
@@ -63,15 +51,6 @@ def _long_name(chance: random.Random) -> bytes:
     return _header(chance) + labels + b"\0\0\1\0\1"
 
 
-def _odd_label(chance: random.Random) -> bytes:
-    """A label whose first two bits are 01 or 10, which are not in use (RFC 6891 section 5)."""
-    return _header(chance) + bytes([chance.choice((0x40, 0x80)) | chance.getrandbits(6)]) + _PLAIN[13:]
-
-
-def _trailing(chance: random.Random) -> bytes:
-    return _PLAIN + chance.randbytes(chance.randrange(1, 1200))
-
-
 def _bad_opt(chance: random.Random) -> bytes:
     """Two OPT records, or one with an owner name, cut short, or with an option longer than the record."""
     opt = _GOOD[-11:]
@@ -82,22 +61,21 @@ def _bad_opt(chance: random.Random) -> bytes:
     return chance.choice((many + opt + opt, one + filled, one + b"\1a" + opt, one + opt[:-1]))
 
 
-def _response(chance: random.Random) -> bytes:
-    return _header(chance, 0x8400) + _PLAIN[12:]
-
-
 KINDS: Final[dict[str, Callable[[random.Random], bytes]]] = {
-    "noise": _noise,
-    "cut short": _cut,
+    "noise": lambda chance: chance.randbytes(chance.randrange(0, 600)),
+    "cut short": lambda chance: _GOOD[: chance.randrange(len(_GOOD))],
     "bits flipped": _flipped,
-    "any flags": _any_flags,
+    "any flags": lambda chance: _header(chance, chance.getrandbits(16)) + _PLAIN[12:],
     "any counts": _any_counts,
     "pointers": _pointers,
     "name too long": _long_name,
-    "odd label": _odd_label,
-    "trailing octets": _trailing,
+    # A label whose first two bits are 01 or 10, which are not in use (RFC 6891 section 5)
+    "odd label": lambda chance: (
+        _header(chance) + bytes([chance.choice((0x40, 0x80)) | chance.getrandbits(6)]) + _PLAIN[13:]
+    ),
+    "trailing octets": lambda chance: _PLAIN + chance.randbytes(chance.randrange(1, 1200)),
     "bad OPT": _bad_opt,
-    "response": _response,
+    "response": lambda chance: _header(chance, 0x8400) + _PLAIN[12:],
 }
 
 
@@ -121,19 +99,12 @@ def questions(seed: int, count: int) -> Iterator[tuple[str, str]]:
         yield ".".join((*labels, end)), chance.choice(TYPES)
 
 
-@contextlib.contextmanager
-def flooding(port: int, core: int, seed: int, seconds: float, rate: float = 0.0) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a process that sends malformed datagrams and then prints their number. It ends with the with statement."""
-    command = [need("taskset", "util-linux"), "-c", str(core), sys.executable, "-m", __spec__.name]
-    command += map(str, (port, seed, seconds, rate))
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            stop(process)
-        if process.stdout:
-            process.stdout.close()
+def flooding(
+    port: int, core: int, seed: int, seconds: float, log: Path, rate: float = 0.0
+) -> AbstractContextManager[MeasuredProcess]:
+    """Run a process that sends malformed datagrams and then logs their number, for the length of a with statement."""
+    command = [sys.executable, "-m", __spec__.name, *map(str, (port, seed, seconds, rate))]
+    return running("flood", command, core, log)
 
 
 def send(port: int, seed: int, seconds: float, rate: float = 0.0) -> int:

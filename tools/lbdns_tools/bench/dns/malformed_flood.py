@@ -13,14 +13,12 @@ import argparse
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.dns.benchmark_farm import BEST, LbdnsProgram
 from lbdns_tools.bench.dns.compared_servers import MeasuredServer, serving_beside_peers
 from lbdns_tools.bench.dns.latency_prober import MAX_RATE, ProbeResult, probe, query_wire
 from lbdns_tools.bench.dns.malformed_datagrams import flooding
-from lbdns_tools.bench.dns.measured_processes import take_priority
+from lbdns_tools.bench.measured_processes import take_priority
 
 TAKES: Final = "about 3 minutes (2 servers x (seconds + 15 s))"
 EXAMPLE: Final = "--seconds 60 --rate 200"
@@ -31,18 +29,19 @@ PATIENCE: Final = 20.0  # seconds the generator may run longer than requested
 
 def flood_server(server: MeasuredServer, options: argparse.Namespace) -> command.Results:
     """Return the figures of one server, before and during the flood."""
-    query, process = query_wire(*BEST), server.process
+    query, process, log = query_wire(*BEST), server.process, server.process.log.with_suffix(".flood")
     calm = probe(server.port, query, options.rate, CALM)
-    with flooding(server.port, options.load_core, options.seed, WARM_UP) as warming:
-        warming.communicate(timeout=WARM_UP + PATIENCE)
+    with flooding(server.port, options.load_core, options.seed, WARM_UP, log) as warming:
+        warming.process.wait(WARM_UP + PATIENCE)
     before, lines, cpu = process.rss(), process.log_lines(), process.cpu_seconds()
-    with flooding(server.port, options.load_core, options.seed, options.seconds) as generator:
+    with flooding(server.port, options.load_core, options.seed, options.seconds, log) as generator:
         beside = probe(server.port, query, options.rate, options.seconds)
-        sent, _ = generator.communicate(timeout=PATIENCE)
+        generator.process.wait(PATIENCE)
+    sent = int(log.read_text())
     return {
         **_latencies("calm_", calm),
         **_latencies("", beside),
-        "malformed_per_s": round(int(sent) / options.seconds),
+        "malformed_per_s": round(sent / options.seconds),
         "cpu_percent": round(100 * (process.cpu_seconds() - cpu) / options.seconds),
         "rss_before_mb": round(before / 1e6, 2),
         "rss_after_mb": round(process.rss() / 1e6, 2),
@@ -62,13 +61,12 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     with serving_beside_peers(lbdns, [] if options.alone else ["nsd"], folder, options.server_core) as running:
         for name, server in running.items():
             servers[name] = flood_server(server, options)
-        note = running["lbdns"].note
+    note = running["lbdns"].note
     return {"note": note + ("" if precise else "; not root: latencies are less precise"), "servers": servers}
 
 
-def show(results: command.Results, console: Console) -> None:
-    console.print(command.side_by_side("good queries beside malformed ones", results["servers"]))
-    console.print(command.conditions(results))
+def tables(results: command.Results) -> command.Tables:
+    return [command.side_by_side("good queries beside malformed ones", results["servers"])]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

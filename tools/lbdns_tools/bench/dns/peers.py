@@ -1,10 +1,10 @@
 """Speed beside other servers: queries/s at saturation and CPU time per query, each server alone on one core.
 
-Servers take turns, round after round. Ratios are taken within a round, and the report shows their median. CPU time is
-user and system time of all the server's processes and threads, divided by the answered queries. All servers listen on
-a wildcard address and receive queries with EDNS for best.hobbit and round.robin.hobbit. lbdns balances both names over
-three members whose reports arrive every second; the peers serve a fixed alias with TTL 0. 'busy' is the share of its
-core that the server used: well below 100 % the generator was the limit, and only CPU time per query is comparable.
+Servers take turns; ratios are taken within a round. CPU time is user and system time of all the server's processes and
+threads. All servers listen on a wildcard address and receive queries with EDNS for best.hobbit and round.robin.hobbit.
+lbdns balances both names over three members whose reports arrive every second; the peers serve a fixed alias with TTL
+0. 'busy' is the share of its core that the server used: well below 100 % the generator was the limit, and only CPU
+time per query is comparable.
 
 --also compares two versions of lbdns: it starts the server of another checkout with that checkout's .venv, or with
 this Python if it has none. With --compare-planes, the ratios compare the two versions on the same plane.
@@ -16,18 +16,16 @@ import argparse
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
-
-from rich.console import Console
 
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.dns.benchmark_farm import BEST, ROUND_ROBIN, LbdnsProgram
 from lbdns_tools.bench.dns.compared_servers import PEERS, MeasuredServer, serving_beside_peers
 from lbdns_tools.bench.dns.dnsperf import DnsperfRun, run_dnsperf, write_queries
 from lbdns_tools.bench.dns.latency_prober import answered_names, await_answer, cookie_option, query_wire
-from lbdns_tools.bench.dns.measured_processes import BenchmarkError
+from lbdns_tools.bench.measured_processes import BenchmarkError
 
 TAKES: Final = "about 3 minutes (rounds x (seconds + warm-up) x servers)"
 EXAMPLE: Final = "--rounds 7 --peers nsd --also old=../lbdns-1.0 --json peers.json"
@@ -35,26 +33,21 @@ WARM_UP: Final = 0.5  # seconds of load before each measured run
 NAMES: Final = {"best": [BEST], "round.robin": [ROUND_ROBIN], "both": [BEST, ROUND_ROBIN]}
 
 
-@dataclass(frozen=True, slots=True)
-class ServerRound:
-    """One server in one round."""
-
-    queries_per_s: float
-    cpu_us_per_query: float
-    busy: float  # share of a core
-    answered: int
-    lost: int
-
-
-def measure_server(server: MeasuredServer, run: DnsperfRun) -> ServerRound:
-    """Put one server under load and return its cost. Raises BenchmarkError."""
-    run_dnsperf(DnsperfRun(run.port, run.queries, run.core, seconds=WARM_UP, options=run.options))
+def measure_server(server: MeasuredServer, run: DnsperfRun) -> dict[str, float]:
+    """Put one server under load and return its cost; ``busy`` is a share of a core. Raises BenchmarkError."""
+    run_dnsperf(replace(run, seconds=WARM_UP))
     before, begin = server.process.cpu_seconds(), time.monotonic()
     found = run_dnsperf(run)
     cpu, took = server.process.cpu_seconds() - before, time.monotonic() - begin
     if not found.answered or set(found.rcodes) != {"NOERROR"}:
         raise BenchmarkError(f"{server.process.name} must answer NOERROR only, but sent {found.rcodes or 'nothing'}")
-    return ServerRound(found.rate, 1e6 * cpu / found.answered, cpu / took, found.answered, found.lost)
+    return {
+        "queries_per_s": found.rate,
+        "cpu_us_per_query": 1e6 * cpu / found.answered,
+        "busy": cpu / took,
+        "answered": found.answered,
+        "lost": found.lost,
+    }
 
 
 def lbdns_servers(options: argparse.Namespace) -> dict[str, tuple[str, LbdnsProgram]]:
@@ -67,14 +60,13 @@ def lbdns_servers(options: argparse.Namespace) -> dict[str, tuple[str, LbdnsProg
 
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     queries = write_queries(folder / "queries", NAMES[options.names])
-    rounds: list[dict[str, ServerRound]] = []
+    rounds: list[dict[str, dict[str, float]]] = []
     peers = options.peers + (["coredns"] if options.coredns else [])
     with serving_beside_peers(
         lbdns_servers(options), peers, folder, options.server_core, coredns=options.coredns, ttl=options.peer_ttl
     ) as servers:
         answers = {name: answered_names(await_answer(one.port, query_wire(*BEST), 5)) for name, one in servers.items()}
-        for number in range(options.rounds):
-            command.progress(f"round {number + 1} of {options.rounds}")
+        for number in command.rounds(options.rounds):
             rounds.append({})
             # The first server of a round has the coldest processor: every other round begins at the other end
             for name in list(servers)[:: -1 if number % 2 else 1]:
@@ -88,7 +80,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
         "names": options.names,
         "answers": answers,
         "servers": summary(rounds),
-        "rounds": [{name: asdict(one) for name, one in samples.items()} for samples in rounds],
+        "rounds": rounds,
     }
 
 
@@ -98,18 +90,18 @@ def reference(name: str, names: Sequence[str]) -> str:
     return on_plane if on_plane in names and name not in ("lbdns python", "lbdns native") else names[0]
 
 
-def summary(rounds: list[dict[str, ServerRound]]) -> dict[str, command.Results]:
+def summary(rounds: list[dict[str, dict[str, float]]]) -> dict[str, command.Results]:
     """Return by server the medians, and the median ratio of its reference to it within a round."""
     columns = {name: [samples[name] for samples in rounds] for name in rounds[0]}
-    rate = {name: [one.queries_per_s for one in column] for name, column in columns.items()}
-    cost = {name: [one.cpu_us_per_query for one in column] for name, column in columns.items()}
+    rate = {name: [one["queries_per_s"] for one in column] for name, column in columns.items()}
+    cost = {name: [one["cpu_us_per_query"] for one in column] for name, column in columns.items()}
     first = {name: reference(name, list(columns)) for name in columns}
     return {
         name: {
             "queries_per_s": round(statistics.median(rate[name])),
             "cpu_us_per_query": round(statistics.median(cost[name]), 2),
-            "busy_percent": round(100 * statistics.median(one.busy for one in column)),
-            "lost": sum(one.lost for one in column),
+            "busy_percent": round(100 * statistics.median(one["busy"] for one in column)),
+            "lost": sum(one["lost"] for one in column),
             "rate_ratio": command.median_ratio(rate[first[name]], rate[name]),
             "cpu_ratio": command.median_ratio(cost[first[name]], cost[name]),
         }
@@ -117,11 +109,10 @@ def summary(rounds: list[dict[str, ServerRound]]) -> dict[str, command.Results]:
     }
 
 
-def show(results: command.Results, console: Console) -> None:
+def tables(results: command.Results) -> command.Tables:
     heads = ("server", "queries/s", "CPU us/query", "busy %", "lost", "lbdns / it: rate", "lbdns / it: CPU")
     rows = [(name, *found.values()) for name, found in results["servers"].items()]
-    console.print(command.table(f"{results['names']}, median of {len(results['rounds'])} rounds", heads, rows))
-    console.print(command.conditions(results))
+    return [command.table(f"{results['names']}, median of {len(results['rounds'])} rounds", heads, rows)]
 
 
 def _checkout(text: str) -> tuple[str, Path]:

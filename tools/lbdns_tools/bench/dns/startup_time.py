@@ -14,13 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.dns.benchmark_farm import BenchmarkFarm, zone_text
-from lbdns_tools.bench.dns.compared_servers import peers
+from lbdns_tools.bench.dns.compared_servers import PEERS
 from lbdns_tools.bench.dns.latency_prober import await_answer, query_wire
-from lbdns_tools.bench.dns.measured_processes import running
+from lbdns_tools.bench.measured_processes import running
 from lbdns_tools.free_ports import free_port
 
 TAKES: Final = "about 30 s"
@@ -41,7 +39,6 @@ def first_answer(
 
 
 def host_lines(count: int) -> str:
-    """Return the lines of a master file for ``count`` hosts."""
     return "".join(f"h{n:06d} A 10.{n >> 16 & 255}.{n >> 8 & 255}.{n & 255}\n" for n in range(count))
 
 
@@ -55,14 +52,14 @@ class StartedServers:
         self._farm = BenchmarkFarm(folder, zone=lines, plane=options.plane)
         self._port = free_port()
         (folder / "nsd.zone").write_text(zone_text(fixed=True) + lines)
-        self._nsd = peers()["nsd"](folder, self._port, folder / "nsd.zone")
+        self._nsd = PEERS["nsd"](folder, self._port, folder / "nsd.zone")
         self._query = query_wire(f"h{count - 1:06d}.hobbit" if count else "best.hobbit")
 
     def both(self) -> dict[str, tuple[float, int]]:
         core, log = self._options.server_core, self._folder / "log"
         return {
             "lbdns": first_answer("lbdns", self._farm.command(), self._farm.port, self._query, core, log),
-            "nsd": first_answer("nsd", self._nsd.command, self._port, self._query, core, log),
+            "nsd": first_answer("nsd", self._nsd, self._port, self._query, core, log),
         }
 
     def imports(self) -> list[tuple[int, str]]:
@@ -82,10 +79,8 @@ def slowest(text: str) -> list[tuple[int, str]]:
 
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     results: command.Results = {"servers": {}}
-    small, large = (
-        StartedServers(folder / "small", 0, options),
-        StartedServers(folder / "large", options.names, options),
-    )
+    small = StartedServers(folder / "small", 0, options)
+    large = StartedServers(folder / "large", options.names, options)
     for title, starts, times in (("small zone", small, options.times), ("large zone", large, options.large_times)):
         found = [starts.both() for _ in range(times)]
         for name in found[0]:
@@ -100,18 +95,17 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     return results
 
 
-def show(results: command.Results, console: Console) -> None:
+def tables(results: command.Results) -> command.Tables:
     rows = [
         (f"{name}, {title}", *found.values())
         for name, titles in results["servers"].items()
         for title, found in titles.items()
     ]
     heads = ("server", "median ms", "most ms", "RSS MB")
-    console.print(command.table(f"exec to first answer; large zone: {results['names']} names", heads, rows))
+    yield command.table(f"exec to first answer; large zone: {results['names']} names", heads, rows)
     if results["imports"]:
         rows = [(name, own) for own, name in results["imports"]]
-        console.print(command.table("longest imports", ("module", "us without its imports"), rows))
-    console.print(command.conditions(results))
+        yield command.table("longest imports", ("module", "us without its imports"), rows)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

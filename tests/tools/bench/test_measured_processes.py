@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lbdns_tools.bench.dns.measured_processes import BenchmarkError, MeasuredProcess, need, pin_to_core, running
+from lbdns_tools.bench.measured_processes import BenchmarkError, MeasuredProcess, need, pin_to_core, running
 from tests.needs import needs
 
 FAMILY = "import subprocess, sys; print('line', flush=True); subprocess.Popen(['sleep', '60']); sys.stdin.read(); "

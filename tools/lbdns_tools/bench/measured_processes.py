@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,7 @@ import psutil
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools import installed_programs
 
+STEP: Final = 0.05  # seconds between two looks at a log
 PATIENCE: Final = 5.0  # seconds between SIGTERM and SIGKILL
 SHOWN: Final = 1500  # characters of a failed program's log that an error shows
 REALTIME: Final = 1  # lowest real-time priority: enough to run before any generator
@@ -43,10 +46,7 @@ def pin_to_core(core: int) -> None:
 
 
 def take_priority() -> bool:
-    """Give this process real-time priority, so that a busy generator does not delay a prober.
-
-    Return whether that worked: it needs root.
-    """
+    """Give this process real-time priority over a busy generator; return whether it worked, which needs root."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(REALTIME))
     except OSError:
@@ -79,6 +79,16 @@ class MeasuredProcess:
     def log_lines(self) -> int:
         return self.log.read_bytes().count(b"\n")
 
+    def await_log(self, pattern: str, limit: float, what: str) -> re.Match[str]:
+        """Return the first match of ``pattern`` in the log. Raises BenchmarkError after ``limit`` seconds."""
+        deadline = time.monotonic() + limit
+        while not (found := re.search(pattern, self.log.read_text(errors="replace"))):
+            self.require_alive()
+            if time.monotonic() > deadline:
+                raise BenchmarkError(f"{self.name} did not log within {limit:g} s {what}")
+            time.sleep(STEP)
+        return found
+
     def require_alive(self) -> None:
         """Raise BenchmarkError, with the end of its log, if the process has ended."""
         if self.process.poll() is not None:
@@ -90,18 +100,20 @@ class MeasuredProcess:
 def running(
     name: str,
     command: Sequence[str],
-    core: int,
+    core: int | None,
     log: Path,
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
+    patience: float = PATIENCE,
 ) -> Iterator[MeasuredProcess]:
-    """Run a program on ``core`` for the length of a with statement, in the working directory ``folder``.
+    """Run a program for the length of a with statement: on ``core`` or, if it is None, on any.
 
-    ``environment`` is added to that of this process; the output goes to the file ``log``.
+    ``environment`` is added to that of this process; ``folder`` is the working directory; ``log`` receives the output.
     """
+    pinned = [] if core is None else [need("taskset", "util-linux"), "-c", str(core)]
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [need("taskset", "util-linux"), "-c", str(core), *command],
+            [*pinned, *command],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -112,14 +124,14 @@ def running(
     try:
         yield MeasuredProcess(name, process, log)
     finally:
-        stop(process)
+        stop(process, patience)
 
 
-def stop(process: subprocess.Popen[bytes]) -> None:
-    """End a process in a session of its own, then kill the rest of the session."""
+def stop(process: subprocess.Popen[bytes], patience: float = PATIENCE) -> None:
+    """End a process in a session of its own; after ``patience`` seconds, kill all that is left of the session."""
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(PATIENCE)
+        process.wait(patience)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait(PATIENCE)

@@ -23,7 +23,7 @@ SIGHUP reloads the configuration; SIGTERM and SIGINT stop the collector."""
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @config_option
-@log_options()
+@log_options
 @click.version_option(__version__, prog_name="lbdns-collector")
 def command(config: Path, log_format: str, log_level: str) -> None:
     """Receive the reports of agents and serve the members' status over HTTP.

@@ -4,39 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 from lbdns.config import DEFAULT_FILE, load_config
+from lbdns.text.duration import parse_duration
 from lbdns_shared.log import FORMATS, LEVELS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class ParsedValue(click.ParamType[Any]):
+    """The type of an option whose value ``parse`` returns; a ValueError of ``parse`` is reported as a usage error."""
+
+    def __init__(self, parse: Callable[[str], Any], metavar: str) -> None:
+        self._parse = parse
+        self.name = metavar
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return self.name
+
+
+DURATION: Final = ParsedValue(parse_duration, "DURATION")
+
+
 def config_option(command: F) -> F:
     """Add ``-c``, the path of the configuration. The file need not exist: reading it gives the better error."""
     return click.option(
-        "-c",
-        "--config",
-        type=click.Path(path_type=Path),
-        default=DEFAULT_FILE,
-        envvar="LBDNS_CONFIG",
-        show_envvar=True,
-        show_default=True,
-        metavar="FILE",
-        help="The configuration file (TOML).",
-    )(command)
+        "-c", "--config", type=click.Path(path_type=Path), default=DEFAULT_FILE, show_default=True,
+        envvar="LBDNS_CONFIG", show_envvar=True, metavar="FILE", help="The configuration file (TOML).",
+    )(command)  # fmt: skip
+
+
+def url_option(command: F) -> F:
+    """Add ``--url``, for commands that read from a running server over HTTP."""
+    help = "The server's URL, such as http://127.0.0.1:8053, instead of the one in FILE."
+    return click.option("--url", help=help)(command)
 
 
 def control_option(command: F) -> F:
     """Add ``--control``, for commands that control a running server."""
-    return click.option(
-        "--control",
-        type=click.Path(path_type=Path),
-        metavar="PATH",
-        help="The control socket of the server, instead of the one that FILE names.",
-    )(command)
+    help = "The control socket of the server, instead of the one that FILE names."
+    return click.option("--control", type=click.Path(path_type=Path), metavar="PATH", help=help)(command)
 
 
 def control_path(config: Path, control: Path | None) -> Path:
@@ -44,23 +62,13 @@ def control_path(config: Path, control: Path | None) -> Path:
     return control if control is not None else load_config(config).server.control
 
 
-def log_options(level: str = "info") -> Callable[[F], F]:
+def log_level_option(default: str, help: str = "Log only messages of at least this level.") -> Callable[[F], F]:
+    return click.option("--log-level", type=click.Choice(LEVELS), default=default, show_default=True, help=help)
+
+
+def log_options(command: F) -> F:
     """Add ``--log-format`` and ``--log-level``, for long-running commands."""
-
-    def decorate(command: F) -> F:
-        command = click.option(
-            "--log-level",
-            type=click.Choice(LEVELS),
-            default=level,
-            show_default=True,
-            help="Log only messages of at least this level.",
-        )(command)
-        return click.option(
-            "--log-format",
-            type=click.Choice(FORMATS),
-            default="text",
-            show_default=True,
-            help="Format of log lines, on standard error.",
-        )(command)
-
-    return decorate
+    return click.option(
+        "--log-format", type=click.Choice(FORMATS), default="text", show_default=True,
+        help="Format of log lines, on standard error.",
+    )(log_level_option("info")(command))  # fmt: skip

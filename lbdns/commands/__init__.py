@@ -1,1 +1,1 @@
-"""The commands of ``lbdns``, one a file; lbdns.cli lists them."""
+"""The commands of ``lbdns``; lbdns.cli lists them."""

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 from lbdns.client.control_client import send_command
 from lbdns.client.http_client import fetch
 from lbdns.client.server_location import http_location, serves_no_http
-from lbdns.command_line.common_options import config_option, control_option
-from lbdns.commands.terminal.explanation import explanation_lines
-from lbdns.config import load_config
+from lbdns.command_line.common_options import config_option, control_option, control_path, url_option
+from lbdns.commands.terminal.printable import STATES, number, override_text, per_second, percent, printable
 from lbdns_shared.errors import LbdnsError
 
 EXPLAIN: Final = "/api/v1/explain"
+NAME: Final = 20  # columns; a longer name gets a line of its own
+_HEADINGS: Final = ("chance", "score", "cap", "capacity", "load", "charge", "credit", "age s")
+_WIDTHS: Final = (6, 6, 4, 8, 7, 7, 6, 6)
+_INDENT: Final = "    "
 
 
 @click.command(
@@ -27,7 +32,7 @@ EXPLAIN: Final = "/api/v1/explain"
 )
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print the server's full explanation as JSON.")
-@click.option("--url", help="The server's URL, such as http://127.0.0.1:8053, instead of the one in FILE.")
+@url_option
 @control_option
 @config_option
 def explain(name: str, as_json: bool, url: str | None, control: Path | None, config: Path) -> None:
@@ -43,8 +48,7 @@ def explain(name: str, as_json: bool, url: str | None, control: Path | None, con
       lbdns explain round.robin --json
       lbdns explain best --control /run/lbdns/control.sock
     """
-    document, where = _ask(name, url, control, config)
-    console = Console(highlight=False)
+    document, where = _fetch_explanation(name, url, control, config)
     try:
         lines = list(explanation_lines(document))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -52,14 +56,15 @@ def explain(name: str, as_json: bool, url: str | None, control: Path | None, con
     if as_json:
         click.echo(json.dumps(document, indent=2))
         return
+    console = Console(highlight=False)
     for line in lines:
         console.print(line)
 
 
-def _ask(name: str, url: str | None, control: Path | None, config: Path) -> tuple[Any, str]:
+def _fetch_explanation(name: str, url: str | None, control: Path | None, config: Path) -> tuple[Any, str]:
     """Return the explanation and its source. Raises LbdnsError."""
     if control is None and url is None and serves_no_http(config):
-        control = load_config(config).server.control
+        control = control_path(config, None)
     if control is not None:
         return send_command(control, "explain", name=name).get("explanation"), str(control)
     base, credentials = http_location(url, config)
@@ -68,3 +73,81 @@ def _ask(name: str, url: str | None, control: Path | None, config: Path) -> tupl
         return json.loads(body), base
     except ValueError as error:
         raise LbdnsError(f"{base}: the response is not from lbdns: no explanation in its {EXPLAIN}: {error}") from None
+
+
+def explanation_lines(document: Mapping[str, Any]) -> Iterator[Text]:
+    """Yield lines of at most 80 columns; only reasons that users wrote may be longer.
+
+    Raises KeyError, TypeError or ValueError if ``document`` is not an explanation.
+    """
+    yield from _header(document)
+    yield Text()
+    yield Text(_row("member", _HEADINGS), "bold underline")
+    for member in document["members"]:
+        yield from _member(member, float(document["time"]))
+
+
+def _header(document: Mapping[str, Any]) -> Iterator[Text]:
+    line = Text(printable(document["name"]), "bold")
+    line.append(f": pool {printable(document['pool'])}, policy {printable(document['policy'])}", "default")
+    if int(document["workers"]) > 1:
+        line.append(f", as worker {int(document['worker'])} of {int(document['workers'])} sees it")
+    yield line
+    yield Text("next: ").append(printable(document["next"]), "bold green").append(f", {printable(document['why'])}")
+    if document["fail_open"]:
+        yield Text(f"fail open: {printable(document['fail_open_reason'])}", "bold red")
+    plan = document["plan"]
+    following = ", ".join(map(printable, plan["next"]))
+    yield Text(f"plan: {int(plan['given'])} of {int(plan['length'])} given; goes on with {following}")
+    unit = "requests/s" if document["measured"] else "an estimate from cores and load"
+    answers, requests = per_second(document["answers_per_s"]), per_second(document["requests_per_s"])
+    every = f"a report every {float(document['interval_s']):g} s"
+    yield Text(f"rates: {answers} answers/s, {requests} requests/s, {every}; ttl {int(document['ttl'])}")
+    few = f"{int(document['answers_allowed'])} more answers count as light traffic"
+    yield Text(f"score: {printable(document['score_name'])}; capacity: {unit}; {few}")
+
+
+def _row(name: str, values: tuple[str, ...]) -> str:
+    cells = (f"{value:>{width}}" for value, width in zip(values, _WIDTHS, strict=True))
+    return f"{name:<{NAME}} {' '.join(cells)}"
+
+
+def _member(member: Mapping[str, Any], now: float) -> Iterator[Text]:
+    name, state = printable(member["name"]), str(member["state"])
+    values = (
+        percent(member["probability"]), number(member["score"]), percent(member["capacity_share"]),
+        per_second(member["capacity"]), number(member["load"], 2), number(member["charge"], 2),
+        number(member["credit"], 2), number(member["age_s"], 1),
+    )  # fmt: skip
+    if len(name) > NAME:
+        yield Text(name, "bold")
+        name = ""
+    row = Text(_row(name, values))
+    row.stylize("bold", 0, NAME)
+    yield row
+    if member["score_parts"]:
+        yield from _parts(member["score_parts"])
+    line = Text(_INDENT).append(printable(state), STATES.get(state, ""))
+    overrides = [override_text(override, now) for override in member["overrides"]]
+    notes = overrides or [printable(member["reason"] or "")]
+    notes.append(printable(member["guard"] or ""))
+    if member["suspect"]:
+        notes.append("its reports are overdue")
+    if not member["candidate"]:
+        notes.append("is not selected")
+    # Only values that differ from the default
+    notes += [f"{key} {float(member[key]):g}" for key in ("left", "ramp", "weight") if float(member[key]) != 1.0]
+    yield line.append("".join(f"; {note}" for note in notes if note))
+
+
+def _parts(parts: Mapping[str, float]) -> Iterator[Text]:
+    """Yield the parts of a score, largest first, on lines of their own."""
+    words = [f"{printable(metric)} {float(part):.1f}" for metric, part in sorted(parts.items(), key=lambda p: -p[1])]
+    line, between = f"{_INDENT}score:", " "
+    for word in words:
+        if len(line) + len(between) + len(word) > 79:
+            yield Text(line, "dim")
+            line, between = f"{_INDENT} ", " + "
+        line += f"{between}{word}"
+        between = " + "
+    yield Text(line, "dim")

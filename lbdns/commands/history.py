@@ -7,73 +7,56 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final
 
 import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from lbdns.command_line.common_options import config_option
-from lbdns.commands.history_table import show_events, show_series
+from lbdns.command_line.common_options import DURATION, ParsedValue, config_option
+from lbdns.commands.terminal.printable import LEVELS, sparkline
 from lbdns.config import load_config
 from lbdns.config.recording_sections import FILE_NAME
 from lbdns.events.event_log import LoggedEvent
 from lbdns.history.history_reader import HistoryReader
-from lbdns.history.history_sample import OF_SERVER, SERVER
+from lbdns.history.history_sample import OF_SERVER, OWN, SERVER
 from lbdns.history.history_series import HistorySeries
-from lbdns.text.duration import parse_duration
-from lbdns.text.moments import parse_time
+from lbdns.text.moments import format_time, parse_time
 from lbdns_shared.errors import ConfigError
+from lbdns_shared.metric_catalogue import CATALOGUE
 
 POINTS: Final = 600
 MAX_POINTS: Final = 100_000
 EVENTS: Final = 1000
-
-
-class _Parsed(click.ParamType[Any]):
-    """An option type that converts text by ``read`` and reports its ValueError."""
-
-    def __init__(self, name: str, read: Callable[[str], float]) -> None:
-        self.name, self._read = name, read
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        try:
-            return self._read(value) if isinstance(value, str) else value
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-_TIME: Final = _Parsed("T", lambda text: parse_time(text, time.time()))
-_SPAN: Final = _Parsed("DURATION", parse_duration)
+WIDTH: Final = 32  # characters of a line of bars
+_TIME: Final = ParsedValue(lambda text: parse_time(text, time.time()), "T")
 
 
 @click.command(epilog="Exit status: 0 success, 1 if the history is missing or cannot be read, 2 for bad arguments.")
 @config_option
 @click.option(
-    "--file",
-    type=click.Path(path_type=Path),
-    metavar="DB",
+    "--file", type=click.Path(path_type=Path), metavar="DB",
     help="The history file, instead of the one that FILE names.",
-)
+)  # fmt: skip
 @click.option("--pool", help="The pool; required if several pools are recorded.")
 @click.option(
-    "--metric",
-    default="answers",
-    show_default=True,
+    "--metric", default="answers", show_default=True,
     help="A reported metric; score, answers, usable, age_s, reports; for the server: queries, types, rcodes.",
-)
+)  # fmt: skip
 @click.option("--member", "members", multiple=True, metavar="X", help="Only this member. Can be repeated.")
 @click.option("--from", "start", type=_TIME, help="Start time: Unix seconds, ISO 8601, or -2h for two hours ago.")
 @click.option("--to", "end", type=_TIME, help="End time.  [default: now]")
-@click.option("--last", type=_SPAN, help="Start this long before --to, such as 30min or 7d.  [default: 1h]")
+@click.option("--last", type=DURATION, help="Start this long before --to, such as 30min or 7d.  [default: 1h]")
 @click.option(
-    "--points",
-    type=click.IntRange(1, MAX_POINTS),
-    default=POINTS,
-    show_default=True,
+    "--points", type=click.IntRange(1, MAX_POINTS), default=POINTS, show_default=True,
     help="Approximate number of points.",
-)
-@click.option("--events", "events", is_flag=True, help="Print events instead of a metric.")
+)  # fmt: skip
+@click.option("--events", is_flag=True, help="Print events instead of a metric.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a line per time, a column per member.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, as /api/v1/history and /api/v1/log return it.")
 def history(config: Path, file: Path | None, events: bool, **options: Any) -> None:
@@ -121,27 +104,84 @@ def _print_series(series: HistorySeries, options: Any) -> None:
     if options["as_json"]:
         click.echo(json.dumps(series.document()))
     elif options["as_csv"]:
-        rows = zip(series.times, *series.series.values(), strict=True)
-        _write_csv(["time", *series.series], [[f"{row[0]:.3f}", *map(_cell, row[1:])] for row in rows])
+        columns = [map(_cell, column) for column in series.series.values()]
+        _write_csv(["time", *series.series], zip((f"{moment:.3f}" for moment in series.times), *columns, strict=True))
     else:
-        show_series(series)
+        _print_table(series, Console(highlight=False))
 
 
 def _cell(value: float | None) -> str:
     return "" if value is None or not math.isfinite(value) else f"{value:.10g}"
 
 
-def _print_events(events: Sequence[LoggedEvent], options: Any) -> None:
-    if options["as_json"]:
-        click.echo(json.dumps({"events": [event.document() for event in events]}))
-    elif options["as_csv"]:
-        names = ["time", "kind", "level", "pool", "member", "text"]
-        _write_csv(names, [[str(event.document()[name]) for name in names] for event in events])
-    else:
-        show_events(events)
-
-
-def _write_csv(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _write_csv(names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(names)
     writer.writerows(rows)
+
+
+def _print_events(events: Sequence[LoggedEvent], options: Any) -> None:
+    documents = [event.document() for event in events]
+    if options["as_json"]:
+        click.echo(json.dumps({"events": documents}))
+    elif options["as_csv"]:
+        names = ["time", "kind", "level", "pool", "member", "text"]
+        _write_csv(names, [[str(document[name]) for name in names] for document in documents])
+    else:
+        console = Console(highlight=False)
+        if not events:
+            console.print(Text("no events in this time range"))
+        for event in events:
+            line = Text(f"{format_time(event.time)} {event.level:<7} {event.kind:<9} ", LEVELS.get(event.level, ""))
+            # Text from other programs must not contain terminal control characters
+            line.append("".join(c if c.isprintable() else "?" for c in event.text))
+            console.print(line, soft_wrap=True)
+
+
+def _print_table(series: HistorySeries, console: Console) -> None:
+    """Print a line per member."""
+    where = f"pool {series.pool}" if series.pool else "the server"
+    console.print(Text(f"{series.metric} of {where}, {_unit(series.metric)}"))
+    values = [value for column in series.series.values() for value in column if value is not None]
+    if not values:
+        console.print(Text("no data in this time range"))
+        return
+    kind = "every second" if series.tier == "raw" else f"means of {'10 s' if series.tier == '10s' else 'a minute'}"
+    console.print(
+        Text(
+            f"{format_time(series.times[0])} to {format_time(series.times[-1])}, "
+            f"{len(series.times)} points of {series.step_s:g} s, from {kind}"
+        )
+    )
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 0))
+    table.add_column("", overflow="fold", min_width=8)
+    table.add_column(f"0 to {_number(max(values))}" if min(values) >= 0 else "", no_wrap=True)
+    for heading in ("least", "mean", "most", "last"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    low, high = min(0.0, *values), max(values)
+    for name, column in series.series.items():
+        known = [value for value in column if value is not None]
+        if known:
+            figures = (min(known), sum(known) / len(known), max(known), known[-1])
+            table.add_row(Text(name), Text(_bars(column, low, high)), *(Text(_number(value)) for value in figures))
+        else:
+            table.add_row(Text(name), Text("no data"), "-", "-", "-", "-")
+    console.print(table)
+
+
+def _unit(metric: str) -> str:
+    if metric in CATALOGUE:
+        return CATALOGUE[metric].unit
+    return OWN.get(metric) or OF_SERVER.get(metric) or "as reported"
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _bars(values: Sequence[float | None], low: float, high: float) -> str:
+    """Return one mean per character; a blank where there is no value."""
+    count = min(WIDTH, len(values))
+    pieces = (values[at * len(values) // count : (at + 1) * len(values) // count] for at in range(count))
+    known = ([value for value in piece if value is not None] for piece in pieces)
+    return sparkline([fmean(piece) - low if piece else None for piece in known], count, high - low)

@@ -40,7 +40,7 @@ def _endpoints(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -
     is_flag=True,
     help="Replace the running server without losing a query: take over its sockets and its state.",
 )
-@log_options()
+@log_options
 def serve(
     config: Path, listen: tuple[Endpoint, ...], workers: int | None, take_over: bool, log_format: str, log_level: str
 ) -> None:

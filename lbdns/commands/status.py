@@ -1,22 +1,38 @@
-"""``lbdns status``: print the members of a running server, as a table or as JSON."""
+"""``lbdns status``: print the members of a running server, as a table of 80 columns per pool or as JSON."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any, Final
 
 import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from lbdns.client.http_client import STATUS_PATH, fetch
 from lbdns.client.server_location import http_location
-from lbdns.command_line.common_options import config_option
-from lbdns.commands.status_table import show
+from lbdns.command_line.common_options import config_option, url_option
+from lbdns.commands.terminal.printable import STATES, number, override_text, percent, printable
 from lbdns_shared.errors import LbdnsError
+
+#: Column heading, metric, decimals. "idle" is CPU idle time, "queue" the number of runnable tasks.
+METRICS: Final = (
+    ("idle %", "cpu_idle", 1),
+    ("queue", "run_queue", 0),
+    ("req/s", "requests_per_s", 1),
+    ("busy", "busy_workers", 0),
+    ("ping ms", "gateway_ping", 2),
+)
+MOST_LINES: Final = 10  # of one kind below a table; the table itself shows that a whole farm is silent
 
 
 @click.command(epilog="Exit status: 0 success, 1 if the server does not respond, 2 if the configuration is not valid.")
 @click.option("--json", "as_json", is_flag=True, help="Print the server's full status as JSON.")
-@click.option("--url", help="The server's URL, such as http://127.0.0.1:8053, instead of the one in FILE.")
+@url_option
 @config_option
 def status(as_json: bool, url: str | None, config: Path) -> None:
     """Show the members of a running server: state, score, age of the last report, share of the answers.
@@ -36,6 +52,96 @@ def status(as_json: bool, url: str | None, config: Path) -> None:
         if as_json:
             click.echo(json.dumps(answer, indent=2))
         else:
-            show(answer)
+            print_status(answer, Console(highlight=False))
     except (ValueError, KeyError, TypeError, AttributeError):
         raise LbdnsError(f"{base}: the response is not from lbdns: no status in its {STATUS_PATH}") from None
+
+
+def print_status(status: Mapping[str, Any], console: Console) -> None:
+    """Print a status document. Raises KeyError, TypeError or ValueError if it is not valid."""
+    server = status["server"]
+    now = float(server.get("started", 0.0)) + float(server["uptime_s"])
+    head = [
+        Text(
+            f"lbdns {printable(server['version'])}, up {_duration(float(server['uptime_s']))}, "
+            f"{int(server['queries'])} queries, {int(server['workers'])} worker(s)"
+        ),
+        *_history(server.get("history", {})),
+    ]
+    tables = [(_table(pool), [*_member_notes(pool, now), *_shadows(pool)]) for pool in status["pools"]]
+    for line in head:
+        console.print(line)
+    for table, lines in tables:
+        console.print()
+        for item in (table, *lines):
+            console.print(item)
+
+
+def _history(history: Mapping[str, Any]) -> Iterator[Text]:
+    if not history.get("on"):
+        return
+    if not history["ok"]:
+        yield Text(f"history: cannot be written: {printable(history['error'])}", "bold red")
+    if history["dropped"]:
+        yield Text(f"history: {int(history['dropped'])} records lost since the start", "red")
+
+
+def _table(pool: Mapping[str, Any]) -> Table:
+    asked = ", ".join(map(printable, pool["policies"]))
+    title = Text(f"pool {printable(pool['name'])} in zone {printable(pool['zone'] or '.')}, names {asked}")
+    if pool["fail_open"]:
+        why = printable(pool.get("fail_open_reason") or "no member is usable")
+        title.append(f"\nfail open ({why}): every member that is not drained is selected", "bold red")
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 0))
+    table.title, table.title_justify, table.title_style = title, "left", ""
+    table.add_column("member", overflow="fold", min_width=12)
+    table.add_column("state", no_wrap=True)
+    for heading in ("score", "age s", "share", "cap", *(heading for heading, _, _ in METRICS)):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for member in pool["members"]:
+        state, metrics = str(member["state"]), member["metrics"]
+        table.add_row(
+            Text(printable(member["name"])),
+            Text(printable(state), STATES.get(state, "")),
+            number(member["score"]),
+            number(member["age_s"], 1),
+            percent(member["share"]),
+            percent(member.get("capacity_share")),  # absent in older servers
+            *(number(metrics.get(metric), decimals) for _, metric, decimals in METRICS),
+        )
+    return table
+
+
+def _member_notes(pool: Mapping[str, Any], now: float) -> Iterator[Text]:
+    """Yield lines about single members: overrides, reasons of their states, guard rails. ``now`` is in Unix seconds."""
+    overrides, reasons, guards = [], [], []
+    for member in pool["members"]:
+        name, guard = printable(member["name"]), printable(member.get("guard", ""))
+        overrides += [Text(f"{name}: {override_text(o, now)}", "yellow") for o in member.get("overrides", ())]
+        if member.get("reason") and not member.get("overrides"):
+            reasons.append(Text(f"{name}: {printable(member['reason'])}", STATES.get(str(member["state"]), "")))
+        if guard:
+            guards.append(Text(f"{name}: {guard}", "yellow" if guard.startswith("ramp") else "red"))
+    for lines in (overrides, reasons, guards):
+        yield from lines[:MOST_LINES]
+        if len(lines) > MOST_LINES:
+            yield Text(f"... and {len(lines) - MOST_LINES} more; --json shows all", "dim")
+
+
+def _shadows(pool: Mapping[str, Any]) -> Iterator[Text]:
+    """Yield a line for each shadow policy."""
+    for tried in pool.get("shadow", ()):  # absent in older servers
+        score = f" by score {printable(tried['score'])}" if tried["score"] else ""
+        count, total = int(tried["diverted"]), sum(map(int, tried["answers"].values()))
+        policy, shadow = printable(tried["policy"]), printable(tried["shadow"])
+        what = f"shadow of {policy}, {shadow}{score}: would have selected another member for"
+        yield Text(f"{what} {count} of {total} ({float(tried['diverted_share']):.0%})")
+
+
+def _duration(seconds: float) -> str:
+    minutes, second = divmod(int(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    days, hour = divmod(hours, 24)
+    parts = [(days, "d"), (hour, "h"), (minute, "min"), (second, "s")]
+    first = next((i for i, (value, _) in enumerate(parts) if value), len(parts) - 1)
+    return " ".join(f"{value} {unit}" for value, unit in parts[first : first + 2])

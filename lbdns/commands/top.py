@@ -5,21 +5,20 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 from rich.console import Console
 
+from lbdns.client.event_feed import EventFeed
 from lbdns.client.http_client import EVENTS_PATH, STATUS_PATH, fetch
 from lbdns.client.server_location import http_location
-from lbdns.command_line.common_options import config_option
-from lbdns.commands.terminal.board import Board
-from lbdns.commands.terminal.feed import Feed
-from lbdns.commands.terminal.frame import Size, frame
-from lbdns.commands.terminal.screen import Screen, demand_terminal
-from lbdns.commands.terminal.sparkline import BLOCKS, LETTERS
-from lbdns.commands.terminal.view import View
-from lbdns.secrets.http_credentials import HttpCredentials
+from lbdns.command_line.common_options import config_option, url_option
+from lbdns.commands.terminal.full_screen import Screen, demand_terminal
+from lbdns.commands.terminal.printable import BLOCKS, LETTERS
+from lbdns.commands.terminal.top_data import TopData
+from lbdns.commands.terminal.top_layout import Size, frame
+from lbdns.commands.terminal.top_view import View
 from lbdns_shared.errors import LbdnsError
 
 LOG: Final = "/api/v1/log?limit=50"
@@ -30,7 +29,7 @@ SHORTEST: Final = 0.1  # s between frames: faster than people can read
 @click.option("--interval", type=click.FloatRange(SHORTEST, 60.0), default=1.0, show_default=True, metavar="SECONDS",
               help="Time between frames, and between samples.")  # fmt: skip
 @click.option("--once", is_flag=True, help="Print one frame after one interval and exit; needs no terminal.")
-@click.option("--url", help="The server's URL, such as http://127.0.0.1:8053, instead of the one in FILE.")
+@url_option
 @config_option
 def top(interval: float, once: bool, url: str | None, config: Path) -> None:
     """Watch the members of a running server: state, score, share, answers, CPU, and the newest events.
@@ -46,65 +45,60 @@ def top(interval: float, once: bool, url: str | None, config: Path) -> None:
     if not once:
         demand_terminal(console)
     base, credentials = http_location(url, config)
-    board = Board()
+    data = TopData()
     try:
-        _begin(board, base, credentials)
+        # A missing server is an error here, while later the feed reconnects
+        _take_status(data, fetch(base, STATUS_PATH, credentials))
+        data.sample(time.monotonic())
+        for event in json.loads(fetch(base, LOG, credentials))["events"]:
+            data.take_event(event)
         if once:
             time.sleep(interval)
-            _take_status(board, fetch(base, STATUS_PATH, credentials))
-            board.sample(time.monotonic())
-            for line in frame(board, View(), _size(console), time.monotonic()):
+            _take_status(data, fetch(base, STATUS_PATH, credentials))
+            data.sample(time.monotonic())
+            for line in frame(data, View(), _size(console), time.monotonic()):
                 console.print(line, soft_wrap=True)
         else:
-            _follow(board, console, Feed(base, EVENTS_PATH, credentials), interval)
+            _follow(data, console, EventFeed(base, EVENTS_PATH, credentials), interval)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise LbdnsError(f"{base}: the response is not from lbdns: no status in its {STATUS_PATH}: {error!r}") from None
     except (KeyboardInterrupt, EOFError):
         pass  # the usual ways to quit
 
 
-def _begin(board: Board, base: str, credentials: HttpCredentials) -> None:
-    """Read the first status and the log; a missing server is an error here, while later the feed reconnects."""
-    _take_status(board, fetch(base, STATUS_PATH, credentials))
-    board.sample(time.monotonic())
-    for event in json.loads(fetch(base, LOG, credentials))["events"]:
-        board.take_event(event)
+def _take_status(data: TopData, document: bytes) -> None:
+    data.take_status(json.loads(document), time.monotonic())
 
 
-def _take_status(board: Board, document: bytes) -> None:
-    board.take_status(json.loads(document), time.monotonic())
-
-
-def _follow(board: Board, console: Console, feed: Feed, interval: float) -> None:
+def _follow(data: TopData, console: Console, feed: EventFeed, interval: float) -> None:
     view, screen = View(), Screen(console, feed.descriptor)
     with screen.open(feed.wake):
-        next_sample, size = time.monotonic(), _size(console)
+        next_sample = time.monotonic()
         while not view.ended:
             now = time.monotonic()
             if now >= next_sample:
-                _hear(board, feed)
-                board.sample(now)
+                _take_updates(data, feed)
+                data.sample(now)
                 next_sample = now + interval
             size = _size(console)
-            screen.draw(frame(board, view, size, now))
+            screen.draw(frame(data, view, size, now))
             while not (keys := screen.keys(next_sample - time.monotonic())):
                 # Updates wait for the next sample: a large farm sends about ten per second
                 if time.monotonic() >= next_sample or _size(console) != size:
                     break
                 feed.quiet()
             for key in keys:
-                view.press(key, board)
+                view.press(key, data)
     feed.close()
 
 
-def _hear(board: Board, feed: Feed) -> None:
+def _take_updates(data: TopData, feed: EventFeed) -> None:
     status, events = feed.take()
     if status is not None:
-        _take_status(board, status)
-    board.trouble = feed.trouble
+        _take_status(data, status)
+    data.trouble = feed.trouble
     for event in events:
-        found: dict[str, Any] = json.loads(event)
-        board.take_event(found)
+        data.take_event(json.loads(event))
 
 
 def _size(console: Console) -> Size:

@@ -15,14 +15,13 @@ from urllib.parse import urlencode
 import click
 from rich.console import Console
 
+from lbdns.client.event_feed import LONGEST_PAUSE, EventFeed
 from lbdns.client.http_client import EVENTS_PATH, fetch
 from lbdns.client.server_location import http_location
-from lbdns.command_line.common_options import config_option
-from lbdns.commands.terminal.feed import LONGEST_PAUSE, Feed
+from lbdns.command_line.common_options import DURATION, config_option, url_option
 from lbdns.commands.terminal.printable import event_line
 from lbdns.events.event_log import EVENT_KINDS, KEPT
 from lbdns.secrets.http_credentials import HttpCredentials
-from lbdns.text.duration import parse_duration
 from lbdns_shared.errors import LbdnsError
 
 LOG: Final = "/api/v1/log"
@@ -31,26 +30,14 @@ LOOK: Final = 1.0  # s between reads of the event log while the stream may be cl
 REMEMBERED: Final = 2000  # newest events, kept to recognise duplicates
 
 
-class _Since(click.ParamType[float]):
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
-        try:
-            return parse_duration(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
 @click.command(
     epilog="Exit status: 0 after Ctrl-C, 1 if the server does not respond at the start, 2 for bad arguments."
 )
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(EVENT_KINDS), metavar="KIND",
               help=f"Only events of this kind; may be repeated. Kinds: {', '.join(EVENT_KINDS)}.")  # fmt: skip
-@click.option("--since", type=_Since(), metavar="DURATION", help="Start with the events of this time, such as 10m.")
+@click.option("--since", type=DURATION, help="Start with the events of this time, such as 10m.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as JSON on one line.")
-@click.option("--url", help="The server's URL, such as http://127.0.0.1:8053, instead of the one in FILE.")
+@url_option
 @config_option
 def watch(kinds: tuple[str, ...], since: float | None, as_json: bool, url: str | None, config: Path) -> None:
     """Print the events of a running server as they happen: members that fall silent, drains, reloads, failures.
@@ -107,14 +94,17 @@ def _print_log(base: str, credentials: HttpCredentials, since: float, printer: _
 
 def _follow(base: str, credentials: HttpCredentials, begin: float, printer: _Printer) -> None:
     """Print the events of the stream; while the stream may be closed, read missed events from the log."""
-    feed, failures, announced = Feed(base, ONLY_LOG, credentials), 0, False
+    feed, failures, announced = EventFeed(base, ONLY_LOG, credentials), 0, False
     next_look = settled = time.monotonic() + LOOK
     while True:
         now = time.monotonic()
         select.select([feed.descriptor], [], [], max(0.0, next_look - now) if next_look <= settled else None)
         _, events = feed.take()
-        for event in events:
-            printer.show(_read(base, event))
+        try:
+            for event in map(json.loads, events):
+                printer.show(event)
+        except (KeyError, TypeError, ValueError) as error:
+            raise LbdnsError(f"{base}: the response is not from lbdns: no event: {error}") from None
         now = time.monotonic()
         if feed.failures != failures:
             failures, settled = feed.failures, now + LONGEST_PAUSE + 3 * LOOK  # by then the feed has tried to reconnect
@@ -127,11 +117,3 @@ def _follow(base: str, credentials: HttpCredentials, begin: float, printer: _Pri
             with contextlib.suppress(LbdnsError):
                 _print_log(base, credentials, max(begin, printer.last - LOOK), printer)
                 announced = False
-
-
-def _read(base: str, event: bytes) -> Mapping[str, Any]:
-    try:
-        found: Mapping[str, Any] = json.loads(event)
-    except ValueError as error:
-        raise LbdnsError(f"{base}: the response is not from lbdns: no event: {error}") from None
-    return found

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from lbdns.cli import lbdns
 from lbdns.command_line.run_command import run
-from lbdns.commands.status_table import show
+from lbdns.commands.status import print_status
 from tests.client.test_server_location import configuration
 
 
@@ -104,7 +104,7 @@ def test_guards_have_a_line_each() -> None:
                member("bilbo", guard=""), member("sam")]  # fmt: skip
     output = io.StringIO()
     pools = [{**STATUS["pools"][0], "members": guarded}]  # type: ignore[index]
-    show({**STATUS, "pools": pools}, Console(file=output, width=80))
+    print_status({**STATUS, "pools": pools}, Console(file=output, width=80))
     after = output.getvalue().partition("sam ")[2].splitlines()[1:]
     assert after == ["gandalf: quarantined: it fails, since 12 s", "frodo: ramp 40%"]
 
@@ -180,7 +180,7 @@ def test_what_is_no_url(capsys: pytest.CaptureFixture[str], url: str) -> None:
 
 def shown(document: dict[str, Any], width: int = 80) -> list[str]:
     text = io.StringIO()
-    show(document, Console(file=text, width=width, highlight=False))
+    print_status(document, Console(file=text, width=width, highlight=False))
     return text.getvalue().splitlines()
 
 

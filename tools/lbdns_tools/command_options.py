@@ -1,4 +1,4 @@
-"""What the command lines of several tools share: an option type for parsers, --repeat, --seed."""
+"""What the command lines of several tools share: durations in seconds, --repeat, --seed."""
 
 from __future__ import annotations
 
@@ -8,30 +8,12 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from lbdns.command_line.common_options import ParsedValue
 from lbdns.text.duration import parse_duration
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 MAX_REPETITIONS: Final = 1000
-
-
-class ParsedValue(click.ParamType[Any]):
-    """The type of an option whose value ``parse`` returns; a ValueError of ``parse`` is reported as a usage error."""
-
-    def __init__(self, parse: Callable[[str], Any], metavar: str) -> None:
-        self._parse = parse
-        self.name = metavar
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not isinstance(value, str):
-            return value
-        try:
-            return self._parse(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        return self.name
 
 
 def parse_seconds(text: str) -> float:

@@ -1,14 +1,14 @@
-"""Format values for a terminal: numbers, rates, times, events, overrides, and untrusted text made safe. Pure."""
+"""Format values for a terminal: numbers, rates, events, overrides, sparklines, and untrusted text made safe. Pure."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rich.text import Text
 
 from lbdns.text.duration import format_duration
+from lbdns.text.moments import format_time
 
 #: Member state -> colour. A colour never adds information.
 STATES: Final[Mapping[str, str]] = {
@@ -18,17 +18,15 @@ STATES: Final[Mapping[str, str]] = {
     "drained": "yellow",
     "unknown": "dim",
 }
+#: Level of an event -> style
 LEVELS: Final[Mapping[str, str]] = {"warning": "yellow", "error": "bold red"}
+BLOCKS: Final = "▁▂▃▄▅▆▇█"
+LETTERS: Final = "_.-=+*%#"  # for terminals without block characters
 
 
 def printable(value: object) -> str:
     """Return one line without control characters: names and reasons come from other machines."""
-    text = str(value)
-    return text if text.isprintable() else "".join(map(_escaped, text))
-
-
-def _escaped(character: str) -> str:
-    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(value))
 
 
 def number(value: float | None, decimals: int = 0) -> str:
@@ -49,17 +47,12 @@ def per_second(value: float | None) -> str:
     return f"{value / 1e6:.0f}M"
 
 
-def clock_time(moment: float) -> str:
-    """Return a point in time (Unix seconds) in the format of log lines."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
-
-
 def event_line(event: Mapping[str, Any], is_short: bool = False) -> Text:
     """Return one line for an event document, without the date if ``is_short``.
 
     Raises KeyError, TypeError or ValueError if the document is not an event.
     """
-    level, moment = str(event["level"]), clock_time(float(event["time"]))
+    level, moment = str(event["level"]), format_time(float(event["time"]))
     line = Text(f"{moment.partition('T')[2] if is_short else moment} ", "dim")
     line.append(f"{printable(level):<7} {printable(event['kind'])}: ", LEVELS.get(level, ""))
     return line.append(printable(event["text"]), "default")
@@ -68,12 +61,30 @@ def event_line(event: Mapping[str, Any], is_short: bool = False) -> Text:
 def override_text(override: Mapping[str, Any], now: float) -> str:
     """Return a phrase such as ``drained by root 12min ago, for another 1h48min: new kernel``."""
     kind = str(override["kind"])
-    said = {"drain": "drained", "up": "forced up", "down": "forced down"}.get(kind)
-    said = said or (f"weight {float(override['factor']):g}" if kind == "weight" else printable(kind))
+    what = {"drain": "drained", "up": "forced up", "down": "forced down"}.get(kind, printable(kind))
+    if kind == "weight":
+        what = f"weight {float(override['factor']):g}"
     by = f" by {printable(override['by'])}" if override["by"] else ""
     pool = f" in pool {printable(override['pool'])}" if override["pool"] else ""
     ago = f" {format_duration(now - float(override['since']))} ago"
     until = override["until"]
     ends = "" if until is None else f", for another {format_duration(float(until) - now)}"
     reason = f": {printable(override['reason'])}" if override["reason"] else ""
-    return f"{said}{pool}{by}{ago}{ends}{reason}"
+    return f"{what}{pool}{by}{ago}{ends}{reason}"
+
+
+def sparkline(values: Sequence[float | None], width: int, top: float | None = None, steps: str = BLOCKS) -> str:
+    """Return a sparkline of the newest ``width`` values, the newest at the right; a blank for a missing value.
+
+    ``top`` is the value of a full block, the greatest of the values if None; 0 is an empty one.
+    """
+    newest = values[-width:] if width > 0 else ()
+    highest = max((value for value in newest if value is not None), default=0.0) if top is None else top
+    return "".join(_step(value, highest, steps) for value in newest).rjust(max(0, width))
+
+
+def _step(value: float | None, highest: float, steps: str) -> str:
+    if value is None:
+        return " "
+    part = value / highest if highest > 0 else 0.0
+    return steps[min(len(steps) - 1, max(0, int(part * len(steps))))]

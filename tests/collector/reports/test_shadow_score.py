@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from lbdns.commands.status_table import show
+from lbdns.commands.status import print_status
 from lbdns.model.checked_configuration import build_shadow_score
 from lbdns.model.overrides import NO_OVERRIDES
 from lbdns.model.snapshot import Reading, Snapshot
@@ -139,7 +139,7 @@ def test_pages_are_updated_when_it_changes(tmp_path: Path) -> None:
 
 def test_lbdns_status_has_a_line_for_each(tmp_path: Path) -> None:
     out = io.StringIO()
-    show(build_status(status_inputs(tmp_path, 40, TRIED, IDLE_SO_FAR)), Console(file=out, width=100))
+    print_status(build_status(status_inputs(tmp_path, 40, TRIED, IDLE_SO_FAR)), Console(file=out, width=100))
     assert (
         "shadow of best, best_score by score idle: would have selected another member for 25 of 40 (62%)"
         in out.getvalue()

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import click
 
-from lbdns_tools.command_options import SECONDS, SEED_OPTION, ParsedValue, add_options, repeat_option
+from lbdns.command_line.common_options import ParsedValue
+from lbdns_tools.command_options import SECONDS, SEED_OPTION, add_options, repeat_option
 from lbdns_tools.load.failure_thresholds import parse_threshold
 from lbdns_tools.load.load_option_parsers import (
     MAX_CLIENTS,

@@ -9,8 +9,9 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from lbdns.command_line.common_options import ParsedValue
 from lbdns.text.moments import parse_time
-from lbdns_tools.command_options import ParsedValue, add_options
+from lbdns_tools.command_options import add_options
 from lbdns_tools.sim import scenario_parsers
 from lbdns_tools.sim.simulation_jobs import usable_processors
 from lbdns_tools.sim.simulation_plots import KINDS

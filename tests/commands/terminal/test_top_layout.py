@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from lbdns.commands.terminal.board import KEPT, Board
-from lbdns.commands.terminal.frame import LEAST_HEIGHT, LEAST_WIDTH, Size, frame
-from lbdns.commands.terminal.sparkline import LETTERS
-from lbdns.commands.terminal.view import SORTS, View
+from lbdns.commands.terminal.printable import LETTERS
+from lbdns.commands.terminal.top_data import KEPT, TopData
+from lbdns.commands.terminal.top_layout import LEAST_HEIGHT, LEAST_WIDTH, Size, frame
+from lbdns.commands.terminal.top_view import SORTS, View
 from tests.commands.terminal.documents import event, member, override, pool, status
 
 NORMAL = Size(80, 24)
 
 
-def board_of(*documents: dict[str, Any], events: int = 0) -> Board:
+def board_of(*documents: dict[str, Any], events: int = 0) -> TopData:
     """A board that heard these a second apart."""
-    board = Board()
+    board = TopData()
     for second, document in enumerate(documents or (status(),)):
         board.take_status(document, float(second))
         board.sample(float(second))
@@ -27,7 +27,7 @@ def board_of(*documents: dict[str, Any], events: int = 0) -> Board:
     return board
 
 
-def drawn(board: Board, view: View | None = None, size: Size = NORMAL, now: float = 0.0) -> list[str]:
+def drawn(board: TopData, view: View | None = None, size: Size = NORMAL, now: float = 0.0) -> list[str]:
     lines = [line.plain for line in frame(board, view or View(), size, now)]
     assert max(map(cell_len, lines)) <= size.width
     assert len(lines) <= size.height
@@ -93,7 +93,7 @@ def test_what_is_old_says_so() -> None:
     assert "9s old: http://x: the event" in drawn(board, now=10.0)[0]
     board.take_status(status(), 11.0)
     assert board.trouble == ""
-    assert drawn(Board())[0] == "lbdns waiting for the server"
+    assert drawn(TopData())[0] == "lbdns waiting for the server"
 
 
 def test_what_is_wrong_stands_above() -> None:
@@ -137,7 +137,7 @@ def names(lines: list[str]) -> list[str]:
     return [line.split()[0] for line in lines if line.startswith("m") and not line.startswith("member")]
 
 
-def pressed(view: View, board: Board, *keys: str) -> list[str]:
+def pressed(view: View, board: TopData, *keys: str) -> list[str]:
     drawn(board, view)
     for key in keys:
         view.press(key, board)
@@ -214,15 +214,15 @@ def test_help_and_the_end() -> None:
     assert "PgUp" in "".join(pressed(view, board, "?"))
     assert drawn(board, view)[0] == "lbdns top"
     assert pressed(view, board, "x")[0].startswith("lbdns 1.2.3")
-    view.press("p", Board())
-    view.press("down", Board())
+    view.press("p", TopData())
+    view.press("down", TopData())
     view.press("?", board)
     view.press("q", board)
     assert view.ended
 
 
 def test_what_is_no_status() -> None:
-    board = Board()
+    board = TopData()
     board.take_status({"pools": [{"name": "web"}]}, 0.0)
     with pytest.raises(KeyError):
         board.sample(0.0)

@@ -1,25 +1,35 @@
-"""Draw on the whole terminal and read keys from it; always restore the terminal."""
+"""Use the whole terminal: draw on it, read and decode pressed keys, always restore it."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import signal
 import sys
 import termios
 import tty
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from lbdns.commands.terminal.keys import Keys
 from lbdns_shared.errors import LbdnsError
 
 ESCAPE_PAUSE: Final = 0.05  # s to wait for the rest of an escape sequence, enough for a slow line
+#: As VT100-like terminals send them (ECMA-48; xterm control sequences).
+_NAMES: Final[Mapping[bytes, str]] = {
+    b"\x1b[A": "up", b"\x1bOA": "up", b"\x1b[B": "down", b"\x1bOB": "down",
+    b"\x1b[5~": "pageup", b"\x1b[6~": "pagedown",
+    b"\x1b[H": "home", b"\x1bOH": "home", b"\x1b[1~": "home", b"\x1b[7~": "home",
+    b"\x1b[F": "end", b"\x1bOF": "end", b"\x1b[4~": "end", b"\x1b[8~": "end",
+    b"\r": "enter", b"\n": "enter", b"\x7f": "backspace", b"\b": "backspace", b"\x1b": "escape",
+}  # fmt: skip
+_KEY: Final = re.compile(rb"\x1b\[[^@-~]*[@-~]|\x1bO.|.", re.DOTALL)
+_INCOMPLETE: Final = re.compile(rb"\x1b(?:\[[^@-~]*|O)?\Z")
 _DUMB: Final = ("", "dumb", "unknown")
 
 
@@ -32,6 +42,24 @@ def demand_terminal(console: Console) -> None:
         raise LbdnsError(f"top: the terminal TERM={os.environ.get('TERM', '')!r} cannot position the cursor; {what}")
 
 
+class KeyDecoder:
+    """Bytes in, keys out: printable ASCII characters, other keys by name. A sequence may arrive in pieces. Sans-I/O."""
+
+    def __init__(self) -> None:
+        self.pending = b""  # the start of a sequence; if no more bytes follow, it was the Escape key
+
+    def feed(self, data: bytes) -> list[str]:
+        """Return the keys completed by ``data``. Empty data ends a sequence that has begun."""
+        text, self.pending = self.pending + data, b""
+        if data and (started := _INCOMPLETE.search(text)):
+            text, self.pending = text[: started.start()], started[0]
+        return [name for key in _KEY.findall(text) if (name := _name(key))]
+
+
+def _name(key: bytes) -> str:
+    return key.decode() if b" " <= key <= b"~" and len(key) == 1 else _NAMES.get(key, "")
+
+
 class Screen:
     """Draws lines and reads keys while it is open."""
 
@@ -40,7 +68,7 @@ class Screen:
         self.console = console
         self._descriptor = descriptor
         self._stdin = sys.stdin.fileno()
-        self._keys = Keys()
+        self._keys = KeyDecoder()
         self._live = Live(console=console, screen=True, auto_refresh=False)
 
     @contextlib.contextmanager
@@ -70,7 +98,7 @@ class Screen:
 
     def keys(self, timeout: float) -> list[str]:
         """Return the keys pressed, waiting at most ``timeout`` seconds. Raises EOFError if the terminal was closed."""
-        timeout = ESCAPE_PAUSE if self._keys.is_waiting else timeout
+        timeout = ESCAPE_PAUSE if self._keys.pending else timeout
         ready, _, _ = select.select([self._stdin, self._descriptor], [], [], max(0.0, timeout))
         if self._stdin not in ready:
             return [] if ready else self._keys.feed(b"")  # no more bytes: it was the Escape key

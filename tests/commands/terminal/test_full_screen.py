@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lbdns.commands.terminal.keys import Keys
+from lbdns.commands.terminal.full_screen import KeyDecoder
 
 
 @pytest.mark.parametrize(
@@ -21,16 +21,16 @@ from lbdns.commands.terminal.keys import Keys
     ],
 )
 def test_keys(data: bytes, keys: list[str]) -> None:
-    assert Keys().feed(data) == keys
-    pieces = Keys()
+    assert KeyDecoder().feed(data) == keys
+    pieces = KeyDecoder()
     assert [key for byte in data for key in pieces.feed(bytes((byte,)))] == keys, "also in pieces"
-    assert not pieces.is_waiting
+    assert not pieces.pending
 
 
 @pytest.mark.parametrize("begin", [b"\x1b", b"\x1b["])
 def test_the_escape_key_is_a_sequence_that_nothing_follows(begin: bytes) -> None:
-    keys = Keys()
+    keys = KeyDecoder()
     assert keys.feed(begin) == []
-    assert keys.is_waiting
+    assert keys.pending
     assert keys.feed(b"")[:1] == ["escape"]
-    assert not keys.is_waiting
+    assert not keys.pending

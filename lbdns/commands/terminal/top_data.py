@@ -4,50 +4,48 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 KEPT: Final = 60  # samples per series: the width of the widest sparkline
 EVENTS: Final = 200
 
-Status = Mapping[str, Any]
+Document = Mapping[str, Any]
 
 
-def _series() -> deque[float | None]:
-    return deque(maxlen=KEPT)
-
-
-@dataclass(slots=True)
 class Series:
     """Recent values of one member, for sparklines; None where a value is missing."""
 
-    answers: deque[float | None] = field(default_factory=_series)  # per second
-    score: deque[float | None] = field(default_factory=_series)
-    cpu: deque[float | None] = field(default_factory=_series)  # % busy
-
-    @property
-    def answers_per_s(self) -> float | None:
-        return self.answers[-1] if self.answers else None
+    def __init__(self) -> None:
+        self.answers: deque[float | None] = deque(maxlen=KEPT)  # per second
+        self.score: deque[float | None] = deque(maxlen=KEPT)
+        self.cpu: deque[float | None] = deque(maxlen=KEPT)  # % busy
 
 
-class Board:
+def newest(values: deque[float | None]) -> float | None:
+    return values[-1] if values else None
+
+
+class TopData:
     """The event stream updates it, the layout reads it."""
 
     def __init__(self) -> None:
-        self.status: Status | None = None
+        self.status: Document | None = None
         self.received = 0.0  # arrival of the status, seconds on the caller's clock
         self.queries_per_s: float | None = None
-        self.events: deque[Mapping[str, Any]] = deque(maxlen=EVENTS)
+        self.events: deque[Document] = deque(maxlen=EVENTS)
         self.trouble = ""  # why no data arrives; empty if all is well
         self.series: dict[tuple[str, str], Series] = {}
         self._sampled: tuple[float, int, dict[tuple[str, str], int]] | None = None
 
-    def take_status(self, status: Status, now: float) -> None:
+    def take_status(self, status: Document, now: float) -> None:
         self.status, self.received, self.trouble = status, now, ""
 
-    def take_event(self, event: Mapping[str, Any]) -> None:
+    def take_event(self, event: Document) -> None:
         if event not in self.events:
             self.events.append(event)
+
+    def series_of(self, pool: Document, member: Document) -> Series:
+        return self.series.get((pool["name"], member["name"])) or Series()
 
     def sample(self, now: float) -> None:
         """Append the newest values to their series. Raises KeyError, TypeError or ValueError for a bad status."""

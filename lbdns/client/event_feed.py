@@ -18,11 +18,8 @@ LONGEST_PAUSE: Final = 8.0  # ... up to this
 KEPT: Final = 10_000  # events that wait for ``take``
 
 
-class Feed:
-    """Statuses and events received since the last ``take``. ``descriptor`` is readable when there is something new.
-
-    Of status documents only the newest counts; the others that came with it are never parsed.
-    """
+class EventFeed:
+    """Events and the newest status document since the last ``take``. ``descriptor`` is readable if there is any."""
 
     def __init__(self, base: str, path: str, credentials: HttpCredentials) -> None:
         self._source = base, path, credentials
@@ -70,7 +67,7 @@ class Feed:
                     if self._ended.is_set():
                         return
                     pause, self.trouble = FIRST_PAUSE, ""
-                    self._hear(event)
+                    self._receive(event)
             except LbdnsError as error:
                 self.trouble = str(error)
                 self.failures += 1
@@ -78,7 +75,7 @@ class Feed:
             self._ended.wait(pause)
             pause = min(LONGEST_PAUSE, 2 * pause)
 
-    def _hear(self, event: ServerSentEvent) -> None:
+    def _receive(self, event: ServerSentEvent) -> None:
         with self._lock:
             if event.name == "status":
                 self._status = event.data

@@ -1,4 +1,4 @@
-"""What ``lbdns top`` displays of its data (pool, order, filter, position), and what each key changes. Sans-I/O."""
+"""The choices of the user of ``lbdns top`` (pool, order, filter, position), and what each key changes. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -6,39 +6,36 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lbdns.commands.terminal.board import Board, Series
-
-Member = Mapping[str, Any]
-_NONE: Final = float("-inf")
+from lbdns.commands.terminal.top_data import Document, Series, TopData, newest
 
 
-def _of(value: float | None) -> float:
-    return _NONE if value is None else float(value)
+def _rank(value: float | None) -> float:
+    return float("-inf") if value is None else float(value)
 
 
 #: Column heading -> sort key of members, and whether the greatest comes first.
-SORTS: Final[Mapping[str, tuple[Callable[[Member, Series], Any], bool]]] = {
+SORTS: Final[Mapping[str, tuple[Callable[[Document, Series], Any], bool]]] = {
     "configuration": (lambda member, series: 0, False),
     "member": (lambda member, series: str(member["name"]), False),
     "state": (lambda member, series: str(member["state"]), False),
-    "score": (lambda member, series: _of(member["score"]), True),
-    "age": (lambda member, series: _of(member["age_s"]), True),
-    "share": (lambda member, series: _of(member["share"]), True),
-    "answers/s": (lambda member, series: _of(series.answers_per_s), True),
-    "cpu": (lambda member, series: _of(series.cpu[-1] if series.cpu else None), True),
+    "score": (lambda member, series: _rank(member["score"]), True),
+    "age": (lambda member, series: _rank(member["age_s"]), True),
+    "share": (lambda member, series: _rank(member["share"]), True),
+    "answers/s": (lambda member, series: _rank(newest(series.answers)), True),
+    "cpu": (lambda member, series: _rank(newest(series.cpu)), True),
 }
 _ORDER: Final = tuple(SORTS)
-
+#: Key and what it does.
 HELP: Final = (
     ("q", "quit"),
     ("up, down", "scroll by one member"),
     ("PgUp, PgDn", "scroll by one screen"),
-    ("Home, End", "go to the first, to the last"),
+    ("Home, End", "go to the first, to the last member"),
     ("s", "sort by the next column"),
     ("r", "reverse the order"),
     ("p", "show the next pool"),
     ("/", "filter members by name or state; Esc clears the filter"),
-    ("?", "this"),
+    ("?", "show this help"),
 )
 
 
@@ -56,19 +53,19 @@ class View:
     rows: int = 1
     ended: bool = False
 
-    def selected(self, board: Board) -> Mapping[str, Any] | None:
+    def selected(self, data: TopData) -> Document | None:
         """Return the displayed pool, or the first one if that pool is gone."""
-        pools: Sequence[Mapping[str, Any]] = board.status["pools"] if board.status else ()
+        pools: Sequence[Document] = data.status["pools"] if data.status else ()
         return next((pool for pool in pools if pool["name"] == self.pool), pools[0] if pools else None)
 
-    def members(self, board: Board) -> list[tuple[Member, Series]]:
+    def members(self, data: TopData) -> list[tuple[Document, Series]]:
         """Return the members of the pool that pass the filter, sorted."""
-        pool = self.selected(board)
+        pool = self.selected(data)
         if pool is None:
             return []
         wanted = self.wanted.lower()
         found = [
-            (member, board.series.get((pool["name"], member["name"])) or Series())
+            (member, data.series_of(pool, member))
             for member in pool["members"]
             if wanted in str(member["name"]).lower() or wanted in str(member["state"])
         ]
@@ -76,8 +73,8 @@ class View:
         found.sort(key=lambda row: key(*row), reverse=greatest_first)
         return found[::-1] if self.reverse else found
 
-    def press(self, key: str, board: Board) -> None:
-        """Carry out a key; ignore keys without a meaning."""
+    def press(self, key: str, data: TopData) -> None:
+        """Carry out a key; ignore unknown keys."""
         if self.typing:
             self._type(key)
         elif key in ("q", "Q"):
@@ -95,9 +92,9 @@ class View:
         elif key == "r":
             self.reverse, self.offset = not self.reverse, 0
         elif key == "p":
-            self._next_pool(board)
+            self._next_pool(data)
         else:
-            self._scroll(key, len(self.members(board)))
+            self._scroll(key, len(self.members(data)))
 
     def _type(self, key: str) -> None:
         if key in ("enter", "escape"):
@@ -108,9 +105,9 @@ class View:
         elif len(key) == 1:
             self.wanted += key
 
-    def _next_pool(self, board: Board) -> None:
-        names = [pool["name"] for pool in board.status["pools"]] if board.status else []
-        selected = self.selected(board)
+    def _next_pool(self, data: TopData) -> None:
+        names = [pool["name"] for pool in data.status["pools"]] if data.status else []
+        selected = self.selected(data)
         if selected is not None:
             self.pool, self.offset = names[(names.index(selected["name"]) + 1) % len(names)], 0
 

@@ -1,18 +1,26 @@
-"""Lay out one frame of ``lbdns top``: as many lines as the screen has, none wider than the screen. Pure."""
+"""Lay out a frame of ``lbdns top``: as many lines as the screen has, none wider than the screen. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from lbdns.commands.terminal.board import KEPT, Board, Series
-from lbdns.commands.terminal.printable import STATES, event_line, number, per_second, percent, printable
-from lbdns.commands.terminal.sparkline import BLOCKS, sparkline
-from lbdns.commands.terminal.view import HELP, Member, View
+from lbdns.commands.terminal.printable import (
+    BLOCKS,
+    STATES,
+    event_line,
+    number,
+    per_second,
+    percent,
+    printable,
+    sparkline,
+)
+from lbdns.commands.terminal.top_data import KEPT, Document, Series, TopData, newest
+from lbdns.commands.terminal.top_view import HELP, View
 from lbdns.text.duration import format_duration
 
 LEAST_WIDTH: Final = 60
@@ -43,8 +51,8 @@ class Size:
         return self.width >= WIDE
 
 
-def frame(board: Board, view: View, size: Size, now: float) -> list[Text]:
-    """Return the lines of the screen at ``now`` (on the board's clock).
+def frame(data: TopData, view: View, size: Size, now: float) -> list[Text]:
+    """Return the lines of the screen at ``now`` (on the clock of ``data``).
 
     Raises KeyError, TypeError or ValueError if the status is not valid.
     """
@@ -53,7 +61,7 @@ def frame(board: Board, view: View, size: Size, now: float) -> list[Text]:
     elif view.help:
         lines = [Text("lbdns top", "bold"), Text(), *(Text(f"  {key:<12}{what}") for key, what in HELP)]
     else:
-        lines = _board(board, view, size, now)
+        lines = _lines(data, view, size, now)
     lines = lines[: size.height]
     for line in lines:
         line.no_wrap, line.overflow = True, "crop"
@@ -61,29 +69,33 @@ def frame(board: Board, view: View, size: Size, now: float) -> list[Text]:
     return lines
 
 
-def _board(board: Board, view: View, size: Size, now: float) -> list[Text]:
-    head = [_server(board, now), *_pools(board, view), Text(), _heading(size, _name_width(size, view, board), view)]
-    events = min(len(board.events), max(3, size.height // 6))
+def _lines(data: TopData, view: View, size: Size, now: float) -> list[Text]:
+    columns = _columns(data, view, size)
+    spark = _spark_width(size, columns)
+    head = [_server(data, now), *_pools(data, view), Text(), _heading(columns, spark)]
+    events = min(len(data.events), max(3, size.height // 6))
     view.rows = max(1, size.height - len(head) - events - 2)
-    members = view.members(board)
+    members = view.members(data)
     view.offset = max(0, min(view.offset, len(members) - view.rows))
-    shown = members[view.offset : view.offset + view.rows]
-    width = _name_width(size, view, board)
-    rows = [_row(member, series, size, width, now - board.received) for member, series in shown]
+    rows = [
+        _row(member, series, columns, spark, size, now - data.received)
+        for member, series in members[view.offset : view.offset + view.rows]
+    ]
     rows += [Text()] * (view.rows - len(rows))
-    newest = [event_line(event, is_short=True) for event in (list(board.events)[-events:] if events else [])]
-    return [*head, *rows, _rule(view, len(members), size), *newest, _bottom(view)]
+    newest_events = list(data.events)[len(data.events) - events :]
+    lines = [event_line(event, is_short=True) for event in newest_events]
+    return [*head, *rows, _rule(view, len(members), size), *lines, _bottom(view)]
 
 
-def _server(board: Board, now: float) -> Text:
+def _server(data: TopData, now: float) -> Text:
     line = Text("lbdns ", "bold")
-    if board.status is None:
-        return line.append(board.trouble or "waiting for the server", "bold red" if board.trouble else "")
-    server, age = board.status["server"], now - board.received
-    if board.trouble:
-        return line.append(f"{format_duration(age)} old: {printable(board.trouble)}", "bold red")
+    if data.status is None:
+        return line.append(data.trouble or "waiting for the server", "bold red" if data.trouble else "")
+    server, age = data.status["server"], now - data.received
+    if data.trouble:
+        return line.append(f"{format_duration(age)} old: {printable(data.trouble)}", "bold red")
     line.append(f"{printable(server['version'])}  up {format_duration(float(server['uptime_s']) + age)}  ", "default")
-    line.append(f"{per_second(board.queries_per_s)} queries/s  {int(server['workers'])} worker(s)")
+    line.append(f"{per_second(data.queries_per_s)} queries/s  {int(server['workers'])} worker(s)")
     history = server.get("history") or {}
     if history.get("on") and not history.get("ok", True):
         line.append(f"  history: {printable(history.get('error', ''))}", "bold red")
@@ -92,15 +104,15 @@ def _server(board: Board, now: float) -> Text:
     return line
 
 
-def _pools(board: Board, view: View) -> Iterator[Text]:
-    pools = board.status["pools"] if board.status else []
-    selected = view.selected(board)
+def _pools(data: TopData, view: View) -> Iterator[Text]:
+    pools = data.status["pools"] if data.status else []
+    selected = view.selected(data)
     at = next((i for i, pool in enumerate(pools) if pool is selected), 0)
     first = max(0, min(at - POOLS // 2, len(pools) - POOLS))
     for pool in pools[first : first + POOLS]:
         mark = "> " if pool is selected and len(pools) > 1 else "  "
         usable = sum(member["state"] == "usable" for member in pool["members"])
-        rates = [_series(board, pool, member).answers_per_s for member in pool["members"]]
+        rates = [newest(data.series_of(pool, member).answers) for member in pool["members"]]
         known = [rate for rate in rates if rate is not None]
         line = Text(mark)
         line.append(f"{printable(pool['name'])}", "bold" if pool is selected else "")
@@ -111,21 +123,19 @@ def _pools(board: Board, view: View) -> Iterator[Text]:
         yield line
 
 
-def _series(board: Board, pool: Mapping[str, Any], member: Member) -> Series:
-    return board.series.get((pool["name"], member["name"])) or Series()
-
-
-def _name_width(size: Size, view: View, board: Board) -> int:
-    pool = view.selected(board)
-    longest = max((cell_len(printable(member["name"])) for member in pool["members"]), default=0) if pool else 0
-    most = NAME if not size.is_wide else LONGEST_NAME
-    return max(NAME, min(longest, most))
-
-
-def _fixed(size: Size, name: int) -> list[tuple[str, int]]:
+def _columns(data: TopData, view: View, size: Size) -> list[tuple[str, int]]:
     """Return headings and widths of the columns before the sparklines; a negative width aligns left."""
+    pool = view.selected(data)
+    longest = max((cell_len(printable(member["name"])) for member in pool["members"]), default=0) if pool else 0
+    name = max(NAME, min(longest, LONGEST_NAME if size.is_wide else NAME))
     fixed = [("member", -name), ("state", -7), ("score", 5), ("age", 6), ("share", 5), ("cap", 4), ("ans/s", 6)]
-    return [*fixed, ("cpu%", 4), *((heading, columns) for heading, _, _, columns in MORE if size.is_wide)]
+    return [*fixed, ("cpu%", 4), *((heading, width) for heading, _, _, width in MORE if size.is_wide)]
+
+
+def _spark_width(size: Size, columns: Iterable[tuple[str, int]]) -> int:
+    """Return the width of each of the three sparklines."""
+    taken = sum(abs(width) + 1 for _, width in columns)
+    return max(0, min(KEPT, (size.width - taken - 2) // 3))
 
 
 def _cells(values: Iterable[str], widths: Iterable[int]) -> str:
@@ -141,57 +151,42 @@ def _cells(values: Iterable[str], widths: Iterable[int]) -> str:
     return " ".join(cells)
 
 
-def _spark_width(size: Size, name: int) -> int:
-    """Return the columns of each of the three sparklines."""
-    taken = sum(abs(columns) + 1 for _, columns in _fixed(size, name))
-    return max(0, min(KEPT, (size.width - taken - 2) // 3))
-
-
-def _heading(size: Size, name: int, view: View) -> Text:
-    fixed, spark = _fixed(size, name), _spark_width(size, name)
-    line = _cells((heading for heading, _ in fixed), (columns for _, columns in fixed))
+def _heading(columns: Sequence[tuple[str, int]], spark: int) -> Text:
+    line = _cells((heading for heading, _ in columns), (width for _, width in columns))
     sparks = _cells(("ans/s", "score", "cpu"), (-spark,) * 3) if spark else ""
     return Text(f"{line} {sparks}", "bold underline")
 
 
-def _row(member: Member, series: Series, size: Size, name: int, since: float) -> Text:
+def _row(
+    member: Document, series: Series, columns: Sequence[tuple[str, int]], spark: int, size: Size, since: float
+) -> Text:
     """Return a member's line. ``since``: seconds since the status arrived, added to ages."""
     state, age = str(member["state"]), member["age_s"]
     values = [
         number(member["score"]), number(None if age is None else float(age) + since, 1), percent(member["share"]),
-        percent(member.get("capacity_share")), per_second(series.answers_per_s),
-        number(series.cpu[-1] if series.cpu else None),
+        percent(member.get("capacity_share")), per_second(newest(series.answers)), number(newest(series.cpu)),
         *(number(member["metrics"].get(metric), decimals) for _, metric, decimals, _ in MORE if size.is_wide),
     ]  # fmt: skip
-    widths = [columns for _, columns in _fixed(size, name)]
+    widths = [width for _, width in columns]
     line = Text(_cells((printable(member["name"]),), widths[:1]) + " ")
     line.append(_cells((printable(state),), widths[1:2]) + " ", STATES.get(state, ""))
     line.append(_cells(values, widths[2:]) + " ")
-    said = printable(member.get("guard") or member.get("reason") or "")
-    if said and state != "usable":
-        return line.append(said, "dim")  # a silent member has no current values
+    note = printable(member.get("guard") or member.get("reason") or "")
+    if note and state != "usable":
+        return line.append(note, "dim")  # a silent member has no current values
     if member.get("guard") or member.get("overrides"):
-        return line.append(printable(member.get("guard") or said), "yellow")
-    spark = _spark_width(size, name)
-    return line.append(
-        " ".join(
-            (
-                sparkline(list(series.answers), spark, steps=size.steps),
-                sparkline(list(series.score), spark, steps=size.steps),
-                sparkline(list(series.cpu), spark, 100.0, steps=size.steps),
-            )
-        ),
-        "cyan",
-    )
+        return line.append(note, "yellow")
+    sparks = ((series.answers, None), (series.score, None), (series.cpu, 100.0))
+    return line.append(" ".join(sparkline(list(values), spark, top, size.steps) for values, top in sparks), "cyan")
 
 
 def _rule(view: View, members: int, size: Size) -> Text:
     last = min(members, view.offset + view.rows)
-    said = f" {view.offset + 1 if members else 0}-{last} of {members}, by {view.sort}{' reversed' * view.reverse} "
+    text = f" {view.offset + 1 if members else 0}-{last} of {members}, by {view.sort}{' reversed' * view.reverse} "
     if view.wanted and not view.typing:
-        said += f"with {printable(view.wanted)!r} "
+        text += f"with {printable(view.wanted)!r} "
     dash = "─" if size.steps == BLOCKS else "-"
-    return Text((dash * 2 + said).ljust(size.width, dash), "dim")
+    return Text((dash * 2 + text).ljust(size.width, dash), "dim")
 
 
 def _bottom(view: View) -> Text:

@@ -11,7 +11,7 @@ import pytest
 
 from lbdns.cli import lbdns
 from lbdns.command_line.run_command import run
-from lbdns.commands.steering import clock_time
+from lbdns.commands.drain_force_weight import clock_time
 from lbdns.model.overrides import Override
 from tests.commands.test_reload import answering
 

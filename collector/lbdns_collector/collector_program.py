@@ -114,8 +114,7 @@ class CollectorCounters:
         """Do nothing: the counters are always current."""
 
     def metric_families(self) -> Iterable[Metric]:
-        from lbdns_collector.prometheus.program_families import lag_families
-        from lbdns_collector.prometheus.status_families import collector_families
+        from lbdns_collector.prometheus.status_families import collector_families, lag_families
 
         yield from collector_families(self._collector)
         if self.lag:
@@ -123,50 +122,35 @@ class CollectorCounters:
             yield from lag_families(found.lag, found.lag_us)
 
 
-class CollectorRuntime:
-    """The ProgramSource of a collector without a DNS server."""
-
-    workers = 0
-
-    def __init__(self, events: EventLog) -> None:
-        self.events = events
-        self.history_sampler: HistorySampler | None = None
-        self.serving = False
-        self._started = time.monotonic()
-
-    @property
-    def history(self) -> LiveHistory | None:
-        return self.history_sampler.history if self.history_sampler else None
-
-    @property
-    def uptime_s(self) -> float:
-        return time.monotonic() - self._started
-
-
 class CollectorStatus:
     """The StatusSource of a collector without a DNS server."""
 
-    def __init__(self, collector: Collector, events: EventLog) -> None:
+    def __init__(self, collector: Collector, program: CollectorProgram) -> None:
         self.scoring = collector
-        self.members = CollectorMembers(collector, events)
+        self.members = CollectorMembers(collector, program.events)
         self.selection = NoSelection(self.members.planner)
         self.counters = CollectorCounters(collector)
-        self.program = CollectorRuntime(events)
+        self.program = program
 
 
 class CollectorProgram:
-    """The collector, web interface and stat file of one configuration file; a ``Program`` of ``lbdns.process.program``.
+    """The collector, web interface and stat file of one configuration file; a ``Program`` of ``lbdns.process.program``,
+    and the ProgramSource of a collector without a DNS server.
 
     Construct it inside a running event loop. Raises ConfigError.
     """
+
+    workers = 0
 
     def __init__(self, path: Path) -> None:
         self._path = path
         configuration = load_collector(path)
         self.events = EventLog()
+        self.serving = False
+        self._started = time.monotonic()
         self._collector = Collector(configuration.farm, configuration.keys, self.events)
-        self._status = CollectorStatus(self._collector, self.events)
-        self._history_sampler = self._status.program.history_sampler = HistorySampler(self._status)
+        self._status = CollectorStatus(self._collector, self)
+        self._history_sampler = HistorySampler(self._status)
         self._web = WebInterface(self._status)
         self._stat_file = StatFile(self._status.members)
         self._parts: Sequence[Part[CheckedConfiguration]] = (
@@ -177,6 +161,14 @@ class CollectorProgram:
     def user(self) -> str:
         """The user to run as after the sockets are open."""
         return self._status.members.farm.config.server.user
+
+    @property
+    def history(self) -> LiveHistory | None:
+        return self._history_sampler.history
+
+    @property
+    def uptime_s(self) -> float:
+        return time.monotonic() - self._started
 
     async def start(self) -> None:
         """Open the report sockets, drop root privileges, then open the web server. Raises LbdnsError, and then holds
@@ -190,7 +182,7 @@ class CollectorProgram:
             await self._collector.start(self._status.members.deliver)
             privileges.own_folder(farm.config.server.state_dir, farm.config.server.user)
             privileges.become(farm.config.server.user)
-            self._status.program.serving = True
+            self.serving = True
             self._status.counters.lag = EventLoopLag("main")
             await self._web.start(farm.config.web)
         except LbdnsError:
@@ -202,7 +194,7 @@ class CollectorProgram:
         self.events.record("server", f"ready: {len(farm.pools)} pools, {len(members)} members", logger=log.name)
 
     async def stop(self) -> None:
-        self._status.program.serving = False
+        self.serving = False
         if self._status.counters.lag:
             self._status.counters.lag.stop()
         await self._stat_file.stop()

@@ -15,7 +15,7 @@ from lbdns.model.farm import Farm
 from lbdns.planning.shadow import shadows_of
 from lbdns_collector.prometheus.exposition import FamilyRow, families, family
 from lbdns_collector.prometheus.member_families import has_member_series
-from lbdns_collector.prometheus.program_families import lag_families
+from lbdns_collector.prometheus.status_families import lag_families
 
 #: Name of a counter -> the metric's name and help
 _NAMED: Final[Mapping[str, tuple[str, str]]] = {

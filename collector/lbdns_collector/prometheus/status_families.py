@@ -1,30 +1,31 @@
-"""``/metrics``: the families of every program, joined with those of the program that is read, as Prometheus text."""
+"""``/metrics``: the families that every program exports (build, reports, events, reloads, history, event loop lag),
+joined with those of the program that is read, as Prometheus text."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+import platform
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client import ProcessCollector
-from prometheus_client.core import Metric
+from prometheus_client.core import HistogramMetricFamily, Metric
 
+from lbdns import __version__
+from lbdns.counting.event_loop_lag import BEYOND, BOUNDS
+from lbdns.events.event_log import EVENT_KINDS, EventLog
 from lbdns_collector.prometheus.exposition import exposition_text, families, family, in_slices
 from lbdns_collector.prometheus.member_families import has_member_series, member_families, pool_families
-from lbdns_collector.prometheus.program_families import (
-    build_info,
-    event_families,
-    history_families,
-    refusals,
-    reports_total,
-)
 from lbdns_collector.status.status_source import StatusSource, member_inputs
 
 if TYPE_CHECKING:
     from lbdns_collector.reports.collector import Collector
 
+LEVELS: Final = ("info", "warning", "error")
+#: The results of a reload, and the level of the event that reports each
+_RESULTS: Final[Mapping[str, str]] = {"success": "info", "failure": "error"}
 _process = ProcessCollector(registry=None)
 Work = Callable[[Iterator[bytes]], Awaitable[list[bytes]]]
 NO_REFUSALS: Final[Mapping[str, int]] = MappingProxyType({})
@@ -42,17 +43,51 @@ async def metrics_text(source: StatusSource, refused: Mapping[str, int] = NO_REF
 def metric_families(source: StatusSource, refused: Mapping[str, int] = NO_REFUSALS) -> Iterator[Metric]:
     """Yield every family of ``source``, computed one by one, but all from the state at the time of the call."""
     inputs, program = member_inputs(source), source.program
+    build, versions = "Version of the program; the value is always 1", (__version__, platform.python_version())
+    reports = "Datagrams on the report port by result: accepted, or the reason to drop them"
     return itertools.chain(
-        build_info(),
-        reports_total(dict(source.counters.report_counts)),
+        families("lbdns_build_info", "gauge", build, ("version", "python"), [(versions, 1)]),
+        _counts("lbdns_reports", reports, "result", source.counters.report_counts),
         pool_families(inputs),
         member_families(inputs),
         event_families(program.events, inputs.server.started),
         history_families(asdict(program.history.status) if program.history else None),
-        refusals(dict(refused)),
+        _counts("lbdns_http_refused", "HTTP requests refused, by reason", "reason", refused),
         source.counters.metric_families(),
         _process.collect(),
     )
+
+
+def _counts(name: str, text: str, label: str, counts: Mapping[str, int]) -> Iterable[Metric]:
+    return families(name, "counter", text, (label,), [((value,), count) for value, count in counts.items()])
+
+
+def event_families(events: EventLog, started: float) -> Iterator[Metric]:
+    """Yield events by kind and level, and what they say about reloads.
+
+    ``started`` is when the configuration was first read, in Unix seconds.
+    """
+    counts = [((kind, level), events.counts[kind, level]) for kind in EVENT_KINDS for level in LEVELS]
+    yield from families("lbdns_events", "counter", "Events in the log", ("kind", "level"), counts)
+    reloads = [((result,), events.counts["reload", level]) for result, level in _RESULTS.items()]
+    yield from families("lbdns_config_reloads", "counter", "Reloads of the configuration", ("result",), reloads)
+    good, bad = (events.last.get(("reload", level)) for level in _RESULTS.values())
+    text = "1 if the last reload succeeded; 0 while an old configuration stays in force after a failed one"
+    is_good = bad is None or (good is not None and good.id > bad.id)
+    yield family("lbdns_config_last_reload_successful", "gauge", text, is_good)
+    text = "When the configuration in force was read"
+    since = good.time if good else started
+    yield family("lbdns_config_last_reload_success_timestamp_seconds", "gauge", text, since)
+
+
+def history_families(history: Mapping[str, Any] | None) -> Iterator[Metric]:
+    """Yield the state of the history; nothing if recording is off."""
+    if history is None:
+        return
+    yield family("lbdns_history_ok", "gauge", "1 while the history is being recorded", history["ok"])
+    text = "Samples and events that could not be recorded"
+    yield family("lbdns_history_dropped", "counter", text, history["dropped"])
+    yield family("lbdns_history_size_bytes", "gauge", "Size of the history's files", history["bytes"])
 
 
 def collector_families(collector: Collector) -> Iterator[Metric]:
@@ -67,3 +102,21 @@ def collector_families(collector: Collector) -> Iterator[Metric]:
         rows = [((host,), seconds) for host, seconds in skews.items()]
         text = "By how much the host's clock is ahead of the collector's"
         yield from families("lbdns_host_clock_skew_seconds", "gauge", text, ("host",), rows)
+
+
+def lag_families(looks: Mapping[tuple[str, int], int], microseconds: Mapping[str, int]) -> Iterator[Metric]:
+    """Yield the event loop lag that ``lbdns.counting.event_loop_lag`` measures, as a histogram for each process."""
+    text = "How late event loops run what is due; all workers together"
+    histogram = HistogramMetricFamily("lbdns_event_loop_lag_seconds", text, labels=("process",))
+    for process in ("main", "worker"):
+        if process not in microseconds:
+            continue
+        counts = {bound: n for (name, bound), n in looks.items() if name == process}
+        passed, buckets = 0, []
+        for bound in sorted({*BOUNDS, *counts} - {BEYOND}):
+            passed += counts.get(bound, 0)
+            buckets.append((repr(bound / 1e6), passed))
+        buckets.append(("+Inf", passed + counts.get(BEYOND, 0)))
+        histogram.add_metric((process,), buckets, microseconds[process] / 1e6)
+    if histogram.samples:
+        yield histogram

@@ -83,7 +83,8 @@ class WeightSearch:
         self._chance = chance
         self._total = sum(term.weight for term in terms.values())
         self._movable = [metric for metric, term in terms.items() if term.weight > 0]
-        self._weights = self._usual = {metric: term.weight for metric, term in terms.items()}
+        self._usual = {metric: term.weight for metric, term in terms.items()}
+        self.weights = self._usual  # in use, without those on trial
         self._candidate: dict[str, float] | None = None
         self._checking = False  # whether the candidate is the configured weights
         self._since_check = 0
@@ -94,11 +95,6 @@ class WeightSearch:
         self.trials = self.accepted = 0
         self.gain = 0.0  # fraction by which responses were shorter than with the configured weights, when last checked
         self.score = self._make_score()
-
-    @property
-    def weights(self) -> Mapping[str, float]:
-        """The weights in use, without those on trial."""
-        return self._weights
 
     def take_changes(self) -> list[str]:
         """Return one line for each change accepted since the last call."""
@@ -131,7 +127,7 @@ class WeightSearch:
         return before != self.score
 
     def _make_score(self) -> Score:
-        weights = self._candidate if self._candidate and _TURNS[self._turn] else self._weights
+        weights = self._candidate if self._candidate and _TURNS[self._turn] else self.weights
         return Score({m: Term(weights[m], t.limit, t.better, t.cap) for m, t in self.configured.items()})
 
     def _end_round(self) -> None:
@@ -160,8 +156,8 @@ class WeightSearch:
             self._accept(candidate, f"responses {100 * math.expm1(change):+.1f} %")
 
     def _accept(self, weights: dict[str, float], why: str) -> None:
-        changed = [f"{m} {self._weights[m]:.2f} -> {w:.2f}" for m, w in weights.items() if w != self._weights[m]]
-        self._weights = weights
+        changed = [f"{m} {self.weights[m]:.2f} -> {w:.2f}" for m, w in weights.items() if w != self.weights[m]]
+        self.weights = weights
         self.accepted += 1
         self._accepted_changes.append(f"weights: {', '.join(changed)}: {why}")
 
@@ -169,7 +165,7 @@ class WeightSearch:
         """Choose the weights of the next trial: one term gives weight to another, or all return to the configured
         weights."""
         self._changes = []
-        self._checking = self._weights != self._usual and self._since_check >= CHECK_EVERY
+        self._checking = self.weights != self._usual and self._since_check >= CHECK_EVERY
         if self._checking:
             self._candidate = self._usual
             return
@@ -187,12 +183,12 @@ class WeightSearch:
         giver, taker, most = self._chance.choice(pairs)
         moved = max(least, most * self._chance.random())
         self._candidate = {
-            **self._weights, giver: self._weights[giver] - moved, taker: self._weights[taker] + moved,
+            **self.weights, giver: self.weights[giver] - moved, taker: self.weights[taker] + moved,
         }  # fmt: skip
 
     def _room(self, metric: str) -> tuple[float, float]:
         """Return how far a weight may fall, and how far it may rise."""
-        weight, usual, factor = self._weights[metric], self._usual[metric], self.settings.factor
+        weight, usual, factor = self.weights[metric], self._usual[metric], self.settings.factor
         return weight - usual / factor, usual * factor - weight
 
 

@@ -39,22 +39,23 @@ class Collector:
         self._events = events or EventLog()
         self.table = ReportTable(farm.hosts, keys, build_score(farm.config), build_shadow_score(farm.config))
         self.table.adaptive = _adaptive(farm.config, None)
+        #: Datagrams so far by result: "accepted", or a reason from ``lbdns_shared.report.REASONS``
+        self.counts: Mapping[str, int] = self.table.counts
         self._keyed = bool(keys)
         self._sockets: list[ReportSocket] = []
         self._lost = 0  # overflows of closed sockets
         self._publisher: SnapshotPublisher | None = None
         self._paused = False
 
-    def open(self, given: Mapping[Endpoint, socket.socket] = NO_SOCKETS) -> None:
-        """Open the sockets, or use the sockets in ``given``, which are keyed by configured address. Reports wait in
-        them.
+    def open(self, inherited: Mapping[Endpoint, socket.socket] = NO_SOCKETS) -> None:
+        """Open the sockets, or use the ``inherited`` ones, which are keyed by configured address. Reports wait in them.
 
         Raises ListenError; the collector then holds no socket.
         """
-        wanted = dict.fromkeys(self.farm.config.collector.listen)
-        taken = [ReportSocket(endpoint, given=sock) for endpoint, sock in given.items()]
+        missing = [endpoint for endpoint in self.farm.config.collector.listen if endpoint not in inherited]
+        taken = [ReportSocket(endpoint, inherited=sock) for endpoint, sock in inherited.items()]
         try:
-            self._sockets = taken + self._open([endpoint for endpoint in wanted if endpoint not in given], [])
+            self._sockets = taken + self._open(missing, [])
         except BaseException:
             self._close(taken, leave=True)
             raise
@@ -69,11 +70,11 @@ class Collector:
         loop = asyncio.get_running_loop()
         self._publisher = SnapshotPublisher(self.table.snapshot, deliver, loop.call_later, time.perf_counter)
         self._attach(self._sockets)
-        self._log_authentication(self._keyed)
+        self._log_authentication()
         # Sockets that are inherited but no longer configured are closed; reports that wait in them are processed first
-        wanted = self.farm.config.collector.listen
-        self._close([sock for sock in self._sockets if sock.configured not in wanted])
-        self._sockets = [sock for sock in self._sockets if sock.configured in wanted]
+        listen = self.farm.config.collector.listen
+        self._close([sock for sock in self._sockets if sock.configured not in listen])
+        self._sockets = [sock for sock in self._sockets if sock.configured in listen]
         self._changed()
 
     async def stop(self) -> None:
@@ -81,11 +82,10 @@ class Collector:
 
         A paused collector leaves waiting reports in the sockets, because another process continues with them.
         """
-        never_started = self._publisher is None
-        if self._publisher is not None:
-            self._publisher.stop()
-            self._publisher = None
-        self._close(self._sockets, leave=self._paused or never_started)
+        publisher, self._publisher = self._publisher, None
+        if publisher:
+            publisher.stop()
+        self._close(self._sockets, leave=self._paused or publisher is None)
         self._sockets = []
 
     def pause(self) -> None:
@@ -110,11 +110,11 @@ class Collector:
 
         Raises ListenError if an address is not available.
         """
-        wanted = new.farm.config.collector.listen
-        kept = [sock for sock in self._sockets if sock.configured in wanted]
-        dropped = [sock for sock in self._sockets if sock.configured not in wanted]
+        listen = new.farm.config.collector.listen
+        kept = [sock for sock in self._sockets if sock.configured in listen]
+        dropped = [sock for sock in self._sockets if sock.configured not in listen]
         have = [sock.configured for sock in kept]
-        fresh = self._open([endpoint for endpoint in wanted if endpoint not in have], dropped)
+        fresh = self._open([endpoint for endpoint in listen if endpoint not in have], dropped)
 
         def commit() -> None:
             self._attach(fresh)
@@ -139,18 +139,13 @@ class Collector:
         self.table.reconfigure(farm.hosts, new.keys, score, build_shadow_score(farm.config))
         if bool(new.keys) != self._keyed:
             self._keyed = bool(new.keys)
-            self._log_authentication(self._keyed)
+            self._log_authentication()
         self._changed()
 
     @property
     def addresses(self) -> tuple[Endpoint, ...]:
         """The addresses that receive reports, with the real port if port 0 was configured."""
         return tuple(sock.address for sock in self._sockets)
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """Datagrams so far by result: "accepted", or a reason from ``lbdns_shared.report.REASONS``."""
-        return self.table.counts
 
     @property
     def overflows(self) -> int:
@@ -211,19 +206,16 @@ class Collector:
             self._lost += sock.overflows
             sock.close(loop, leave)
 
-    @staticmethod
-    def _log_authentication(keyed: bool) -> None:
-        if keyed:
+    def _log_authentication(self) -> None:
+        if self._keyed:
             log.info("reports are accepted if their tag fits a key in the key file")
         else:
             log.warning("no key_file: reports are accepted if they come from a member's address, which can be forged")
 
 
 def _adaptive(config: Config, before: WeightSearch | None) -> WeightSearch | None:
-    """Return the weight search that ``config`` asks for, or None.
-
-    It is ``before`` if that one searches the same weights with the same settings, so that its results survive a reload.
-    """
+    """Return the weight search that ``config`` asks for, or None. It is ``before`` if that one searches the same weights
+    with the same settings, so that its results survive a reload."""
     if not config.collector.adapt:
         return None
     score = build_score(config)

@@ -1,4 +1,4 @@
-"""Report sockets: UDP sockets that receive report datagrams and pass them to the report table."""
+"""Report sockets: UDP sockets that receive report datagrams, pass them to the report table, and log dropped ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Final
 
 from lbdns.events.event_log import EventKind, EventLog
 from lbdns.sockets.binding import bind, bound_endpoint, enlarge, overflows
-from lbdns_collector.reports.rejection_log import RejectionLog
 from lbdns_collector.reports.report_table import ACCEPTED, ReportTable
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.report import MAX_DATAGRAM
@@ -20,34 +19,58 @@ from lbdns_shared.report import MAX_DATAGRAM
 _KINDS: Final[Mapping[str, EventKind]] = {"bad_tag": "key", "clock": "clock"}
 BATCH: Final = 64  # datagrams per wake-up, about a millisecond: other work in this event loop gets its turn
 RECEIVE_BUFFER: Final = 4 * 2**20  # bytes requested from the kernel: room for ten thousand reports at one moment
+LOG_INTERVAL: Final = 60.0  # seconds, per reason: garbage from the network must not fill a disk
+
+ADVICE: Final = {
+    "too_long": "does another program send to this port?",
+    "malformed": "does another program send to this port?",
+    "unknown_host": "is the host a member of a pool, and does the agent's --name say so?",
+    "bad_tag": "do the key files of agent and collector match? Without keys, the source must be the member's address",
+    "rate": "more than 50 reports/s from one host; does its agent run more than once?",
+    "clock": "the clocks are more than 30 s apart; is time synchronised on both hosts?",
+    "replay": "a repeated datagram, or two agents with one name and different clocks",
+}
+
+
+class RejectionLog:
+    """Limits log lines to the first dropped datagram per reason, then one a minute."""
+
+    def __init__(self) -> None:
+        self._logged_at: dict[str, float] = {}
+        self._since: dict[str, int] = {}
+
+    def note(self, reason: str, source: str, now: float) -> str | None:
+        """Count a datagram from ``source`` dropped at ``now`` (monotonic seconds). Return the line to log, or None if
+        this reason was logged within the last minute."""
+        count = self._since[reason] = self._since.get(reason, 0) + 1
+        logged_at = self._logged_at.get(reason)
+        if logged_at is not None and now - logged_at < LOG_INTERVAL:
+            return None
+        self._logged_at[reason], self._since[reason] = now, 0
+        more = f" ({count} since the last log line)" if count > 1 else ""
+        return f"report from {source} dropped: {reason}{more}: {ADVICE[reason]}"
 
 
 class ReportSocket:
     """One bound UDP socket. Once attached, it passes what it receives to the report table."""
 
-    def __init__(self, endpoint: Endpoint, share: bool = False, given: socket.socket | None = None) -> None:
-        """Bind ``endpoint``, or use ``given``, a socket already bound there.
-
-        ``share``: allow another socket of this process that permits sharing to use an overlapping address. Raises
-        ListenError.
-        """
+    def __init__(self, endpoint: Endpoint, share: bool = False, inherited: socket.socket | None = None) -> None:
+        """Bind ``endpoint``, or use ``inherited``, a socket already bound there. ``share``: allow another socket of this
+        process that permits sharing to use an overlapping address. Raises ListenError."""
         self.configured = endpoint
-        self._socket = given or bind(endpoint, socket.SOCK_DGRAM, "reports", "[collector] listen", share)
+        self._socket = inherited or bind(endpoint, socket.SOCK_DGRAM, "reports", "[collector] listen", share)
         enlarge(self._socket, RECEIVE_BUFFER)
         self.address = bound_endpoint(self._socket)
         self._table: ReportTable | None = None
-        self._on_change: Callable[[], None] = _nothing
+        self._on_change: Callable[[], None] | None = None
         self._rejections = RejectionLog()
         self._events: EventLog | None = None
 
     def attach(
         self, table: ReportTable, on_change: Callable[[], None], loop: asyncio.AbstractEventLoop, events: EventLog
     ) -> None:
-        """Pass datagrams to ``table`` from now on.
-
-        ``on_change`` is called after each batch that contains an accepted report. Dropped datagrams are logged in
-        ``events``, at a limited rate.
-        """
+        """Pass datagrams to ``table`` from now on; call ``on_change`` after each batch that contains an accepted report,
+        and log dropped datagrams in ``events``, at a limited rate."""
         self._table, self._on_change, self._rejections, self._events = table, on_change, RejectionLog(), events
         self.resume(loop)
 
@@ -85,7 +108,7 @@ class ReportSocket:
                 changed = True
             elif line := self._rejections.note(result, source[0], now):
                 self._log_rejection(result, line)
-        if changed:
+        if changed and self._on_change:
             self._on_change()
         return left == 0
 
@@ -110,7 +133,3 @@ class ReportSocket:
         while not leave and self.drain():
             pass
         self._socket.close()
-
-
-def _nothing() -> None:
-    pass

@@ -111,11 +111,11 @@ class ReportTable:
     def __init__(
         self, hosts: Mapping[str, ReportingHost], keys: Sequence[MasterKey], score: Score, shadow: Score | None = None
     ) -> None:
-        """``shadow``: a second score that is computed for comparison only."""
+        """``score``: the score for the next report. ``shadow``: a second one that is computed for comparison only."""
         self.counts = dict.fromkeys(RESULTS, 0)
         self._hosts = hosts
         self._masters = {key.key_id: key for key in keys}
-        self._score, self._shadow = score, shadow
+        self.score, self._shadow = score, shadow
         #: the search for better weights of the score, if adaptive weights are on
         self.adaptive: WeightSearch | None = None
         self._peers: dict[str, _ReportingHost] = {}  # of known hosts only, so never more than the farm has
@@ -144,11 +144,6 @@ class ReportTable:
         return self._snapshot
 
     @property
-    def score(self) -> Score:
-        """The score for the next report."""
-        return self._score
-
-    @property
     def skews(self) -> dict[str, float]:
         """Seconds by which each reporting host's clock is ahead of the collector's, by host name."""
         return {name: peer.skew for name, peer in self._peers.items() if peer.seq >= 0}
@@ -164,8 +159,8 @@ class ReportTable:
             peer.host = hosts[name]
             peer.keys.clear()
         readings = {name: reading for name, reading in self._readings.items() if name in members}
-        must_rescore = score != self._score or shadow != self._shadow
-        self._score, self._shadow = score, shadow
+        must_rescore = score != self.score or shadow != self._shadow
+        self.score, self._shadow = score, shadow
         if must_rescore:
             readings = {name: self._rescored(reading) for name, reading in readings.items()}
         self._hosts, self._masters = hosts, {key.key_id: key for key in keys}
@@ -209,7 +204,7 @@ class ReportTable:
         metrics = report.metrics
         if self.adaptive and report.kind == "data" and self.adaptive.observe(metrics, report.interval, now):
             # For reports from now on: after one interval all members are scored alike again
-            self._score = self.adaptive.score
+            self.score = self.adaptive.score
         score, shadow = self._scores(metrics)
         alarm = (report.alarm or "alarm") if report.kind == "alarm" else ""
         gone = report.kind == "bye"
@@ -223,7 +218,7 @@ class ReportTable:
         self._changed = True
 
     def _scores(self, metrics: Mapping[str, float]) -> tuple[int, int | None]:
-        return self._score.of(metrics), self._shadow.of(metrics) if self._shadow else None
+        return self.score.of(metrics), self._shadow.of(metrics) if self._shadow else None
 
     def _rescored(self, reading: Reading) -> Reading:
         score, shadow = self._scores(reading.metrics)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Any, Final
 
 from lbdns.model.snapshot import Snapshot
 from lbdns.process.duty_cycle import DutyCycle
@@ -13,15 +13,6 @@ PUBLISHING: Final = DutyCycle(10.0, longest=1.0)
 #: Copying the readings, which takes longer the more members there are. A gap of 10 ms delays no answer noticeably, and
 #: a shorter gap costs CPU time
 COPYING: Final = DutyCycle(40.0, longest=0.01)
-
-
-class CancellableTimer(Protocol):
-    """A pending call, such as ``asyncio.TimerHandle``."""
-
-    def cancel(self) -> None: ...
-
-
-CallLater = Callable[[float, Callable[[], None]], CancellableTimer]
 
 
 class SnapshotPublisher:
@@ -36,14 +27,14 @@ class SnapshotPublisher:
         self,
         make: Callable[[], Snapshot],
         deliver: Callable[[Snapshot], None],
-        call_later: CallLater,
+        call_later: Callable[[float, Callable[[], None]], Any],  # returns a timer with ``cancel``
         clock: Callable[[], float],
     ) -> None:
         self._make, self._deliver = make, deliver
         self._call_later, self._clock = call_later, clock
         self._pause = self._pause_before = 0.0  # seconds, after each of the last two publications
         self._finished = float("-inf")
-        self._timer: CancellableTimer | None = None
+        self._timer: Any = None
         self._version = 0
 
     @property

@@ -1,7 +1,9 @@
-"""The status document: pools, members and their states as ``/api/v1/status`` shows them. Pure functions."""
+"""The status document: pools, members and their states as ``/api/v1/status`` shows them, as JSON in small pieces. Pure
+functions."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +20,8 @@ from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
 #: Seconds between keep-alives on an event stream, for a follower and for a page
 FOLLOWER_KEEP_ALIVE: Final = 2.0
 PAGE_KEEP_ALIVE: Final = 15.0
+
+_encode: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,36 @@ def program_document(inputs: StatusInputs) -> dict[str, Any]:
         },
         **({"adaptive": _adapted(inputs.adapted)} if inputs.adapted else {}),
     }
+
+
+def to_json(document: object) -> bytes:
+    """Return the document as JSON on one line."""
+    return _encode(document).encode("ascii")
+
+
+def separated(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield pieces of JSON with a comma between them."""
+    comma = b""
+    for piece in pieces:
+        yield comma + piece
+        comma = b","
+
+
+def status_pieces(inputs: StatusInputs) -> Iterator[bytes]:
+    """Yield the document of ``build_status`` as JSON on one line, in pieces. The most expensive piece takes about 60 us,
+    and the first piece of a pool 1.5 us per member."""
+    yield b'{"pools":['
+    for number, pool in enumerate(inputs.farm.pools):
+        head, members = pool_document(inputs, pool)
+        yield (b"," if number else b"") + to_json(head).removesuffix(b"}") + b',"members":['
+        yield from separated(to_json(member) for member in members)
+        yield b"]}"
+    yield b"]," + to_json(program_document(inputs)).removeprefix(b"{")
+
+
+def status_json(inputs: StatusInputs) -> bytes:
+    """Return the whole document at once."""
+    return b"".join(status_pieces(inputs))
 
 
 def _adapted(figures: WeightSearchStatus) -> dict[str, Any]:

@@ -4,15 +4,17 @@ socket."""
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from aiohttp import web
 
 from lbdns_collector.prometheus.status_families import metrics_text
+from lbdns_collector.status.status_document import status_pieces
 from lbdns_collector.status.status_source import StatusSource, status_inputs
-from lbdns_collector.web import event_endpoint, json_endpoints
+from lbdns_collector.web import endpoints
 from lbdns_collector.web.access_control import AccessControl
 from lbdns_collector.web.admission import HEALTH, Handler, admit
 from lbdns_collector.web.app_keys import ACCESS, CONNECTIONS, HUB, METRICS, SCHEDULER, SOURCE, STATUS
@@ -21,7 +23,6 @@ from lbdns_collector.web.http_connections import HttpConnections
 from lbdns_collector.web.http_responses import document, error, joined
 from lbdns_collector.web.render_scheduler import RenderScheduler
 from lbdns_collector.web.single_flight import SingleFlight
-from lbdns_collector.web.status_json import status_pieces
 
 log = logging.getLogger("lbdns.web")
 
@@ -35,13 +36,13 @@ TYPES: Final = {
 }
 INDEX: Final = "index.html"
 ROUTES: Final[dict[str, Handler]] = {
-    "/api/v1/status": json_endpoints.status,
-    "/api/v1/log": json_endpoints.events_so_far,
-    "/api/v1/explain": json_endpoints.explain,
-    "/api/v1/history": json_endpoints.history,
-    "/api/v1/events": event_endpoint.events,
-    "/metrics": json_endpoints.metrics,
-    HEALTH: json_endpoints.health,
+    "/api/v1/status": endpoints.status,
+    "/api/v1/log": endpoints.events_so_far,
+    "/api/v1/explain": endpoints.explain,
+    "/api/v1/history": endpoints.history,
+    "/api/v1/events": endpoints.events,
+    "/metrics": endpoints.metrics,
+    HEALTH: endpoints.health,
 }
 PATHS: Final = ("/", *ROUTES)
 
@@ -69,13 +70,11 @@ _HEADERS: Final = {
 def make_app(source: StatusSource, access: AccessControl | None = None) -> web.Application:
     """Return the application. Its only state is the open connections and event streams."""
     app = web.Application(middlewares=[_errors_as_json, admit], client_max_size=1024)
-    scheduler = RenderScheduler(
-        lambda: _queries_here(source), lambda: sum(len(pool.members) for pool in source.members.farm.pools)
-    )
+    scheduler = RenderScheduler(partial(_queries_here, source), partial(_member_count, source))
     app[SOURCE], app[SCHEDULER], app[CONNECTIONS] = source, scheduler, HttpConnections()
     app[ACCESS] = access or AccessControl()
-    app[STATUS] = SingleFlight(_status_of(source, scheduler))
-    app[METRICS] = SingleFlight(_metrics_of(source, scheduler, app[ACCESS]))
+    app[STATUS] = SingleFlight(partial(_status, source, scheduler))
+    app[METRICS] = SingleFlight(partial(_metrics, source, scheduler, app[ACCESS]))
     app[HUB] = EventHub(source, scheduler, app[STATUS])
     app.cleanup_ctx.append(_run)
     app.on_shutdown.append(_end_streams)
@@ -88,16 +87,13 @@ def make_app(source: StatusSource, access: AccessControl | None = None) -> web.A
 
 
 def _status_pieces(source: StatusSource) -> Iterator[bytes]:
-    #: the source is read when the first piece is made, inside a scheduled slice
+    # The source is read when the first piece is made, inside a scheduled slice
     yield from status_pieces(status_inputs(source))
 
 
-def _status_of(source: StatusSource, scheduler: RenderScheduler) -> Callable[[], Awaitable[bytes]]:
-    async def build() -> bytes:
-        await source.counters.refresh()
-        return await joined(scheduler, _status_pieces(source))
-
-    return build
+async def _status(source: StatusSource, scheduler: RenderScheduler) -> bytes:
+    await source.counters.refresh()
+    return await joined(scheduler, _status_pieces(source))
 
 
 def _queries_here(source: StatusSource) -> int:
@@ -109,14 +105,9 @@ def _member_count(source: StatusSource) -> int:
     return sum(len(pool.members) for pool in source.members.farm.pools)
 
 
-def _metrics_of(
-    source: StatusSource, scheduler: RenderScheduler, access: AccessControl
-) -> Callable[[], Awaitable[bytes]]:
-    async def build() -> bytes:
-        await source.counters.refresh()
-        return await scheduler.beside(metrics_text(source, {str(why): count for why, count in access.refused.items()}))
-
-    return build
+async def _metrics(source: StatusSource, scheduler: RenderScheduler, access: AccessControl) -> bytes:
+    await source.counters.refresh()
+    return await scheduler.beside(metrics_text(source, {str(why): count for why, count in access.refused.items()}))
 
 
 async def _run(app: web.Application) -> AsyncIterator[None]:

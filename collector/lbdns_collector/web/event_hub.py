@@ -24,11 +24,12 @@ from lbdns_collector.status.status_document import (
     StatusInputs,
     change_signature,
     changed_members,
+    status_json,
+    to_json,
 )
 from lbdns_collector.status.status_source import StatusSource, status_inputs
 from lbdns_collector.web.render_scheduler import RenderScheduler
 from lbdns_collector.web.single_flight import SingleFlight
-from lbdns_collector.web.status_json import status_json, to_json
 from lbdns_collector.web.stream_queue import MAX_STREAMS, StreamQueue
 
 log = logging.getLogger("lbdns.web")

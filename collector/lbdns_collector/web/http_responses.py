@@ -8,9 +8,9 @@ from typing import Final
 
 from aiohttp import web
 
+from lbdns_collector.status.status_document import to_json
 from lbdns_collector.web.app_keys import SCHEDULER
 from lbdns_collector.web.render_scheduler import RenderScheduler
-from lbdns_collector.web.status_json import to_json
 
 JSON: Final = "application/json"
 PIECE: Final = 32 * 1024  # bytes, which the kernel copies and sends over the loopback in about 30 us

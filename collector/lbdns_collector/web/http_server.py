@@ -70,8 +70,7 @@ class HttpServer:
 
     def accept(self) -> None:
         """Start accepting connections. Call it once, after ``set_up``."""
-        assert self.sock is not None, "set_up comes first"
-        self._accepting = asyncio.get_running_loop().create_task(self._accept(self.sock))
+        self._accepting = asyncio.get_running_loop().create_task(self._accept())
         log.info("serving http://%s/", self.address)
 
     async def stop(self) -> None:
@@ -84,13 +83,12 @@ class HttpServer:
         self.sock.close()
         await self._runner.cleanup()
 
-    async def _accept(self, sock: socket.socket) -> None:
-        """Accept connections one by one, each in its scheduled turn. Others wait in the kernel, where they cost
-        nothing."""
+    async def _accept(self) -> None:
+        # One by one, each in its scheduled turn: the others wait in the kernel, where they cost nothing
         loop = asyncio.get_running_loop()
         while True:
             try:
-                connection, _ = await loop.sock_accept(sock)
+                connection, _ = await loop.sock_accept(self.sock)
             except OSError as error:
                 log.warning("%s: cannot accept a connection: %s", self.address, error.strerror)
                 await asyncio.sleep(NO_MORE)

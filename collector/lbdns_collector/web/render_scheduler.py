@@ -11,8 +11,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator
-from types import TracebackType
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Final, Literal, TypeVar
 
 from lbdns.process.duty_cycle import DutyCycle
@@ -84,12 +83,16 @@ class RenderScheduler:
         """Return how many tasks wait in a lane."""
         return len(self._waiting[lane])
 
-    def turn(self, lane: RenderLane, extra: float = 0.0) -> RenderTurn:
-        """Return a context manager for one turn. Code inside it must not await anything.
-
-        ``extra``: further CPU seconds that the turn will cause outside it.
-        """
-        return RenderTurn(self, lane, extra)
+    @contextlib.asynccontextmanager
+    async def turn(self, lane: RenderLane, extra: float = 0.0) -> AsyncIterator[None]:
+        """A context manager for one turn, which measures its CPU time. Code inside it must not await anything.
+        ``extra``: further CPU seconds that the turn will cause outside it."""
+        await self._enter(lane)
+        began = time.thread_time()
+        try:
+            yield
+        finally:
+            self._leave(time.thread_time() - began + extra)
 
     async def work(self, steps: Iterator[T]) -> list[T]:
         """Return everything that ``steps`` yield; each step is a little work, and they run in slices."""
@@ -120,8 +123,7 @@ class RenderScheduler:
         finally:
             work.close()  # in case it never started
 
-    async def enter(self, lane: RenderLane) -> None:
-        """Wait for a turn. The caller must call ``leave`` afterwards."""
+    async def _enter(self, lane: RenderLane) -> None:
         loop = asyncio.get_running_loop()
         if not self._waiting[lane]:  # an idle lane may save up only a little CPU time
             self._used[lane] = max(self._used[lane], self._least_used() - MAX_LANE_LEAD)
@@ -138,11 +140,10 @@ class RenderScheduler:
                 with contextlib.suppress(ValueError):
                     self._waiting[lane].remove(turn)
             else:
-                self.leave(0.0)  # its turn has begun: end it
+                self._leave(0.0)  # its turn has begun: end it
             raise
 
-    def leave(self, spent: float) -> None:
-        """End the turn, which took ``spent`` seconds of CPU time."""
+    def _leave(self, spent: float) -> None:
         if self._inside:
             self._used[self._inside] += spent
         self._inside = None
@@ -181,22 +182,3 @@ class RenderScheduler:
         self._seen, self._seen_at = queries, now
         longest = max(LONGEST_PAUSE * min(1.0, SMALL_FARM / max(self._members(), 1)), LARGE_FARM_PAUSE)
         self.pause = min(max(rate / QUERIES_PER_SLICE, self.pause * PAUSE_DECAY, SHORTEST_PAUSE), longest)
-
-
-class RenderTurn:
-    """One turn; it measures the CPU time spent inside."""
-
-    __slots__ = ("_began", "_extra", "_lane", "_scheduler")
-
-    def __init__(self, scheduler: RenderScheduler, lane: RenderLane, extra: float) -> None:
-        self._scheduler, self._lane, self._extra = scheduler, lane, extra
-        self._began = 0.0
-
-    async def __aenter__(self) -> None:
-        await self._scheduler.enter(self._lane)
-        self._began = time.thread_time()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._scheduler.leave(time.thread_time() - self._began + self._extra)

@@ -20,8 +20,13 @@ from lbdns.choosing.guard_rails.guard_rails import NO_GUARD, Guard
 from lbdns.model.overrides import Override, Overrides
 from lbdns_collector.prometheus import exposition
 from lbdns_collector.prometheus.exposition import exposition_text, families, family, in_slices
-from lbdns_collector.prometheus.program_families import history_families, lag_families
-from lbdns_collector.prometheus.status_families import collector_families, metric_families, metrics_text
+from lbdns_collector.prometheus.status_families import (
+    collector_families,
+    history_families,
+    lag_families,
+    metric_families,
+    metrics_text,
+)
 from lbdns_collector.reports.collector import Collector
 from tests.collector.collector_fixtures import KEY, FakeSource, datagram, make_farm, reading
 from tests.collector.web.served_app import served

@@ -120,7 +120,7 @@ async def test_too_many_requests_are_refused_at_once(tmp_path: Path, monkeypatch
     async with served(tmp_path, readers) as web:
         statuses: list[int] = []
         scheduler = web.app[SCHEDULER]
-        await scheduler.enter("work")  # no connection is accepted
+        await scheduler._enter("work")  # no connection is accepted
 
         async def ask(path: str) -> None:
             async with web.session.get(web.url(path)) as response:
@@ -128,14 +128,14 @@ async def test_too_many_requests_are_refused_at_once(tmp_path: Path, monkeypatch
                 statuses.append(response.status)
 
         # New connections need the scheduler too, so these are opened first
-        scheduler.leave(0.0)
+        scheduler._leave(0.0)
         await asyncio.gather(*(ask("/healthz") for _ in range(4)))
         statuses.clear()
-        await scheduler.enter("work")
+        await scheduler._enter("work")
         asking = [asyncio.create_task(ask("/api/v1/status")) for _ in range(4)]
         await until(lambda: len(statuses) == 2)
         assert statuses == [503, 503]
-        scheduler.leave(0.0)
+        scheduler._leave(0.0)
         await asyncio.gather(*asking)
         assert statuses == [503, 503, 200, 200]
     assert readers.refused["busy"] == 2

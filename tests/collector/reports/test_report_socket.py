@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lbdns_collector.reports.rejection_log import ADVICE, LOG_INTERVAL, RejectionLog
+from lbdns_collector.reports.report_socket import ADVICE, LOG_INTERVAL, RejectionLog
 from lbdns_shared.report import REASONS
 
 

@@ -1,4 +1,4 @@
-"""Request handlers for documents: status, log, explanation, history, metrics, health."""
+"""Request handlers: status, event stream, log, explanation, history, metrics, health."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import Any, Final
 from aiohttp import web
 
 from lbdns.events.event_log import EVENT_KINDS, KEPT, LoggedEvent
+from lbdns.events.server_sent_events import KEEP_ALIVE
 from lbdns.text.suggestions import nearest
-from lbdns_collector.web.app_keys import METRICS, SCHEDULER, SOURCE, STATUS
-from lbdns_collector.web.http_responses import document, error, joined
-from lbdns_collector.web.status_json import to_json
+from lbdns_collector.status.status_document import separated, to_json
+from lbdns_collector.web.app_keys import CONNECTIONS, HUB, METRICS, SCHEDULER, SOURCE, STATUS
+from lbdns_collector.web.event_hub import StreamKind
+from lbdns_collector.web.http_responses import document, error, joined, send
 from lbdns_shared.errors import ConfigError, LbdnsError, UnknownNameError
 
 LIMIT: Final = 200  # events, unless the client asks for another number
@@ -39,6 +41,41 @@ async def health(request: web.Request) -> web.Response:
     if request.app[SOURCE].program.serving:
         return web.Response(text="ok\n")
     return web.Response(status=503, text="not serving\n")
+
+
+async def events(request: web.Request) -> web.StreamResponse:
+    """Stream the whole status, the changes for a follower, or the log alone, as the query string asks."""
+    hub = request.app[HUB]
+    kind: StreamKind = "changes" if request.query.get("changes") else "page"
+    if only := request.query.get("only"):
+        if only != "log" or kind == "changes":
+            return error(400, f"only={only} is not valid; use only=log, without changes, to receive the log alone")
+        kind = "log"
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
+    if request.method == "HEAD":
+        await response.prepare(request)
+        return response
+    if hub.is_full:
+        return error(
+            503, "too many event streams are open; /api/v1/status returns the same document once", Retry_After="10"
+        )
+    transport = request.transport
+    request.app[CONNECTIONS].is_stream(request.protocol)
+    stream, first = await hub.open(transport.abort if transport else lambda: None, kind)
+    try:
+        await response.prepare(request)
+        waiting: bytes | None = first
+        while waiting is not None:
+            if kind == "changes":
+                await response.write(waiting or KEEP_ALIVE)  # unscheduled, because DNS answers depend on it
+            else:
+                await send(request, response, waiting or KEEP_ALIVE)
+            waiting = await stream.next()
+    except (TimeoutError, ConnectionError):
+        pass  # the client has disconnected
+    finally:
+        hub.close(stream)
+    return response
 
 
 async def explain(request: web.Request) -> web.StreamResponse:
@@ -107,7 +144,8 @@ async def history(request: web.Request) -> web.StreamResponse:
 
 def _requested_series(request: web.Request) -> tuple[str, str, Sequence[str]]:
     """Return the requested pool, metric and members. Raises ConfigError."""
-    pool, metric, members = request.query.get("pool", ""), request.query.get("metric", ""), _members(request)
+    pool, metric = request.query.get("pool", ""), request.query.get("metric", "")
+    members = list(dict.fromkeys(request.query.getall("member", ())))
     if not metric:
         raise ConfigError("metric: is missing; example: /api/v1/history?pool=web&metric=score")
     if not pool:
@@ -120,10 +158,6 @@ def _requested_series(request: web.Request) -> tuple[str, str, Sequence[str]]:
         if member not in known:
             raise ConfigError(f"member: pool {pool} has no member {member!r}{nearest(member, known)}")
     return pool, metric, members
-
-
-def _members(request: web.Request) -> Sequence[str]:
-    return list(dict.fromkeys(request.query.getall("member", ())))
 
 
 def _number(request: web.Request, name: str, default: float, least: float = -math.inf, most: float = math.inf) -> float:
@@ -143,24 +177,20 @@ def _number(request: web.Request, name: str, default: float, least: float = -mat
 
 def _log_pieces(events: Sequence[LoggedEvent]) -> Iterator[bytes]:
     yield b'{"events":['
-    for number, event in enumerate(events):
-        yield (b"," if number else b"") + to_json(event.document())
+    yield from separated(to_json(event.document()) for event in events)
     yield b"]}"
 
 
 def explanation_pieces(explanation: Mapping[str, Any]) -> Iterator[bytes]:
     """Yield the JSON of an explanation in small pieces; "members" comes last."""
-    yield (
-        to_json({key: value for key, value in explanation.items() if key != "members"}).removesuffix(b"}")
-        + b',"members":['
-    )
-    for number, member in enumerate(explanation.get("members", ())):
-        yield (b"," if number else b"") + to_json(member)
+    head = {key: value for key, value in explanation.items() if key != "members"}
+    yield to_json(head).removesuffix(b"}") + b',"members":['
+    yield from separated(to_json(member) for member in explanation.get("members", ()))
     yield b"]}"
 
 
 def _series_pieces(series: Mapping[str, Any]) -> Iterator[bytes]:
-    yield to_json({key: value for key, value in series.items() if key != "series"}).removesuffix(b"}") + b',"series":{'
-    for number, (name, values) in enumerate(series["series"].items()):
-        yield (b"," if number else b"") + to_json(name) + b":" + to_json(values)
+    head = {key: value for key, value in series.items() if key != "series"}
+    yield to_json(head).removesuffix(b"}") + b',"series":{'
+    yield from separated(to_json(name) + b":" + to_json(values) for name, values in series["series"].items())
     yield b"}}"

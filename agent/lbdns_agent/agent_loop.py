@@ -109,7 +109,6 @@ class ReportingAgent:
             wake = schedule.next_alarm_check(time.monotonic(), due) if self._watched and self._metrics else due
 
     def _handle_signals(self) -> bool:
-        """Act on the signals that have arrived. Return whether one of them stops the agent."""
         for number in self._signals.take():
             if number in STOP:
                 self._send("bye", {})
@@ -134,13 +133,11 @@ class ReportingAgent:
         return self._sampler.sample(min(LONGEST_WAIT, LONGEST_WAIT * interval), interval).metrics
 
     def _report(self) -> None:
-        """Send the report that is due, as an alarm while an alarm condition holds."""
         self._metrics = dict(self._sample())
         self._update_alarm(self._metrics)
         self._send("alarm" if self._alarm else "data", self._metrics)
 
     def _check_alarms(self) -> None:
-        """Between two reports, send an alarm as soon as an alarm condition holds."""
         if self._alarm:
             return
         now = {**self._metrics, **self._sampler.quick_read(self._watched)}

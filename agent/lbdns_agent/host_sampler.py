@@ -28,8 +28,6 @@ class HostSample:
 
 @dataclass
 class _SensorState:
-    """A sensor, its metrics, and its last readings."""
-
     sensor: AnySensor
     names: tuple[str, ...]
     read: Callable[[], Any]  # bound to the host
@@ -66,10 +64,9 @@ class HostSampler:
     def sample(self, wait: float, interval: float) -> HostSample:
         """Read every sensor and return the sample.
 
-        Waits ``wait`` seconds at most for non-blocking sensors. A result that arrives later counts for the
-        next sample, unless it is older than ``interval`` seconds by then. The momentary sensors are read first,
-        because the agent's own requests put processes to work; the others while these requests are answered.
-        """
+        Waits ``wait`` seconds at most for non-blocking sensors. A result that arrives later counts for the next sample,
+        unless it is older than ``interval`` seconds by then. The momentary sensors are read first, because the agent's
+        own requests put processes to work; the others while these requests are answered."""
         found: dict[str, float] = {}
         missing: dict[str, str] = {}
         self._host.start_round()
@@ -103,7 +100,6 @@ class HostSampler:
         return found
 
     def _read(self, momentary: bool, found: dict[str, float], missing: dict[str, str]) -> None:
-        """Read the sensors that don't have to wait."""
         for state in self._states:
             if isinstance(state.sensor, Sensor) and state.sensor.momentary == momentary:
                 try:
@@ -116,7 +112,6 @@ class HostSampler:
     def _take(
         self, state: _SensorState, reading: TimedReading, found: dict[str, float], missing: dict[str, str]
     ) -> None:
-        """Add a reading's metrics to ``found``, and the reasons of the others to ``missing``."""
         values: MetricValues = {}
         error = reading.value if isinstance(reading.value, Exception) else None
         if error is None:
@@ -141,7 +136,6 @@ class HostSampler:
 
 
 def _reader(sensor: AnySensor, host: MeasuredHost) -> Callable[[], Any]:
-    """Return the function that reads ``sensor`` on ``host``: from /proc, or with psutil where there is no /proc."""
     if host.psutil is not None and isinstance(sensor, Sensor):
         return functools.partial(sensor.read_psutil or _raise_unsupported, host.psutil)
     return functools.partial(sensor.read, host)

@@ -19,10 +19,8 @@ from lbdns_shared.errors import LbdnsError
 
 @dataclass(frozen=True)
 class MeasuredHost:
-    """What the sensors read. None stands for a part that doesn't exist or is switched off.
-
-    ``psutil`` is the module, on a system without /proc; sensors then read it and not ``proc``.
-    """
+    """What the sensors read. None stands for a part that doesn't exist or is switched off. ``psutil`` is the module, on
+    a system without /proc; sensors then read it and not ``proc``."""
 
     proc: ProcFiles
     group: LimitingCgroup | None = None
@@ -41,11 +39,8 @@ class MeasuredHost:
 
 
 def open_host(options: AgentOptions, proc: str = "/proc") -> MeasuredHost:
-    """Return the host to measure.
-
-    Raises ConfigError if the cgroup of the options doesn't exist, and LbdnsError if there is neither a Linux
-    /proc nor psutil.
-    """
+    """Return the host to measure. Raises ConfigError if the cgroup of the options doesn't exist, and LbdnsError if
+    there is neither a Linux /proc nor psutil."""
     status = ServerStatusPage(options.status) if options.status else None
     files = ProcFiles(proc)
     if not os.path.exists(f"{proc}/stat"):  # FreeBSD may have a /proc too, without this file

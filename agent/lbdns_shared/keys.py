@@ -69,10 +69,8 @@ class KeyFile:
 
 
 def parse_key_file(text: str, where: str) -> KeyFile:
-    """Parse the lines of a key file; ``where`` is its name in errors. Raises KeyFileError with all bad lines.
-
-    No message contains a secret.
-    """
+    """Parse the lines of a key file; ``where`` is its name in errors. Raises KeyFileError with all bad lines. No
+    message contains a secret."""
     masters: list[MasterKey] = []
     agents: list[AgentKey] = []
     findings: list[str] = []
@@ -101,10 +99,8 @@ def read_key_file(path: Path) -> tuple[KeyFile, list[str]]:
 
 
 def read_private(path: Path, what: str, hint: str) -> tuple[str, list[str]]:
-    """Return the text of a file with secrets, and a warning if other users can read it. Raises KeyFileError.
-
-    ``what`` is the kind of file in messages; ``hint`` ends the message about a file that is not text.
-    """
+    """Return the text of a file with secrets, and a warning if other users can read it. Raises KeyFileError. ``what``
+    is the kind of file in messages; ``hint`` ends the message about a file that is not text."""
     try:
         text = path.read_text("ascii")
         mode = stat.S_IMODE(path.stat().st_mode)

@@ -30,8 +30,6 @@ _DEBUG: Final = 7
 
 
 class _JsonFormatter(logging.Formatter):
-    """Formats a record as one JSON object."""
-
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
             "time": round(record.created, 3),
@@ -50,8 +48,6 @@ class _JsonFormatter(logging.Formatter):
 
 
 class _TextFormatter(logging.Formatter):
-    """Formats a record as one line of text."""
-
     def __init__(self, with_time: bool) -> None:
         text = "%(levelname)-7s %(name)s: %(message)s"
         super().__init__(f"%(asctime)s {text}" if with_time else text, "%Y-%m-%dT%H:%M:%SZ")
@@ -76,10 +72,8 @@ class _JournalFormatter(logging.Formatter):
 
 
 class _Handler(_StreamHandler):
-    """Writes records, or suppresses them and reports their number later.
-
-    The report comes with the next record after the window has ended, or from a timer thread if there is none.
-    """
+    """Writes records, or suppresses them and reports their number later. The report comes with the next record after
+    the window has ended, or from a timer thread if there is none."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(sys.stderr)
@@ -121,7 +115,6 @@ class _Handler(_StreamHandler):
             self.release()
 
     def _start_timer(self, now: float) -> None:
-        """Start the timer for the next window that has suppressed a record, if there is one."""
         if (end := self._suppressor.next_end) is not None:
             self._timer = threading.Timer(max(0.0, end - now), self._report_later)
             self._timer.daemon = True
@@ -133,7 +126,6 @@ class _Handler(_StreamHandler):
 
 
 def _summary(suppressed: SuppressedLines[logging.LogRecord]) -> logging.LogRecord:
-    """Return the record that stands for the suppressed ones."""
     last = suppressed.last
     record = logging.makeLogRecord({"name": last.name, "levelno": last.levelno, "levelname": last.levelname})
     what = "like this" if suppressed.similar else "of this kind"

@@ -135,10 +135,8 @@ class CollectorStatus:
 
 class CollectorProgram:
     """The collector, web interface and stat file of one configuration file; a ``Program`` of ``lbdns.process.program``,
-    and the ProgramSource of a collector without a DNS server.
-
-    Construct it inside a running event loop. Raises ConfigError.
-    """
+    and the ProgramSource of a collector without a DNS server. Construct it inside a running event loop. Raises
+    ConfigError."""
 
     workers = 0
 
@@ -204,10 +202,8 @@ class CollectorProgram:
         self._status.members.planner.stop()
 
     async def reload(self) -> None:
-        """Read the configuration again and use it. No report and no score is lost.
-
-        Raises LbdnsError; unless it is a PartlyAppliedError, every part then uses the old configuration.
-        """
+        """Read the configuration again and use it. No report and no score is lost. Raises LbdnsError; unless it is a
+        PartlyAppliedError, every part then uses the old configuration."""
         # In a thread: reading a large zone takes seconds, and reports must be read meanwhile
         new = await asyncio.to_thread(load_collector, self._path)
         if new.farm.config.server.user != self.user:

@@ -22,12 +22,9 @@ class QuotaTimes:
 
 
 class LimitingCgroup:
-    """A group and its ancestors; both sequences begin with the group itself.
-
-    With ``always`` its tasks and its memory count even if it has no CPU quota: the administrator named it. A
-    quota of ``host_cores`` or more limits nothing and is ignored. All methods raise OSError or ValueError if the
-    group's files can't be read.
-    """
+    """A group and its ancestors; both sequences begin with the group itself. With ``always`` its tasks and its memory
+    count even if it has no CPU quota: the administrator named it. A quota of ``host_cores`` or more limits nothing and
+    is ignored. All methods raise OSError or ValueError if the group's files can't be read."""
 
     def __init__(
         self,
@@ -82,10 +79,8 @@ class LimitingCgroup:
         return self._memory[0].scanned() if self._memory else None
 
     def memory_available(self, host_available: int, host_total: int) -> float | None:
-        """Return the memory available without swapping, in % of the tightest limit, or None without a limit.
-
-        Arguments in bytes: a group has no more memory available than its host.
-        """
+        """Return the memory available without swapping, in % of the tightest limit, or None without a limit. Arguments
+        in bytes: a group has no more memory available than its host."""
         limits = [
             (limit, level) for level in self._memory if (limit := level.limit()) is not None and limit < host_total
         ]

@@ -24,10 +24,8 @@ class DiskCounters:
 
 
 def parse(text: bytes) -> dict[bytes, DiskCounters]:
-    """Return the whole disks of /proc/diskstats (admin-guide/iostats.rst). Raises ValueError.
-
-    A line has 14 fields, 18 with discards since Linux 4.18, 20 with flushes since 5.5.
-    """
+    """Return the whole disks of /proc/diskstats (admin-guide/iostats.rst). Raises ValueError. A line has 14 fields, 18
+    with discards since Linux 4.18, 20 with flushes since 5.5."""
     lines = {fields[2]: fields[3:] for fields in map(bytes.split, text.splitlines()) if len(fields) >= 14}
     found = {}
     for name in _whole_disks(lines):
@@ -39,7 +37,6 @@ def parse(text: bytes) -> dict[bytes, DiskCounters]:
 
 
 def _whole_disks(names: Iterable[bytes]) -> list[bytes]:
-    """Return the disks without their partitions: sda of sda and sda1, nvme0n1 of nvme0n1 and nvme0n1p1."""
     disks = {name for name in names if not _NOT_A_DISK.match(name)}
     return [name for name in disks if _parent_disk(name) not in disks]
 

@@ -21,11 +21,9 @@ class HostMemory:
 
 
 def parse(text: bytes) -> HostMemory:
-    """Return MemTotal and MemAvailable of /proc/meminfo (proc_meminfo(5)). Raises ValueError.
-
-    Before Linux 3.14, available memory is estimated as free memory, buffers and page cache; the estimate is too
-    high by the shared memory in the cache.
-    """
+    """Return MemTotal and MemAvailable of /proc/meminfo (proc_meminfo(5)). Raises ValueError. Before Linux 3.14,
+    available memory is estimated as free memory, buffers and page cache; the estimate is too high by the shared memory
+    in the cache."""
     found: dict[bytes, int] = {}
     for line in text.split(b"\n", 8)[:8]:
         name, _, rest = line.partition(b":")

@@ -47,10 +47,8 @@ class ListeningSocket:
 
 
 def parse(text: bytes) -> list[ListeningSocket]:
-    """Return the listening sockets of /proc/net/tcp or tcp6, which lists them first (proc_net_tcp.rst).
-
-    Raises ValueError for any other file.
-    """
+    """Return the listening sockets of /proc/net/tcp or tcp6, which lists them first (proc_net_tcp.rst). Raises
+    ValueError for any other file."""
     found = []
     for line in text.split(b"\n")[1:]:
         fields = line.split(None, 10)
@@ -140,10 +138,8 @@ class ListeningSocketReader:
         return [*parse(text), *parse(text6)]
 
     def read_again(self, listeners: Sequence[ListeningSocket]) -> list[ListeningSocket] | None:
-        """Read only these sockets again, each by its address.
-
-        Returns None if that isn't possible, or if one of them was closed.
-        """
+        """Read only these sockets again, each by its address. Returns None if that isn't possible, or if one of them
+        was closed."""
         places = {(listener.address, listener.port) for listener in listeners}
         if not self.cheap or len(places) < len(listeners):
             return None  # sockets with the same address (SO_REUSEPORT) can't be distinguished
@@ -168,7 +164,6 @@ class ListeningSocketReader:
         return found
 
     def _ask(self, address: bytes, port: int, flags: int) -> tuple[list[ListeningSocket], bool]:
-        """Send one request and return the content of the first datagram of the answer. Raises OSError."""
         if self._diag is None:
             self._diag = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, NETLINK_SOCK_DIAG)
             self._diag.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _ONE_SECOND)
@@ -183,10 +178,8 @@ class ListeningSocketReader:
 
 
 def read_listening(path: str) -> bytes:
-    """Return the beginning of /proc/net/tcp that holds all listening sockets. Raises OSError.
-
-    On a busy server, thousands of connections follow, which are not read.
-    """
+    """Return the beginning of /proc/net/tcp that holds all listening sockets. Raises OSError. On a busy server,
+    thousands of connections follow, which are not read."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         text = b""

@@ -39,17 +39,13 @@ class MonitoredWebServer:
 
     def listen_queue(self) -> int:
         """Return how many connections wait to be accepted, on the port and all sockets of the server's processes.
-
-        Raises MissingValueError.
-        """
+        Raises MissingValueError."""
         self._read_sockets()
         return sum(listener.queue for listener in self._listeners)
 
     def cpu_seconds(self) -> float:
-        """Return the cumulative CPU seconds of the server and all processes it started. Raises MissingValueError.
-
-        The count starts again with another server.
-        """
+        """Return the cumulative CPU seconds of the server and all processes it started. Raises MissingValueError. The
+        count starts again with another server."""
         self._read_sockets()
         try:
             return self._processes.cpu_seconds(self._port)
@@ -59,7 +55,6 @@ class MonitoredWebServer:
             return self._processes.cpu_seconds(self._port)
 
     def _read_sockets(self) -> None:
-        """Read the server's listening sockets, once a round at most. Raises MissingValueError."""
         if self._up_to_date:
             return
         if self._listeners and time.monotonic() < self._next_full_read:

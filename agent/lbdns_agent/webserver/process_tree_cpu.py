@@ -30,8 +30,6 @@ SCAN_EVERY: Final = 5  # rounds between scans of all processes on kernels withou
 
 @dataclass
 class _Node:
-    """One process of the tree."""
-
     file: ProcessStatFile
     line: bytes = b""
     stat: ProcessStat = field(default_factory=lambda: ProcessStat("", 0, 0, 0, 1))
@@ -137,7 +135,6 @@ class ProcessTreeCpu:
         return node
 
     def _read(self, pid: int, node: _Node) -> bool:
-        """Update a node. Return False if the process has ended."""
         line = node.file.read()
         if not line:
             return False
@@ -170,7 +167,6 @@ class ProcessTreeCpu:
                 node.base = node.stat.used + node.stat.waited_for
 
     def _scan(self) -> None:
-        """Find all children through the parents of all processes, on kernels without children files."""
         children: dict[int, list[int]] = {}
         for name in os.listdir(self._proc):
             if name.isdigit() and (stat := read_process_stat(self._proc, int(name))):

@@ -48,11 +48,9 @@ class StatusUrl:
 
 
 def parse_status_url(text: str) -> StatusUrl:
-    """Parse ``http[s]://HOST[:PORT][/PATH][?QUERY]``. Raises ValueError.
-
-    The default path is /server-status. The query always gets ``auto``, which selects the machine-readable form
-    (Apache's mod_status, "Machine Readable Status File").
-    """
+    """Parse ``http[s]://HOST[:PORT][/PATH][?QUERY]``. Raises ValueError. The default path is /server-status. The query
+    always gets ``auto``, which selects the machine-readable form (Apache's mod_status, "Machine Readable Status
+    File")."""
     scheme, separator, rest = text.strip().partition("://")
     scheme = scheme.lower()
     if not separator or scheme not in _PORTS:
@@ -118,7 +116,6 @@ class ServerStatusPage:
             return b"".join(parts)
 
     def _connect(self) -> ReadingSteps[socket.socket]:
-        """Return a connection to the first address that accepts one."""
         waiting = "the address can't be used, or the name has not been looked up yet"
         error = OSError(self._resolver.error or waiting)
         for family, where in self._resolver.addresses or ():
@@ -165,7 +162,6 @@ class ServerStatusPage:
 
 
 def _receive(connection: socket.socket) -> ReadingSteps[bytes]:
-    """Return the next bytes of a connection; empty at its end."""
     while True:
         try:
             return connection.recv(65_536)

@@ -46,10 +46,8 @@ class WebServerProcesses:
         self._of_group: float | None = None  # the group's seconds at that time
 
     def find(self, wanted: frozenset[int], listening: frozenset[int]) -> frozenset[int]:
-        """Find the owners of the ``wanted`` sockets (inodes), unless they are known and nothing has changed.
-
-        Returns which of the ``listening`` sockets they own; empty if this process isn't permitted to see them.
-        """
+        """Find the owners of the ``wanted`` sockets (inodes), unless they are known and nothing has changed. Returns
+        which of the ``listening`` sockets they own; empty if this process isn't permitted to see them."""
         changed, self._listening = listening != self._listening, listening
         if self._tree is not None and changed:
             self._own = listening & _sockets_of(self._proc, self._tree.roots)
@@ -77,7 +75,6 @@ class WebServerProcesses:
         return self._from_best_source(self._tree, seconds)
 
     def _forget(self) -> None:
-        """Forget the processes that were found."""
         if self._tree is not None:
             self._tree.close()
         self._tree, self._own, self._next_search = None, NOTHING, 0.0
@@ -85,11 +82,9 @@ class WebServerProcesses:
         self._sum, self._of_tree, self._of_group = 0.0, 0.0, None
 
     def _from_best_source(self, tree: ProcessTreeCpu, of_tree: float) -> float:
-        """Return the sum, increased by the time since the last call.
-
-        The server's own cgroup is the better source if there is one: it is more precise than ticks, and loses
-        nothing. The sum stays continuous when the source changes.
-        """
+        """Return the sum, increased by the time since the last call. The server's own cgroup is the better source if
+        there is one: it is more precise than ticks, and loses nothing. The sum stays continuous when the source
+        changes."""
         used = of_tree - self._of_tree
         of_group = _seconds_of(self._group)
         group_used = None if of_group is None or self._of_group is None else of_group - self._of_group
@@ -109,7 +104,6 @@ class WebServerProcesses:
 
 
 def _seconds_of(group: ServiceCgroup | None) -> float | None:
-    """Return the group's CPU seconds, or None without a group or if it was removed."""
     try:
         return None if group is None else group.seconds()
     except (OSError, ValueError, KeyError):
@@ -135,10 +129,8 @@ def process_sockets(proc: str, pid: int) -> set[int]:
 
 
 def find_socket_owners(proc: str, inodes: Collection[int]) -> tuple[int, ...]:
-    """Return the topmost owners of the sockets (``inodes``); empty if this process isn't permitted to see any.
-
-    A web server's children inherit its sockets, so only an owner whose parent is not an owner counts.
-    """
+    """Return the topmost owners of the sockets (``inodes``); empty if this process isn't permitted to see any. A web
+    server's children inherit its sockets, so only an owner whose parent is not an owner counts."""
     pids = [int(name) for name in os.listdir(proc) if name.isdigit()]
     owners = {pid for pid in pids if not process_sockets(proc, pid).isdisjoint(inodes)}
     if len(owners) > 1 and 1 in owners and _name(proc, 1) in _MANAGERS:

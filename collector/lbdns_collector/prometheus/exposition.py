@@ -47,10 +47,8 @@ class FamilySlice(Metric):
 
 
 def families(name: str, kind: str, text: str, labels: tuple[str, ...], rows: Iterable[FamilyRow]) -> Iterator[Metric]:
-    """Yield one gauge or counter family in slices of ROWS rows; nothing if it has no rows.
-
-    ``name`` is without the suffix ``_total``.
-    """
+    """Yield one gauge or counter family in slices of ROWS rows; nothing if it has no rows. ``name`` is without the
+    suffix ``_total``."""
     left = iter(rows)
     while some := list(itertools.islice(left, ROWS)):
         yield FamilySlice(name, kind, text, labels, some)

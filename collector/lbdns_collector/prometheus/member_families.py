@@ -19,10 +19,8 @@ QUARANTINED_STATE: Final = "quarantined"
 
 
 def has_member_series(farm: Farm) -> bool:
-    """Return whether each member gets time series of its own.
-
-    A dozen series per member cost CPU time here, and storage in Prometheus.
-    """
+    """Return whether each member gets time series of its own. A dozen series per member cost CPU time here, and storage
+    in Prometheus."""
     return _members(farm) <= farm.config.web.max_member_series
 
 

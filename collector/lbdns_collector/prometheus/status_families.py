@@ -32,11 +32,8 @@ NO_REFUSALS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 async def metrics_text(source: StatusSource, refused: Mapping[str, int] = NO_REFUSALS, work: Work = in_slices) -> bytes:
-    """Return every family of ``source`` in the Prometheus text format.
-
-    ``refused``: HTTP requests refused, by reason. ``work`` runs the many small steps, and lets other tasks run in
-    between.
-    """
+    """Return every family of ``source`` in the Prometheus text format. ``refused``: HTTP requests refused, by reason.
+    ``work`` runs the many small steps, and lets other tasks run in between."""
     return b"".join(await work(exposition_text(metric_families(source, refused))))
 
 
@@ -63,10 +60,8 @@ def _counts(name: str, text: str, label: str, counts: Mapping[str, int]) -> Iter
 
 
 def event_families(events: EventLog, started: float) -> Iterator[Metric]:
-    """Yield events by kind and level, and what they say about reloads.
-
-    ``started`` is when the configuration was first read, in Unix seconds.
-    """
+    """Yield events by kind and level, and what they say about reloads. ``started`` is when the configuration was first
+    read, in Unix seconds."""
     counts = [((kind, level), events.counts[kind, level]) for kind in EVENT_KINDS for level in LEVELS]
     yield from families("lbdns_events", "counter", "Events in the log", ("kind", "level"), counts)
     reloads = [((result,), events.counts["reload", level]) for result, level in _RESULTS.items()]

@@ -33,10 +33,8 @@ LEAST_REQUESTS: Final = 50.0  # in each half of a round; fewer give no usable me
 
 @dataclass(frozen=True, slots=True)
 class WeightSearchSettings:
-    """The limits of a weight search.
-
-    ``factor``: each weight stays between configured / factor and configured * factor. ``period``: seconds per turn.
-    """
+    """The limits of a weight search. ``factor``: each weight stays between configured / factor and configured * factor.
+    ``period``: seconds per turn."""
 
     factor: float = 2.0
     period: float = 60.0
@@ -61,10 +59,8 @@ class _ResponseTimeSums:
 
 @dataclass(frozen=True, slots=True)
 class WeightSearchStatus:
-    """The state of a weight search: the score's name, its weights, and the number of trials made and accepted.
-
-    ``gain`` is the fraction by which responses are shorter than with the configured weights, as far as trials show.
-    """
+    """The state of a weight search: the score's name, its weights, and the number of trials made and accepted. ``gain``
+    is the fraction by which responses are shorter than with the configured weights, as far as trials show."""
 
     score: str
     weights: Mapping[str, float]
@@ -144,7 +140,6 @@ class WeightSearch:
                 self._propose()
 
     def _judge(self, candidate: dict[str, float], change: float) -> None:
-        """Count the finished trial, and keep its weights if they are better."""
         self.trials += 1
         self._since_check += 1
         if self._checking:
@@ -187,7 +182,6 @@ class WeightSearch:
         }  # fmt: skip
 
     def _room(self, metric: str) -> tuple[float, float]:
-        """Return how far a weight may fall, and how far it may rise."""
         weight, usual, factor = self.weights[metric], self._usual[metric], self.settings.factor
         return weight - usual / factor, usual * factor - weight
 

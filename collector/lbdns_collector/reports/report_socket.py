@@ -55,8 +55,8 @@ class ReportSocket:
     """One bound UDP socket. Once attached, it passes what it receives to the report table."""
 
     def __init__(self, endpoint: Endpoint, share: bool = False, inherited: socket.socket | None = None) -> None:
-        """Bind ``endpoint``, or use ``inherited``, a socket already bound there. ``share``: allow another socket of this
-        process that permits sharing to use an overlapping address. Raises ListenError."""
+        """Bind ``endpoint``, or use ``inherited``, a socket already bound there. ``share``: allow another socket of
+        this process that permits sharing to use an overlapping address. Raises ListenError."""
         self.configured = endpoint
         self._socket = inherited or bind(endpoint, socket.SOCK_DGRAM, "reports", "[collector] listen", share)
         enlarge(self._socket, RECEIVE_BUFFER)
@@ -69,8 +69,8 @@ class ReportSocket:
     def attach(
         self, table: ReportTable, on_change: Callable[[], None], loop: asyncio.AbstractEventLoop, events: EventLog
     ) -> None:
-        """Pass datagrams to ``table`` from now on; call ``on_change`` after each batch that contains an accepted report,
-        and log dropped datagrams in ``events``, at a limited rate."""
+        """Pass datagrams to ``table`` from now on; call ``on_change`` after each batch that contains an accepted
+        report, and log dropped datagrams in ``events``, at a limited rate."""
         self._table, self._on_change, self._rejections, self._events = table, on_change, RejectionLog(), events
         self.resume(loop)
 

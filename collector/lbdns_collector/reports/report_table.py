@@ -39,8 +39,6 @@ _LONG_AGO: Final = float("-inf")
 
 
 class _ReportingHost:
-    """The state that the table keeps for one host that sends reports."""
-
     __slots__ = ("boot", "filled", "host", "keys", "newest", "replaced", "seq", "skew", "tokens")
 
     def __init__(self, host: ReportingHost) -> None:
@@ -60,11 +58,9 @@ class _ReportingHost:
         return self.tokens >= 1.0
 
     def has_seen(self, report: Report, wall: float) -> bool:
-        """Return whether ``report`` is not newer than the last accepted report.
-
-        A report with another boot must have a later time than every report before it, and its boot must be new: setting
-        an agent's clock back must not make datagrams from an earlier boot acceptable again.
-        """
+        """Return whether ``report`` is not newer than the last accepted report. A report with another boot must have a
+        later time than every report before it, and its boot must be new: setting an agent's clock back must not make
+        datagrams from an earlier boot acceptable again."""
         if report.boot == self.boot:
             return report.seq <= self.seq
         return report.time <= self.newest or wall <= self.replaced.get(report.boot, _LONG_AGO)
@@ -95,10 +91,8 @@ class _ReportingHost:
         self.filled = _LONG_AGO if filled is None else now - float(filled)
 
     def _replace(self, wall: float) -> None:
-        """Remember the boot that another one replaces until the clock check rejects everything it has sent.
-
-        No longer than that: if two agents use one name, the first must be accepted again when the second has stopped.
-        """
+        """Remember the boot that another one replaces until the clock check rejects everything it has sent. No longer
+        than that: if two agents use one name, the first must be accepted again when the second has stopped."""
         self.replaced = {boot: until for boot, until in self.replaced.items() if until >= wall}
         self.replaced[self.boot] = wall + 2 * MAX_SKEW
         while len(self.replaced) > MAX_REPLACED:
@@ -124,11 +118,9 @@ class ReportTable:
         self._changed = False
 
     def accept(self, datagram: bytes, source: str, now: float, wall: float) -> str:
-        """Check a datagram from address ``source``, and record its reading if it is accepted.
-
-        ``now`` is in monotonic seconds, ``wall`` in Unix seconds. Returns "accepted" or one of
-        ``lbdns_shared.report.REASONS``. Never raises, whatever the datagram contains.
-        """
+        """Check a datagram from address ``source``, and record its reading if it is accepted. ``now`` is in monotonic
+        seconds, ``wall`` in Unix seconds. Returns "accepted" or one of ``lbdns_shared.report.REASONS``. Never raises,
+        whatever the datagram contains."""
         try:
             result = self._judge(datagram, source, now, wall)
         except ReportError as error:
@@ -225,11 +217,8 @@ class ReportTable:
         return dataclasses.replace(reading, score=score, shadow_score=shadow)
 
     def state(self, now: float) -> dict[str, Any]:
-        """Return everything the table knows as plain data for another process.
-
-        It holds the readings with their ages at ``now``, the sequence numbers, so that replays stay rejected, and the
-        counts.
-        """
+        """Return everything the table knows as plain data for another process. It holds the readings with their ages at
+        ``now``, the sequence numbers, so that replays stay rejected, and the counts."""
         return {
             "version": self._snapshot.version,
             "readings": {name: write_reading(reading, now) for name, reading in self._readings.items()},
@@ -238,10 +227,8 @@ class ReportTable:
         }
 
     def restore(self, state: Any, now: float) -> None:
-        """Continue from the state of another process. Unknown hosts are ignored, and scores are recomputed.
-
-        ``now`` is the monotonic time at which ``state`` was made. Raises ValueError; the table is then unchanged.
-        """
+        """Continue from the state of another process. Unknown hosts are ignored, and scores are recomputed. ``now`` is
+        the monotonic time at which ``state`` was made. Raises ValueError; the table is then unchanged."""
         try:
             members = {member for host in self._hosts.values() for member in host.members}
             readings = {str(name): read_reading(value, now) for name, value in state["readings"].items()}

@@ -20,8 +20,7 @@ class SnapshotPublisher:
 
     The gap is proportional to the time that publishing takes. With three members, each report is published within one
     or two milliseconds; with ten thousand, publishing happens in fewer, larger steps. The shorter of the last two
-    publishing times counts, so that a single hiccup of the machine does not delay the next report.
-    """
+    publishing times counts, so that a single hiccup of the machine does not delay the next report."""
 
     def __init__(
         self,

@@ -40,11 +40,8 @@ class ProgramStatus:
 
 @dataclass(frozen=True, slots=True)
 class ShadowStatistics:
-    """What a shadow policy beside the policy ``live`` would have done.
-
-    ``answers``: selections per member, in the pool's order. ``diverted``: selections that differ from those of
-    ``live``.
-    """
+    """What a shadow policy beside the policy ``live`` would have done. ``answers``: selections per member, in the
+    pool's order. ``diverted``: selections that differ from those of ``live``."""
 
     live: str
     policy: str
@@ -55,11 +52,9 @@ class ShadowStatistics:
 
 @dataclass(frozen=True, slots=True)
 class StatusInputs:
-    """Everything a status document is made from, at the moment ``now`` (monotonic seconds).
-
-    ``answers``, ``shadows``, ``guards`` and ``capacities`` are keyed by pool name. Their sequences have one item per
-    member, in the pool's order. ``capacities`` also says whether the unit is requests/s.
-    """
+    """Everything a status document is made from, at the moment ``now`` (monotonic seconds). ``answers``, ``shadows``,
+    ``guards`` and ``capacities`` are keyed by pool name. Their sequences have one item per member, in the pool's order.
+    ``capacities`` also says whether the unit is requests/s."""
 
     farm: Farm
     snapshot: Snapshot
@@ -130,8 +125,8 @@ def separated(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def status_pieces(inputs: StatusInputs) -> Iterator[bytes]:
-    """Yield the document of ``build_status`` as JSON on one line, in pieces. The most expensive piece takes about 60 us,
-    and the first piece of a pool 1.5 us per member."""
+    """Yield the document of ``build_status`` as JSON on one line, in pieces. The most expensive piece takes about 60
+    us, and the first piece of a pool 1.5 us per member."""
     yield b'{"pools":['
     for number, pool in enumerate(inputs.farm.pools):
         head, members = pool_document(inputs, pool)
@@ -157,11 +152,8 @@ def _adapted(figures: WeightSearchStatus) -> dict[str, Any]:
 
 
 def change_signature(inputs: StatusInputs) -> tuple[object, float]:
-    """Return a signature of everything that can change without a report, and when a state will next change.
-
-    A signature that equals the previous one means that nothing has changed. The time is in monotonic seconds, inf if
-    never.
-    """
+    """Return a signature of everything that can change without a report, and when a state will next change. A signature
+    that equals the previous one means that nothing has changed. The time is in monotonic seconds, inf if never."""
     signature: list[object] = []
     next_change = math.inf
     for pool in inputs.farm.pools:
@@ -176,10 +168,8 @@ def change_signature(inputs: StatusInputs) -> tuple[object, float]:
 
 
 def pool_document(inputs: StatusInputs, pool: Pool) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
-    """Return the document of a pool without its members, and an iterator over the members' documents.
-
-    The iterator lets a caller build a long document in short steps.
-    """
+    """Return the document of a pool without its members, and an iterator over the members' documents. The iterator lets
+    a caller build a long document in short steps."""
     liveness = inputs.liveness(pool)
     answers = inputs.answers.get(pool.name) or [0] * len(pool.members)
     capacities, is_measured = inputs.capacities_of(pool)
@@ -251,12 +241,9 @@ def _reported(reading: Reading | None, now: float) -> dict[str, Any]:
 
 
 class ReportChanges:
-    """Builds the short document for followers: what the reports of changed members say.
-
-    It has the shape of the status document, without pools and members that did not change, and with only those keys
-    that a report can change. It is built for ten thousand members that change every second, so it looks at nothing
-    else.
-    """
+    """Builds the short document for followers: what the reports of changed members say. It has the shape of the status
+    document, without pools and members that did not change, and with only those keys that a report can change. It is
+    built for ten thousand members that change every second, so it looks at nothing else."""
 
     def __init__(self, farm: Farm) -> None:
         self.farm = farm

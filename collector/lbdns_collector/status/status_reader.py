@@ -11,10 +11,8 @@ from lbdns.model.snapshot import Reading
 
 def read_status(document: object, now: float) -> dict[str, Reading | None]:
     """Return the readings in a status document by the member's full name; None for a member that never reported.
-
     ``now`` is the reader's monotonic clock, and ages become times on it. Raises ValueError with the reason if
-    ``document`` is not a valid status document.
-    """
+    ``document`` is not a valid status document."""
     readings: dict[str, Reading | None] = {}
     for pool in _list(document, "pools"):
         zone = _get(pool, "zone", str)

@@ -59,11 +59,8 @@ class AccessControl:
             self._logged_at, self._unlogged = now, 0
 
     def may_try(self, address: str) -> bool:
-        """Return whether a client at ``address`` may send credentials now.
-
-        While too many refusals of its network are pending, further guesses are not checked; otherwise guessing would be
-        unlimited.
-        """
+        """Return whether a client at ``address`` may send credentials now. While too many refusals of its network are
+        pending, further guesses are not checked; otherwise guessing would be unlimited."""
         return self._wrong[_place(address)] < AT_ONCE
 
     @contextlib.asynccontextmanager
@@ -87,7 +84,6 @@ def _plain(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 
 
 def _place(address: str) -> str:
-    """Return the key that guesses are limited by: the IPv4 address, or the IPv6 network."""
     try:
         found = _plain(address)
     except ValueError:

@@ -48,7 +48,6 @@ PATHS: Final = ("/", *ROUTES)
 
 
 def _files() -> dict[str, tuple[Path, str]]:
-    """Return the files below ``static`` by URL path, each with its content type."""
     found = sorted(path for path in STATIC.rglob("*") if path.suffix in TYPES and path.is_file())
     names = [(path, f"/{path.relative_to(STATIC).as_posix()}") for path in found]
     return {"/" if name == f"/{INDEX}" else name: (path, TYPES[path.suffix]) for path, name in names}

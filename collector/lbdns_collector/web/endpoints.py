@@ -143,7 +143,6 @@ async def history(request: web.Request) -> web.StreamResponse:
 
 
 def _requested_series(request: web.Request) -> tuple[str, str, Sequence[str]]:
-    """Return the requested pool, metric and members. Raises ConfigError."""
     pool, metric = request.query.get("pool", ""), request.query.get("metric", "")
     members = list(dict.fromkeys(request.query.getall("member", ())))
     if not metric:
@@ -161,7 +160,6 @@ def _requested_series(request: web.Request) -> tuple[str, str, Sequence[str]]:
 
 
 def _number(request: web.Request, name: str, default: float, least: float = -math.inf, most: float = math.inf) -> float:
-    """Return a numeric argument. Raises ConfigError if it is not a number within its bounds."""
     text = request.query.get(name)
     if text is None:
         return default

@@ -50,8 +50,7 @@ class EventHub:
 
     Followers get an event in the event loop's next turn after a snapshot, with a limited number of members at a time:
     between two events, reports are read and queries answered. Documents for pages are built in the render scheduler's
-    slices.
-    """
+    slices."""
 
     def __init__(self, source: StatusSource, scheduler: RenderScheduler, status: SingleFlight) -> None:
         self._source, self._scheduler, self._status = source, scheduler, status
@@ -99,10 +98,8 @@ class EventHub:
         return self.streams >= MAX_STREAMS
 
     async def open(self, abort: Callable[[], None], kind: StreamKind) -> tuple[StreamQueue, bytes]:
-        """Return a new stream and its first event, the whole status. The stream already holds all later changes.
-
-        A stream of kind "log" has no first event.
-        """
+        """Return a new stream and its first event, the whole status. The stream already holds all later changes. A
+        stream of kind "log" has no first event."""
         stream = StreamQueue(abort, FOLLOWER_KEEP_ALIVE if kind == "changes" else PAGE_KEEP_ALIVE)
         self._streams[kind].add(stream)
         if kind == "log":
@@ -186,7 +183,6 @@ class EventHub:
                 await asyncio.sleep(PAGE_GAP)
 
     async def _wait(self, longest: float | None) -> bool:
-        """Wait for a change. Return False if none came within ``longest`` seconds."""
         try:
             await asyncio.wait_for(self._dirty.wait(), longest)
         except TimeoutError:
@@ -196,7 +192,6 @@ class EventHub:
 
 
 def _outlooks(source: StatusSource) -> Iterator[tuple[object, float]]:
-    """Yield the change signature of each pool."""
     now: StatusInputs = status_inputs(source)
     for pool in now.farm.pools:
         yield change_signature(replace(now, farm=replace(now.farm, pools=(pool,))))

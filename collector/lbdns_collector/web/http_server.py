@@ -56,10 +56,7 @@ class HttpServer:
 
     async def set_up(self) -> None:
         """Listen on the socket; connections wait until ``accept`` is called. Raises ListenError; the server then holds
-        no socket.
-
-        ``address`` then has the real port, even if port 0 was configured.
-        """
+        no socket. ``address`` then has the real port, even if port 0 was configured."""
         self.sock.setblocking(False)
         self.address = bound_endpoint(self.sock)
         try:

@@ -42,11 +42,8 @@ BUSY_FROM: Final = 10.0  # slices of pause; from this on, slices are short
 
 class RenderScheduler:
     """Gives turns to one task at a time. ``queries`` returns the number of DNS queries so far, ``members`` the farm's
-    size.
-
-    CPU time is spent from a credit, which earns 1 second in ``pause`` seconds. Pauses are short while credit is left;
-    without credit, they last until there is some.
-    """
+    size. CPU time is spent from a credit, which earns 1 second in ``pause`` seconds. Pauses are short while credit is
+    left; without credit, they last until there is some."""
 
     def __init__(self, queries: Callable[[], int], members: Callable[[], int]) -> None:
         self._queries, self._members = queries, members
@@ -157,7 +154,6 @@ class RenderScheduler:
         self._open_soon()
 
     def _least_used(self) -> float:
-        """Return the least CPU time used by a lane in which a task waits."""
         return min((self._used[lane] for lane in LANES if self._waiting[lane]), default=0.0)
 
     def _open_soon(self) -> None:

@@ -7,11 +7,8 @@ from collections.abc import Awaitable, Callable
 
 
 class SingleFlight:
-    """Calls ``build`` for all waiting clients together.
-
-    A request that arrives during a build waits for the next one, so no client gets a document older than its request,
-    and at most one build runs at a time.
-    """
+    """Calls ``build`` for all waiting clients together. A request that arrives during a build waits for the next one,
+    so no client gets a document older than its request, and at most one build runs at a time."""
 
     def __init__(self, build: Callable[[], Awaitable[bytes]]) -> None:
         self._build = build

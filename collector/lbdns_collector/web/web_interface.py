@@ -59,10 +59,7 @@ class WebInterface:
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
         """Return a change to the address and access rules in ``new``. A new address is opened now; its connections wait
-        until the change commits.
-
-        Raises ListenError, and ConfigError if a file of secrets cannot be read.
-        """
+        until the change commits. Raises ListenError, and ConfigError if a file of secrets cannot be read."""
         return await self._prepare(new.farm.config.web)
 
     async def stop(self) -> None:

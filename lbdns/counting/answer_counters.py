@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
@@ -24,9 +24,8 @@ class AnswerCounters:
     processes, but end with their process.
     """
 
-    asked: Mapping[tuple[str, int, str, int], int] = field(
-        default_factory=dict
-    )  # queries: zone, type, transport, rcode
+    # Queries: zone, type, transport, rcode
+    asked: Mapping[tuple[str, int, str, int], int] = field(default_factory=dict)
     durations: tuple[int, ...] = (0,) * _BUCKETS  # queries by bucket of their response time
     seconds: float = 0.0  # sum of all response times
     answers: Mapping[tuple[str, str, str], int] = field(default_factory=dict)  # pool, policy, member's full name
@@ -55,33 +54,17 @@ class AnswerCounters:
 
     def __add__(self, other: AnswerCounters) -> AnswerCounters:
         return AnswerCounters(
-            added(self.asked, other.asked),
-            tuple(map(sum, zip(self.durations, other.durations, strict=True))),
-            self.seconds + other.seconds,
-            added(self.answers, other.answers),
-            added(self.named, other.named),
-            added(self.shadow_answers, other.shadow_answers),
-            added(self.diverted, other.diverted),
-            added(self.levels, other.levels),
-            added(self.lag, other.lag),
-            added(self.lag_us, other.lag_us),
-            added(self.fail_open_ms, other.fail_open_ms),
+            durations=tuple(map(sum, zip(self.durations, other.durations, strict=True))),
+            seconds=self.seconds + other.seconds,
+            **{name: added(getattr(self, name), getattr(other, name)) for name in _MAPPINGS},
         )
 
     def beyond(self, other: AnswerCounters) -> AnswerCounters:
         """Return by how much each counter exceeds that of ``other``, 0 if it doesn't; no levels."""
         return AnswerCounters(
-            _beyond(self.asked, other.asked),
-            tuple(max(0, one - two) for one, two in zip(self.durations, other.durations, strict=True)),
-            max(0.0, self.seconds - other.seconds),
-            _beyond(self.answers, other.answers),
-            _beyond(self.named, other.named),
-            _beyond(self.shadow_answers, other.shadow_answers),
-            _beyond(self.diverted, other.diverted),
-            {},
-            _beyond(self.lag, other.lag),
-            _beyond(self.lag_us, other.lag_us),
-            _beyond(self.fail_open_ms, other.fail_open_ms),
+            durations=tuple(max(0, one - two) for one, two in zip(self.durations, other.durations, strict=True)),
+            seconds=max(0.0, self.seconds - other.seconds),
+            **{name: _beyond(getattr(self, name), getattr(other, name)) for name in _MAPPINGS if name != "levels"},
         )
 
     def ended(self) -> AnswerCounters:
@@ -91,27 +74,18 @@ class AnswerCounters:
     def state(self) -> dict[str, Any]:
         """Return the counters as plain data, for msgpack. ``read_counters`` reads them."""
         return {
-            "asked": [[*key, count] for key, count in self.asked.items()],
             "durations": list(self.durations),
             "seconds": self.seconds,
-            "answers": [[*key, count] for key, count in self.answers.items()],
-            "named": dict(self.named),
-            "shadow_answers": [[*key, count] for key, count in self.shadow_answers.items()],
-            "diverted": [[*key, count] for key, count in self.diverted.items()],
-            "levels": dict(self.levels),
-            "lag": [[*key, count] for key, count in self.lag.items()],
-            "lag_us": dict(self.lag_us),
-            "fail_open_ms": dict(self.fail_open_ms),
+            **{name: dict(getattr(self, name)) for name in _BY_NAME},
+            **{name: [[*key, count] for key, count in getattr(self, name).items()] for name in _BY_KEYS},
         }
 
 
+_BY_KEYS: Final = ("asked", "answers", "shadow_answers", "diverted", "lag")
+_BY_NAME: Final = ("named", "levels", "lag_us", "fail_open_ms")
+_MAPPINGS: Final = (*_BY_KEYS, *_BY_NAME)
 NO_COUNTS: Final = AnswerCounters()
 NO_ANSWERS: Final[Counter[str]] = Counter()
-
-
-def total(counters: Iterable[AnswerCounters]) -> AnswerCounters:
-    """Return the sum of all ``counters``."""
-    return sum(counters, NO_COUNTS)
 
 
 def read_counters(state: Any) -> AnswerCounters:

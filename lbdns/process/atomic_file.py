@@ -8,19 +8,27 @@ import tempfile
 from pathlib import Path
 
 
-def replace_file(path: Path, text: str) -> None:
-    """Write ``text`` to a temporary file, then rename it to ``path``: readers see the old file or the new one, whole.
+def replace_file(path: Path, text: str, mode: int = 0o644, sync: bool = False) -> None:
+    """Write ``text`` to a temporary file, then rename it to ``path``.
 
-    The mode is 0644. Nothing is synced to disk: after a power failure the file is written again anyway. Raises
-    OSError.
+    ``sync``: a start after a power failure finds the old file or the new one, too. Raises OSError.
     """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with open(handle, "w", encoding="utf-8") as file:
-            os.fchmod(file.fileno(), 0o644)
+            os.fchmod(file.fileno(), mode)
             file.write(text)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(name, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+    if sync:
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

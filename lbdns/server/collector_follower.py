@@ -86,9 +86,6 @@ class CollectorFollower:
     async def stop(self) -> None:
         if self._publisher is not None:
             self._publisher.stop()
-        await self._end()
-
-    async def _end(self) -> None:
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

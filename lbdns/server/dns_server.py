@@ -24,7 +24,7 @@ from lbdns.server.control.override_manager import OverrideManager
 from lbdns.server.control.takeover import Predecessor, Successor
 from lbdns.server.dns_service import DnsService
 from lbdns.server.local_answerer import LocalAnswerer
-from lbdns.server.secondaries.secondaries import Secondaries
+from lbdns.server.secondaries.notifier import Secondaries
 from lbdns.server.server_configuration import (
     NO_SERVE_OPTIONS,
     CurrentConfiguration,

@@ -45,7 +45,7 @@ def override_commands(manager: OverrideManager) -> Mapping[str, CommandHandler]:
         request = read_override_request(command.fields)
         by = await asyncio.to_thread(user_name, command.uid)
         targets, ended = await manager.carry_out(request, by)
-        failure = await manager.save()
+        failure = await manager.store.save(manager.overrides)
         concerned = [each for each in manager.overrides.items if each.member in targets.full_names]
         return {
             "members": list(targets.full_names),
@@ -56,12 +56,12 @@ def override_commands(manager: OverrideManager) -> Mapping[str, CommandHandler]:
         }
 
     async def show(command: ControlCommand) -> Mapping[str, Any]:
-        failure = manager.failure
+        failure = manager.store.failure
         in_force = [document(each) for each in manager.overrides.items]
         return {"in_force": in_force, "kept": not failure, "notes": _not_kept(failure)}
 
     def document(override: Override) -> dict[str, Any]:
-        return {**override.document(), "pools": manager.pools(override), "text": override.text()}
+        return {**override.document(), "pools": manager.events.pools(override), "text": override.text()}
 
     return {**dict.fromkeys(COMMANDS, change), "overrides": show}
 

@@ -7,11 +7,11 @@ import contextlib
 import json
 import logging
 import os
-import tempfile
 from pathlib import Path
 from typing import Any, Final
 
 from lbdns.model.overrides import NO_OVERRIDES, Override, Overrides, read_override
+from lbdns.process.atomic_file import replace_file
 from lbdns.server.control.override_events import OverrideEvents
 
 FILE_NAME: Final = "overrides.json"
@@ -22,9 +22,9 @@ _ASIDE: Final = 1000  # broken files that are kept; after that the last one is r
 
 
 def read(path: Path) -> tuple[Overrides, str]:
-    """Return the overrides in the file, and what is wrong with the file. Waits for the disk.
+    """Return the overrides in the file, and what is wrong with it. Waits for the disk.
 
-    A file with an error is moved aside, so that the next change does not replace it; the valid overrides in it count.
+    A file with an error is moved aside, so that the next change does not replace it; its valid overrides count.
     """
     try:
         document = json.loads(path.read_bytes())
@@ -46,7 +46,6 @@ def read(path: Path) -> tuple[Overrides, str]:
 
 
 def _read_items(items: list[Any]) -> tuple[Overrides, int]:
-    """Return the valid overrides, and the number of invalid ones."""
     found: dict[tuple[str, str, str], Override] = {}
     wrong = 0
     for item in items:
@@ -60,7 +59,6 @@ def _read_items(items: list[Any]) -> tuple[Overrides, int]:
 
 
 def _move_aside(path: Path) -> str:
-    """Move a file aside and return a phrase that says where it is now."""
     try:
         aside = next(
             (name for n in range(1, _ASIDE) if not (name := path.with_name(f"{path.name}.bad-{n}")).exists()),
@@ -72,40 +70,13 @@ def _move_aside(path: Path) -> str:
     return f"moved to {aside}"
 
 
-def _is_there(path: Path) -> bool:
-    """Return whether the file exists; False also without permission to look."""
-    try:
-        return path.exists()
-    except OSError:
-        return False
-
-
 def write(path: Path, overrides: Overrides) -> None:
-    """Replace the file: a reader, or a start after a power failure, finds the old or the new file, whole.
-
-    Without overrides no file is made. Waits for the disk. Raises OSError.
-    """
-    if not overrides.items and not _is_there(path):
+    """Replace the file; without overrides none is made. Waits for the disk. Raises OSError."""
+    if not overrides.items and not os.path.exists(path):  # False also without permission to look
         return
     text = json.dumps({"overrides": [override.document() for override in overrides.items]}, indent=1) + "\n"
     path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with open(handle, "w", encoding="utf-8") as file:
-            os.fchmod(file.fileno(), MODE)
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    replace_file(path, text, MODE, sync=True)
 
 
 class OverrideStore:

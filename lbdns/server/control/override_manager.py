@@ -45,8 +45,8 @@ class OverrideManager:
         #: Held while a successor receives the overrides: they must not change then.
         self.handing_over = asyncio.Lock()
         self._farm, self._answerer, self._clock = farm, answerer, clock
-        self._events = OverrideEvents(farm, events)
-        self._store = OverrideStore(farm.config.server.state_dir / FILE_NAME, self._events)
+        self.events = OverrideEvents(farm, events)
+        self.store = OverrideStore(farm.config.server.state_dir / FILE_NAME, self.events)
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._begun = asyncio.Event()  # set by ``begin``, and by ``stop``
@@ -57,21 +57,12 @@ class OverrideManager:
         """The overrides in force."""
         return self._answerer.planner.overrides
 
-    @property
-    def failure(self) -> str:
-        """Why the overrides cannot be kept; empty if they can."""
-        return self._store.failure
-
-    def pools(self, override: Override) -> list[str]:
-        """Return the names of the pools to which an override applies."""
-        return self._events.pools(override)
-
     async def restore(self) -> None:
         """Put the overrides from before the last stop into force. The caller must not answer queries before."""
-        found = await self._store.load()
+        found = await self.store.load()
         if found.items:
             some = join_some((f"{each.member} {each.text()}" for each in found.items), "; ")
-            self._events.record(f"in force from before: {some}")
+            self.events.record(f"in force from before: {some}")
             self._answerer.override(found)
             self._end_expired()
 
@@ -90,8 +81,8 @@ class OverrideManager:
 
     def _use(self, farm: Farm) -> None:
         self._farm = farm
-        self._events.use(farm)
-        self._store.path = farm.config.server.state_dir / FILE_NAME
+        self.events.use(farm)
+        self.store.path = farm.config.server.state_dir / FILE_NAME
         self._check()
 
     async def stop(self) -> None:
@@ -102,8 +93,8 @@ class OverrideManager:
         if self._timer:
             self._timer.cancel()
         if self._begun.is_set():
-            await self._store.save(self.overrides)
-            self._store.stop()
+            await self.store.save(self.overrides)
+            self.store.stop()
         self._begun.set()
 
     async def carry_out(self, request: OverrideRequest, by: str) -> tuple[OverrideTargets, Sequence[Override]]:
@@ -123,10 +114,6 @@ class OverrideManager:
         await self._answerer.refresh()
         return targets, ended
 
-    async def save(self) -> str:
-        """Wait until the overrides are on disk, but not for long; return why they are not, empty if they are."""
-        return await self._store.save(self.overrides)
-
     def _put(self, request: OverrideRequest, by: str) -> OverrideTargets:
         assert request.kind, "the request puts an override into force"
         targets = find_targets(self._farm, request)
@@ -144,17 +131,16 @@ class OverrideManager:
             after = after.put(override)
         if len(after.items) > MAX_OVERRIDES:
             raise LbdnsError(f"there are {len(self.overrides.items)} overrides; end some of them first")
-        warning = self._why_not_spare(targets, after) if request.kind in ("drain", "down") else ""
+        planner, warning = self._answerer.planner, ""
+        if request.kind in ("drain", "down"):
+            state = planner.snapshot, planner.guards, self._loop.time()
+            warning = why_not_spare(targets, self.overrides, after, self._farm, *state)
         if warning and not request.force:
             raise LbdnsError(f"{warning}. Use --force to proceed")
         for override in new:
-            self._events.placed(override, request, warning)
+            self.events.placed(override, request, warning)
         self._change_to(after)
         return targets
-
-    def _why_not_spare(self, targets: OverrideTargets, after: Overrides) -> str:
-        planner, now = self._answerer.planner, self._loop.time()
-        return why_not_spare(targets, self.overrides, after, self._farm, planner.snapshot, planner.guards, now)
 
     def _end(self, request: OverrideRequest, by: str) -> tuple[OverrideTargets, Sequence[Override]]:
         try:
@@ -166,7 +152,7 @@ class OverrideManager:
             targets = forgotten
         ended = overrides_to_end(targets, request, self.overrides)
         for override in ended:
-            self._events.ended(override, request, by)
+            self.events.ended(override, request, by)
         self._change_to(self.overrides.without(ended))
         return targets, ended
 
@@ -182,9 +168,9 @@ class OverrideManager:
         if self._over or not self._begun.is_set():
             return
         self._end_expired()
-        unwritten = not self._store.has(self.overrides)
+        unwritten = not self.store.has(self.overrides)
         if unwritten:
-            self._store.write(self.overrides)
+            self.store.write(self.overrides)
         until = self.overrides.next_end
         if until < math.inf or unwritten:
             wait = min(max(until - self._clock(), MIN_TIMER_WAIT), CHECK_PERIOD)
@@ -193,6 +179,6 @@ class OverrideManager:
     def _end_expired(self) -> None:
         expired = self.overrides.ended(self._clock())
         for override in expired:
-            self._events.expired(override)
+            self.events.expired(override)
         if expired:
             self._answerer.override(self.overrides.without(expired))

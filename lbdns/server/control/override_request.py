@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
-from lbdns.model.overrides import GREATEST_FACTOR, LEAST_FACTOR, MAX_REASON, SLOTS, OverrideKind
+from lbdns.model.overrides import GREATEST_FACTOR, LEAST_FACTOR, MAX_REASON, OverrideKind
 from lbdns.text.duration import LONGEST
 from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import LbdnsError
@@ -53,7 +53,7 @@ def read_override_request(fields: Mapping[str, Any]) -> OverrideRequest:
             )
     kind, factor = _kind(command, fields)
     request = OverrideRequest(
-        SLOTS[kind] if kind else command,
+        "drain" if command == "undrain" else command,
         kind,
         _text(fields, "member", MAX_NAME),
         _text(fields, "pool", MAX_NAME),
@@ -66,11 +66,7 @@ def read_override_request(fields: Mapping[str, Any]) -> OverrideRequest:
         raise LbdnsError(f"{command}: member: is missing")
     if kind is None and request.has_end:
         raise LbdnsError(f"{command}: for_s: must be left out: this ends an override")
-    return (
-        request
-        if command != "undrain"
-        else OverrideRequest("drain", None, request.member, request.pool, reason=request.reason)
-    )
+    return request
 
 
 def _kind(command: str, fields: Mapping[str, Any]) -> tuple[OverrideKind | None, float]:

@@ -1,9 +1,8 @@
-"""NOTIFY (RFC 1996): notify the secondaries of a zone, at start and whenever its serial changes."""
+"""NOTIFY (RFC 1996): notifies the secondaries of a zone, at start and whenever its serial changes."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ipaddress
 import logging
 import secrets
@@ -14,6 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from lbdns.config import KeyConfig, NotifyTarget
 from lbdns.model.farm import Farm
+from lbdns.process.apply_configuration import PreparedChange
+from lbdns.server.secondaries.zone_serials import SerialFile
+from lbdns.server.server_configuration import ServeConfiguration
 from lbdns.zones.master_file import Zone
 from lbdns.zones.names import to_text
 from lbdns_shared.endpoint import Endpoint
@@ -41,12 +43,11 @@ class Notifier:
         self._running: dict[_Task, asyncio.Task[None]] = {}
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
-    def start(self, farm: Farm) -> None:
-        """Notify all secondaries: their copies may be old after a restart."""
-        self.reload(farm)
-
     def reload(self, farm: Farm) -> None:
-        """Notify secondaries that are new, or whose zone has another serial than the one they were sent."""
+        """Notify secondaries that are new, or whose zone has another serial than the one they were sent.
+
+        The first call notifies all: their copies may be old after a restart.
+        """
         targets = {zone.name: zone.notify for zone in farm.config.zones}
         wanted = {(zone.origin, target): zone for zone in farm.zones.values() for target in targets.get(zone.name, ())}
         for gone in self._sent.keys() - wanted.keys():
@@ -64,9 +65,7 @@ class Notifier:
         running = list(self._running.values())
         for task in running:
             task.cancel()
-        for task in running:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await asyncio.gather(*running, return_exceptions=True)
 
     def _cancel(self, task: _Task) -> None:
         if running := self._running.pop(task, None):
@@ -116,6 +115,29 @@ class Notifier:
         return None
 
 
+class Secondaries:
+    """Keeps the file of serials and notifies secondaries once the zones are in force."""
+
+    def __init__(self) -> None:
+        self._serial_file, self._notifier = SerialFile(), Notifier()
+
+    def start(self, configuration: ServeConfiguration) -> None:
+        """Write the serials and notify. The zones must be in force: secondaries ask for them at once."""
+        self._serial_file.write(configuration.farm, configuration.serials)
+        self._notifier.reload(configuration.farm)
+
+    async def prepare(self, new: ServeConfiguration) -> PreparedChange:
+        """Return a change that notifies when it finishes; it must be applied after the answers."""
+
+        async def finish() -> None:
+            self.start(new)
+
+        return PreparedChange("secondaries", finish=finish)
+
+    async def stop(self) -> None:
+        await self._notifier.stop()
+
+
 def source_for(target: Endpoint, listen: Sequence[Endpoint]) -> str:
     """Return the address to send from, empty to leave it to the routing table: secondaries accept a NOTIFY only from an
     address they know.
@@ -150,10 +172,7 @@ def make_notify(zone: Zone, key: KeyConfig | None) -> dns.message.Message:
 
 
 async def _ask(query: dns.message.Message, wire: bytes, target: Endpoint, source: str) -> str:
-    """Send a query from a new port, and return the rcode of the answer, empty for NOERROR. Raises OSError.
-
-    Other messages from there, also wrongly signed ones, are ignored.
-    """
+    """Send a query from a new port, and return the rcode of its first valid answer, empty for NOERROR."""
     loop = asyncio.get_running_loop()
     family, _, _, _, address = socket.getaddrinfo(
         target.host, target.port, type=socket.SOCK_DGRAM, flags=socket.AI_NUMERICHOST

@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,11 +30,8 @@ class ServedSerial:
     serial: int
 
 
-@dataclass(frozen=True, slots=True)
-class ServedSerials:
-    """What was last served of every zone, by name."""
-
-    zones: Mapping[str, ServedSerial] = field(default_factory=dict)
+#: What was last served of every zone, by name
+ServedSerials = Mapping[str, ServedSerial]
 
 
 def advance_serials(farm: Farm, before: ServedSerials) -> tuple[Farm, ServedSerials]:
@@ -43,7 +40,7 @@ def advance_serials(farm: Farm, before: ServedSerials) -> tuple[Farm, ServedSeri
     A zone that is gone is remembered: it may come back.
     """
     zones: dict[bytes, Zone] = {}
-    served = dict(before.zones)
+    served = dict(before)
     warnings = list(farm.warnings)
     for origin, zone in farm.zones.items():
         last = served.get(zone.name)
@@ -55,8 +52,11 @@ def advance_serials(farm: Farm, before: ServedSerials) -> tuple[Farm, ServedSeri
             )
         served[zone.name] = now
         zones[origin] = _with_serial(zone, now.serial)
-    pools = tuple(_in_zone(pool, zones) for pool in farm.pools)
-    return replace(farm, zones=zones, pools=pools, warnings=tuple(warnings)), ServedSerials(served)
+    pools = tuple(
+        pool if zones[pool.zone.origin] is pool.zone else replace(pool, zone=zones[pool.zone.origin])
+        for pool in farm.pools
+    )
+    return replace(farm, zones=zones, pools=pools, warnings=tuple(warnings)), served
 
 
 def _next(last: ServedSerial | None, content_digest: str, file: int) -> ServedSerial:
@@ -91,11 +91,6 @@ def _with_serial(zone: Zone, serial: int) -> Zone:
     return replace(zone, nodes={**zone.nodes, zone.origin: {**zone.nodes[zone.origin], SOA: soa}})
 
 
-def _in_zone(pool: Pool, zones: Mapping[bytes, Zone]) -> Pool:
-    zone = zones[pool.zone.origin]
-    return pool if zone is pool.zone else replace(pool, zone=zone)
-
-
 class SerialFile:
     """Keeps the serials over restarts, in the state folder, for farms with secondaries.
 
@@ -109,23 +104,23 @@ class SerialFile:
         """Return the serials served before this start."""
         path = _path(farm)
         if not _has_secondaries(farm):
-            return ServedSerials()
+            return {}
         try:
             return _parsed(json.loads(path.read_bytes()))
         except FileNotFoundError:
-            return ServedSerials()
+            return {}
         except OSError as error:
             self._fail(f"{path}: can't be read: {error.strerror}")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             self._fail(f"{path}: is not a valid serial file; it is replaced")
-        return ServedSerials()
+        return {}
 
     def write(self, farm: Farm, serials: ServedSerials) -> None:
         """Write the serials of a farm that is being served. Never raises."""
         if not _has_secondaries(farm):
             return
         path = _path(farm)
-        zones = {name: asdict(served) for name, served in serials.zones.items()}
+        zones = {name: asdict(served) for name, served in serials.items()}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, json.dumps({"zones": zones}, indent=1) + "\n")
@@ -147,7 +142,6 @@ def _has_secondaries(farm: Farm) -> bool:
 
 
 def _parsed(document: Any) -> ServedSerials:
-    """Return the serials in a document. Raises ValueError, TypeError, KeyError or AttributeError if it is not valid."""
     zones = {}
     for name, values in document["zones"].items():
         served = ServedSerial(**values)
@@ -155,4 +149,4 @@ def _parsed(document: Any) -> ServedSerials:
         if type(served.digest) is not str or not all(type(n) is int and 0 <= n < 2**32 for n in numbers):
             raise ValueError("not a valid serial")
         zones[name] = served
-    return ServedSerials(zones)
+    return zones

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from lbdns.counting.answer_counters import NO_ANSWERS, NO_COUNTS, AnswerCounters, total
+from lbdns.counting.answer_counters import NO_ANSWERS, NO_COUNTS, AnswerCounters
 
 _NONE: Final = (NO_COUNTS, NO_COUNTS.by_pool())
 
@@ -32,7 +32,7 @@ class WorkerCounters:
     def sum(self) -> AnswerCounters:
         """Return the counters of all processes, past and present."""
         if self._sum is None:
-            self._sum = total([self._past, *self._by_worker.values()])
+            self._sum = sum(self._by_worker.values(), self._past)
         return self._sum
 
     def answers(self, pool: str) -> Counter[str]:

@@ -153,7 +153,7 @@ async def test_a_slow_disk_delays_commands_only_briefly(tmp_path: Path, monkeypa
         finally:
             go_on.set()
         await until(lambda: len(override_file.read(server.file)[0].items) == 2)
-        assert server.manager.failure == ""
+        assert server.manager.store.failure == ""
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"overrides": {}}', "\xff", "[" * 100_000])

@@ -21,7 +21,7 @@ import pytest
 from lbdns.config import KeyConfig, NotifyTarget
 from lbdns.model.farm import Farm
 from lbdns.server.secondaries.notifier import TRIES, Notifier, answer_to, make_notify, source_for
-from lbdns.server.secondaries.zone_serials import ServedSerials, advance_serials
+from lbdns.server.secondaries.zone_serials import advance_serials
 from lbdns_shared.endpoint import Endpoint
 from tests.answering.farms import make_farm, pool
 from tests.answering.secondaries import KEY, dns_key
@@ -93,7 +93,7 @@ async def test_all_secondaries_are_notified_at_start(caplog: pytest.LogCaptureFi
     caplog.set_level(logging.INFO)
     with secondary() as one, secondary(KEY) as two:
         async with notifying() as notifier:
-            notifier.start(farm([one.target(), two.target()]))
+            notifier.reload(farm([one.target(), two.target()]))
             ids = set()
             for who in (one, two):
                 query, sender = await who.hears()
@@ -116,8 +116,8 @@ async def test_all_secondaries_are_notified_at_start(caplog: pytest.LogCaptureFi
 async def test_secondaries_are_notified_again_only_if_the_serial_changes() -> None:
     with secondary() as one:
         async with notifying() as notifier:
-            first, serials = advance_serials(farm([one.target()]), ServedSerials())
-            notifier.start(first)
+            first, serials = advance_serials(farm([one.target()]), {})
+            notifier.reload(first)
             await one.answers(*await one.hears())
             notifier.reload(first)
             second, _ = advance_serials(farm([one.target()], more="a A 127.0.0.9\n"), serials)
@@ -139,7 +139,7 @@ def soa_serial(query: dns.message.Message) -> int:
 async def test_new_secondaries_are_notified_and_removed_ones_are_not() -> None:
     with secondary() as one, secondary() as two:
         async with notifying(QUICK) as notifier:
-            notifier.start(farm([one.target()]))
+            notifier.reload(farm([one.target()]))
             await one.hears()
             notifier.reload(farm([two.target()]))
             await two.answers(*await two.hears())
@@ -155,7 +155,7 @@ async def test_it_is_tried_again_with_another_id_and_port(caplog: pytest.LogCapt
     caplog.set_level(logging.INFO)
     with secondary(KEY) as one:
         async with notifying(QUICK) as notifier:
-            notifier.start(farm([one.target()]))
+            notifier.reload(farm([one.target()]))
             heard = [await one.hears() for _ in range(3)]
             assert len({sender for _, sender in heard}) == 3
             assert len({query.id for query, _ in heard}) > 1
@@ -167,7 +167,7 @@ async def test_it_is_tried_again_with_another_id_and_port(caplog: pytest.LogCapt
 async def test_it_is_given_up_with_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     with secondary() as one:
         async with notifying(QUICK) as notifier:
-            notifier.start(farm([one.target()]))
+            notifier.reload(farm([one.target()]))
             for _ in range(TRIES):
                 await one.hears()
             await until(lambda: caplog.records)
@@ -182,7 +182,7 @@ async def test_a_closed_port_is_tried_again(caplog: pytest.LogCaptureFixture) ->
     with secondary() as one:
         target = one.target()
     async with notifying(QUICK) as notifier:
-        notifier.start(farm([target]))
+        notifier.reload(farm([target]))
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             await asyncio.sleep(2 * QUICK)
             sock.setblocking(False)
@@ -196,7 +196,7 @@ async def test_a_closed_port_is_tried_again(caplog: pytest.LogCaptureFixture) ->
 async def test_an_error_is_an_answer_and_is_said(caplog: pytest.LogCaptureFixture) -> None:
     with secondary() as one:
         async with notifying() as notifier:
-            notifier.start(farm([one.target()]))
+            notifier.reload(farm([one.target()]))
             await one.answers(*await one.hears(), rcode=dns.rcode.NOTAUTH)
             await until(lambda: caplog.records)
             assert caplog.records[0].getMessage().endswith("answered NOTAUTH; does it know this server as its primary?")
@@ -207,7 +207,7 @@ async def test_over_ipv6_and_from_the_address_it_listens_at() -> None:
         built = farm([one.target()])
         server = replace(built.config.server, listen=(Endpoint("127.0.0.1", 53), Endpoint("::1", 53)))
         async with notifying() as notifier:
-            notifier.start(replace(built, config=replace(built.config, server=server)))
+            notifier.reload(replace(built, config=replace(built.config, server=server)))
             query, sender = await one.hears()
             assert sender[0] == "::1"
             await one.answers(query, sender)
@@ -216,7 +216,7 @@ async def test_over_ipv6_and_from_the_address_it_listens_at() -> None:
 async def test_stopping_does_not_wait() -> None:
     with secondary() as one:
         async with notifying(3600.0) as notifier:
-            notifier.start(farm([one.target()]))
+            notifier.reload(farm([one.target()]))
             await one.hears()
 
 

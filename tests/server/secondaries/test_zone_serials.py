@@ -30,7 +30,7 @@ def farm(serial: int, more: str = "", *pools: PoolConfig) -> Farm:
 
 def served(*farms: Farm, start: ServedSerials | None = None) -> list[int]:
     """Return the serials with which these farms are served, one after another."""
-    serials = start or ServedSerials()
+    serials = start or {}
     found = []
     for one in farms:
         now, serials = advance_serials(one, serials)
@@ -80,7 +80,7 @@ class TestMoved:
         assert served(farm(2**32 - 1), farm(2**32 - 1, "a A 127.0.0.9\n"), farm(1)) == [2**32 - 1, 0, 1]
 
     def test_a_file_that_goes_back_is_warned_of_and_does_not_take_secondaries_back(self) -> None:
-        _, serials = advance_serials(farm(7), ServedSerials())
+        _, serials = advance_serials(farm(7), {})
         back, serials = advance_serials(farm(3, "a A 127.0.0.9\n"), serials)
         assert back.zones[ORIGIN].serial == 8
         assert back.warnings == (
@@ -91,7 +91,7 @@ class TestMoved:
 
     def test_zones_move_alone_and_are_remembered_while_they_are_gone(self) -> None:
         both = make_farm({"hobbit": zone_text(7), "orc": zone_text(1)})
-        _, serials = advance_serials(both, ServedSerials())
+        _, serials = advance_serials(both, {})
         changed = make_farm({"hobbit": zone_text(7, "a A 127.0.0.9\n"), "orc": zone_text(1)})
         now, serials = advance_serials(changed, serials)
         assert {zone.name: zone.serial for zone in now.zones.values()} == {"hobbit": 8, "orc": 1}
@@ -100,7 +100,7 @@ class TestMoved:
         assert now.zones[ORIGIN].serial == 9
 
     def test_everything_in_the_farm_has_the_serial(self) -> None:
-        _, serials = advance_serials(farm(7), ServedSerials())
+        _, serials = advance_serials(farm(7), {})
         now, _ = advance_serials(farm(7, "a A 127.0.0.9\n"), serials)
         zone = now.zones[ORIGIN]
         assert now.pools[0].zone is zone
@@ -129,12 +129,12 @@ class TestFile:
 
     def test_nothing_is_kept_for_nobody(self, tmp_path: Path) -> None:
         lonely = in_folder(tmp_path / "state", farm(7), secondaries=False)
-        SerialFile().write(lonely, advance_serials(lonely, ServedSerials())[1])
+        SerialFile().write(lonely, advance_serials(lonely, {})[1])
         assert not (tmp_path / "state").exists()
-        assert SerialFile().read(lonely) == ServedSerials()
+        assert SerialFile().read(lonely) == {}
 
     def test_the_first_time_is_no_cause_for_a_warning(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-        assert SerialFile().read(in_folder(tmp_path, farm(7))) == ServedSerials()
+        assert SerialFile().read(in_folder(tmp_path, farm(7))) == {}
         assert not caplog.records
 
     @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ class TestFile:
     )  # fmt: skip
     def test_a_file_that_holds_none(self, tmp_path: Path, caplog: pytest.LogCaptureFixture, content: str) -> None:
         (tmp_path / FILE_NAME).write_text(content, "latin-1")
-        assert SerialFile().read(in_folder(tmp_path, farm(7))) == ServedSerials()
+        assert SerialFile().read(in_folder(tmp_path, farm(7))) == {}
         (record,) = caplog.records
         assert record.levelno == logging.WARNING
         assert record.getMessage().startswith(f"{tmp_path}/{FILE_NAME}: is not a valid serial file; it is replaced")
@@ -161,7 +161,7 @@ class TestFile:
         (tmp_path / "state").write_text("a file")
         one = in_folder(tmp_path / "state", farm(7))
         keeper = SerialFile()
-        _, serials = advance_serials(one, ServedSerials())
+        _, serials = advance_serials(one, {})
         for _ in range(3):
             keeper.write(one, serials)
         assert [record.getMessage() for record in caplog.records] == [
@@ -171,11 +171,11 @@ class TestFile:
 
     def test_a_file_that_can_not_be_read(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         (tmp_path / FILE_NAME).mkdir()
-        assert SerialFile().read(in_folder(tmp_path, farm(7))) == ServedSerials()
+        assert SerialFile().read(in_folder(tmp_path, farm(7))) == {}
         assert "can't be read: Is a directory" in caplog.text
 
     def test_what_is_written_is_what_is_read(self, tmp_path: Path) -> None:
         zones: Mapping[str, ServedSerial] = {"": ServedSerial("abc", 0, 2**32 - 1), "hobbit": ServedSerial("d", 7, 8)}
         one = in_folder(tmp_path, farm(7))
-        SerialFile().write(one, ServedSerials(zones))
-        assert SerialFile().read(one) == ServedSerials(zones)
+        SerialFile().write(one, zones)
+        assert SerialFile().read(one) == zones

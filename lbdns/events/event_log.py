@@ -11,7 +11,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 EventKind = Literal[
     "state",  # a member became usable, silent, drained or in alarm
@@ -28,10 +28,7 @@ EventKind = Literal[
     "overload",  # queries arrive faster than they are answered
     "server",  # start, take-over or stop
 ]
-EVENT_KINDS: Final[tuple[EventKind, ...]] = (
-    "state", "guard", "fail_open", "override", "reload", "key", "clock", "reports", "worker", "collector", "history",
-    "overload", "server",
-)  # fmt: skip
+EVENT_KINDS: Final[tuple[EventKind, ...]] = get_args(EventKind)
 KEPT: Final = 1000  # events kept in memory; the history keeps more
 
 

@@ -17,12 +17,11 @@ from lbdns.model.farm import Farm
 from lbdns.model.snapshot import Snapshot
 from lbdns.process import privileges, service_manager
 from lbdns.process.apply_configuration import Part, apply
-from lbdns.server.answerer import Answerer
 from lbdns.server.control.control_commands import override_commands, server_commands
 from lbdns.server.control.control_socket import ControlCommand, ControlSocket
 from lbdns.server.control.override_manager import OverrideManager
 from lbdns.server.control.takeover import Predecessor, Successor
-from lbdns.server.dns_service import DnsService
+from lbdns.server.dns_service import Answerer, DnsService
 from lbdns.server.local_answerer import LocalAnswerer
 from lbdns.server.secondaries.notifier import Secondaries
 from lbdns.server.server_configuration import (

@@ -1,15 +1,94 @@
-"""The DNS service: listening sockets and the answerer that answers on them, which change together."""
+"""The DNS service: listening sockets and the answerer that answers on them, which change together.
+
+The answerer is this process itself (``LocalAnswerer``) or several processes (``WorkerPool``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
+from lbdns.answering.answer_table import AnswerTable
+from lbdns.counting.answer_counters import AnswerCounters
+from lbdns.model.farm import Farm, Pool
+from lbdns.model.overrides import Overrides
+from lbdns.model.snapshot import Snapshot
+from lbdns.planning.planner import Planner
 from lbdns.process.apply_configuration import PreparedChange, commit_all
 from lbdns.secrets.cookie_secrets import new_cookie_secret
-from lbdns.server.answerer import Answerer, AnsweringConfiguration
 from lbdns.server.server_configuration import ServeConfiguration
 from lbdns.sockets.inherited_sockets import InheritedSocket
-from lbdns.sockets.socket_groups import SocketGroups
+from lbdns.sockets.socket_groups import NumberedSockets, SocketGroups
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweringConfiguration:
+    """The farm to answer for, and the sockets that each process answers on."""
+
+    farm: Farm
+    table: AnswerTable  # for this process; workers build their own from the farm
+    secrets: tuple[bytes, ...]  # for DNS cookies, the same in all processes; the first makes new cookies
+    sockets: Sequence[NumberedSockets]  # one mapping for each process
+
+
+class Answerer(Protocol):
+    """Answers queries from a configuration, a snapshot and overrides, and counts what it has answered."""
+
+    #: Follows the states of members, and has the newest snapshot and the overrides in force. It plans answers only if
+    #: this process gives them.
+    planner: Planner
+
+    @property
+    def workers(self) -> int:
+        """The number of processes that answer."""
+
+    @property
+    def restarts(self) -> int:
+        """The number of processes that had to be replaced so far."""
+
+    async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
+        """Build all that ``new`` needs in every process, and return the change; nothing is answered from it yet.
+
+        The change loses no query: each process answers all it has read from sockets that ``new`` lacks. The sockets
+        still belong to the caller, who must keep them open until the change has finished or rolled back. Raises
+        LbdnsError if a process cannot prepare.
+        """
+
+    def deliver(self, snapshot: Snapshot) -> None:
+        """Plan from a new snapshot."""
+
+    def override(self, overrides: Overrides) -> None:
+        """Replace all overrides in force."""
+
+    async def explain(self, pool: Pool, owner: str) -> Mapping[str, Any]:
+        """Return why ``owner`` in ``pool`` is answered as it is, according to one of the processes.
+
+        Raises LbdnsError if no process replies in time or a reload is under way.
+        """
+
+    @property
+    def queries(self) -> int:
+        """Queries read so far; cheaper than ``counters``."""
+
+    def asked(self) -> Mapping[tuple[str, int, str, int], int]:
+        """Return the queries so far by zone, type, transport and rcode."""
+
+    def answers(self, pool: str) -> Counter[str]:
+        """Return how often each member of a pool was selected so far, by full name; cheaper than ``counters``."""
+
+    def shadow_counters(self) -> AnswerCounters:
+        """Return the counters of shadow policies; cheaper than ``counters``."""
+
+    def counters(self) -> AnswerCounters:
+        """Return all counters; other processes report theirs a few times a second. No counter ever falls."""
+
+    async def refresh(self) -> None:
+        """Fetch the current counters of other processes, so that the methods above return them."""
+
+    async def stop(self) -> None:
+        """Answer what has been read, then stop; all counters are final then. May be called twice."""
 
 
 class DnsService:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lbdns.answering.answer_table import AnswerTable
@@ -21,8 +21,9 @@ from lbdns.model.snapshot import Snapshot
 from lbdns.planning.explanation import full_owner
 from lbdns.planning.planner import Planner
 from lbdns.process.apply_configuration import PreparedChange
-from lbdns.server.answerer import AnsweringConfiguration
+from lbdns.server.dns_service import AnsweringConfiguration
 from lbdns.server.forwarding.forwarder import Forwarder
+from lbdns.server.query_log.query_sampler import Reply
 from lbdns.server.transport.listeners import Listeners
 from lbdns.server.transport.rate_limit_log import RateLimitLog
 from lbdns.sockets.socket_groups import NumberedSockets, duplicates
@@ -51,7 +52,7 @@ class LocalAnswerer:
         self.responder = Responder(table, secrets, servers)
         self.durations = ResponseTimes()
         self._forwarder = Forwarder(table.farm.config.forward, self.responder)
-        self.listeners = Listeners(self.responder, self.durations, self._run)
+        self.listeners = Listeners(self.responder, self.durations, self._run_deferred)
         loop = asyncio.get_running_loop()
         self._limit_log = RateLimitLog(self.responder)
         self._limit_log.start(loop)
@@ -152,13 +153,11 @@ class LocalAnswerer:
         self._lag.stop()
         self.planner.stop()
 
-    def _run(self, errand: DeferredAnswer, reply: Callable[[bytes], None]) -> None:
-        """Start a deferred answer. A zone transfer is left to its own connection."""
-        if isinstance(errand, RelayedQuery):
-            self._forwarder.relay(errand, reply)
+    def _run_deferred(self, deferred: DeferredAnswer, reply: Reply) -> None:
+        if isinstance(deferred, RelayedQuery):  # a connection sends its zone transfer itself
+            self._forwarder.relay(deferred, reply)
 
     def _current_counters(self) -> AnswerCounters:
-        """Return the counters of the parts in use now."""
         named = {**self.listeners.counters(), **self.responder.counters(), **self._forwarder.counters()}
         counted = count_answers(self.responder.table, self.durations, named, self.listeners.levels())
         return counted + self.planner.shadow_counters() + self._lag.figures()

@@ -18,7 +18,7 @@ from lbdns.planning.shadow import ShadowConfig, shadows_of
 from lbdns.process.apply_configuration import PreparedChange
 from lbdns.process.duty_cycle import DutyCycle
 from lbdns.scores.score import Score
-from lbdns.server.answerer import Answerer
+from lbdns.server.dns_service import Answerer
 from lbdns_collector.reports.adaptive_weights import WeightSearchStatus
 from lbdns_collector.status.status_document import ShadowStatistics
 from lbdns_shared.errors import UnknownNameError

@@ -78,7 +78,7 @@ def _use_of(config: Config, sock: socket.socket) -> tuple[str, str]:
         return "", f"descriptor {sock.fileno()}, which is not bound to an address and port"
     here = bound_endpoint(sock)
     kind = "UDP" if sock.type == socket.SOCK_DGRAM else "TCP"
-    if not _is_ready(sock):
+    if sock.type != socket.SOCK_DGRAM and not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
         return "", f"{kind} {here}, which does not listen"
     return _purpose(config, sock, here), f"{kind} {here}"
 
@@ -90,12 +90,6 @@ def _purpose(config: Config, sock: socket.socket, here: Endpoint) -> str:
         listen = () if config.collector.connect else config.collector.listen
         return "reports" if any(same_address(here, wanted) for wanted in listen) else ""
     return "web" if config.web.listen and same_address(here, config.web.listen) else ""
-
-
-def _is_ready(sock: socket.socket) -> bool:
-    if sock.type == socket.SOCK_DGRAM:
-        return True
-    return sock.type == socket.SOCK_STREAM and bool(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
 
 
 def same_address(one: Endpoint, other: Endpoint) -> bool:

@@ -9,7 +9,7 @@ import contextlib
 import itertools
 import logging
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from lbdns.sockets.binding import bound_endpoint
@@ -22,7 +22,7 @@ log = logging.getLogger("lbdns.server")
 
 #: By number; the main process never uses a number twice
 NumberedSockets = Mapping[int, socket.socket]
-_KINDS: Final = (socket.SOCK_DGRAM, socket.SOCK_STREAM)
+_OPENERS: Final = {socket.SOCK_DGRAM: open_udp, socket.SOCK_STREAM: open_tcp}
 
 
 def duplicates(sockets: NumberedSockets) -> dict[int, socket.socket]:
@@ -52,7 +52,7 @@ class SocketChange:
         """Return the sockets for each worker: at least one for every address and kind, and every socket is dealt."""
         hands: list[dict[int, socket.socket]] = [{} for _ in range(workers)]
         for group in self.after.values():
-            for kind in _KINDS:
+            for kind in _OPENERS:
                 sockets = [(number, sock) for number, sock in group.items() if sock.type == kind]
                 for turn in range(max(workers, len(sockets))):
                     number, sock = sockets[turn % len(sockets)]
@@ -65,11 +65,7 @@ class SocketChange:
 
     def rollback(self) -> None:
         """Close the sockets that were opened for this change."""
-        known = {number for group in self._before.values() for number in group}
-        for group in self.after.values():
-            for number, sock in group.items():
-                if number not in known:
-                    sock.close()
+        _close_surplus(self.after, self._before)
         self.after.clear()
 
 
@@ -114,8 +110,8 @@ class SocketGroups:
                 elif group := self._at(endpoint):
                     change.after[endpoint] = _without_surplus(group, workers)
                 else:
-                    change.after[endpoint] = {}
-                    self._fill(change.after[endpoint], endpoint, workers)
+                    change.after[endpoint] = {next(self._numbers): sock for sock in open_pair(endpoint)}
+                    self._multiply(change.after[endpoint], workers)
         except ListenError as error:
             change.rollback()
             ours = [here for here in self.endpoints if _overlap(here, endpoint)]
@@ -132,11 +128,7 @@ class SocketGroups:
         for group in self._open.values():
             if known.isdisjoint(group):
                 log.info("answering DNS on %s", bound_endpoint(next(iter(group.values()))))
-        kept = {number for group in self._open.values() for number in group}
-        for group in before.values():
-            for number, sock in group.items():
-                if number not in kept:
-                    sock.close()
+        _close_surplus(before, self._open)
 
     def close(self) -> None:
         self.replace({})
@@ -148,17 +140,10 @@ class SocketGroups:
                 return group
         return None
 
-    def _fill(self, group: dict[int, socket.socket], endpoint: Endpoint, workers: int) -> None:
-        for sock in open_pair(endpoint):
-            group[next(self._numbers)] = sock
-        self._multiply(group, workers)
-
     def _complete(self, group: dict[int, socket.socket], workers: int) -> None:
         """Add sockets to inherited ones, which may be of one kind only or too few for the workers."""
         here = bound_endpoint(next(iter(group.values())))
-        kinds: dict[socket.SocketKind, Callable[[Endpoint], socket.socket]]
-        kinds = {socket.SOCK_DGRAM: open_udp, socket.SOCK_STREAM: open_tcp}
-        for kind, opens in kinds.items():
+        for kind, opens in _OPENERS.items():
             if not any(sock.type == kind for sock in group.values()):
                 group[next(self._numbers)] = opens(here)
         # The port of another user's socket cannot be shared: some workers then have one socket between them, which
@@ -167,13 +152,21 @@ class SocketGroups:
             self._multiply(group, workers)
 
     def _multiply(self, group: dict[int, socket.socket], workers: int) -> None:
-        for kind, opens in ((socket.SOCK_DGRAM, open_udp), (socket.SOCK_STREAM, open_tcp)):
+        for kind, opens in _OPENERS.items():
             sockets = [sock for sock in group.values() if sock.type == kind]
             if len(sockets) < workers:
                 for sock in sockets:
                     share(sock)
             for _ in range(len(sockets), workers):
                 group[next(self._numbers)] = opens(bound_endpoint(sockets[0]), True)
+
+
+def _close_surplus(groups: Mapping[Endpoint, NumberedSockets], kept: Mapping[Endpoint, NumberedSockets]) -> None:
+    known = {number for group in kept.values() for number in group}
+    for group in groups.values():
+        for number, sock in group.items():
+            if number not in known:
+                sock.close()
 
 
 def _without_surplus(group: NumberedSockets, workers: int) -> dict[int, socket.socket]:

@@ -16,7 +16,7 @@ from typing import Final
 from lbdns.answering.answer_table import AnswerTable
 from lbdns.cli import main
 from lbdns.process.apply_configuration import PreparedChange
-from lbdns.server.answerer import AnsweringConfiguration
+from lbdns.server.dns_service import AnsweringConfiguration
 from lbdns.server.workers import worker, worker_pool
 
 # TTLs, and what happens

@@ -16,7 +16,7 @@ from lbdns.model.farm import Farm
 from lbdns.model.snapshot import Snapshot
 from lbdns.policies import POLICIES
 from lbdns.process.apply_configuration import commit_all
-from lbdns.server.answerer import AnsweringConfiguration
+from lbdns.server.dns_service import AnsweringConfiguration
 from lbdns.server.local_answerer import LocalAnswerer
 from lbdns.server.server_status import ServerStatus
 from lbdns.sockets.binding import bound_endpoint

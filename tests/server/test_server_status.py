@@ -9,7 +9,7 @@ from lbdns.answering.answer_table import AnswerTable
 from lbdns.counting.answer_counters import AnswerCounters
 from lbdns.events.event_log import EventLog
 from lbdns.process.apply_configuration import commit_all
-from lbdns.server.answerer import AnsweringConfiguration
+from lbdns.server.dns_service import AnsweringConfiguration
 from lbdns.server.local_answerer import LocalAnswerer
 from lbdns.server.server_status import ServerStatus
 from lbdns.sockets.binding import bound_endpoint

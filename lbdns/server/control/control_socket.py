@@ -183,7 +183,6 @@ class ControlSocket:
 async def _close(
     accepting: asyncio.Task[None] | None, sock: socket.socket | None, file: tuple[Path, int] | None
 ) -> None:
-    """Close a listening socket and remove its file."""
     if accepting:
         accepting.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -191,7 +190,10 @@ async def _close(
     if sock:
         sock.close()
     if file:
-        _remove(*file)
+        path, inode = file
+        with contextlib.suppress(OSError):  # in root's folder the file stays until it is replaced
+            if inode and _inode(path) == inode:  # else a successor has replaced it
+                path.unlink()
 
 
 class _LineReader:
@@ -264,13 +266,6 @@ def _bind(path: Path, owner: tuple[int, int]) -> socket.socket:
             fresh.unlink(missing_ok=True)
         raise
     return sock
-
-
-def _remove(path: Path, inode: int) -> None:
-    """Remove the file of a socket, unless a successor has replaced it. In root's folder it stays until replaced."""
-    with contextlib.suppress(OSError):
-        if inode and _inode(path) == inode:
-            path.unlink()
 
 
 def _must_be_dead(path: Path) -> None:

@@ -13,7 +13,6 @@ from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.model.farm import Farm
 from lbdns.model.overrides import Override, Overrides
 from lbdns.process.apply_configuration import PreparedChange
-from lbdns.server.answerer import Answerer
 from lbdns.server.control.override_events import OverrideEvents
 from lbdns.server.control.override_file import FILE_NAME, OverrideStore
 from lbdns.server.control.override_request import OverrideRequest
@@ -25,6 +24,7 @@ from lbdns.server.control.override_targets import (
     overrides_to_end,
     why_not_spare,
 )
+from lbdns.server.dns_service import Answerer
 from lbdns_shared.errors import LbdnsError, UnknownNameError
 
 MAX_OVERRIDES: Final = 10_000  # far more than anyone needs; each costs time with every report

@@ -40,17 +40,12 @@ ANSWER: Final = 60.0  # s for the old process to reply; it waits for its workers
 _MAX_LINE: Final = 65_536  # bytes of the reply to the command
 
 
-class _TakeoverChannel:
+class _TakeoverChannel(MessageChannel):
     """Messages to and from the other process."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._inbox: asyncio.Queue[tuple[bytes, list[int]] | None] = asyncio.Queue()
-        self._channel = MessageChannel(
-            sock, lambda *message: self._inbox.put_nowait(message), lambda: self._inbox.put_nowait(None)
-        )
-
-    def send(self, what: object, sockets: Sequence[socket.socket] = ()) -> None:
-        self._channel.send(msgpack.packb(what), sockets)
+        super().__init__(sock, lambda *message: self._inbox.put_nowait(message), lambda: self._inbox.put_nowait(None))
 
     async def receive(self, patience: float) -> tuple[Any, list[int]]:
         """Return the next message and its descriptors. Raises LbdnsError if none arrives in time."""
@@ -64,12 +59,6 @@ class _TakeoverChannel:
             raise LbdnsError(f"the other process sent nothing for {patience:g} s") from None
         except ValueError:
             raise LbdnsError("the other process sent an invalid message") from None
-
-    async def flush(self) -> None:
-        await self._channel.flush(ANSWER)
-
-    def close(self) -> None:
-        self._channel.close()
 
 
 class Successor:
@@ -99,7 +88,7 @@ class Successor:
             "overrides": [override.document() for override in overrides.items],
             "secrets": list(secrets),
         }
-        self._channel.send(state, [each.sock for each in inherited])
+        self._channel.send(msgpack.packb(state), [each.sock for each in inherited])
         for each in inherited:
             each.sock.close()
 
@@ -111,12 +100,12 @@ class Successor:
 
     def send_reports(self, state: Any) -> None:
         """Send the collector's state, None without a collector."""
-        self._channel.send(state)
+        self._channel.send(msgpack.packb(state))
 
     async def finish(self, counters: AnswerCounters) -> None:
         """Send the counters of this server, which has ended, and wait until they are sent."""
-        self._channel.send(counters.state())
-        await self._channel.flush()
+        self._channel.send(msgpack.packb(counters.state()))
+        await self._channel.flush(ANSWER)
 
 
 class Predecessor:
@@ -197,7 +186,7 @@ class Predecessor:
         self._channel.close()
 
     async def _ask(self, request: str) -> Any:
-        self._channel.send(request)
+        self._channel.send(msgpack.packb(request))
         try:
             return (await self._channel.receive(ANSWER))[0]
         except LbdnsError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from collections import Counter
-from collections.abc import Callable
 from typing import Final
 
 from lbdns.answering.dns_constants import RA, Rcode
@@ -16,6 +15,7 @@ from lbdns.answering.upstream_response import UpstreamResponse
 from lbdns.config import Config, ForwardConfig
 from lbdns.config.forward_section import is_loopback, loops
 from lbdns.server.forwarding.upstreams import Upstreams
+from lbdns.server.query_log.query_sampler import Reply
 from lbdns.server.transport.error_counter import ErrorCounter
 from lbdns_shared.errors import ConfigError
 
@@ -24,7 +24,6 @@ MAX_PER_NETWORK: Final = 100  # of these, so that one network leaves room for ot
 _PREFIXES: Final = {4: 24, 6: 56}  # bits: clients with the same prefix are one network
 _REFUSED: Final = ResponseBody(RA | Rcode.REFUSED, (0, 0, 0), b"")
 
-Reply = Callable[[bytes], None]
 #: A waiting query, its client's network, and the function that sends its response.
 _Waiting = tuple[RelayedQuery, str, Reply]
 
@@ -93,18 +92,12 @@ class Forwarder:
             self._errors.report()
         finally:
             waiting = self._waiting.pop(question)
-            for _, network, _ in waiting:
-                self._forget_client(network)
+            self._clients -= len(waiting)
+            self._per_network -= Counter(network for _, network, _ in waiting)  # without those that have none left
         for relayed, _, reply in waiting:
             body = relayed_body(relayed, response)
             self._counters["failed" if response is None or response.failed else "answered"] += 1
             self._reply(relayed, reply, body)
-
-    def _forget_client(self, network: str) -> None:
-        self._clients -= 1
-        self._per_network[network] -= 1
-        if not self._per_network[network]:
-            del self._per_network[network]
 
     def _reply(self, relayed: RelayedQuery, reply: Reply, body: ResponseBody) -> None:
         try:
@@ -116,7 +109,6 @@ class Forwarder:
 
 
 def _network(host: str) -> str:
-    """Return the network of a client, in text form. Its clients share a limit."""
     address = ipaddress.ip_address(host.partition("%")[0])
     return str(ipaddress.ip_network(f"{address}/{_PREFIXES[address.version]}", strict=False))
 

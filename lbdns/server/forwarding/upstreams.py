@@ -17,18 +17,14 @@ from lbdns_shared.endpoint import Endpoint
 TRY: Final = 1.5  # s for one answer; resolvers with a cold cache answer within one
 TOTAL: Final = 4.5  # s for one question, all attempts together: the C library waits for 5
 PROBE_AFTER: Final = 10.0  # s until an upstream that didn't answer is probed while others answer
-MAX_WRONG: Final = (
-    16  # datagrams that are not the answer: more is an attack, and answers over TCP can't be forged blindly
-)
+MAX_WRONG: Final = 16  # datagrams that are not the answer: more is an attack, and TCP can't be forged blindly
 _MAX_DATAGRAM: Final = 65_535  # bytes
 
 
 @dataclass(slots=True, eq=False)
 class _Upstream:
-    """One server. ``probe_at`` (on the loop's clock) is set while it does not answer."""
-
     endpoint: Endpoint
-    probe_at: float | None = None
+    probe_at: float | None = None  # on the loop's clock; set while it does not answer
 
 
 class Upstreams:
@@ -106,13 +102,11 @@ class Upstreams:
         return response
 
     async def _over_udp(self, endpoint: Endpoint, question: UpstreamQuestion) -> UpstreamResponse | None:
-        """Return the response to one datagram; None if the question must be repeated over TCP.
-
-        Each question has its own socket, so that the kernel chooses an unpredictable port. The socket is connected, so
-        that the kernel drops datagrams from other addresses and ports.
-        """
+        """Return the response to one datagram; None if the question must be repeated over TCP."""
         query = _query(question)
-        with socket.socket(_family(endpoint), socket.SOCK_DGRAM) as sock:
+        # A socket for each question: its port is unpredictable. A connected one: other senders' datagrams are dropped
+        family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as sock:
             sock.setblocking(False)
             sock.connect((endpoint.host, endpoint.port))
             sock.send(query)
@@ -146,7 +140,3 @@ class Upstreams:
 
 def _query(question: UpstreamQuestion) -> bytes:
     return upstream_query(question, secrets.token_bytes(2), secrets.randbits(CASE_BITS))
-
-
-def _family(endpoint: Endpoint) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET

@@ -16,7 +16,6 @@ from lbdns.zones import names
 
 _CLASSES: Final = {CLASS_IN: "IN", CLASS_CH: "CH"}
 _RCODES: Final = {int(rcode): rcode.name for rcode in Rcode}
-_POINTER: Final = 0xC0
 _FIXED: Final = 10  # bytes of a record between its name and its data
 _encode: Final = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -143,19 +142,11 @@ def _records(response: bytes) -> Iterator[tuple[bytes, int, int, int]]:
 
 
 def _name_at(message: bytes, at: int) -> bytes:
-    """Return the name at ``at`` in lower-case wire form; empty if malformed. Pointers lead back (RFC 1035 4.1.4)."""
-    wire = b""
-    before = at
-    while at < len(message) and len(wire) <= names.MAX_NAME:
-        length = message[at]
-        if not length:
-            return (wire + names.ROOT).lower()
-        if length >= _POINTER:
-            at = (length & 0x3F) << 8 | int.from_bytes(message[at + 1 : at + 2], "big")
-            if at >= before:
-                return b""
-            before = at
-        else:
-            wire += message[at : at + 1 + length]
-            at += 1 + length
-    return b""
+    """Return the name at ``at`` in lower-case wire form; empty if malformed."""
+    import dns.exception  # imported here: only the query log needs it
+    import dns.name
+
+    try:
+        return dns.name.from_wire(message, at)[0].to_digestable()
+    except dns.exception.DNSException:
+        return b""

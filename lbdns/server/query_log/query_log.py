@@ -48,7 +48,7 @@ class QueryLog:
         """Log as the farm's configuration requires, from now on. The file is reopened, in case it was rotated."""
         self._config = farm.config.query_log
         if self._config.file is None:
-            self._end(0.0)
+            self.stop(0.0)
             return
         if self._writer is None:
             self._writer = _LogThread()
@@ -66,11 +66,8 @@ class QueryLog:
         else:
             self._writer.waiting.put(sample)
 
-    def stop(self) -> None:
-        """Write the waiting lines, unless that takes more than LAST seconds, and end the thread."""
-        self._end(LAST)
-
-    def _end(self, patience: float) -> None:
+    def stop(self, patience: float = LAST) -> None:
+        """Write the waiting lines, unless that takes more than ``patience`` seconds, and end the thread."""
         if self._writer:
             self._writer.end(patience)
             self._gone += self._writer.unwritten

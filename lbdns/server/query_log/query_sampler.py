@@ -13,7 +13,7 @@ from lbdns.server.query_log.query_line import LoggedQuery
 
 Reply = Callable[[bytes], None]
 Respond = Callable[..., bytes | DeferredAnswer | None]  # query, client, and over TCP the transport
-RunDeferred = Callable[[DeferredAnswer, Reply], None]
+RunDeferred = Callable[[DeferredAnswer, Reply], None]  # calls ``Reply`` with the response
 
 
 class QuerySampler:

@@ -6,18 +6,17 @@ import asyncio
 import contextlib
 import socket
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
-from lbdns.answering.responder import DeferredAnswer, Responder
+from lbdns.answering.responder import Responder
 from lbdns.counting.response_times import ResponseTimes
 from lbdns.model.farm import Farm
 from lbdns.server.query_log.query_log import QueryLog
+from lbdns.server.query_log.query_sampler import RunDeferred
 from lbdns.server.transport.tcp import TcpServer
 from lbdns.server.transport.udp import UdpServer
 
-#: Runs a deferred answer and calls the function with its response.
-RunDeferred = Callable[[DeferredAnswer, Callable[[bytes], None]], None]
 _LOOPBACK: Final = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
 
 

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import socket
 from collections import Counter
-from collections.abc import Callable
 from time import perf_counter, time
 from typing import Final, cast
 
@@ -15,7 +14,7 @@ from lbdns.answering.relayed_query import RelayedQuery
 from lbdns.answering.responder import Client, DeferredAnswer, Responder
 from lbdns.answering.zone_transfer import ZoneTransfer
 from lbdns.counting.response_times import ResponseTimes
-from lbdns.server.query_log.query_sampler import QueryLogTap, Respond
+from lbdns.server.query_log.query_sampler import QueryLogTap, Respond, RunDeferred
 from lbdns.server.transport.error_counter import ErrorCounter
 from lbdns.server.transport.transfer_sender import TransferQueue
 from lbdns.sockets.binding import bound_endpoint
@@ -51,8 +50,7 @@ class TcpServer:
         self.transfers = TransferQueue()
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
-        #: Runs a deferred answer and calls the function with its response.
-        self.run_deferred: Callable[[DeferredAnswer, Callable[[bytes], None]], None] = _ignore
+        self.run_deferred: RunDeferred  # to be set before ``start``
 
     def tap(self, tap: QueryLogTap | None) -> None:
         """Let ``tap`` sample queries for the query log; None ends this. The caller must also set ``run_deferred``."""
@@ -109,10 +107,6 @@ class TcpServer:
             self.closed_early += connection.busy
             connection.transport.abort()
         self._sweeper = loop.call_later(SWEEP, self._sweep, loop)
-
-
-def _ignore(deferred: DeferredAnswer, reply: Callable[[bytes], None]) -> None:
-    """Drop a deferred answer: the client gets no response."""
 
 
 class _Connection(asyncio.Protocol):

@@ -6,14 +6,14 @@ import asyncio
 import logging
 import random
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from time import monotonic, perf_counter, time
 from typing import TYPE_CHECKING, Any, Final
 
-from lbdns.answering.responder import Client, DeferredAnswer, Responder
+from lbdns.answering.responder import Client, Responder
 from lbdns.counting.response_times import ResponseTimes
-from lbdns.server.query_log.query_sampler import QueryLogTap, Respond
+from lbdns.server.query_log.query_sampler import QueryLogTap, Respond, RunDeferred
 from lbdns.server.transport.error_counter import ErrorCounter
 from lbdns.server.transport.load_shedding import LoadShedder
 from lbdns.sockets.binding import bound_endpoint, overflows
@@ -30,7 +30,6 @@ LAST_DRAINS: Final = 256  # a full receive buffer's worth, before a socket is cl
 MAX_QUERY: Final = 4096  # bytes read of a datagram; no query is that long, and a longer one gets FORMERR
 _ANCILLARY: Final = 64  # bytes: room for one packet info of either family
 _Info = list[tuple[int, int, bytes]]
-Reply = Callable[[bytes], None]
 
 
 class UdpServer:
@@ -57,8 +56,7 @@ class UdpServer:
         if self._batch:  # chosen here, because every readable event calls it
             self._answer_waiting = partial(self._answer_batches, self._batch, sock.fileno())
         self._reply_from = _from_ipv6 if sock.family == socket.AF_INET6 else _from_ipv4
-        #: Runs a deferred answer and calls the function with its response.
-        self.run_deferred: Callable[[DeferredAnswer, Reply], None] = _ignore
+        self.run_deferred: RunDeferred  # to be set before ``start``
 
     def tap(self, tap: QueryLogTap | None) -> None:
         """Let ``tap`` sample queries for the query log; None ends this. The caller must also set ``run_deferred``."""
@@ -197,10 +195,6 @@ class UdpServer:
                 self.sock.sendmsg((response,), info, 0, client)
         except OSError:
             self.unsent += 1
-
-
-def _ignore(deferred: DeferredAnswer, reply: Reply) -> None:
-    """Drop a deferred answer: the client gets no response."""
 
 
 def _from_ipv4(info: _Info) -> _Info:

@@ -21,7 +21,7 @@ from lbdns.model.snapshot import Snapshot
 from lbdns.planning.explanation import full_owner
 from lbdns.planning.planner import Planner
 from lbdns.process.apply_configuration import PreparedChange
-from lbdns.server.answerer import AnsweringConfiguration
+from lbdns.server.dns_service import AnsweringConfiguration
 from lbdns.server.workers.answer_sharing import AnswerSharing, read_answers
 from lbdns.server.workers.fork_server import SHUTDOWN_PATIENCE, ForkServer
 from lbdns.server.workers.worker_counters import WorkerCounters

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Mapping
 
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot
-from lbdns.server.answerer import AnsweringConfiguration
+from lbdns.server.dns_service import AnsweringConfiguration
 from lbdns.server.workers.messages import MessageChannel
 from lbdns.server.workers.snapshot_delta import write_snapshot_delta
 from lbdns.server.workers.worker import Assignment, WorkerMessage

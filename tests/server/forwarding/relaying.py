@@ -16,8 +16,8 @@ from lbdns.answering.relayed_query import RelayedQuery
 from lbdns.answering.responder import DeferredAnswer, Responder
 from lbdns.config import ForwardConfig
 from lbdns.counting.response_times import ResponseTimes
-from lbdns.server.forwarding import forwarder
 from lbdns.server.forwarding.forwarder import Forwarder
+from lbdns.server.query_log.query_sampler import Reply
 from lbdns.server.transport.tcp import TcpServer
 from lbdns.server.transport.udp import UdpServer
 from lbdns.sockets.dns_sockets import open_tcp, open_udp
@@ -57,7 +57,7 @@ async def relaying(*asked: FakeUpstream | Endpoint, host: str = "127.0.0.1") -> 
     responder = Responder(AnswerTable(replace(FARM, config=replace(FARM.config, forward=config))))
     relay = Forwarder(config, responder)
 
-    def run(errand: DeferredAnswer, reply: forwarder.Reply) -> None:
+    def run(errand: DeferredAnswer, reply: Reply) -> None:
         assert isinstance(errand, RelayedQuery)
         relay.relay(errand, reply)
 

@@ -15,8 +15,7 @@ MAX_REPLY: Final = 64 * 2**20  # bytes
 
 
 def send_command(path: Path, command: str, **words: Any) -> Mapping[str, Any]:
-    """Send ``command`` to the server at ``path`` and return its reply. Raises LbdnsError if it refuses, or does not
-    run."""
+    """Send ``command`` to the server at ``path`` and return its reply. Raises LbdnsError if it refuses or is down."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
             sock.settimeout(TIMEOUT)
@@ -28,10 +27,10 @@ def send_command(path: Path, command: str, **words: Any) -> Mapping[str, Any]:
         if not isinstance(reply, dict) or type(reply.get("ok")) is not bool:
             raise ValueError("not a reply")
     except OSError as error:
-        why = error.strerror or str(error)
+        hint = "Is 'lbdns serve' running, with [server] control at this path?"
         if isinstance(error, PermissionError):
-            raise LbdnsError(f"{path}: {why}. Only root and the server's user and group may send commands") from None
-        raise LbdnsError(f"{path}: {why}. Is 'lbdns serve' running, with [server] control at this path?") from None
+            hint = "Only root and the server's user and group may send commands"
+        raise LbdnsError(f"{path}: {error.strerror or error}. {hint}") from None
     except ValueError:
         raise LbdnsError(f"{path}: the server ended before it replied; see its log") from None
     if not reply["ok"]:

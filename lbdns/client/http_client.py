@@ -30,11 +30,7 @@ _PIECE: Final = 65536  # bytes
 
 
 def find_credentials(config: Path | None = None) -> HttpCredentials:
-    """Return the credentials in ``LBDNS_TOKEN``, else those that the configuration file requires of clients, if it
-    exists.
-
-    Raises ConfigError.
-    """
+    """Return the credentials in LBDNS_TOKEN, else those that ``config`` requires if it exists. Raises ConfigError."""
     if token := os.environ.get(TOKEN_VARIABLE, ""):
         return HttpCredentials(tokens=parse_tokens(token, f"the environment: {TOKEN_VARIABLE}"))
     return read_credentials(load_config(config).web)[0] if config and config.exists() else NO_CREDENTIALS

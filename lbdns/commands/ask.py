@@ -29,12 +29,10 @@ _GENERIC: Final = re.compile(r"TYPE([0-9]{1,5})\Z")  # RFC 3597 section 5
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """What a command line asks for, and from which server; None: the one that the configuration names."""
-
     name: str
     rtype: str
     rclass: str
-    server: Endpoint | None
+    server: Endpoint | None  # None: the server that the configuration describes
     options: frozenset[str]
 
 
@@ -44,14 +42,8 @@ class AskedQuestion:
 @click.argument("words", nargs=-1, required=True, metavar="NAME [TYPE] [@SERVER[:PORT]] [+tcp] [+short] [+norecurse]")
 @click.option("-x", "--reverse", is_flag=True, help="NAME is an address: ask for the name it belongs to (PTR).")
 @click.option("--json", "as_json", is_flag=True, help="Print the response as JSON.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(0.01, 60.0),
-    default=TIMEOUT,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long each of three tries waits for the response.",
-)
+@click.option("--timeout", type=click.FloatRange(0.01, 60.0), default=TIMEOUT, show_default=True, metavar="SECONDS",
+              help="How long each of three tries waits for the response.")  # fmt: skip
 @config_option
 def ask(words: Sequence[str], reverse: bool, as_json: bool, timeout: float, config: Path) -> None:
     """Send a DNS query and print the response.
@@ -69,10 +61,9 @@ def ask(words: Sequence[str], reverse: bool, as_json: bool, timeout: float, conf
     """
     question = read_words(words, reverse)
     server = question.server or dns_server_of(config)
+    recursion = "+norecurse" not in question.options
     try:
-        query = dns_client.make_query(
-            question.name, question.rtype, question.rclass, recursion="+norecurse" not in question.options
-        )
+        query = dns_client.make_query(question.name, question.rtype, question.rclass, recursion=recursion)
     except ValueError as error:
         raise ConfigError(f"lbdns ask: {error}") from None
     reply = dns_client.ask(query, server, tcp="+tcp" in question.options, timeout=timeout)
@@ -82,7 +73,8 @@ def ask(words: Sequence[str], reverse: bool, as_json: bool, timeout: float, conf
         for record in reply.message.rr:
             click.echo(str(record.rdata))
     else:
-        click.echo(as_text(reply, server))
+        click.echo(reply.message)  # as dig prints it
+        click.echo(f";; {server} ({reply.transport}), {1000 * reply.seconds:.1f} ms, {reply.size} bytes")
 
 
 def read_words(words: Sequence[str], reverse: bool = False) -> AskedQuestion:
@@ -113,12 +105,9 @@ def read_words(words: Sequence[str], reverse: bool = False) -> AskedQuestion:
 
 def _type(word: str) -> str:
     """Return the name of a record type as dnslib writes it. Raises ConfigError."""
-    text = word.upper()
-    known = list(QTYPE.reverse)
-    if text in known:
-        return text
+    text, known = word.upper(), list(QTYPE.reverse)
     generic = _GENERIC.match(text)
-    if generic and int(generic[1]) < 65_536:
+    if text in known or (generic and int(generic[1]) < 65_536):
         return text
     raise ConfigError(f"lbdns ask: {word!r} is not a record type{nearest(text, known)}")
 
@@ -128,12 +117,6 @@ def _reverse_name(address: str) -> str:
         return ipaddress.ip_address(address).reverse_pointer
     except ValueError:
         raise ConfigError(f"lbdns ask: -x: {address!r} is not an IP address") from None
-
-
-def as_text(reply: DnsReply, server: Endpoint) -> str:
-    """Return the response in the format of dig."""
-    message = reply.message
-    return f"{message}\n;; {server} ({reply.transport}), {1000 * reply.seconds:.1f} ms, {reply.size} bytes"
 
 
 def as_document(reply: DnsReply, server: Endpoint) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import pwd
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -59,23 +59,23 @@ def read_all(path: Path) -> CheckResult:
     findings: list[str] = []
     warnings: list[str] = []
 
-    def attempt(read: Callable[[], tuple[T, Iterable[str]]]) -> T | None:
+    def attempt(read: Callable[..., tuple[T, Iterable[str]]], *arguments: Any) -> T | None:
         try:
-            found, about = read()
+            found, notes = read(*arguments)
         except ConfigError as error:
             findings.extend(error.findings)
             return None
-        warnings.extend(about)
+        warnings.extend(notes)
         return found
 
-    farm = attempt(lambda: _farm(path))
-    key_file, secret_file = config.collector.key_file, config.cookies.secret_file
-    keys = attempt(lambda: _report_keys(key_file)) if key_file else None
-    if secret_file:
-        attempt(lambda: read_cookie_secrets(secret_file))
-    attempt(lambda: read_credentials(config.web))
-    if (token_file := config.collector.connect_token_file) is not None:
-        attempt(lambda: read_tokens(token_file, "[collector] connect_token_file"))
+    collector = config.collector
+    farm = attempt(_farm, path)
+    keys = attempt(_report_keys, collector.key_file) if collector.key_file else None
+    if config.cookies.secret_file:
+        attempt(read_cookie_secrets, config.cookies.secret_file)
+    attempt(read_credentials, config.web)
+    if collector.connect_token_file:
+        attempt(read_tokens, collector.connect_token_file, "[collector] connect_token_file")
     if findings or farm is None:
         raise ConfigError(*findings)
     return CheckResult(farm, keys, (*warnings, *_about_this_machine(config)))
@@ -89,8 +89,7 @@ def _farm(path: Path) -> tuple[Farm, Iterable[str]]:
 def _report_keys(path: Path) -> tuple[KeyFile, Iterable[str]]:
     keys, warnings = read_key_file(path)
     if not keys.masters:
-        what = "must contain a master key to verify reports; 'lbdns keygen' prints one"
-        raise ConfigError(f"{path}: key file: {what}")
+        raise ConfigError(f"{path}: key file: must contain a master key to verify reports; 'lbdns keygen' prints one")
     return keys, warnings
 
 
@@ -121,12 +120,11 @@ def summary(checked: CheckResult) -> Iterator[str]:
             score = f" by score {tried.score}" if tried.score else ""
             yield f"  shadow  of {tried.live}: {tried.policy}{score}"
     others = f", one of {config.server.dns_servers} servers" if config.server.dns_servers > 1 else ""
-    yield f"DNS on {', '.join(map(str, config.server.listen))}{others}"
+    yield f"DNS on {_listed(config.server.listen)}{others}"
     yield _about_reports(checked)
     yield f"HTTP on {config.web.listen}" if config.web.listen else "HTTP: off"
     if config.forward.upstream:
-        upstreams, networks = ", ".join(map(str, config.forward.upstream)), ", ".join(map(str, config.forward.allow))
-        yield f"forwarding to {upstreams} for {networks}"
+        yield f"forwarding to {_listed(config.forward.upstream)} for {_listed(config.forward.allow)}"
     if checked.warnings:
         yield f"warnings: {len(checked.warnings)}"
         yield from (f"  {warning}" for warning in checked.warnings)
@@ -134,10 +132,9 @@ def summary(checked: CheckResult) -> Iterator[str]:
 
 def _about_zone(zone: Zone, config: Config) -> str:
     records = sum(len(rrset.rdatas) for node in zone.nodes.values() for rrset in node.values())
-    file = next(configured.file for configured in config.zones if configured.name == zone.name)
-    told = f"zone {zone.name or '.'}: serial {zone.serial}, {len(zone.nodes)} names, {records} records, from {file}"
-    permits = next(configured.transfer for configured in config.zones if configured.name == zone.name)
-    return f"{told}; secondaries may transfer it" if permits else told
+    configured = next(configured for configured in config.zones if configured.name == zone.name)
+    content = f"serial {zone.serial}, {len(zone.nodes)} names, {records} records, from {configured.file}"
+    return f"zone {zone.name or '.'}: {content}{'; secondaries may transfer it' if configured.transfer else ''}"
 
 
 def _about_pool(pool: Pool) -> Iterator[str]:
@@ -154,8 +151,12 @@ def _about_reports(checked: CheckResult) -> str:
     collector = checked.farm.config.collector
     if collector.connect:
         return f"reports: from the collector at {collector.connect}"
-    where = f"reports on {', '.join(map(str, collector.listen))}, score {collector.score}"
+    where = f"reports on {_listed(collector.listen)}, score {collector.score}"
     if checked.keys is None:
         return f"{where}; no key file: reports are accepted from the member's own address"
     count = len(checked.keys.masters)
     return f"{where}; signed, {count} master {'key' if count == 1 else 'keys'} in {collector.key_file}"
+
+
+def _listed(items: Iterable[object]) -> str:
+    return ", ".join(map(str, items))

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from lbdns.command_line.common_options import log_level_option
 from lbdns.demo import ports
 from lbdns.demo.farm_files import DemoPlan
 from lbdns.demo.run import run
-from lbdns_shared.log import LEVELS
 
 _DEFAULT = DemoPlan()
-F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _port(flag: str, default: int, what: str) -> Callable[[F], F]:
-    return click.option(
-        flag, type=click.IntRange(1, 65535), default=default, show_default=True, metavar="PORT", help=f"Port of {what}."
-    )
+def _port(flag: str, default: int, what: str) -> Callable[[Any], Any]:
+    kind = click.IntRange(1, 65535)
+    return click.option(flag, type=kind, default=default, show_default=True, metavar="PORT", help=f"Port of {what}.")
 
 
 @click.command(epilog="Exit status: 0 after Ctrl-C or --seconds, 1 if a port is taken or a process of the demo dies.")
@@ -28,20 +26,9 @@ def _port(flag: str, default: int, what: str) -> Callable[[F], F]:
 @_port("--report-port", _DEFAULT.report_port, "the collector, for reports")
 @_port("--http-port", _DEFAULT.http_port, "the live page, status and metrics")
 @_port("--web-port", _DEFAULT.web_port, "the three web servers")
-@click.option(
-    "--interval",
-    type=click.FloatRange(0.1, 60),
-    default=_DEFAULT.interval,
-    show_default=True,
-    help="Seconds between the reports of an agent.",
-)
-@click.option(
-    "--log-level",
-    type=click.Choice(LEVELS),
-    default=_DEFAULT.log_level,
-    show_default=True,
-    help="Log level of all processes.",
-)
+@click.option("--interval", type=click.FloatRange(0.1, 60), default=_DEFAULT.interval, show_default=True,
+              help="Seconds between the reports of an agent.")  # fmt: skip
+@log_level_option(_DEFAULT.log_level, "Log level of all processes.")
 def demo(seconds: float | None, **options: Any) -> None:
     """Run a complete farm on the loopback interface: DNS server, collector, three web servers, an agent for each.
 

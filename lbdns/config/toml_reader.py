@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import ConfigError
 
+N = TypeVar("N", int, float)
 S = TypeVar("S", bound=str)
 T = TypeVar("T")
 _HEADER = re.compile(r"\s*\[\[?\s*([^\]]+?)\s*\]\]?")
@@ -110,18 +111,15 @@ class TomlTable:
         return value
 
     def integer(self, key: str, default: int, least: int, most: int) -> int:
-        expected = f"a whole number from {least} to {most}"
-        value = self.get(key, int, default, expected)
-        if not least <= value <= most:
-            self.wrong(key, f"must be {expected}, not {value}")
-            return default
-        return value
+        return self._in_range(key, int, default, least, most, f"a whole number from {least} to {most}")
 
     def number(self, key: str, default: float, least: float, most: float) -> float:
-        expected = f"a number from {least:g} to {most:g}"
-        value = self.get(key, float, default, expected)
+        return self._in_range(key, float, default, least, most, f"a number from {least:g} to {most:g}")
+
+    def _in_range(self, key: str, kind: type[N], default: N, least: float, most: float, expected: str) -> N:
+        value = self.get(key, kind, default, expected)
         if not least <= value <= most:
-            self.wrong(key, f"must be {expected}, not {value:g}")
+            self.wrong(key, f"must be {expected}, not {value:.15g}")
             return default
         return value
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -47,36 +46,28 @@ class DemoPlan:
         return tuple(Endpoint(address, self.web_port) for address in (host.address, host.also) if address)
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
-    """The paths of the files of one demo."""
-
-    folder: Path
-
-    @property
-    def config(self) -> Path:
-        return self.folder / "lbdns.toml"
-
-    def key_of(self, host: Host) -> Path:
-        return self.folder / f"{host.name}.key"
+def key_file(folder: Path, host: Host) -> Path:
+    return folder / f"{host.name}.key"
 
 
-def write(plan: DemoPlan, folder: Path) -> Files:
-    """Write all files into ``folder``, which must be private. Keys are new, and readable by their owner only."""
-    files = Files(folder)
-    master = new_master_key()
+def write(plan: DemoPlan, folder: Path) -> Path:
+    """Write all files into ``folder``, which must be private, and return the path of the configuration.
+
+    Keys are new, and readable by their owner only.
+    """
+    config, master = folder / "lbdns.toml", new_master_key()
     _write_private(folder / "report.key", master.line())
     for host in plan.hosts:
-        _write_private(files.key_of(host), agent_line(master.agent_key(host.name)))
+        _write_private(key_file(folder, host), agent_line(master.agent_key(host.name)))
     (folder / "hobbit.zone").write_text(_zone(plan))
     (folder / "127.0.0.rev").write_text(_reverse_zone(plan))
-    files.config.write_text(_config(plan))
-    return files
+    config.write_text(_config(plan))
+    return config
 
 
 def _write_private(path: Path, line: str) -> None:
-    with open(path, "x", encoding="ascii", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-        file.write(f"{line}\n")
+    path.touch(0o600, exist_ok=False)
+    path.write_text(f"{line}\n", "ascii")
 
 
 _SOA: Final = """\

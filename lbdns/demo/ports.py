@@ -24,7 +24,7 @@ class RequiredPort:
     flag: str
 
 
-def wanted(plan: DemoPlan) -> Iterator[RequiredPort]:
+def required_ports(plan: DemoPlan) -> Iterator[RequiredPort]:
     dns = Endpoint(LOOPBACK, plan.dns_port)
     yield RequiredPort(dns, socket.SOCK_DGRAM, "DNS over UDP", "--dns-port")
     yield RequiredPort(dns, socket.SOCK_STREAM, "DNS over TCP", "--dns-port")
@@ -49,39 +49,29 @@ def check(plan: DemoPlan) -> None:
     """Raise ListenError with every port that is not available, including ports that two parts of the demo use."""
     findings = []
     with contextlib.ExitStack() as held:
-        for want in wanted(plan):
+        for port in required_ports(plan):
+            address = port.endpoint.host, port.endpoint.port
+            family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
             try:
-                held.enter_context(_hold(want))
+                if port.kind == socket.SOCK_STREAM:
+                    # SO_REUSEADDR, as servers do: connections of a demo that just ended do not hold its ports
+                    held.enter_context(socket.create_server(address, family=family))
+                else:
+                    held.enter_context(socket.socket(family, port.kind)).bind(address)
             except OSError as error:
-                findings.append(_finding(want, error))
+                findings.append(_finding(port, error))
     if findings:
         raise ListenError("\n".join(findings))
 
 
-def _hold(want: RequiredPort) -> socket.socket:
-    family = socket.AF_INET6 if ":" in want.endpoint.host else socket.AF_INET
-    probe = socket.socket(family, want.kind)
-    try:
-        if want.kind == socket.SOCK_STREAM:
-            # As servers do: connections of a demo that just ended do not hold its ports
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind((want.endpoint.host, want.endpoint.port))
-        if want.kind == socket.SOCK_STREAM:
-            probe.listen(1)
-    except OSError:
-        probe.close()
-        raise
-    return probe
-
-
-def _finding(want: RequiredPort, error: OSError) -> str:
+def _finding(port: RequiredPort, error: OSError) -> str:
     match error.errno:
         case errno.EADDRINUSE:
-            what = f"is taken; stop the program that listens there, or choose another port with {want.flag}"
+            what = f"is taken; stop the program that listens there, or choose another port with {port.flag}"
         case errno.EACCES:
-            what = f"is not permitted to this user; choose a port from 1024 with {want.flag}"
+            what = f"is not permitted to this user; choose a port from 1024 with {port.flag}"
         case errno.EADDRNOTAVAIL:
             what = "is not an address of this machine; the demo needs 127.0.0.0/8 on the loopback, as on Linux"
         case _:
             what = f"is not available: {os.strerror(error.errno or 0)}"
-    return f"{want.endpoint} ({want.purpose}): {what}"
+    return f"{port.endpoint} ({port.purpose}): {what}"

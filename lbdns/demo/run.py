@@ -1,38 +1,27 @@
-"""Run the demo: a DNS server with its collector, three web servers and their agents, until a signal or a time limit."""
+"""Run the demo: a DNS server with its collector, three web servers and their agents; print what to try."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import socket
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from lbdns.client.dns_client import ask, make_query
 from lbdns.demo import farm_files, ports
-from lbdns.demo.children import Child, Children
-from lbdns.demo.farm_files import LOOPBACK, DemoPlan, Files
-from lbdns.demo.greeting import what_to_try
+from lbdns.demo.child_processes import ChildProcesses
+from lbdns.demo.farm_files import LOOPBACK, DemoPlan
 from lbdns.process.stop_signals import StopSignals, stop_signals
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import LbdnsError
 
 START_TIMEOUT: Final = 30.0  # seconds: many times what the server takes on a slow machine
 _POLL: Final = 0.05  # seconds between checks of the children
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """All processes of one demo. Agents stop first, so that the collector still receives their last reports."""
-
-    servers: Children
-    agents: Children
-
-    def first_ended(self) -> Child | None:
-        return self.servers.first_ended() or self.agents.first_ended()
 
 
 def run(plan: DemoPlan, seconds: float | None) -> None:
@@ -44,43 +33,39 @@ def run(plan: DemoPlan, seconds: float | None) -> None:
     with (
         stop_signals() as stop,
         tempfile.TemporaryDirectory(prefix="lbdns-demo-") as folder,
-        Children() as servers,
-        Children() as agents,
+        ChildProcesses() as servers,
+        ChildProcesses() as agents,  # they stop first: the collector still receives their last reports
     ):
         began = time.monotonic()
-        family = Family(servers, agents)
-        files = farm_files.write(plan, Path(folder))
-        _start(plan, files, family)
-        if not _until_it_answers(plan, family, stop):
+        config = farm_files.write(plan, Path(folder))
+        _start(plan, config, servers, agents)
+        if not _until_it_answers(plan, (servers, agents), stop):
             return
-        print(what_to_try(plan, files.config, time.monotonic() - began), flush=True)
-        end = None if seconds is None else time.monotonic() + seconds
-        while not stop.wait(_POLL) and (end is None or time.monotonic() < end):
-            _all_alive(family)
+        print(_what_to_try(plan, config, time.monotonic() - began), flush=True)
+        end = math.inf if seconds is None else time.monotonic() + seconds
+        while not stop.wait(_POLL) and time.monotonic() < end:
+            _check_running((servers, agents))
         print("lbdns demo: stopping", flush=True)
 
 
-def _start(plan: DemoPlan, files: Files, family: Family) -> None:
-    python = sys.executable
-    family.servers.start(
-        "the DNS server", [python, "-m", "lbdns", "serve", "-c", str(files.config), "--log-level", plan.log_level]
-    )
+def _start(plan: DemoPlan, config: Path, servers: ChildProcesses, agents: ChildProcesses) -> None:
+    python, level = (sys.executable, "-m"), ("--log-level", plan.log_level)
+    servers.start("the DNS server", [*python, "lbdns", "serve", "-c", str(config), *level])
     gateway = LOOPBACK if _may_ping() else "off"
     for host in plan.hosts:
         listen = [word for endpoint in plan.web_endpoints(host) for word in ("--listen", str(endpoint))]
-        family.servers.start(
-            f"web server {host.name}", [python, "-m", "lbdns.demo.webserver", "--name", host.name, *listen]
-        )
+        servers.start(f"web server {host.name}", [*python, "lbdns.demo.webserver", "--name", host.name, *listen])
     for host in plan.hosts:
-        family.agents.start(
-            f"the agent of {host.name}",
-            [
-                *(python, "-m", "lbdns_agent", "--collector", f"{LOOPBACK}:{plan.report_port}"),
-                *("--name", host.name, "--key-file", str(files.key_of(host)), "--interval", str(plan.interval)),
-                *("--server-status", f"http://{plan.web_endpoints(host)[0]}/server-status?auto"),
-                *("--gateway", gateway, "--log-level", plan.log_level),
-            ],
-        )
+        options = {
+            "--collector": f"{LOOPBACK}:{plan.report_port}",
+            "--name": host.name,
+            "--key-file": str(farm_files.key_file(config.parent, host)),
+            "--interval": str(plan.interval),
+            "--server-status": f"http://{plan.web_endpoints(host)[0]}/server-status?auto",
+            "--gateway": gateway,
+        }
+        words = [word for option in options.items() for word in option]
+        agents.start(f"the agent of {host.name}", [*python, "lbdns_agent", *words, *level])
 
 
 def _may_ping() -> bool:
@@ -91,16 +76,17 @@ def _may_ping() -> bool:
     return False
 
 
-def _all_alive(family: Family) -> None:
-    if child := family.first_ended():
-        raise LbdnsError(f"lbdns demo: {child.ending()}; so the demo stops")
+def _check_running(groups: Iterable[ChildProcesses]) -> None:
+    for group in groups:
+        if ending := group.first_end():
+            raise LbdnsError(f"lbdns demo: {ending}; so the demo stops")
 
 
-def _until_it_answers(plan: DemoPlan, family: Family, stop: StopSignals) -> bool:
+def _until_it_answers(plan: DemoPlan, groups: Iterable[ChildProcesses], stop: StopSignals) -> bool:
     """Wait until DNS and HTTP answer; return False if a signal stopped the demo before."""
     end = time.monotonic() + START_TIMEOUT
     while not stop.is_set():
-        _all_alive(family)
+        _check_running(groups)
         if _dns_answers(plan) and _http_answers(plan):
             return True
         if time.monotonic() > end:
@@ -110,7 +96,7 @@ def _until_it_answers(plan: DemoPlan, family: Family, stop: StopSignals) -> bool
 
 
 def _dns_answers(plan: DemoPlan) -> bool:
-    """Whether the DNS server answers for the zone: until it listens, the port refuses the query."""
+    """Return whether the DNS server answers for the zone: until it listens, the port refuses the query."""
     with contextlib.suppress(LbdnsError):
         ask(make_query("hobbit", "SOA"), Endpoint(LOOPBACK, plan.dns_port), timeout=_POLL, tries=1)
         return True
@@ -121,3 +107,47 @@ def _http_answers(plan: DemoPlan) -> bool:
     with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, plan.http_port), timeout=1):
         return True
     return False
+
+
+def _what_to_try(plan: DemoPlan, config: Path, seconds: float) -> str:
+    """Return the text for a demo that was ready after ``seconds``."""
+    dig = f"dig @{LOOPBACK} -p {plan.dns_port}"
+    server = f"@{LOOPBACK}:{plan.dns_port}"
+    program, where = _program(), f"-c {config}"
+    first = plan.web_endpoints(plan.hosts[0])[0]
+    webs = "\n".join(
+        f"    {host.name:<8} {'  '.join(f'http://{endpoint}/' for endpoint in plan.web_endpoints(host))}"
+        for host in plan.hosts
+    )
+    return f"""\
+lbdns demo: ready after {seconds:.1f} s; Ctrl-C ends it
+
+  DNS        {LOOPBACK}:{plan.dns_port} (UDP and TCP), zone hobbit and its reverse zone
+  page       http://{LOOPBACK}:{plan.http_port}/
+  reports    {LOOPBACK}:{plan.report_port}, signed, every {plan.interval:g} s from each of three agents
+  web servers, the members of the pool:
+{webs}
+
+Try, in another terminal:
+  {program} ask best.hobbit {server}      the best server now
+  {dig} best.hobbit                   the same, with dig
+  {dig} round.robin.hobbit +short     each member in turn
+  {dig} -x {plan.hosts[0].address} +short          the reverse zone
+  {dig} explain.best.hobbit TXT       why
+  {program} status {where}
+  {program} top {where}
+  {program} drain {plan.hosts[0].name} --for 1min --reason 'just trying' {where}
+  {program} watch {where}
+Put one of them under load, and ask again:
+  for i in 1 2 3 4 5; do curl -s 'http://{first}/work?ms=3000' & done; wait
+"""
+
+
+def _program() -> str:
+    """Return the command that runs this program here: the shell may not find it in a virtual environment."""
+    path = Path(sys.argv[0])
+    if path.name != "lbdns":
+        return "lbdns"
+    with contextlib.suppress(ValueError):
+        return str(path.absolute().relative_to(Path.cwd()))
+    return str(path)

@@ -1,11 +1,11 @@
-"""The counters of a web server and its ``server-status?auto`` page, as Apache's mod_status writes it.
+"""The counters of a web server and its ``server-status?auto`` page, as Apache's mod_status writes it. Sans-I/O.
 
-No socket and no clock in here: times come in as arguments. Source of the format: Apache HTTP Server 2.4,
-modules/generators/mod_status.c, with ExtendedStatus on.
+Source of the format: Apache HTTP Server 2.4, modules/generators/mod_status.c, with ExtendedStatus on.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import dataclass, field
 from typing import Final
@@ -13,21 +13,6 @@ from typing import Final
 WAITING: Final = "_"
 READING: Final = "R"
 WRITING: Final = "W"
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessCpuTimes:
-    """CPU seconds of the process and of its ended children, and the load averages of the machine."""
-
-    user: float
-    system: float
-    children_user: float
-    children_system: float
-    load: tuple[float, float, float]
-
-    @property
-    def total(self) -> float:
-        return self.user + self.system + self.children_user + self.children_system
 
 
 @dataclass(slots=True)
@@ -54,8 +39,8 @@ class Scoreboard:
             self.bytes_sent += bytes_sent
             self.duration += duration
 
-    def page(self, uptime: float, cpu: ProcessCpuTimes) -> str:
-        """Return the page ``server-status?auto`` after ``uptime`` seconds."""
+    def page(self, uptime: float, cpu: os.times_result, load: tuple[float, float, float]) -> str:
+        """Return the page ``server-status?auto`` after ``uptime`` seconds, with ``os.times`` and load averages."""
         with self._lock:
             accesses, sent, duration = self.accesses, self.bytes_sent, self.duration
         states = "".join(self._states)
@@ -65,7 +50,7 @@ class Scoreboard:
             ("ServerVersion", "lbdns-demo"),
             ("ServerMPM", "threads"),
             ("ServerUptimeSeconds", int(uptime)),
-            *(("Load" + minutes, f"{load:.2f}") for minutes, load in zip(("1", "5", "15"), cpu.load, strict=True)),
+            *(("Load" + minutes, f"{average:.2f}") for minutes, average in zip(("1", "5", "15"), load, strict=True)),
             ("Total Accesses", accesses),
             ("Total kBytes", sent // 1024),
             ("Total Duration", int(duration * 1000)),
@@ -73,7 +58,7 @@ class Scoreboard:
             ("CPUSystem", _short(cpu.system)),
             ("CPUChildrenUser", _short(cpu.children_user)),
             ("CPUChildrenSystem", _short(cpu.children_system)),
-            ("CPULoad", _short(100 * cpu.total / seconds)),
+            ("CPULoad", _short(100 * sum(cpu[:4]) / seconds)),
             ("Uptime", int(uptime)),
             ("ReqPerSec", _short(accesses / seconds)),
             ("BytesPerSec", _short(sent / seconds)),

@@ -21,7 +21,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, Final
 from urllib.parse import parse_qs
 
-from lbdns.demo.scoreboard import READING, WAITING, WRITING, ProcessCpuTimes, Scoreboard
+from lbdns.demo.scoreboard import READING, WAITING, WRITING, Scoreboard
 from lbdns.process.stop_signals import stop_signals
 from lbdns_shared.endpoint import Endpoint, parse_listen
 
@@ -99,7 +99,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
             case "/work":
                 sent = self._work(query.get("ms", ["10"])[0])
             case "/server-status":
-                page = self._web.scoreboard.page(started - self._web.started, cpu_times())
+                page = self._web.scoreboard.page(started - self._web.started, os.times(), os.getloadavg())
                 plain = "auto" in query
                 sent = self._send(200, page if plain else f"<pre>{page}</pre>", "text/plain" if plain else "text/html")
             case _:
@@ -146,11 +146,6 @@ def burn(seconds: float) -> None:
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         sum(range(1000))
-
-
-def cpu_times() -> ProcessCpuTimes:
-    times = os.times()
-    return ProcessCpuTimes(times.user, times.system, times.children_user, times.children_system, os.getloadavg())
 
 
 def listen(endpoint: Endpoint) -> socket.socket:

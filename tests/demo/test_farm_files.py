@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lbdns.commands.check import read_all
-from lbdns.demo.farm_files import DemoPlan, write
+from lbdns.demo.farm_files import DemoPlan, key_file, write
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.keys import read_key_file
 
@@ -16,7 +16,7 @@ from lbdns_shared.keys import read_key_file
 @pytest.mark.parametrize("ipv6", [True, False])
 def test_they_are_good_without_a_warning(tmp_path: Path, ipv6: bool) -> None:
     plan = DemoPlan(dns_port=1, report_port=2, http_port=3, web_port=4, ipv6=ipv6)
-    checked = read_all(write(plan, tmp_path).config)
+    checked = read_all(write(plan, tmp_path))
     assert checked.warnings == ()
     config = checked.farm.config
     assert config.server.listen == (Endpoint("127.0.0.1", 1),)
@@ -34,17 +34,18 @@ def test_they_are_good_without_a_warning(tmp_path: Path, ipv6: bool) -> None:
 
 
 def test_keys_fit_together_are_fresh_and_private(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    files, other = write(DemoPlan(), tmp_path / "a"), write(DemoPlan(), tmp_path / "b")
-    masters = [read_key_file(f.folder / "report.key")[0].masters[0] for f in (files, other)]
+    folders = tmp_path / "a", tmp_path / "b"
+    for folder in folders:
+        folder.mkdir()
+        write(DemoPlan(), folder)
+    masters = [read_key_file(folder / "report.key")[0].masters[0] for folder in folders]
     assert masters[0] != masters[1]
     for host in DemoPlan().hosts:
-        keys, warnings = read_key_file(files.key_of(host))
+        keys, warnings = read_key_file(key_file(folders[0], host))
         assert warnings == []
         assert keys.masters == ()
         assert keys.agents == (masters[0].agent_key(host.name),)
-        assert stat.S_IMODE(files.key_of(host).stat().st_mode) == 0o600
+        assert stat.S_IMODE(key_file(folders[0], host).stat().st_mode) == 0o600
 
 
 def test_web_servers_listen_on_their_addresses() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from lbdns.demo.scoreboard import READING, WAITING, WRITING, ProcessCpuTimes, Scoreboard
+from lbdns.demo.scoreboard import READING, WAITING, WRITING, Scoreboard
 
-CPU = ProcessCpuTimes(1.5, 0.25, 0.0, 0.25, (0.5, 0.25, 0.125))
+CPU = os.times_result((1.5, 0.25, 0.0, 0.25, 0.0))
+LOAD = (0.5, 0.25, 0.125)
 
 
-def fields(board: Scoreboard, uptime: float = 10.0, cpu: ProcessCpuTimes = CPU) -> dict[str, str]:
-    lines = board.page(uptime, cpu).splitlines()
+def fields(board: Scoreboard, uptime: float = 10.0) -> dict[str, str]:
+    lines = board.page(uptime, CPU, LOAD).splitlines()
     return dict(line.split(": ", 1) for line in lines)
 
 

@@ -1,4 +1,4 @@
-"""Children never outlive their parent, however it ends."""
+"""ChildProcesses never outlive their parent, however it ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lbdns.demo.children import Children
+from lbdns.demo.child_processes import ChildProcesses
 from tests.end_to_end.process import alive, eventually
 
 #: Writes its pid to the file given and waits; ends with status 0 on SIGTERM
@@ -38,22 +38,22 @@ def is_alive(pid: int) -> bool:
     return bool(alive({pid}))
 
 
-def start(children: Children, code: str, path: Path) -> int:
+def start(children: ChildProcesses, code: str, path: Path) -> int:
     children.start("a child", [sys.executable, "-c", code, str(path)])
     return pid_in(path)
 
 
 def test_leaving_ends_them(tmp_path: Path) -> None:
-    with Children() as children:
+    with ChildProcesses() as children:
         pids = [start(children, PATIENT, tmp_path / str(i)) for i in range(3)]
-        assert children.first_ended() is None
+        assert not children.first_end()
         assert all(map(is_alive, pids))
     assert not any(map(is_alive, pids))
 
 
 def test_also_one_that_does_not_listen_and_what_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lbdns.demo.children._PATIENCE", 0.2)
-    with Children() as children:
+    monkeypatch.setattr("lbdns.demo.child_processes._PATIENCE", 0.2)
+    with ChildProcesses() as children:
         stubborn = start(children, STUBBORN, tmp_path / "stubborn")
         grandchild = start(children, PARENT, tmp_path / "grandchild")
     eventually(lambda: not is_alive(stubborn) and not is_alive(grandchild), "both are gone")
@@ -63,7 +63,7 @@ def test_an_exception_ends_them_too(tmp_path: Path) -> None:
     pids: list[int] = []
 
     def run() -> None:
-        with Children() as children:
+        with ChildProcesses() as children:
             pids.append(start(children, PATIENT, tmp_path / "x"))
             raise ZeroDivisionError
 
@@ -80,16 +80,14 @@ def test_an_exception_ends_them_too(tmp_path: Path) -> None:
     ],
 )
 def test_one_that_ended_says_how(code: str, ending: str) -> None:
-    with Children() as children:
+    with ChildProcesses() as children:
         children.start("the web server", [sys.executable, "-c", code])
-        eventually(lambda: children.first_ended() is not None, "it ended")
-        child = children.first_ended()
-        assert child is not None
-        assert child.ending() == ending
+        eventually(lambda: bool(children.first_end()), "it ended")
+        assert children.first_end() == ending
 
 
 def test_ctrl_c_reaches_them_through_their_parent_only(tmp_path: Path) -> None:
-    with Children() as children:
+    with ChildProcesses() as children:
         pid = start(children, PATIENT, tmp_path / "x")
         assert os.getsid(pid) == pid
 
@@ -97,8 +95,8 @@ def test_ctrl_c_reaches_them_through_their_parent_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_parent_that_is_killed_takes_them_along(tmp_path: Path, number: signal.Signals) -> None:
     code = (
-        "import sys, time\nfrom lbdns.demo.children import Children\n"
-        f"Children().start('x', [sys.executable, '-c', {PATIENT!r}, {str(tmp_path / 'x')!r}])\ntime.sleep(600)\n"
+        "import sys, time\nfrom lbdns.demo.child_processes import ChildProcesses\n"
+        f"ChildProcesses().start('x', [sys.executable, '-c', {PATIENT!r}, {str(tmp_path / 'x')!r}])\ntime.sleep(600)\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", code])
     pid = pid_in(tmp_path / "x")

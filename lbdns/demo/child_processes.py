@@ -9,40 +9,20 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 _PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 _PATIENCE: Final = 5.0  # seconds from SIGTERM to SIGKILL
 
 
-@dataclass(frozen=True, slots=True)
-class Child:
-    """One child process. ``what`` names it in messages, such as "the DNS server"."""
-
-    what: str
-    process: subprocess.Popen[bytes]
-
-    @property
-    def ended(self) -> bool:
-        return self.process.poll() is not None
-
-    def ending(self) -> str:
-        """Return a phrase that says how the process ended."""
-        status = self.process.returncode
-        if status is not None and status < 0:
-            return f"{self.what} was killed by {signal.Signals(-status).name}"
-        return f"{self.what} exited with status {status}"
-
-
-class Children:
+class ChildProcesses:
     """A group of child processes that are stopped together."""
 
     def __init__(self) -> None:
-        self._children: list[Child] = []
+        self._children: list[tuple[str, subprocess.Popen[bytes]]] = []
         self._tie = _tie_to_parent()
 
-    def start(self, what: str, command: Sequence[str]) -> None:
+    def start(self, name: str, command: Sequence[str]) -> None:
         """Start a child in a session of its own, so that Ctrl-C reaches it only through its parent."""
         process = subprocess.Popen(
             command,
@@ -50,34 +30,33 @@ class Children:
             start_new_session=True,
             preexec_fn=self._tie,  # noqa: PLW1509  # this process has one thread
         )
-        self._children.append(Child(what, process))
+        self._children.append((name, process))
 
-    def first_ended(self) -> Child | None:
-        """Return a child that has ended, if any."""
-        return next((child for child in self._children if child.ended), None)
+    def first_end(self) -> str:
+        """Return how a child ended, such as ``the DNS server exited with status 1``; "" if all are running."""
+        for name, process in self._children:
+            if (status := process.poll()) is not None:
+                how = f"exited with status {status}" if status >= 0 else f"was killed by {signal.Signals(-status).name}"
+                return f"{name} {how}"
+        return ""
 
     def stop(self) -> None:
         """Stop all children at once; return when they and their own children are gone."""
-        for child in self._children:
-            if not child.ended:
-                child.process.terminate()
-        while self._children:
-            _end(self._children.pop())
+        for _, process in self._children:
+            process.terminate()
+        for _, process in reversed(self._children):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_PATIENCE)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # with the rest of its session
+            process.wait()
+        self._children.clear()
 
-    def __enter__(self) -> Children:
+    def __enter__(self) -> ChildProcesses:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-
-def _end(child: Child) -> None:
-    """Wait for a child that got SIGTERM; then kill it and the rest of its session."""
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        child.process.wait(_PATIENCE)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.process.pid, signal.SIGKILL)
-    child.process.wait()
 
 
 def _tie_to_parent() -> Callable[[], None] | None:

@@ -59,12 +59,6 @@ def test_what_need_not_be_looked_at_is_skipped() -> None:
     assert reply.bytes == 1000
 
 
-def test_response_to_head_has_no_body() -> None:
-    reply = HttpResponse(is_head=True)
-    assert reply.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
-    assert reply.bytes == 0
-
-
 BROKEN = [
     b"SSH-2.0-OpenSSH\r\n\r\n",
     b"HTTP/2 200 OK\r\n\r\n",

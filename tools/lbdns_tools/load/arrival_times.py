@@ -13,37 +13,15 @@ from lbdns_tools.load.load_plan import OpenLoop
 _ROUNDING: Final = 1e-9  # of a request: 0.1/s for 30 s are 3 requests, despite rounding errors
 
 
-def chance_of(seed: int, phase: int) -> Random:
-    """Return the random numbers for the arrivals of a phase, which are the same in every process."""
-    return Random(f"arrivals {seed} {phase}")
-
-
 def arrivals(load: OpenLoop, chance: Random, part: int = 0, parts: int = 1) -> Iterator[float]:
     """Yield every ``parts``-th due time, ascending, in seconds from the start of the phase.
 
     With the same ``chance``, all parts together are the whole sequence. Evenly spaced requests start at once: at 2/s
     they are due at 0.0, 0.5, 1.0. Intervals follow a changing rate.
     """
-    whole = _even(load) if load.spacing == "even" else _poisson(load, chance)
-    mine = islice(whole, part, load.requests or None, parts)
-    return _times(load, mine)
-
-
-def _even(load: OpenLoop) -> Iterator[float]:
-    """Yield the positions of evenly spaced requests: the whole numbers."""
-    return (float(number) for number in count())
-
-
-def _poisson(load: OpenLoop, chance: Random) -> Iterator[float]:
-    """Yield the positions of a Poisson process of rate 1, which the rates then stretch."""
-    position = 0.0
-    while True:
-        position += chance.expovariate(1.0)
-        yield position
-
-
-def _times(load: OpenLoop, positions: Iterator[float]) -> Iterator[float]:
-    """Yield the times at which the number of due requests reaches each position."""
+    # At a rate of 1; the rates then stretch it
+    whole = map(float, count()) if load.spacing == "even" else _poisson(chance)
+    positions = islice(whole, part, load.requests or None, parts)
     step_s = load.step_s
     before = 0.0  # requests in earlier steps
     position = next(positions, math.inf)
@@ -58,3 +36,11 @@ def _times(load: OpenLoop, positions: Iterator[float]) -> Iterator[float]:
             yield begin + (min(2 * inside / root, step_s) if root else 0.0)
             position = next(positions, math.inf)
         before += more
+
+
+def _poisson(chance: Random) -> Iterator[float]:
+    """Yield the positions of a Poisson process of rate 1."""
+    position = 0.0
+    while True:
+        position += chance.expovariate(1.0)
+        yield position

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from lbdns_tools.load.arrival_times import arrivals, chance_of
+from lbdns_tools.load.arrival_times import arrivals
 from lbdns_tools.load.epoll_loop import EpollLoop, OutOfTimeError, TimeLimits, pause
-from lbdns_tools.load.http_connection import HttpConnection, IdleConnections, LoadConnections, RequestError, StaleError
+from lbdns_tools.load.http_connection import HttpConnection, LoadConnections, RequestError, StaleError
 from lbdns_tools.load.http_response import HttpResponse, request_bytes
 from lbdns_tools.load.load_plan import ClosedLoop, LoadRun, OpenLoop
 from lbdns_tools.load.process_measurements import StartLateness
@@ -37,12 +36,28 @@ class RequestTimings:
         self.resolving = 0.0  # start of the look-up under way; 0 if there is none
 
 
-@dataclass(slots=True)
 class LoadClient:
-    """A client with its own name cache and its own idle connections."""
+    """A client of a closed loop, or all of an open loop: its name cache and its idle connections."""
 
-    names: ClientNames
-    pool: IdleConnections
+    __slots__ = ("_kept", "names")
+
+    def __init__(self, names: ClientNames) -> None:
+        self.names = names
+        self._kept: dict[tuple[str, int], list[HttpConnection]] = {}  # by address or name and port
+
+    def take(self, use: tuple[str, int]) -> HttpConnection | None:
+        """Return an open idle connection, the most recently used first, or None."""
+        kept = self._kept.get(use)
+        while kept:
+            connection = kept.pop()
+            if connection.is_open:
+                return connection
+        return None
+
+    def keep(self, use: tuple[str, int], connection: HttpConnection) -> None:
+        """Keep a connection if it is still open and idle."""
+        if connection.is_idle:
+            self._kept.setdefault(use, []).append(connection)
 
 
 class ClientCrowd:
@@ -84,9 +99,7 @@ class ClientCrowd:
                 self._loop.start(self._ask_on(place, phase.load, begin + phase.begin_s, chance, budget))
 
     def _client(self, chance: Random) -> LoadClient:
-        return LoadClient(
-            ClientNames(self._loop, self._resolver, self._run.resolve, self._fixed, chance), IdleConnections()
-        )
+        return LoadClient(ClientNames(self._loop, self._resolver, self._run.resolve, self._fixed, chance))
 
     async def _ask_on(self, place: int, load: ClosedLoop, begin: float, chance: Random, budget: list[float]) -> None:
         """Run one client of a closed loop. ``budget`` holds the requests that the phase's clients may still send."""
@@ -108,16 +121,14 @@ class ClientCrowd:
         chance = Random(f"mix {self._run.seed} {place} {self._run.part}")
         client, choose = self._client(chance), self._run.phases[place].mix.chooser(chance)
         at_once = 0
-        for start in arrivals(load, chance_of(self._run.seed, place), self._run.part, self._run.parts):
+        # The same random numbers in every process, which takes its part of the sequence
+        for start in arrivals(load, Random(f"arrivals {self._run.seed} {place}"), self._run.part, self._run.parts):
             intended = begin + start
             at_once += 1
             if intended > clock() or at_once > _AT_ONCE:
                 at_once = 0
                 await loop.sleep_until(intended)
-            loop.start(self._once_alone(choose(), client, intended))
-
-    async def _once_alone(self, target: RequestTarget, client: LoadClient, intended: float) -> None:
-        await self._once(target, client, intended)
+            loop.start(self._once(choose(), client, intended))
 
     async def _once(self, target: RequestTarget, client: LoadClient, intended: float) -> str:
         """Send one request and count it. Return the kind of failure, or "" on success."""
@@ -154,7 +165,7 @@ class ClientCrowd:
         connection: HttpConnection | None = None
         use = (target.host, target.port)
         if self._by_name:
-            connection = client.pool.take(use)
+            connection = client.take(use)
         if connection is None:
             address = client.names.known(target.host)
             if address is None:
@@ -164,7 +175,7 @@ class ClientCrowd:
                 exchange.resolving = 0.0
             if not self._by_name:
                 use = (address, target.port)
-                connection = client.pool.take(use)
+                connection = client.take(use)
             if connection is None:
                 connection = self._connect(address, target.port, exchange)
         exchange.server = f"{connection.address}:{target.port}" if self._tells_ports else connection.address
@@ -175,7 +186,7 @@ class ClientCrowd:
             self.tally.retried += 1
             connection, reply = self._connect(connection.address, target.port, exchange), HttpResponse()
             await self._ask(connection, target, reply, exchange)
-        client.pool.put(use, connection)
+        client.keep(use, connection)
         if reply.status >= 400:
             raise RequestError("4xx" if reply.status < 500 else "5xx", str(reply.status))
         if target.expect is not None and reply.bytes != target.expect:

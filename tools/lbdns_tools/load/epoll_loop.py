@@ -13,7 +13,9 @@ from collections.abc import Callable, Coroutine, Generator
 from heapq import heappop, heappush
 from pathlib import Path
 from types import coroutine
-from typing import Any, Final, Protocol
+from typing import Any, Final, Generic, TypeVar
+
+Item = TypeVar("Item")
 
 READ: Final = select.EPOLLIN
 WRITE: Final = select.EPOLLOUT
@@ -37,7 +39,7 @@ class LoopTask:
 
     __slots__ = ("_coroutine", "_loop", "_on_end")
 
-    def __init__(self, loop: EpollLoop, work: Coroutine[Any, Any, None], on_end: Callable[[], None]) -> None:
+    def __init__(self, loop: EpollLoop, work: Coroutine[Any, Any, object], on_end: Callable[[], None]) -> None:
         self._loop, self._coroutine, self._on_end = loop, work, on_end
 
     def resume(self) -> None:
@@ -61,22 +63,36 @@ class LoopTask:
         self._coroutine.close()
 
 
-class DeadlineEnforcer(Protocol):
-    """An object with deadlines, which the loop calls in time."""
+class Deadlines(Generic[Item]):
+    """A common limit of ``seconds`` for many items: as all limits are equal, the oldest ends first."""
 
-    def enforce(self, now: float) -> float:
-        """Handle the deadlines that have passed; return the time of the next one."""
+    def __init__(self, loop: EpollLoop, seconds: float, expire: Callable[[Item], None]) -> None:
+        self._loop, self.seconds, self._expire = loop, seconds, expire
+        self.under_way: OrderedDict[Item, float] = OrderedDict()
+        loop.limits.append(self._enforce)
+
+    def add(self, item: Item) -> None:
+        self.under_way[item] = self._loop.clock() + self.seconds
+
+    def end(self, item: Item) -> None:
+        self.under_way.pop(item, None)
+
+    def _enforce(self, now: float) -> float:
+        """Handle the items whose time is over; return when the next one's will be."""
+        while self.under_way:
+            item, end = next(iter(self.under_way.items()))
+            if end > now:
+                return end
+            del self.under_way[item]
+            self._expire(item)
+        return float("inf")
 
 
-class TimeLimits:
-    """A common limit of ``seconds`` for many tasks: as all limits are equal, the oldest ends first."""
-
-    __slots__ = ("_error", "_loop", "seconds", "under_way")
+class TimeLimits(Deadlines[LoopTask]):
+    """A common limit of ``seconds`` for many tasks, which are interrupted by ``error``."""
 
     def __init__(self, loop: EpollLoop, seconds: float, error: type[Exception] = OutOfTimeError) -> None:
-        self._loop, self._error, self.seconds = loop, error, seconds
-        self.under_way: OrderedDict[LoopTask, float] = OrderedDict()
-        loop.limits.append(self)
+        super().__init__(loop, seconds, lambda task: task.interrupt(error()))
 
     def begin(self) -> LoopTask:
         """Limit the current task from now on; return it. Call ``end`` with it afterwards."""
@@ -84,19 +100,6 @@ class TimeLimits:
         assert task is not None, "only a task can be limited"
         self.under_way[task] = self._loop.clock() + self.seconds
         return task
-
-    def end(self, task: LoopTask) -> None:
-        self.under_way.pop(task, None)
-
-    def enforce(self, now: float) -> float:
-        """Interrupt tasks whose time is over; return when the next one's will be."""
-        while self.under_way:
-            task, end = next(iter(self.under_way.items()))
-            if end > now:
-                return end
-            del self.under_way[task]
-            task.interrupt(self._error())
-        return float("inf")
 
 
 class DescriptorWaiter:
@@ -118,11 +121,9 @@ class DescriptorWaiter:
 
     def listen(self, events: int) -> None:
         """Watch for READ or WRITE from now on, even while no task waits."""
-        if not self._events:
+        if events != self._events:
             self._loop.watch(self._descriptor, events, self._wake)
-        elif events != self._events:
-            self._loop.change(self._descriptor, events)
-        self._events = events
+            self._events = events
 
     def release(self) -> None:
         if self._events:
@@ -145,7 +146,7 @@ class EpollLoop:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
         self.current: LoopTask | None = None
-        self.limits: list[DeadlineEnforcer] = []
+        self.limits: list[Callable[[float], float]] = []  # each handles deadlines and returns when the next is due
         self.handlers: dict[int, Callable[[], None]] = {}
         self._epoll = select.epoll()
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
@@ -153,7 +154,7 @@ class EpollLoop:
         self._tasks: set[LoopTask] = set()
         self._stopped = False
 
-    def start(self, work: Coroutine[Any, Any, None]) -> LoopTask:
+    def start(self, work: Coroutine[Any, Any, object]) -> LoopTask:
         """Start a task; it runs at once until it first pauses."""
         task = LoopTask(self, work, lambda: self._tasks.discard(task))
         self._tasks.add(task)
@@ -161,11 +162,6 @@ class EpollLoop:
         task.resume()
         self.current = starter
         return task
-
-    @property
-    def tasks(self) -> int:
-        """The number of tasks under way."""
-        return len(self._tasks)
 
     def call_at(self, when: float, do: Callable[[], None]) -> None:
         self._timer_number += 1
@@ -178,12 +174,12 @@ class EpollLoop:
         await pause()
 
     def watch(self, descriptor: int, events: int, handler: Callable[[], None]) -> None:
-        """Call ``handler`` whenever a descriptor is ready. Call ``forget`` before you close it."""
+        """Call ``handler`` whenever a descriptor is ready for ``events``. Call ``forget`` before you close it."""
+        if descriptor in self.handlers:
+            self._epoll.modify(descriptor, events)
+        else:
+            self._epoll.register(descriptor, events)
         self.handlers[descriptor] = handler
-        self._epoll.register(descriptor, events)
-
-    def change(self, descriptor: int, events: int) -> None:
-        self._epoll.modify(descriptor, events)
 
     def forget(self, descriptor: int) -> None:
         """Drop the handler. The kernel drops a descriptor when it is closed (epoll(7), question 6)."""
@@ -217,7 +213,7 @@ class EpollLoop:
         timers = self._timers
         while timers and timers[0][0] <= now:
             heappop(timers)[2]()
-        due = min(now + _LONGEST, *(limits.enforce(now) for limits in self.limits), timers[0][0] if timers else now + 1)
+        due = min(now + _LONGEST, *(enforce(now) for enforce in self.limits), timers[0][0] if timers else now + 1)
         if self._stopped or not self._tasks:
             return []
         wait = due - self.clock()

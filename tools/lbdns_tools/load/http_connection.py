@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import cycle
 from typing import Final
 
-from lbdns_tools.load.epoll_loop import READ, WRITE, DescriptorWaiter, EpollLoop
+from lbdns_tools.load.epoll_loop import READ, WRITE, Deadlines, DescriptorWaiter, EpollLoop
 from lbdns_tools.load.http_response import HttpResponse, ProtocolError
 
 #: s; the side that closes first keeps the port for a minute (TIME_WAIT), so the server gets this time to close first
@@ -45,13 +45,12 @@ class LoadConnections:
         self.local: Counter[int] = Counter()  # failures on this machine, by errno
         self.open = 0
         self.idle: OrderedDict[HttpConnection, None] = OrderedDict()
-        self._leaving: OrderedDict[HttpConnection, float] = OrderedDict()
+        self.leaving = Deadlines(loop, LINGER_S, HttpConnection.close)
         self._sources: dict[bool, Callable[[], str]] = {}
         for is_ipv6 in (False, True):
             fitting = [source for source in sources if (":" in source) == is_ipv6]
             if fitting:
                 self._sources[is_ipv6] = cycle(fitting).__next__
-        loop.limits.append(self)
 
     def connect(self, address: str, port: int) -> HttpConnection:
         """Start to connect; return the connection. Raises RequestError."""
@@ -87,25 +86,8 @@ class LoadConnections:
             kind = "timeout" if code == errno.ETIMEDOUT else "refused"  # also by a router, or a filter
         return RequestError(kind, errno.errorcode.get(code, str(error)))
 
-    def leave(self, connection: HttpConnection) -> None:
-        self._leaving[connection] = self.loop.clock() + LINGER_S
-
-    def left(self, connection: HttpConnection) -> None:
-        self._leaving.pop(connection, None)
-        self.idle.pop(connection, None)
-        self.open -= 1
-
-    def enforce(self, now: float) -> float:
-        """Close connections that the server has not closed in time; return when the next is due."""
-        while self._leaving:
-            connection, end = next(iter(self._leaving.items()))
-            if end > now:
-                return end
-            connection.close()
-        return float("inf")
-
     def close(self) -> None:
-        for connection in (*self.idle, *self._leaving):
+        for connection in (*self.idle, *self.leaving.under_way):
             connection.close()
 
 
@@ -165,7 +147,9 @@ class HttpConnection(DescriptorWaiter):
             self.is_open = False
             self.release()
             self._sock.close()
-            self._sockets.left(self)
+            self._sockets.leaving.end(self)
+            self._sockets.idle.pop(self, None)
+            self._sockets.open -= 1
 
     def unexpected(self) -> None:
         """Close: without a request, the server can only have closed, or sent bytes that belong to no request."""
@@ -216,32 +200,9 @@ class HttpConnection(DescriptorWaiter):
         try:
             self._sock.recv(_PIECE)
         except BlockingIOError:
-            self._sockets.leave(self)
+            self._sockets.leaving.add(self)
             self.listen(READ)
             return
         except OSError:
             pass  # a reset after the complete response is harmless
         self.close()
-
-
-class IdleConnections:
-    """Idle connections of one client or of an open loop, by address or name and port; most recently used first."""
-
-    __slots__ = ("_kept",)
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[str, int], list[HttpConnection]] = {}
-
-    def take(self, use: tuple[str, int]) -> HttpConnection | None:
-        """Return an open idle connection, or None."""
-        kept = self._kept.get(use)
-        while kept:
-            connection = kept.pop()
-            if connection.is_open:
-                return connection
-        return None
-
-    def put(self, use: tuple[str, int], connection: HttpConnection) -> None:
-        """Keep a connection if it is still open and idle."""
-        if connection.is_idle:
-            self._kept.setdefault(use, []).append(connection)

@@ -30,10 +30,10 @@ class ProtocolError(Exception):
     """The received bytes are not a valid response, or not a complete one."""
 
 
-def request_bytes(target: RequestTarget, keep_alive: bool, method: str = "GET") -> bytes:
+def request_bytes(target: RequestTarget, keep_alive: bool) -> bytes:
     """Return a minimal request for a target."""
     lines = [
-        f"{method} {target.path} HTTP/1.1",
+        f"GET {target.path} HTTP/1.1",
         f"Host: {target.authority}",
         "User-Agent: lbdns-load",
         "Accept: */*",
@@ -45,13 +45,12 @@ def request_bytes(target: RequestTarget, keep_alive: bool, method: str = "GET") 
 class HttpResponse:
     """One response. ``status`` is 0 until the head is complete; ``bytes`` counts the body alone, without framing."""
 
-    __slots__ = ("_has_no_body", "_held", "_interim", "_left", "_state", "bytes", "is_empty", "keeps", "status")
+    __slots__ = ("_held", "_interim", "_left", "_state", "bytes", "is_empty", "keeps", "status")
 
-    def __init__(self, is_head: bool = False) -> None:
+    def __init__(self) -> None:
         self.status = self.bytes = 0
         self.keeps = False  # whether the connection can be used again
         self.is_empty = True  # whether no byte has arrived
-        self._has_no_body = is_head
         self._state = _IN_HEAD
         self._held = b""  # incomplete bytes of a head, or of a line between chunks
         self._left = 0  # missing bytes of the body, or of the chunk with its line end
@@ -129,7 +128,7 @@ class HttpResponse:
         self.status = status
         length, codings, keeps = _framing(head.lower(), match[1] == b"1")
         self.keeps = keeps
-        if self._has_no_body or status in (204, 304):
+        if status in (204, 304):
             self._state = _IN_BODY
         elif codings:
             # RFC 9112 section 6.3: a response whose last coding is not chunked goes on until the connection closes

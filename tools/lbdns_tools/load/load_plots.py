@@ -61,7 +61,10 @@ def sweep(rows: Sequence[ResultRow]) -> Figure:
         _shares(shares, next(iter(lines.values())))
         latencies.legend(frameon=False, fontsize=8)
     else:
-        _line_of_bytes(shares, lines)
+        for number, (label, points) in enumerate(lines.items()):
+            _line(shares, points, "mbit_per_s", label, number)
+        shares.set_ylabel("Mbit/s")
+        shares.set_ylim(bottom=0)
         handles, labels = rates.get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)), frameon=False)
     title = next(iter(lines)) if one else ""
@@ -90,13 +93,6 @@ def _line(axes: Axes, points: Points, name: str, label: str, number: int, factor
     bars = [(found.deviation[name] or 0.0) * factor for found in spreads]
     places = [place for place, _ in points]
     axes.errorbar(places, means, yerr=bars if any(bars) else None, capsize=2, label=label, **style(number))
-
-
-def _line_of_bytes(axes: Axes, lines: Mapping[str, Points]) -> None:
-    for number, (label, points) in enumerate(lines.items()):
-        _line(axes, points, "mbit_per_s", label, number)
-    axes.set_ylabel("Mbit/s")
-    axes.set_ylim(bottom=0)
 
 
 def _shares(axes: Axes, points: Points) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 from typing import Any, Final
 
 from lbdns_tools.load.latency_histogram import LatencyHistogram
@@ -36,10 +37,10 @@ class RequestTally:
     def __init__(self) -> None:
         self.requests = self.ok = self.bytes = self.connections = self.retried = 0
         self.errors = dict.fromkeys(ERRORS, 0)
-        self.servers: dict[str, list[int]] = defaultdict(_two)
+        self.servers: dict[str, list[int]] = defaultdict(partial(list, (0, 0)))
         self.latency, self.failed_latency = LatencyHistogram(), LatencyHistogram()
         self.dns, self.connect, self.late = LatencyHistogram(), LatencyHistogram(), LatencyHistogram()
-        self.seconds: dict[int, list[int]] = defaultdict(_three)
+        self.seconds: dict[int, list[int]] = defaultdict(partial(list, (0, 0, 0)))
 
     def add(
         self,
@@ -86,11 +87,6 @@ class RequestTally:
     def failed(self) -> int:
         return self.requests - self.ok
 
-    @property
-    def sum_s(self) -> float:
-        """The sum of all latencies; divided by the time, the mean number of requests under way (Little's law)."""
-        return self.latency.sum
-
     def series(self) -> list[tuple[int, int, int, int]]:
         """Return (second, started, successful, failed) for each second from the first to the last, without gaps."""
         if not self.seconds:
@@ -119,14 +115,6 @@ class RequestTally:
             "servers": [[server, *counts] for server, counts in self.servers.items()],
             "seconds": [[second, *counts] for second, counts in self.seconds.items()],
         }
-
-
-def _two() -> list[int]:
-    return [0, 0]
-
-
-def _three() -> list[int]:
-    return [0, 0, 0]
 
 
 def _add(to: list[int], counts: list[int]) -> None:

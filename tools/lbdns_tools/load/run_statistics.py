@@ -21,7 +21,7 @@ class RunStatistics:
     retried: int
     connections_per_s: float | None
     requests_per_s: float | None  # successful ones
-    littles_load_factor: float | None  # mean number of requests under way
+    littles_load_factor: float | None  # mean number of requests under way: the sum of latencies over the time
     mean_s: float | None
     p50_s: float | None
     p90_s: float | None
@@ -88,7 +88,7 @@ def run_statistics(tally: RequestTally, seconds: float, saturated: str = "") -> 
         retried=tally.retried,
         connections_per_s=per_second(tally.connections),
         requests_per_s=per_second(tally.ok),
-        littles_load_factor=per_second(tally.sum_s),
+        littles_load_factor=per_second(tally.latency.sum),
         mean_s=tally.latency.mean,
         p50_s=at(50),
         p90_s=at(90),

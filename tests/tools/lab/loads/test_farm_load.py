@@ -10,14 +10,11 @@ from lbdns_tools.lab.loads.farm_load import (
     LEARNING_CLIENTS,
     OVERHEAD_S,
     TAIL_S,
-    TIMEOUT_S,
     UNEQUAL,
     MeasurementLength,
-    addresses_of,
     chosen,
     dns_name,
     learning,
-    web_point,
 )
 from lbdns_tools.lab.measuring import case_measurement
 from lbdns_tools.lab.study_plan import StudySettings
@@ -48,16 +45,6 @@ def test_clients_ask_for_the_name_of_a_policy() -> None:
     ]  # fmt: skip
 
 
-def test_a_point_of_webstone() -> None:
-    planned = web_point("mixed", "best.hobbit", 30, "webstone", MeasurementLength(5.0, 8.0), 7)
-    (phase,) = planned.run.phases
-    assert phase.load == ClosedLoop(30, 13.0)
-    assert (planned.run.warm_up_s, planned.run.timeout_s, planned.run.seed) == (5.0, TIMEOUT_S, 7)
-    assert (planned.point.clients, planned.point.resolve) == (30, "webstone")
-    assert {target.host for target in phase.mix.targets} == {"best.hobbit"}
-    assert len(phase.mix.targets) == 10
-
-
 def test_how_long_a_point_takes() -> None:
     assert MeasurementLength(2.0, 3.0).total("cgi") == 5.0 + OVERHEAD_S + TAIL_S["cgi"]
     assert MeasurementLength(2.0, 3.0).total("1k") == 5.0 + OVERHEAD_S
@@ -68,9 +55,3 @@ def test_selections_that_are_said_or_usual() -> None:
     assert chosen(("b",), ("a", "b"), ("a",)) == ("b",)
     with pytest.raises(ConfigError, match=r"--selections: 'bset' is not known. Perhaps you meant 'best'\?"):
         chosen(("bset",), ("best", "single"), ())
-
-
-def test_addresses_are_those_of_web_hosts_alone() -> None:
-    assert addresses_of(LabFarm(UNEQUAL, proxies=("nginx",))) == {
-        "bilbo": "198.18.1.1", "frodo": "198.18.1.2", "gandalf": "198.18.1.3",
-    }  # fmt: skip

@@ -55,7 +55,7 @@ def test_a_compressed_day() -> None:
 
 def test_the_scaler_s_runs_overlap_as_in_the_study() -> None:
     assert scaler_highest() == 141  # 1 + 10 + 10 + 10 + 40, and then 3 x 10 + 40
-    phases = scaler_phases(MIX, 70.5, 120.0, begin_s=3.0)
+    phases = scaler_phases(MIX, 3.0, 70.5, 120.0)
     assert len(phases) == len(SCALER_RUNS)
     assert max(phase.end_s for phase in phases) == pytest.approx(123.0)
     assert [phase.begin_s for phase in phases][:3] == pytest.approx([3.0, 15.0, 21.0])

@@ -6,10 +6,9 @@ from functools import partial
 from pathlib import Path
 
 from lbdns_tools.lab.farm.lab_farm import LabFarm
-from lbdns_tools.lab.loads.farm_load import UNEQUAL
+from lbdns_tools.lab.loads.farm_load import UNEQUAL, front_group
 from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
-from lbdns_tools.lab.presets.balancer_report import KB, front_group, ms_per_request, sections
-from lbdns_tools.lab.presets.balancer_study import FRONTS
+from lbdns_tools.lab.presets.balancer_report import KB, ms_per_request, sections
 from lbdns_tools.lab.report.report_page import write_report
 from lbdns_tools.lab.report.report_sections import ReportSection
 from tests.tools.lab.presets.fake_lab import about, made
@@ -34,7 +33,7 @@ def study() -> list[MeasuredOutcome]:
 
 
 def by_heading(outcomes: list[MeasuredOutcome]) -> dict[str, ReportSection]:
-    return {section.heading: section for section in sections(outcomes, LabFarm(UNEQUAL), FRONTS, ["pound"])}
+    return {section.heading: section for section in sections(outcomes, LabFarm(UNEQUAL), ["pound"])}
 
 
 def test_every_part_is_there() -> None:
@@ -45,8 +44,8 @@ def test_every_part_is_there() -> None:
 
 
 def test_who_chooses() -> None:
-    names = ("direct", "best", "round_robin", "haproxy_least", "nginx")
-    assert [front_group(name, FRONTS) for name in names] == [None, "dns", "dns", "haproxy", "nginx"]
+    names = ("direct", "alone", "best", "round_robin", "haproxy_least", "nginx")
+    assert [front_group(name) for name in names] == [None, None, "dns", "dns", "haproxy", "nginx"]
 
 
 def test_what_a_choice_costs() -> None:
@@ -106,7 +105,7 @@ def test_rates_with_the_cost_of_the_choice() -> None:
 
 
 def test_the_page_with_its_pictures(tmp_path: Path) -> None:
-    parts = sections(study(), LabFarm(UNEQUAL), FRONTS, [])
+    parts = sections(study(), LabFarm(UNEQUAL), [])
     text = write_report(tmp_path, "Balancers", parts, {"study": "balancers"}).read_text()
     assert "could not be drawn" not in text
     assert {path.stem for path in (tmp_path / "pictures").iterdir()} == {

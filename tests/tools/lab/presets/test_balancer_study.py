@@ -7,13 +7,13 @@ from collections.abc import Iterable
 import pytest
 
 from lbdns_shared.errors import ConfigError, LbdnsError
+from lbdns_tools import installed_programs
 from lbdns_tools.lab.farm.lab_farm import LabFarm
-from lbdns_tools.lab.front import balancer_programs
-from lbdns_tools.lab.loads.farm_load import UNEQUAL
+from lbdns_tools.lab.loads.farm_load import FRONTS, UNEQUAL, reached
 from lbdns_tools.lab.measuring import case_measurement
 from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
 from lbdns_tools.lab.presets import balancer_study
-from lbdns_tools.lab.presets.balancer_study import CONCURRENCY, FARM, PRESET, RATES, REPETITIONS, SELECTIONS, reached
+from lbdns_tools.lab.presets.balancer_study import CONCURRENCY, FARM, PRESET, RATES, REPETITIONS, SELECTIONS
 from lbdns_tools.lab.study_plan import StudyPlan, StudySettings
 from lbdns_tools.load.load_plan import ClosedLoop, OpenLoop
 from tests.tools.lab.presets.fake_lab import FakeLab, FakeMeasure, made
@@ -28,7 +28,7 @@ def measure(monkeypatch: pytest.MonkeyPatch) -> FakeMeasure:
 
 @pytest.fixture(autouse=True)
 def _no_pound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(balancer_programs, "is_there", lambda name: name != "pound")
+    monkeypatch.setattr(installed_programs, "is_there", lambda name: name != "pound")
 
 
 def do(study: StudyPlan, words: str) -> tuple[FakeLab, list[MeasuredOutcome]]:
@@ -45,7 +45,7 @@ def test_who_is_reached_how() -> None:
     lab = FakeLab(LabFarm(UNEQUAL, proxies=("haproxy", "nginx")))
     targets = {}
     for selection in ("direct", "round_robin", "best", "nginx", "haproxy_least"):
-        with reached(lab, selection) as target:  # type: ignore[arg-type]
+        with reached(lab, selection, FRONTS.get(selection)) as target:  # type: ignore[arg-type]
             targets[selection] = target
     assert targets == {
         "direct": "198.18.1.3", "round_robin": "round.robin.hobbit", "best": "best.hobbit",

@@ -12,7 +12,7 @@ from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.farm_load import UNEQUAL
 from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
 from lbdns_tools.lab.presets.capacity_report import CRITERIA, STUDY_RATES, study_table
-from lbdns_tools.lab.presets.capacity_study import HIGH, LOW, METHOD, PRESET, QUICK_SELECTIONS
+from lbdns_tools.lab.presets.capacity_study import HIGH, LOW, PRESET, QUICK_SELECTIONS
 from lbdns_tools.lab.statistics.outcome_index import part
 from lbdns_tools.lab.study_plan import StudySettings
 from lbdns_tools.load.load_plan import OpenLoop
@@ -35,7 +35,7 @@ def test_rates_are_parts_of_what_is_carried(lab: FakeLab, monkeypatch: pytest.Mo
              for name in QUICK_SELECTIONS}  # fmt: skip
     assert rates["best"] == [300.0, 600.0, 900.0]
     assert rates["haproxy"] == [300.0, 600.0, 900.0]
-    assert f"haproxy {METHOD} begins" in lab.heard
+    assert "haproxy leastconn begins" in lab.heard
     assert lab.heard.count("haproxy ends") == 2
 
 

@@ -9,9 +9,11 @@ import pytest
 
 from lbdns_shared.errors import ConfigError
 from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
+from lbdns_tools.lab.loads.farm_load import TIMEOUT_S
 from lbdns_tools.lab.measuring import case_measurement
 from lbdns_tools.lab.presets.webstone_study import CLIENTS, EQUAL, PRESET
 from lbdns_tools.lab.study_plan import StudyPlan, StudySettings
+from lbdns_tools.load.load_plan import ClosedLoop
 from tests.tools.lab.presets.fake_lab import FakeLab, FakeMeasure
 
 QUICK_S = 4 * 60.0 - 45.0  # what CI has, less building a lab, learning and the report
@@ -137,6 +139,19 @@ def test_settings_are_heard(measure: FakeMeasure) -> None:
     counted = [(planned, repetition) for _, planned, repetition in measure.calls if planned.point.clients == 7]
     assert {repetition for _, repetition in counted} == {1, 2}
     assert {(planned.run.warm_up_s, planned.run.seconds, planned.run.seed) for planned, _ in counted} == {(1.0, 5.0, 5)}
+
+
+def test_a_point_of_webstone(measure: FakeMeasure) -> None:
+    taken(PRESET.plan(StudySettings(clients=(30,), selections=("best",), seed=7), None).only("mixed, best, webstone"))
+    ((case, planned, _),) = [
+        call for call in measure.calls if call[0].resolve == "webstone" and call[0].farm != "equal"
+    ]
+    (phase,) = planned.run.phases
+    assert (case.target, phase.load) == ("best.hobbit", ClosedLoop(30, 12.5))
+    assert (planned.run.warm_up_s, planned.run.timeout_s, planned.run.seed) == (5.0, TIMEOUT_S, 7)
+    assert (planned.point.clients, planned.point.resolve) == (30, "webstone")
+    assert {target.host for target in phase.mix.targets} == {"best.hobbit"}
+    assert len(phase.mix.targets) == 10
 
 
 def test_a_farm_of_ones_own(measure: FakeMeasure) -> None:

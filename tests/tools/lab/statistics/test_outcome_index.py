@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lbdns_tools.lab.statistics.outcome_index import OutcomeIndex, PointKey, mean_of_known, quotient
+from lbdns_tools.lab.statistics.outcome_index import OutcomeIndex, PointKey, mean_cpu, mean_of, mean_of_known, quotient
 from tests.tools.lab.presets.fake_lab import made
 
 KEY = PointKey("unequal", "best", "html", "connection", 20)
@@ -23,7 +23,8 @@ def test_figures_are_means_over_repetitions_that_have_one() -> None:
     rotation = KEY._replace(selection="round_robin")
     assert found.keys == [KEY, rotation]
     assert found.figure(KEY, "requests_per_s") == 150.0
-    assert found.cpu_percent(KEY, "dns") == 2.0
+    assert mean_cpu(found.at(KEY), ["dns"]) == 2.0
+    assert mean_of(found.at(KEY), "mean_ms") == pytest.approx(50.0)
     assert found.share(KEY, "gandalf") == pytest.approx(0.6)
     assert found.ratio(KEY, rotation, "requests_per_s") == 3.0
 
@@ -46,7 +47,9 @@ def test_what_was_not_measured_is_no_result() -> None:
     found = OutcomeIndex([made(throughput=0.0)])
     missing = KEY._replace(clients=30)
     assert found.at(missing) == []
-    assert (found.figure(missing, "p95_s"), found.share(missing, "frodo"), found.cpu_percent(KEY, "dns")) == (None,) * 3
+    assert (found.figure(missing, "p95_s"), found.share(missing, "frodo"), mean_cpu(found.at(KEY), ["dns"])) == (
+        None,
+    ) * 3
     assert found.keys == [KEY]  # looking for a point doesn't make it
     assert found.ratio(missing, KEY, "requests_per_s") is None
     assert found.ratio(KEY, KEY, "requests_per_s") is None  # nothing to divide by

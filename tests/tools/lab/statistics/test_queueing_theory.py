@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lbdns_tools.lab.statistics.queueing_theory import erlang_c, mean_response, passed
+from lbdns_tools.lab.statistics.queueing_theory import erlang_c, mean_response
 
 
 @pytest.mark.parametrize("load", [0.1, 0.5, 0.9])
@@ -31,7 +31,3 @@ def test_what_has_no_steady_state(servers: int, offered: float) -> None:
 
 def test_a_queue_that_grows_has_no_mean() -> None:
     assert mean_response(2, 0.07, 28.6) is None
-
-
-def test_the_study_s_server() -> None:
-    assert passed(2, 0.070) == pytest.approx(28.571, abs=0.001)

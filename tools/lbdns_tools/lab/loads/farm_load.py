@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -10,18 +11,23 @@ from typing import TYPE_CHECKING, Final
 from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import ConfigError, LbdnsError
 from lbdns_tools.lab.farm.lab_farm import NAMES, ZONE, LabFarm, WebHost
-from lbdns_tools.lab.farm.machine_addresses import machines
+from lbdns_tools.lab.farm.machine_addresses import DNS
+from lbdns_tools.lab.front.balancer_programs import LEAST_CONNECTIONS, ROUND_ROBIN
 from lbdns_tools.lab.measuring import case_measurement
 from lbdns_tools.lab.measuring.measured_case import MeasuredCase, MeasuredOutcome
 from lbdns_tools.lab.study_plan import StudySettings, StudyStep
 from lbdns_tools.load import load_study
-from lbdns_tools.load.load_plan import ClosedLoop, LoadPhase, LoadRun, OpenLoop, ResolveMode, ResolveRule
+from lbdns_tools.load.load_plan import ClosedLoop, LoadPhase, LoadRun, OpenLoop, ResolveRule
 from lbdns_tools.load.load_study import PlannedRun
 from lbdns_tools.load.request_mix import RequestMix, file_set, one_url
 
 if TYPE_CHECKING:
     from lbdns_tools.lab.running_lab import Lab
 
+#: A load of one phase, or a function that returns the phases for a mix and the second at which the first starts
+Load = ClosedLoop | OpenLoop | Callable[[RequestMix, float], tuple[LoadPhase, ...]]
+
+FARM: Final = "farm"  # the name of a study's farm, or of the one on which it measures the carried rates
 #: The hosts of 1999, in proportion to their processors (1.1 : 0.7 : 4). With tenths of a core, one machine can run all
 #: of them and the load generator, and the slowest host still serves about 20 CGI requests/s
 UNEQUAL: Final = (WebHost("bilbo", 0.11), WebHost("frodo", 0.07), WebHost("gandalf", 0.40))
@@ -44,8 +50,16 @@ QUICK_CALIBRATION_S: Final = 3.0
 WARM_UP_S: Final = 3.0
 QUICK_WARM_UP_S: Final = 2.0
 PATIENCE_S: Final = 10.0  # after which a client gives up
-#: The selection without a choice: the strongest host serves every request
-ALONE: Final = "alone"
+#: The selections without a choice: the strongest host serves every request
+ALONE, DIRECT = "alone", "direct"
+#: The balancer of each selection, and its method of choosing
+FRONTS: Final[Mapping[str, tuple[str, str]]] = {
+    "nginx": ("nginx", ROUND_ROBIN),
+    "nginx_least": ("nginx", LEAST_CONNECTIONS),
+    "haproxy": ("haproxy", ROUND_ROBIN),
+    "haproxy_least": ("haproxy", LEAST_CONNECTIONS),
+    "pound": ("pound", ROUND_ROBIN),
+}
 #: s of a step without load (starting programs, waiting for an idle farm); used only to estimate a study's duration
 AROUND_S: Final = 3.0
 
@@ -54,8 +68,6 @@ LEARNING_S: Final = 12.0
 QUICK_LEARNING_S: Final = 6.0
 LEARNING_CLIENTS: Final = 60
 FRESH_S: Final = 5.0  # s until every host is usable after a restart of lbdns and the agents
-
-_OWNERS: Final = {policy: owner for owner, policy in NAMES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +91,7 @@ class MeasurementLength:
 
 def dns_name(policy: str) -> str:
     """Return the name for which lbdns chooses by ``policy``, such as ``best.hobbit``."""
-    return f"{_OWNERS[policy]}.{ZONE}"
-
-
-def web_point(
-    workload: str, target: str, clients: int, resolve: ResolveMode, length: MeasurementLength, seed: int
-) -> PlannedRun:
-    """Return the plan for a number of clients that fetch WebStone's html, cgi or mixed files from ``target``."""
-    settings = LoadRun(ResolveRule(resolve), timeout_s=TIMEOUT_S, warm_up_s=length.warm_up_s, seed=seed)
-    return load_study.closed(
-        settings, workload, file_set(workload, f"http://{target}"), ClosedLoop(clients, length.seconds)
-    )
+    return next(f"{owner}.{ZONE}" for owner, chooses_by in NAMES.items() if chooses_by == policy)
 
 
 def chosen(requested: Sequence[str], known: Sequence[str], usual: Sequence[str]) -> tuple[str, ...]:
@@ -100,94 +102,27 @@ def chosen(requested: Sequence[str], known: Sequence[str], usual: Sequence[str])
     return tuple(requested or usual)
 
 
-def addresses_of(farm: LabFarm) -> dict[str, str]:
-    """Return the IPv4 address of each web host, by name."""
-    return {machine.name: machine.address for machine in machines(farm) if machine.kind == "web"}
+def strongest(farm: LabFarm) -> WebHost:
+    """Return the host with the most CPU, or the first of several."""
+    return max(farm.hosts, key=lambda host: host.cpu)
 
 
-def strongest(farm: LabFarm) -> str:
-    """Return the name of the host with the most CPU, or the first of several."""
-    return max(farm.hosts, key=lambda host: host.cpu).name
+def front_group(selection: str) -> str | None:
+    """Return the control group of the chooser: the proxy, or lbdns; None for a host alone."""
+    if selection in FRONTS:
+        return FRONTS[selection][0]
+    return None if selection in (ALONE, DIRECT) else DNS
 
 
 def target_of(lab: Lab, selection: str) -> str:
     """Return what clients resolve or contact: the policy's name in the zone, or the strongest host's address."""
-    return lab.machines[strongest(lab.farm)].address if selection == ALONE else dns_name(selection)
+    alone = selection in (ALONE, DIRECT)
+    return lab.machines[strongest(lab.farm).name].address if alone else dns_name(selection)
 
 
-@dataclass(frozen=True, slots=True)
-class FarmLoad:
-    """The settings that a study's measurements share. Call it to make one measurement."""
-
-    settings: StudySettings
-    page: str
-    workload: str
-    timeout_s: float = PATIENCE_S
-
-    @property
-    def warm_up_s(self) -> float:
-        if self.settings.warm_up_s is not None:
-            return self.settings.warm_up_s
-        return QUICK_WARM_UP_S if self.settings.quick else WARM_UP_S
-
-    def seconds(self, usual: float, quick: float) -> float:
-        """Return the seconds of a measurement: those of --seconds, or ``quick`` with --quick, or ``usual``."""
-        return self.settings.seconds or (quick if self.settings.quick else usual)
-
-    @property
-    def calibration_s(self) -> float:
-        return self.seconds(CALIBRATION_S, QUICK_CALIBRATION_S)
-
-    def mix(self, target: str) -> RequestMix:
-        return replace(one_url(f"http://{target}{self.page}"), name=self.workload)
-
-    def planned(
-        self, target: str, load: ClosedLoop | OpenLoop | Callable[[RequestMix, float], tuple[LoadPhase, ...]]
-    ) -> PlannedRun:
-        """Return a plan for this load. A callable turns a mix and the second at which it starts into phases."""
-        resolve, mix = ResolveRule("connection"), self.mix(target)
-        usual = LoadRun(resolve, False, self.timeout_s, self.warm_up_s, seed=self.settings.seed)
-        if isinstance(load, ClosedLoop):
-            return load_study.closed(usual, self.workload, mix, load)
-        if isinstance(load, OpenLoop):
-            return load_study.opened(usual, self.workload, mix, load)
-        return load_study.plan(usual, self.workload, *load(mix, self.warm_up_s))
-
-    def __call__(
-        self,
-        lab: Lab,
-        selection: str,
-        load: ClosedLoop | OpenLoop | Callable[[RequestMix, float], tuple[LoadPhase, ...]],
-        *,
-        farm: str = "",
-        target: str = "",
-        more: Mapping[str, str | float] | None = None,
-        repetition: int = 1,
-    ) -> MeasuredOutcome:
-        """Measure the load and return its outcome. Give ``target`` for a balancer only. Raises LbdnsError."""
-        target = target or target_of(lab, selection)
-        resolve = "connection" if selection in NAMES.values() else ""
-        case = MeasuredCase(selection, self.workload, resolve, target, farm, more or {})
-        return case_measurement.measure(lab, case, self.planned(target, load), repetition)
-
-    def calibrate(
-        self, lab: Lab, selection: str, carried: CarriedRates, *, farm: str = "", target: str = ""
-    ) -> MeasuredOutcome:
-        """Measure the rate that the farm sustains when each client repeats its request at once; note the rate."""
-        load = ClosedLoop(CALIBRATION_CLIENTS, self.calibration_s)
-        outcome = self(lab, selection, load, farm=farm, target=target, more={"part": "carried"})
-        carried.learn(selection, outcome)
-        return outcome
-
-    def calibration_step(self, selection: str, carried: CarriedRates, farm: str) -> StudyStep:
-        """Return the step that measures the rate which later loads of the study are shares of."""
-
-        def do(lab: Lab) -> Iterable[MeasuredOutcome]:
-            lab.settle()
-            yield self.calibrate(lab, selection, carried, farm=farm)
-
-        seconds = self.calibration_s + self.warm_up_s + AROUND_S
-        return StudyStep(f"what {selection} carries", farm, seconds, do, needed=True)
+def reached(lab: Lab, selection: str, balancer: tuple[str, str] | None = None) -> AbstractContextManager[str]:
+    """Return a context with the target of a selection; a balancer (its program and method) runs while it lasts."""
+    return lab.proxy(*balancer) if balancer else nullcontext(target_of(lab, selection))
 
 
 @dataclass(slots=True)
@@ -197,8 +132,7 @@ class CarriedRates:
     rates: dict[str, float] = field(default_factory=dict)
 
     def learn(self, selection: str, outcome: MeasuredOutcome) -> None:
-        rate = outcome.row.figures.requests_per_s
-        if rate:
+        if rate := outcome.row.figures.requests_per_s:
             self.rates[selection] = rate
 
     @property
@@ -218,24 +152,109 @@ class CarriedRates:
         return self.rates[selection]
 
 
+@dataclass(frozen=True, slots=True)
+class FarmLoad:
+    """The settings that a study's measurements share, and the carried rates. Call it to make one measurement.
+
+    Without ``page``, clients fetch WebStone's files of the workload html, cgi or mixed.
+    """
+
+    settings: StudySettings
+    page: str
+    workload: str
+    timeout_s: float = PATIENCE_S
+    carried: CarriedRates = field(default_factory=CarriedRates)
+
+    @property
+    def warm_up_s(self) -> float:
+        if self.settings.warm_up_s is not None:
+            return self.settings.warm_up_s
+        return QUICK_WARM_UP_S if self.settings.quick else WARM_UP_S
+
+    def seconds(self, usual: float, quick: float) -> float:
+        """Return the seconds of a measurement: those of --seconds, or ``quick`` with --quick, or ``usual``."""
+        return self.settings.seconds or (quick if self.settings.quick else usual)
+
+    def mix(self, target: str) -> RequestMix:
+        if not self.page:
+            return file_set(self.workload, f"http://{target}")
+        return replace(one_url(f"http://{target}{self.page}"), name=self.workload)
+
+    def planned(self, target: str, load: Load) -> PlannedRun:
+        resolve, mix = ResolveRule("connection"), self.mix(target)
+        usual = LoadRun(resolve, False, self.timeout_s, self.warm_up_s, seed=self.settings.seed)
+        if isinstance(load, ClosedLoop):
+            return load_study.closed(usual, self.workload, mix, load)
+        if isinstance(load, OpenLoop):
+            return load_study.opened(usual, self.workload, mix, load)
+        return load_study.plan(usual, self.workload, *load(mix, self.warm_up_s))
+
+    def __call__(
+        self,
+        lab: Lab,
+        selection: str,
+        load: Load,
+        more: Mapping[str, str | float],
+        *,
+        farm: str = FARM,
+        target: str = "",
+        repetition: int = 1,
+    ) -> MeasuredOutcome:
+        """Measure the load and return its outcome. Give ``target`` for a balancer only. Raises LbdnsError."""
+        target = target or target_of(lab, selection)
+        resolve = "connection" if selection in NAMES.values() else ""
+        case = MeasuredCase(selection, self.workload, resolve, target, farm, more)
+        return case_measurement.measure(lab, case, self.planned(target, load), repetition)
+
+    def learning_step(self, farm: str = FARM, what: str = "") -> StudyStep:
+        """Return the step in which lbdns learns this workload, called ``what``. See ``learning``."""
+        return learning(farm, what or self.workload, self.mix(dns_name("best")), self.settings)
+
+    def calibration_step(self, selection: str, balancer: tuple[str, str] | None = None) -> StudyStep:
+        """Return the step that measures the rate that the farm sustains if each client repeats its request at once."""
+        load_s = self.seconds(CALIBRATION_S, QUICK_CALIBRATION_S)
+
+        def do(lab: Lab) -> Iterable[MeasuredOutcome]:
+            lab.settle()
+            with reached(lab, selection, balancer) as target:
+                load, more = ClosedLoop(CALIBRATION_CLIENTS, load_s), {"part": "carried"}
+                outcome = self(lab, selection, load, more, target=target)
+            self.carried.learn(selection, outcome)
+            yield outcome
+
+        return StudyStep(f"what {selection} carries", FARM, load_s + self.warm_up_s + AROUND_S, do, needed=True)
+
+    def steps(
+        self,
+        selections: Sequence[str],
+        name: str,
+        seconds: float,
+        do: Callable[..., Iterable[MeasuredOutcome]],
+        farm: str = FARM,
+    ) -> Iterator[StudyStep]:
+        """Yield a step for each repetition and selection. ``do`` takes the lab, ``selection`` and ``repetition``."""
+        seconds += self.warm_up_s + AROUND_S
+        relies_on = "" if farm == FARM else FARM  # whose carried rates all loads are shares of
+        for repetition in range(1, self.settings.repetitions + 1):
+            for selection in selections:
+                what = partial(do, selection=selection, repetition=repetition)
+                yield StudyStep(f"{selection}, {name}", farm, seconds, what, relies_on=relies_on)
+
+
 def learning(farm: str, what: str, mix: RequestMix, settings: StudySettings) -> StudyStep:
     """Return the step that restarts lbdns and its agents and loads the farm until lbdns knows the workload.
 
     Every workload begins with this step; its load does not count. ``mix`` must request the name of ``best``.
     """
     seconds = QUICK_LEARNING_S if settings.quick else LEARNING_S
-    return StudyStep(
-        f"{farm}, {what}: lbdns learns the workload",
-        farm,
-        FRESH_S + seconds + OVERHEAD_S,
-        partial(_learn, mix=mix, seconds=seconds, farm=farm, seed=settings.seed),
-        needed=True,
-    )
-
-
-def _learn(lab: Lab, mix: RequestMix, seconds: float, farm: str, seed: int) -> Iterable[MeasuredOutcome]:
-    lab.fresh()
+    usual = LoadRun(ResolveRule("connection"), timeout_s=TIMEOUT_S, seed=settings.seed)
+    planned = load_study.closed(usual, mix.name, mix, ClosedLoop(LEARNING_CLIENTS, seconds))
     case = MeasuredCase("best", mix.name, "connection", dns_name("best"), farm)
-    usual = LoadRun(ResolveRule("connection"), timeout_s=TIMEOUT_S, seed=seed)
-    case_measurement.measure(lab, case, load_study.closed(usual, mix.name, mix, ClosedLoop(LEARNING_CLIENTS, seconds)))
-    return ()
+
+    def do(lab: Lab) -> Iterable[MeasuredOutcome]:
+        lab.fresh()
+        case_measurement.measure(lab, case, planned)
+        return ()
+
+    name = f"{farm}, {what}: lbdns learns the workload"
+    return StudyStep(name, farm, FRESH_S + seconds + OVERHEAD_S, do, needed=True)

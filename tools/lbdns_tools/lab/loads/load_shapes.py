@@ -13,7 +13,7 @@ from itertools import pairwise
 from math import cos, pi
 from typing import Final
 
-from lbdns_tools.load.load_plan import LoadPhase, OpenLoop, Spacing
+from lbdns_tools.load.load_plan import LoadPhase, OpenLoop
 from lbdns_tools.load.request_mix import RequestMix
 
 DAY_S: Final = 86_400
@@ -55,10 +55,10 @@ def requests(rates: tuple[float, ...], seconds: float) -> float:
     return sum((first + last) / 2 for first, last in pairwise(rates)) * seconds / (len(rates) - 1)
 
 
-def compressed_day(highest: float, seconds: float, spacing: Spacing = "poisson", steps: int = DAY_STEPS) -> OpenLoop:
+def compressed_day(highest: float, seconds: float) -> OpenLoop:
     """Return the day compressed to ``seconds`` and scaled to a peak rate of ``highest``."""
-    rates = tuple(rate * highest / DAY_HIGHEST for rate in day(steps))
-    return OpenLoop(rates, seconds / (len(rates) - 1), spacing, ramp=True)
+    rates = tuple(rate * highest / DAY_HIGHEST for rate in day())
+    return OpenLoop(rates, seconds / (len(rates) - 1), "poisson", ramp=True)
 
 
 def scaler_highest() -> float:
@@ -69,19 +69,15 @@ def scaler_highest() -> float:
     )
 
 
-def scaler_phases(mix: RequestMix, highest: float, seconds: float, begin_s: float = 0.0) -> tuple[LoadPhase, ...]:
+def scaler_phases(mix: RequestMix, begin_s: float, highest: float, seconds: float) -> tuple[LoadPhase, ...]:
     """Return the scaler study's runs compressed to ``seconds``, with rates scaled to a peak sum of ``highest``."""
     whole = max(begin + count / rate for begin, count, rate in SCALER_RUNS)
     shorter, times = seconds / whole, highest / scaler_highest()
-    return tuple(
-        LoadPhase(
-            begin_s + begin * shorter,
-            OpenLoop((rate * times,), count / rate * shorter, "poisson"),
-            mix,
-            f"{count} at {rate}/s",
-        )
-        for begin, count, rate in SCALER_RUNS
-    )
+    phases = []
+    for begin, count, rate in SCALER_RUNS:
+        load = OpenLoop((rate * times,), count / rate * shorter, "poisson")
+        phases.append(LoadPhase(begin_s + begin * shorter, load, mix, f"{count} at {rate}/s"))
+    return tuple(phases)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
 from lbdns_tools.lab.report.report_charts import Line, chart, course
 from lbdns_tools.lab.report.report_sections import ReportCell, ReportSection, SectionTable
-from lbdns_tools.lab.statistics.outcome_index import mean_cpu, mean_of, part, quotient
-from lbdns_tools.lab.statistics.queueing_theory import mean_response, passed
+from lbdns_tools.lab.statistics.outcome_index import mean_cpu, mean_of, means, part, quotient, scaled
+from lbdns_tools.lab.statistics.queueing_theory import mean_response
 from lbdns_tools.lab.statistics.round_robin_comparison import saturated
-from lbdns_tools.lab.statistics.run_windows import BreakingPoint, broke_at, windows
+from lbdns_tools.lab.statistics.run_windows import broke_at, windows
 
 WINDOW_S: Final = 3  # long enough for Little's law, and short compared with the ramp
 #: Beyond either limit a load is not carried: a response time that users still accept, and one failure in a hundred
@@ -30,20 +30,20 @@ def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, server: LabFarm
 def _ramp(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
     hosts = [host.name for host in farm.hosts]
     rows: list[list[ReportCell]] = []
-    broken: dict[str, BreakingPoint] = {}
+    carried: dict[str, float | None] = {}
     for outcome in outcomes:
-        broke = broke_at(windows(outcome.row, WINDOW_S), LIMIT_S, FAILED_SHARE)
-        broken.setdefault(outcome.case.selection, broke)
-        of = [outcome]
+        rate, why = broke_at(windows(outcome.row, WINDOW_S), LIMIT_S, FAILED_SHARE)
+        carried.setdefault(outcome.case.selection, rate)
         rows.append([
-            outcome.case.selection, broke.rate, broke.why or "carried to the end", mean_of(of, "mean_s", 1000),
-            mean_of(of, "p99_s", 1000), mean_of(of, "error_percent"), outcome.row.figures.failed, mean_cpu(of, hosts),
+            outcome.case.selection, rate, why or "carried to the end",
+            *means([outcome], "mean_ms", "p99_ms", "error_percent"), outcome.row.figures.failed,
+            mean_cpu([outcome], hosts),
         ])  # fmt: skip
     columns = ("", "carried up to /s", "what ended it", "mean ms", "p99 ms", "errors %", "failed", "CPU of the hosts")
     words = [
         f"The rate rises linearly, with random arrivals (Poisson). The load counts as carried until the first "
         f"{WINDOW_S} s in which responses take longer than {LIMIT_S:g} s or more than {100 * FAILED_SHARE:g} % fail.",
-        *_compared(broken),
+        *_compared(carried),
         *saturated(outcomes),
         "Response times in the picture follow from Little's law: outstanding requests divided by the rate at which "
         "requests end. They are rough while few requests are outstanding. Those in the table are measured directly.",
@@ -53,12 +53,12 @@ def _ramp(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
     return ReportSection("Ramp", words, [table], course("ramp", caption, outcomes, hosts, window_s=WINDOW_S))
 
 
-def _compared(broken: dict[str, BreakingPoint]) -> list[str]:
-    if not {"best", "round_robin"} <= broken.keys():
+def _compared(carried: dict[str, float | None]) -> list[str]:
+    if not {"best", "round_robin"} <= carried.keys():
         return []
-    best, turns = broken["best"].rate, broken["round_robin"].rate
+    best, turns = carried["best"], carried["round_robin"]
     if best is None or turns is None:
-        names = " and ".join(name for name in ("best", "round_robin") if broken[name].rate is None)
+        names = " and ".join(name for name in ("best", "round_robin") if carried[name] is None)
         return [f"{names} carried the whole ramp."]
     words = f"best carried {best:.4g} requests/s, round robin {turns:.4g}: {best / turns:.2f} times as much."
     return [words if best >= 0.95 * turns else f"{words} That is worse than round robin."]
@@ -66,7 +66,7 @@ def _compared(broken: dict[str, BreakingPoint]) -> list[str]:
 
 def _service(one: Sequence[MeasuredOutcome], loads: Sequence[MeasuredOutcome], server: LabFarm) -> ReportSection:
     cores = round(server.hosts[0].cpu)
-    study = passed(STUDY_CORES, STUDY_SERVICE_S)
+    study = STUDY_CORES / STUDY_SERVICE_S
     words = [
         f"One host with {cores} processors serves a page that takes {1000 * STUDY_SERVICE_S:g} ms of CPU. In the "
         f"study, such a server passed {STUDY_CORES} / {STUDY_SERVICE_S:g} s = {study:.3f} requests/s."
@@ -74,7 +74,7 @@ def _service(one: Sequence[MeasuredOutcome], loads: Sequence[MeasuredOutcome], s
     service_s = mean_of(one, "mean_s")
     if service_s is None:
         return ReportSection("Service time", [*words, "The service time of one client was not measured: no result."])
-    passes = passed(cores, service_s)
+    passes = cores / service_s
     words += [
         f"A single client waited {1000 * service_s:.3g} ms, which includes the start of the CGI program: {cores} "
         f"processors would pass {cores} / {service_s:.4f} s = {passes:.4g} requests/s.",
@@ -90,14 +90,13 @@ def _service(one: Sequence[MeasuredOutcome], loads: Sequence[MeasuredOutcome], s
     for load in dict.fromkeys(outcome.case.more["load"] for outcome in loads):
         at = [outcome for outcome in loads if outcome.case.more["load"] == load]
         rate = at[0].row.point.rate_per_s or 0.0
-        expected, seen = mean_response(cores, service_s, rate), mean_of(at, "mean_s")
+        expected, seen = scaled(mean_response(cores, service_s, rate), 1000.0), mean_of(at, "mean_ms")
         rows.append([
-            rate, 100 * rate / passes, mean_of(at, "requests_per_s"), None if seen is None else 1000 * seen,
-            None if expected is None else 1000 * expected, quotient(seen, expected), mean_of(at, "p99_s", 1000),
-            mean_of(at, "error_percent"), mean_cpu(at, [server.hosts[0].name]),
+            rate, 100 * rate / passes, mean_of(at, "requests_per_s"), seen, expected, quotient(seen, expected),
+            *means(at, "p99_ms", "error_percent"), mean_cpu(at, [server.hosts[0].name]),
         ])  # fmt: skip
-        measured.append((rate, None if seen is None else 1000 * seen))
-        theory.append((rate, None if expected is None else 1000 * expected))
+        measured.append((rate, seen))
+        theory.append((rate, expected))
     columns = ("requests/s", "load %", "successful /s", "mean ms", "M/M/c ms", "measured / M/M/c", "p99 ms",
                "errors %", "CPU")  # fmt: skip
     table = SectionTable(

@@ -12,18 +12,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
-from lbdns_tools.lab.loads.farm_load import (
-    ALONE,
-    AROUND_S,
-    CGI,
-    UNEQUAL,
-    CarriedRates,
-    FarmLoad,
-    chosen,
-    dns_name,
-    learning,
-)
+from lbdns_tools.lab.farm.lab_farm import NAMES, LabFarm, WebHost
+from lbdns_tools.lab.loads.farm_load import ALONE, AROUND_S, CGI, FARM, UNEQUAL, FarmLoad, chosen
 from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
 from lbdns_tools.lab.presets.arrival_ramp_report import sections
 from lbdns_tools.lab.study_plan import StudyPlan, StudyPreset, StudySettings, StudyStep
@@ -32,10 +22,8 @@ from lbdns_tools.load.load_plan import ClosedLoop, OpenLoop
 if TYPE_CHECKING:
     from lbdns_tools.lab.running_lab import Lab
 
-FARM: Final = "farm"
 SERVER_FARM: Final = "server"
 SELECTIONS: Final = ("round_robin", "best")
-POSSIBLE: Final = (*SELECTIONS, "best_score", "weighted", "least_charged", "two_choices")
 FIRST, LAST = 0.05, 1.5  # the ramp's first and last rates, as shares of the rate that best carries
 RAMP_S: Final = 120.0
 QUICK_RAMP_S: Final = 25.0
@@ -55,57 +43,51 @@ QUICK_ONE_S: Final = 5.0
 
 def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
     """Return the study's steps. The service-time part always has its own farm, because M/M/c needs whole processors."""
-    selections = chosen(settings.selections, POSSIBLE, SELECTIONS)
+    selections = chosen(settings.selections, tuple(NAMES.values()), SELECTIONS)
     farm = farm or LabFarm(UNEQUAL)
     steps = (*_ramp_steps(settings, selections), *_service_steps(settings))
     return StudyPlan({FARM: farm, SERVER_FARM: SERVER}, steps, partial(sections, farm=farm, server=SERVER))
 
 
 def _ramp_steps(settings: StudySettings, selections: tuple[str, ...]) -> Iterator[StudyStep]:
-    loading, carried = FarmLoad(settings, CGI, "cgi"), CarriedRates()
+    loading = FarmLoad(settings, CGI, "cgi")
+    seconds = loading.seconds(RAMP_S, QUICK_RAMP_S)
 
     def ramp(lab: Lab, selection: str, repetition: int) -> Iterable[MeasuredOutcome]:
-        rates = (FIRST * carried["best"], LAST * carried["best"])
+        rates = (FIRST * loading.carried["best"], LAST * loading.carried["best"])
         load = OpenLoop(rates, seconds, "poisson", ramp=True)
         lab.settle()
-        yield loading(lab, selection, load, farm=FARM, more={"part": "ramp"}, repetition=repetition)
+        yield loading(lab, selection, load, {"part": "ramp"}, repetition=repetition)
 
-    seconds, around = loading.seconds(RAMP_S, QUICK_RAMP_S), loading.warm_up_s + AROUND_S
-    yield learning(FARM, loading.workload, loading.mix(dns_name("best")), settings)
-    yield loading.calibration_step("best", carried, FARM)
-    for repetition in range(1, settings.repetitions + 1):
-        for selection in selections:
-            # Outstanding requests are awaited at the end
-            length = seconds + around + loading.timeout_s
-            do = partial(ramp, selection=selection, repetition=repetition)
-            yield StudyStep(f"{selection}, ramp", FARM, length, do)
+    yield loading.learning_step()
+    yield loading.calibration_step("best")
+    # Outstanding requests are awaited at the end
+    yield from loading.steps(selections, "ramp", seconds + loading.timeout_s, ramp)
 
 
 def _service_steps(settings: StudySettings) -> Iterator[StudyStep]:
-    loading, measured = FarmLoad(replace(settings, seconds=None), PAGE, "work 70 ms"), CarriedRates()
+    loading = FarmLoad(replace(settings, seconds=None), PAGE, "work 70 ms")
+    one_s, load_s = loading.seconds(ONE_S, QUICK_ONE_S), loading.seconds(LOAD_S, QUICK_LOAD_S)
 
     def one_client(lab: Lab) -> Iterable[MeasuredOutcome]:
-        outcome = loading(lab, ALONE, ClosedLoop(1, one_s), farm=SERVER_FARM, more={"part": "service"})
-        measured.learn(ALONE, outcome)
+        outcome = loading(lab, ALONE, ClosedLoop(1, one_s), {"part": "service"}, farm=SERVER_FARM)
+        loading.carried.learn(ALONE, outcome)
         yield outcome
 
-    def at_load(lab: Lab, load: float, repetition: int) -> Iterable[MeasuredOutcome]:
-        cores = round(lab.farm.hosts[0].cpu)
+    def at_load(lab: Lab, share: float, repetition: int) -> Iterable[MeasuredOutcome]:
         # A single client that repeats its request at once gets 1 / S requests/s
-        rate = load * cores * measured[ALONE]
+        rate = share * round(lab.farm.hosts[0].cpu) * loading.carried[ALONE]
+        load = OpenLoop((rate,), load_s, "poisson")
+        more: dict[str, str | float] = {"part": "load", "load": share}
         lab.settle()
-        more: dict[str, str | float] = {"part": "load", "load": load}
-        yield loading(
-            lab, ALONE, OpenLoop((rate,), load_s, "poisson"), farm=SERVER_FARM, more=more, repetition=repetition
-        )
+        yield loading(lab, ALONE, load, more, farm=SERVER_FARM, repetition=repetition)
 
-    one_s, load_s = loading.seconds(ONE_S, QUICK_ONE_S), loading.seconds(LOAD_S, QUICK_LOAD_S)
     around = loading.warm_up_s + AROUND_S
     yield StudyStep("one client, 70 ms of CPU", SERVER_FARM, one_s + around, one_client, needed=True)
     for repetition in range(1, settings.repetitions + 1):
-        for load in QUICK_LOADS if settings.quick else LOADS:
-            do = partial(at_load, load=load, repetition=repetition)
-            yield StudyStep(f"{100 * load:g} % of its capacity", SERVER_FARM, load_s + around, do)
+        for share in QUICK_LOADS if settings.quick else LOADS:
+            do = partial(at_load, share=share, repetition=repetition)
+            yield StudyStep(f"{100 * share:g} % of its capacity", SERVER_FARM, load_s + around, do)
 
 
 PRESET: Final = StudyPreset(

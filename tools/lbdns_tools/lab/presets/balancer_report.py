@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from lbdns_tools.lab.farm.lab_farm import LabFarm
-from lbdns_tools.lab.farm.machine_addresses import DNS
+from lbdns_tools.lab.loads.farm_load import DIRECT, front_group
 from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
 from lbdns_tools.lab.report import report_charts
 from lbdns_tools.lab.report.report_sections import ReportCell, ReportPicture, ReportSection, SectionTable
@@ -17,9 +16,11 @@ from lbdns_tools.lab.statistics.outcome_index import (
     mean_cpu,
     mean_of,
     mean_of_known,
+    means,
     most_memory,
     part,
     quotient,
+    scaled,
 )
 from lbdns_tools.lab.statistics.webstone_demands import agents_mean
 
@@ -27,35 +28,13 @@ from lbdns_tools.lab.statistics.webstone_demands import agents_mean
 AB_REQUESTS: Final = 50_000
 AB_CLIENTS: Final = 300
 KB: Final = 1000.0 / 8 / 1.024  # KB/s in one Mbit/s; ab's kilobytes have 1024 bytes
-
-
-@dataclass(frozen=True, slots=True)
-class FrontBalancer:
-    """A balancer in front of the hosts, and its method of choosing."""
-
-    proxy: str
-    method: str
-
-
-@dataclass(frozen=True, slots=True)
-class AbRow:
-    """A line of the ab table in the study of 2014."""
-
-    target: str
-    failed: int
-    time_s: float
-    mean_ms: float
-    p50_ms: float
-    longest_ms: float
-    kb_per_s: float
-
-
+AB_COLUMNS: Final = ("failed", "time, s", "mean, ms", "p50, ms", "longest, ms", "KB/s")
 #: The table of 2014 by the closest selection: one Apache alone, and three balancers in front of two
-STUDY_AB: Final[Mapping[str, AbRow]] = {
-    "direct": AbRow("Apache alone", 0, 27.884, 167.305, 38, 27_869, 691.69),
-    "nginx": AbRow("nginx", 0, 57.905, 347.432, 89, 57_885, 332.24),
-    "haproxy": AbRow("HAProxy", 0, 20.481, 122.887, 91, 1366, 941.7),
-    "pound": AbRow("Pound", 12, 55.778, 334.671, 111, 55_761, 345.7),
+STUDY_AB: Final[Mapping[str, tuple[ReportCell, ...]]] = {
+    DIRECT: ("Apache alone", 0, 27.884, 167.305, 38, 27_869, 691.69),
+    "nginx": ("nginx", 0, 57.905, 347.432, 89, 57_885, 332.24),
+    "haproxy": ("HAProxy", 0, 20.481, 122.887, 91, 1366, 941.7),
+    "pound": ("Pound", 12, 55.778, 334.671, 111, 55_761, 345.7),
 }
 
 HONEST: Final = (
@@ -73,158 +52,119 @@ HONEST: Final = (
 )
 
 
-def sections(
-    outcomes: Sequence[MeasuredOutcome], farm: LabFarm, fronts: Mapping[str, FrontBalancer], left_out: Sequence[str]
-) -> list[ReportSection]:
+def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, left_out: Sequence[str]) -> list[ReportSection]:
     """Return the sections for which something was measured."""
     words = [f"{name} was left out: it is not installed, or not part of the farm." for name in left_out]
     found = [
-        _web(part(outcomes, "web"), farm, fronts, [*HONEST, *words]),
+        _web(part(outcomes, "web"), farm, [*HONEST, *words]),
         _sweep(part(outcomes, "sweep")),
         _ab(part(outcomes, "ab")),
-        _rates(part(outcomes, "rate"), fronts),
+        _rates(part(outcomes, "rate")),
     ]
-    return [section for section in found if section.tables]
-
-
-def front_group(selection: str, fronts: Mapping[str, FrontBalancer]) -> str | None:
-    """Return the control group of the chooser: the proxy, or lbdns; None for a host alone."""
-    if selection in fronts:
-        return fronts[selection].proxy
-    return None if selection == "direct" else DNS
+    return [section for section in found if any(table.rows for table in section.tables)]
 
 
 def ms_per_request(outcomes: Sequence[MeasuredOutcome], group: str) -> float | None:
     """Return the CPU time of a control group per successful request, in ms."""
-    percent = mean_cpu(outcomes, [group])
-    per_s = quotient(percent, mean_of(outcomes, "requests_per_s"))
-    return None if per_s is None else 10 * per_s  # % of a core are 10 ms in each second
+    # % of a core are 10 ms in each second
+    return scaled(quotient(mean_cpu(outcomes, [group]), mean_of(outcomes, "requests_per_s")), 10.0)
 
 
-def _web(
-    outcomes: Sequence[MeasuredOutcome], farm: LabFarm, fronts: Mapping[str, FrontBalancer], words: Sequence[str]
-) -> ReportSection:
+def _web(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, words: Sequence[str]) -> ReportSection:
     columns = (
         "workload", "selection", "requests/s", "/ best", "mean, s", "look-up, s", "p95, s", "p95 / best", "errors, %",
         "the chooser, % of a core", "its ms/request", "its memory, MB", "an agent, % of a core",
     )  # fmt: skip
     rows: list[tuple[ReportCell, ...]] = []
+    shares: dict[str, dict[str, float | None]] = {}
     for workload in dict.fromkeys(o.case.workload for o in outcomes):
-        of = [o for o in outcomes if o.case.workload == workload]
-        best = _by(of, "best")
-        rows += [_web_row(workload, selection, _by(of, selection), best, fronts) for selection in by_selection(of)]
+        of = by_selection(o for o in outcomes if o.case.workload == workload)
+        rows += [_web_row(workload, selection, each, of.get("best", [])) for selection, each in of.items()]
+        rates = {selection: mean_of(of.get(selection, []), "requests_per_s") for selection in by_selection(outcomes)}
+        most = max((rate for rate in rates.values() if rate is not None), default=None)
+        shares[workload] = {selection: quotient(rate, most) for selection, rate in rates.items()}
     hosts = ", ".join(f"{host.name} {host.cpu:g}" for host in farm.hosts)
     table = SectionTable(f"WebStone's files; hosts with {hosts} cores", columns, rows)
-    drawn = [
-        ReportPicture("web-throughput", "Successful requests/s, as a share of each workload's highest",
-                partial(report_charts.bars, groups=_parts_of_most(outcomes), y="share of the highest requests/s")),
-    ]  # fmt: skip
-    return ReportSection(
-        "The same hosts behind DNS and behind proxies", words, (table,) if rows else (), drawn if rows else ()
-    )
-
-
-def _parts_of_most(outcomes: Sequence[MeasuredOutcome]) -> dict[str, dict[str, float | None]]:
-    """Return each selection's share of the highest requests/s, by workload.
-
-    The workloads differ too much for one axis, and bars cannot be logarithmic.
-    """
-    parts = {}
-    for workload in dict.fromkeys(o.case.workload for o in outcomes):
-        of = [o for o in outcomes if o.case.workload == workload]
-        rates = {selection: mean_of(_by(of, selection), "requests_per_s") for selection in by_selection(outcomes)}
-        most = max((rate for rate in rates.values() if rate is not None), default=None)
-        parts[workload] = {selection: quotient(rate, most) for selection, rate in rates.items()}
-    return parts
+    # Shares, because the workloads differ too much for one axis, and bars cannot be logarithmic
+    draw = partial(report_charts.bars, groups=shares, y="share of the highest requests/s")
+    caption = "Successful requests/s, as a share of each workload's highest"
+    drawn = [ReportPicture("web-throughput", caption, draw)]
+    return ReportSection("The same hosts behind DNS and behind proxies", words, (table,), drawn)
 
 
 def _web_row(
-    workload: str,
-    selection: str,
-    of: Sequence[MeasuredOutcome],
-    best: Sequence[MeasuredOutcome],
-    fronts: Mapping[str, FrontBalancer],
+    workload: str, selection: str, of: Sequence[MeasuredOutcome], best: Sequence[MeasuredOutcome]
 ) -> tuple[ReportCell, ...]:
-    group = front_group(selection, fronts)
-    rate, p95 = mean_of(of, "requests_per_s"), mean_of(of, "p95_s")
+    group = front_group(selection)
+    rate, p95, mean, look_up, errors = means(
+        of, "requests_per_s", "p95_s", "mean_s", "dns_mean_s", "error_percent"
+    )  # fmt: skip
     return (
-        workload, selection, rate, quotient(rate, mean_of(best, "requests_per_s")), mean_of(of, "mean_s"),
-        mean_of(of, "dns_mean_s"), p95, quotient(p95, mean_of(best, "p95_s")), mean_of(of, "error_percent"),
-        mean_cpu(of, [group]) if group else None, ms_per_request(of, group) if group else None,
-        most_memory(of, group) if group else None, agents_mean(of),
+        workload, selection, rate, quotient(rate, mean_of(best, "requests_per_s")), mean, look_up, p95,
+        quotient(p95, mean_of(best, "p95_s")), errors, mean_cpu(of, [group]) if group else None,
+        ms_per_request(of, group) if group else None, most_memory(of, group) if group else None, agents_mean(of),
     )  # fmt: skip
 
 
 def _sweep(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
     """Return the concurrency sweep: a table for each figure, with a column for each selection."""
-    names = list(by_selection(outcomes))
-    figures = (
-        ("requests_per_s", 1.0, "requests/s"), ("mean_s", 1000.0, "mean latency, ms"), ("p95_s", 1000.0, "p95, ms"),
-        ("dns_mean_s", 1000.0, "mean time of the DNS look-up, ms"),
-        ("max_s", 1000.0, "longest, ms"), ("error_percent", 1.0, "errors, %"),
-    )  # fmt: skip
-    tables, drawn = [], []
-    for figure, times, words in figures if outcomes else ():
-        series = {
-            name: [
-                (float(count), mean_of(_at(_by(outcomes, name), count), figure, times)) for count in _counts(outcomes)
+    by_name = by_selection(outcomes)
+    counts = sorted({outcome.row.point.clients or 0 for outcome in outcomes})
+    figures = {
+        "requests_per_s": "requests/s", "mean_ms": "mean latency, ms", "p95_ms": "p95, ms",
+        "dns_mean_ms": "mean time of the DNS look-up, ms", "max_ms": "longest, ms", "error_percent": "errors, %",
+    }  # fmt: skip
+    tables: list[SectionTable] = []
+    drawn: list[ReportPicture] = []
+    for figure, words in figures.items():
+        series: dict[str, report_charts.Line] = {}
+        for name, of in by_name.items():
+            series[name] = [
+                (count, mean_of([o for o in of if o.row.point.clients == count], figure)) for count in counts
             ]
-            for name in names
-        }
-        rows = [(count, *(series[name][at][1] for name in names)) for at, count in enumerate(_counts(outcomes))]
-        tables.append(SectionTable(words, ("concurrent", *names), rows))
-        if figure in ("requests_per_s", "mean_s", "p95_s"):
-            draw = partial(
-                report_charts.lines, series=series, x="concurrent requests", y=words, log=figure != "requests_per_s"
-            )
-            drawn.append(ReportPicture(f"sweep-{figure}", f"Concurrency sweep: {words}", draw))
+        rows = [(count, *(points[at][1] for points in series.values())) for at, count in enumerate(counts)]
+        tables.append(SectionTable(words, ("concurrent", *by_name), rows))
+        if figure in ("requests_per_s", "mean_ms", "p95_ms"):
+            name, log = figure.replace("_ms", "_s"), figure != "requests_per_s"
+            caption = f"Concurrency sweep: {words}"
+            drawn += report_charts.chart(f"sweep-{name}", caption, series, "concurrent requests", words, log=log)
     words = "Concurrent clients fetch a page of 1 kB repeatedly, without keep-alive, 5000 times in total."
     return ReportSection("Concurrency sweep", (words,), tables, drawn)
 
 
 def _ab(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
-    columns = (
-        "selection", "requests", "failed", "time, s", "mean, ms", "p50, ms", "longest, ms", "KB/s",
-        "study of 2014", "failed", "time, s", "mean, ms", "p50, ms", "longest, ms", "KB/s",
-    )  # fmt: skip
-    rows = [(name, *_ab_row(_by(outcomes, name)), *_study_row(name)) for name in by_selection(outcomes)]
+    columns = ("selection", "requests", *AB_COLUMNS, "study of 2014", *AB_COLUMNS)
+    rows = [
+        (name, *_ab_row(of), *STUDY_AB.get(name, ("", *[None] * len(AB_COLUMNS))))
+        for name, of in by_selection(outcomes).items()
+    ]
     table = SectionTable(f"{AB_CLIENTS} concurrent requests; the lab's KB/s exclude headers", columns, rows)
     words = (
         f"The study ran ab -n {AB_REQUESTS} -c {AB_CLIENTS} on other machines: compare the ranking, not the figures."
     )
-    return ReportSection("The table of ab", (words,), (table,) if rows else ())
+    return ReportSection("The table of ab", (words,), (table,))
 
 
 def _ab_row(of: Sequence[MeasuredOutcome]) -> tuple[ReportCell, ...]:
-    figures = (("requests", 1.0), ("failed", 1.0), ("seconds", 1.0), ("mean_s", 1000.0), ("p50_s", 1000.0),
-               ("max_s", 1000.0), ("mbit_per_s", KB))  # fmt: skip
-    return tuple(
-        mean_of_known(o.row.figures.seconds for o in of) if name == "seconds" else mean_of(of, name, times)
-        for name, times in figures
-    )
+    seconds = mean_of_known(o.row.figures.seconds for o in of)
+    kb_per_s = scaled(mean_of(of, "mbit_per_s"), KB)
+    return (*means(of, "requests", "failed"), seconds, *means(of, "mean_ms", "p50_ms", "max_ms"), kb_per_s)
 
 
-def _study_row(selection: str) -> tuple[ReportCell, ...]:
-    line = STUDY_AB.get(selection)
-    if line is None:
-        return ("", *[None] * 6)
-    return (line.target, line.failed, line.time_s, line.mean_ms, line.p50_ms, line.longest_ms, line.kb_per_s)
-
-
-def _rates(outcomes: Sequence[MeasuredOutcome], fronts: Mapping[str, FrontBalancer]) -> ReportSection:
+def _rates(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
     columns = (
         "selection", "rate, requests/s", "requests/s", "mean, s", "p95, s", "errors, %", "the chooser, % of a core",
         "its ms/request",
     )  # fmt: skip
     rows: list[tuple[ReportCell, ...]] = []
-    cpu: dict[str, list[tuple[float, float | None]]] = {}
-    latency: dict[str, list[tuple[float, float | None]]] = {}
+    cpu: dict[str, report_charts.Line] = {}
+    latency: dict[str, report_charts.Line] = {}
     for name, of in by_selection(outcomes).items():
-        group = front_group(name, fronts)
+        group = front_group(name)
         for rate in sorted({o.row.point.rate_per_s or 0.0 for o in of}):
             at = [o for o in of if o.row.point.rate_per_s == rate]
             percent = mean_cpu(at, [group]) if group else None
-            figures = [mean_of(at, figure) for figure in ("requests_per_s", "mean_s", "p95_s", "error_percent")]
+            figures = means(at, "requests_per_s", "mean_s", "p95_s", "error_percent")
             rows.append((name, rate, *figures, percent, ms_per_request(at, group) if group else None))
             cpu.setdefault(name, []).append((rate, percent))
             latency.setdefault(name, []).append((rate, figures[2]))
@@ -233,25 +173,9 @@ def _rates(outcomes: Sequence[MeasuredOutcome], fronts: Mapping[str, FrontBalanc
         "The study went from 100 to 2000 connections/s with two balancers. Here, the rates are equal fractions of the "
         "rate that best carries for this page, and a selection's sweep ends when more than half of the requests fail.",
     )
-    drawn = _drawn(("rate-cpu", "CPU of the chooser", cpu, "% of a core", False),
-                   ("rate-p95", "95th percentile of response times", latency, "s", True))  # fmt: skip
-    return ReportSection("Rate sweep", words, (table,) if rows else (), drawn if rows else ())
-
-
-def _drawn(*wanted: tuple[str, str, report_charts.Series, str, bool]) -> list[ReportPicture]:
-    return [
-        ReportPicture(name, caption, partial(report_charts.lines, series=series, x="requests/s", y=y, log=log))
-        for name, caption, series, y, log in wanted
+    p95_words = "95th percentile of response times"
+    drawn = [
+        *report_charts.chart("rate-cpu", "CPU of the chooser", cpu, "requests/s", "% of a core"),
+        *report_charts.chart("rate-p95", p95_words, latency, "requests/s", "s", log=True),
     ]
-
-
-def _by(outcomes: Iterable[MeasuredOutcome], selection: str) -> list[MeasuredOutcome]:
-    return [outcome for outcome in outcomes if outcome.case.selection == selection]
-
-
-def _at(outcomes: Iterable[MeasuredOutcome], clients: int) -> list[MeasuredOutcome]:
-    return [outcome for outcome in outcomes if outcome.row.point.clients == clients]
-
-
-def _counts(outcomes: Iterable[MeasuredOutcome]) -> list[int]:
-    return sorted({outcome.row.point.clients or 0 for outcome in outcomes})
+    return ReportSection("Rate sweep", words, (table,), drawn)

@@ -7,48 +7,35 @@ point, all selections are measured in turn, so that other activity on a shared m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from lbdns_tools.lab.farm.lab_farm import NAMES, PROXIES, LabFarm
-from lbdns_tools.lab.front.balancer_programs import LEAST_CONNECTIONS, ROUND_ROBIN, is_there
+from lbdns_tools import installed_programs
+from lbdns_tools.lab.farm.lab_farm import PROXIES, LabFarm
 from lbdns_tools.lab.loads.farm_load import (
+    DIRECT,
+    FRONTS,
     OVERHEAD_S,
     STATIC,
     TIMEOUT_S,
     UNEQUAL,
-    CarriedRates,
     FarmLoad,
     MeasurementLength,
     chosen,
-    dns_name,
-    learning,
-    strongest,
-    web_point,
+    reached,
 )
-from lbdns_tools.lab.measuring import case_measurement
-from lbdns_tools.lab.measuring.measured_case import MeasuredCase, MeasuredOutcome
-from lbdns_tools.lab.presets.balancer_report import AB_CLIENTS, AB_REQUESTS, FrontBalancer, sections
+from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.presets.balancer_report import AB_CLIENTS, AB_REQUESTS, sections
 from lbdns_tools.lab.study_plan import StudyPlan, StudyPreset, StudySettings, StudyStep
 from lbdns_tools.load.load_plan import ClosedLoop, OpenLoop
-from lbdns_tools.load.request_mix import FILE_SETS, file_set
+from lbdns_tools.load.request_mix import FILE_SETS
 
 if TYPE_CHECKING:
     from lbdns_tools.lab.running_lab import Lab
 
 FARM: Final = "unequal"
-DIRECT: Final = "direct"
-#: The balancer of each selection, and its method of choosing
-FRONTS: Final[Mapping[str, FrontBalancer]] = {
-    "nginx": FrontBalancer("nginx", ROUND_ROBIN),
-    "nginx_least": FrontBalancer("nginx", LEAST_CONNECTIONS),
-    "haproxy": FrontBalancer("haproxy", ROUND_ROBIN),
-    "haproxy_least": FrontBalancer("haproxy", LEAST_CONNECTIONS),
-    "pound": FrontBalancer("pound", ROUND_ROBIN),
-}
 SELECTIONS: Final = (DIRECT, "round_robin", "best", *FRONTS)
 #: The selections of the rate sweep; the study had HAProxy and Pound
 RATED: Final = ("round_robin", "best", "nginx", "haproxy", "haproxy_least", "pound")
@@ -79,150 +66,108 @@ ONE_CLIENT_RATE: Final = 500.0  # of a single client, which waits for each respo
 START_S: Final = 0.7  # s until a balancer forwards pages
 
 
-@dataclass(frozen=True, slots=True)
-class _BalancerOptions:
-    settings: StudySettings
-    selections: tuple[str, ...]
-
-    @property
-    def repetitions(self) -> range:
-        """The repetitions of the sweep: as many as the original study had, or those of --repeat if more."""
-        return range(1, 1 + max(self.settings.repetitions, 1 if self.settings.quick else REPETITIONS))
-
-    def length(self, usual: MeasurementLength, quick: MeasurementLength) -> MeasurementLength:
-        return (quick if self.settings.quick else usual).with_settings(self.settings)
-
-
 def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
     """Return the study's steps. Without --farm, every installed balancer takes part. Raises ConfigError."""
-    farm = farm or LabFarm(UNEQUAL, proxies=tuple(name for name in PROXIES if name != "pound" or is_there(name)))
-    there = [each for each in SELECTIONS if each not in FRONTS or FRONTS[each].proxy in farm.proxies]
-    options = _BalancerOptions(settings, chosen(settings.selections, there, there))
-    steps = (*_concurrency(options), *_ab(options), *_rate(options), *_web(options))
+    installed = tuple(name for name in PROXIES if name != "pound" or installed_programs.is_there(name))
+    farm = farm or LabFarm(UNEQUAL, proxies=installed)
+    there = [each for each in SELECTIONS if each not in FRONTS or FRONTS[each][0] in farm.proxies]
+    selections = chosen(settings.selections, there, there)
+    parts = (_concurrency, _ab, _rate, _web)
+    steps = tuple(step for part in parts for step in part(settings, selections))
     left_out = [name for name in PROXIES if name not in farm.proxies]
-    return StudyPlan({FARM: farm}, steps, partial(sections, farm=farm, fronts=FRONTS, left_out=left_out))
+    return StudyPlan({FARM: farm}, steps, partial(sections, farm=farm, left_out=left_out))
 
 
-@contextmanager
-def reached(lab: Lab, selection: str) -> Iterator[str]:
-    """Yield the name or address that clients use for a selection; a balancer runs while the context lasts."""
-    if front := FRONTS.get(selection):
-        with lab.proxy(front.proxy, front.method) as address:
-            yield address
-    else:
-        yield lab.machines[strongest(lab.farm)].address if selection == DIRECT else dns_name(selection)
-
-
-def _requests(options: _BalancerOptions, workload: str) -> FarmLoad:
+def _requests(settings: StudySettings) -> FarmLoad:
     """Return a load without warm-up, as in the original studies, whose clients practically never give up."""
-    return FarmLoad(replace(options.settings, warm_up_s=0.0), STATIC, workload, TIMEOUT_S)
+    return FarmLoad(replace(settings, warm_up_s=0.0), STATIC, "1k", TIMEOUT_S)
 
 
-def _concurrency(options: _BalancerOptions) -> Iterator[StudyStep]:
-    quick = options.settings.quick
-    counts = options.settings.clients or (QUICK_CONCURRENCY if quick else CONCURRENCY)
-    requests = QUICK_SWEEP_REQUESTS if quick else SWEEP_REQUESTS
-    loading = _requests(options, "1k")
-    yield learning(FARM, "the sweep", loading.mix(dns_name("best")), options.settings)
-    for repetition in options.repetitions:
+def _concurrency(settings: StudySettings, selections: tuple[str, ...]) -> Iterator[StudyStep]:
+    counts = settings.clients or (QUICK_CONCURRENCY if settings.quick else CONCURRENCY)
+    requests = QUICK_SWEEP_REQUESTS if settings.quick else SWEEP_REQUESTS
+    # As many repetitions as the original study had, or those of --repeat if more
+    repetitions = max(settings.repetitions, 1 if settings.quick else REPETITIONS)
+    loading = _requests(settings)
+    yield loading.learning_step(FARM, "the sweep")
+    for repetition in range(1, 1 + repetitions):
         for count in counts:
-            for selection in options.selections:
-                load, more = ClosedLoop(count, requests=max(requests, count)), {"part": "sweep"}
-                do = partial(_one, loading, selection, load, more, repetition)
-                rate = TYPICAL_RATE if count > 1 else ONE_CLIENT_RATE
-                yield StudyStep(
-                    f"sweep, {count} at a time, {selection}", FARM, _seconds(selection, requests / rate), do
-                )
+            rate = TYPICAL_RATE if count > 1 else ONE_CLIENT_RATE
+            load = ClosedLoop(count, requests=max(requests, count))
+            for selection in selections:
+                do = partial(_one, loading, selection, load, "sweep", repetition)
+                name = f"sweep, {count} at a time, {selection}"
+                yield StudyStep(name, FARM, requests / rate + OVERHEAD_S + _start_s(selection), do)
 
 
-def _ab(options: _BalancerOptions) -> Iterator[StudyStep]:
-    requests = QUICK_AB_REQUESTS if options.settings.quick else AB_REQUESTS
-    loading = _requests(options, "1k")
-    for repetition in range(1, options.settings.repetitions + 1):
-        for selection in options.selections:
-            load, more = ClosedLoop(AB_CLIENTS, requests=requests), {"part": "ab"}
-            do = partial(_one, loading, selection, load, more, repetition)
-            yield StudyStep(f"ab, {selection}", FARM, _seconds(selection, requests / TYPICAL_RATE), do)
+def _ab(settings: StudySettings, selections: tuple[str, ...]) -> Iterator[StudyStep]:
+    requests = QUICK_AB_REQUESTS if settings.quick else AB_REQUESTS
+    loading, load = _requests(settings), ClosedLoop(AB_CLIENTS, requests=requests)
+    for repetition in range(1, settings.repetitions + 1):
+        for selection in selections:
+            do = partial(_one, loading, selection, load, "ab", repetition)
+            seconds = requests / TYPICAL_RATE + OVERHEAD_S + _start_s(selection)
+            yield StudyStep(f"ab, {selection}", FARM, seconds, do)
 
 
 def _one(
-    loading: FarmLoad,
-    selection: str,
-    load: ClosedLoop | OpenLoop,
-    more: Mapping[str, str | float],
-    repetition: int,
-    lab: Lab,
+    loading: FarmLoad, selection: str, load: ClosedLoop | OpenLoop, part: str, repetition: int, lab: Lab
 ) -> Iterator[MeasuredOutcome]:
-    with reached(lab, selection) as target:
-        yield loading(lab, selection, load, farm=FARM, target=target, more=more, repetition=repetition)
+    with reached(lab, selection, FRONTS.get(selection)) as target:
+        yield loading(lab, selection, load, {"part": part}, farm=FARM, target=target, repetition=repetition)
 
 
-def _rate(options: _BalancerOptions) -> Iterator[StudyStep]:
-    quick = options.settings.quick
-    rated = [each for each in options.selections if each in (QUICK_RATED if quick else RATED)]
+def _rate(settings: StudySettings, selections: tuple[str, ...]) -> Iterator[StudyStep]:
+    rated = [each for each in selections if each in (QUICK_RATED if settings.quick else RATED)]
     if not rated:
         return
-    loading, carried = FarmLoad(options.settings, SLEEPING, "sleep"), CarriedRates()
-    seconds, rates = loading.seconds(RATE_S, QUICK_RATE_S), QUICK_RATES if quick else RATES
-    yield learning(FARM, "the page that sleeps", loading.mix(dns_name("best")), options.settings)
+    loading = FarmLoad(settings, SLEEPING, "sleep")
+    seconds, rates = loading.seconds(RATE_S, QUICK_RATE_S), QUICK_RATES if settings.quick else RATES
+    yield loading.learning_step(FARM, "the page that sleeps")
     length = loading.warm_up_s + seconds + OVERHEAD_S
-    yield StudyStep(
-        "the carried rate of the page that sleeps",
-        FARM,
-        length,
-        partial(_carried, loading, carried, seconds),
-        needed=True,
-    )
-    for repetition in range(1, options.settings.repetitions + 1):
+    do = partial(_carried, loading, seconds)
+    yield StudyStep("the carried rate of the page that sleeps", FARM, length, do, needed=True)
+    for repetition in range(1, settings.repetitions + 1):
         for selection in rated:
-            do = partial(_rates, loading, carried, selection, rates, seconds, repetition)
-            yield StudyStep(f"{rates} rates, {selection}", FARM, rates * (length + 1.0), do)
+            sweep = partial(_rates, loading, selection, rates, seconds, repetition)
+            yield StudyStep(f"{rates} rates, {selection}", FARM, rates * (length + 1.0), sweep)
 
 
-def _carried(loading: FarmLoad, carried: CarriedRates, seconds: float, lab: Lab) -> Iterator[MeasuredOutcome]:
-    load, more = ClosedLoop(SLEEP_CLIENTS, seconds), {"part": "carried"}
-    outcome = loading(lab, "best", load, farm=FARM, target=dns_name("best"), more=more)
-    carried.learn("best", outcome)
+def _carried(loading: FarmLoad, seconds: float, lab: Lab) -> Iterator[MeasuredOutcome]:
+    outcome = loading(lab, "best", ClosedLoop(SLEEP_CLIENTS, seconds), {"part": "carried"}, farm=FARM)
+    loading.carried.learn("best", outcome)
     yield outcome
 
 
 def _rates(
-    loading: FarmLoad, carried: CarriedRates, selection: str, rates: int, seconds: float, repetition: int, lab: Lab
+    loading: FarmLoad, selection: str, rates: int, seconds: float, repetition: int, lab: Lab
 ) -> Iterator[MeasuredOutcome]:
     """Measure one rate after another, until most requests fail."""
-    with reached(lab, selection) as target:
+    with reached(lab, selection, FRONTS.get(selection)) as target:
         for number in range(1, rates + 1):
             lab.settle()
-            load, more = OpenLoop((carried.highest * number / rates,), seconds), {"part": "rate"}
-            outcome = loading(lab, selection, load, farm=FARM, target=target, more=more, repetition=repetition)
+            load, more = OpenLoop((loading.carried.highest * number / rates,), seconds), {"part": "rate"}
+            outcome = loading(lab, selection, load, more, farm=FARM, target=target, repetition=repetition)
             yield outcome
             if (outcome.row.figures.error_percent or 0.0) > MOST_FAILED_PERCENT:
                 return
 
 
-def _web(options: _BalancerOptions) -> Iterator[StudyStep]:
-    length = options.length(WEB, QUICK_WEB)
+def _web(settings: StudySettings, selections: tuple[str, ...]) -> Iterator[StudyStep]:
+    length = (QUICK_WEB if settings.quick else WEB).with_settings(settings)
+    load = ClosedLoop(WEB_CLIENTS, length.seconds)
     for workload in FILE_SETS:
-        yield learning(FARM, workload, file_set(workload, f"http://{dns_name('best')}"), options.settings)
-        for repetition in range(1, options.settings.repetitions + 1):
-            for selection in options.selections:
-                do = partial(_web_point, options, workload, selection, length, repetition)
-                seconds = length.total(workload) + (START_S if selection in FRONTS else 0.0)
-                yield StudyStep(f"{workload}, {WEB_CLIENTS} clients, {selection}", FARM, seconds, do)
+        loading = FarmLoad(replace(settings, warm_up_s=length.warm_up_s), "", workload, TIMEOUT_S)
+        yield loading.learning_step(FARM)
+        for repetition in range(1, settings.repetitions + 1):
+            for selection in selections:
+                do = partial(_one, loading, selection, load, "web", repetition)
+                name = f"{workload}, {WEB_CLIENTS} clients, {selection}"
+                yield StudyStep(name, FARM, length.total(workload) + _start_s(selection), do)
 
 
-def _web_point(
-    options: _BalancerOptions, workload: str, selection: str, length: MeasurementLength, repetition: int, lab: Lab
-) -> Iterable[MeasuredOutcome]:
-    resolve = "connection" if selection in NAMES.values() else ""
-    with reached(lab, selection) as target:
-        case = MeasuredCase(selection, workload, resolve, target, FARM, {"part": "web"})
-        planned = web_point(workload, target, WEB_CLIENTS, "connection", length, options.settings.seed)
-        yield case_measurement.measure(lab, case, planned, repetition)
-
-
-def _seconds(selection: str, seconds: float) -> float:
-    return seconds + OVERHEAD_S + (START_S if selection in FRONTS else 0.0)
+def _start_s(selection: str) -> float:
+    return START_S if selection in FRONTS else 0.0
 
 
 PRESET: Final = StudyPreset(

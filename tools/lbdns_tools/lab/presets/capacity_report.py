@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from lbdns_tools.lab.farm.lab_farm import PROXIES, LabFarm
-from lbdns_tools.lab.loads.farm_load import ALONE, strongest
+from lbdns_tools.lab.farm.lab_farm import LabFarm
+from lbdns_tools.lab.loads.farm_load import ALONE, front_group, strongest
 from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
 from lbdns_tools.lab.report.report_charts import Line, chart
 from lbdns_tools.lab.report.report_sections import ReportCell, ReportSection, SectionTable
-from lbdns_tools.lab.statistics.outcome_index import by_selection, mean_cpu, mean_of, most_memory, part, quotient
+from lbdns_tools.lab.statistics.outcome_index import by_selection, mean_cpu, mean_of, means, most_memory, part, quotient
 from lbdns_tools.lab.statistics.round_robin_comparison import saturated
 from lbdns_tools.load.capacity_search import FailureCriteria
 
 #: When a rate fails: for the frontier, and for skipping higher rates
 CRITERIA: Final = FailureCriteria(error_percent=1.0, percentile=99, limit_s=1.0, achieved_share=0.95)
 
+FIGURES: Final = ("requests_per_s", "mean_ms", "p95_ms", "error_percent")
 STUDY_RATES: Final = (400, 800, 1200, 1600, 2000, 2400)  # connections/s
 #: The balancer in the operating-system study at those rates: CPU in %, mean response in ms
 STUDY: Final[Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]]] = {
@@ -34,25 +35,21 @@ def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> list[ReportS
     ]
 
 
-def in_front(selection: str) -> str:
-    """Return the control group of the chooser: the proxy, or the DNS server."""
-    return selection if selection in PROXIES else "dns"
-
-
 def _name(selection: str, farm: LabFarm) -> str:
-    return f"{strongest(farm)} alone" if selection == ALONE else selection
+    return f"{strongest(farm).name} alone" if selection == ALONE else selection
+
+
+def _front_cpu(selection: str, outcomes: Sequence[MeasuredOutcome]) -> float | None:
+    group = front_group(selection)
+    return mean_cpu(outcomes, [group]) if group else None
 
 
 def _carried(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
     hosts = [host.name for host in farm.hosts]
-    rows: list[list[ReportCell]] = []
-    for selection, of in by_selection(outcomes).items():
-        rows.append([
-            _name(selection, farm), mean_of(of, "requests_per_s"), mean_of(of, "mean_s", 1000),
-            mean_of(of, "p95_s", 1000),
-            mean_of(of, "error_percent"), mean_cpu(of, hosts),
-            None if selection == ALONE else mean_cpu(of, [in_front(selection)]),
-        ])  # fmt: skip
+    rows: list[list[ReportCell]] = [
+        [_name(selection, farm), *means(of, *FIGURES), mean_cpu(of, hosts), _front_cpu(selection, of)]
+        for selection, of in by_selection(outcomes).items()
+    ]
     columns = ("", "requests/s", "mean ms", "p95 ms", "errors %", "CPU of the hosts", "CPU of the chooser")
     table = SectionTable("Clients that repeat their request at once; CPU in % of one core", columns, rows)
     words = [f"A page of 1 kB, one connection per request. The hosts have {farm.cpu:.3g} cores in total."]
@@ -71,21 +68,16 @@ def _against_rate(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportS
     hosts_cpu: dict[str, Line] = {}
     front_cpu: dict[str, Line] = {}
     for selection, of in by_selection(outcomes).items():
-        name = _name(selection, farm)
+        name, group = _name(selection, farm), front_group(selection)
         for rate in dict.fromkeys(outcome.row.point.rate_per_s or 0.0 for outcome in of):
             at = [outcome for outcome in of if outcome.row.point.rate_per_s == rate]
-            mean_ms, front = mean_of(at, "mean_s", 1000), mean_cpu(at, [in_front(selection)])
-            front, cpu = (None if selection == ALONE else front), mean_cpu(at, hosts)
-            memory = None if selection == ALONE else most_memory(at, in_front(selection))
-            rows.append([
-                name, rate, mean_of(at, "requests_per_s"), mean_ms, mean_of(at, "p95_s", 1000),
-                mean_of(at, "error_percent"),
-                cpu, front, memory,
-            ])  # fmt: skip
-            response.setdefault(name, []).append((rate, mean_ms))
+            front, cpu = _front_cpu(selection, at), mean_cpu(at, hosts)
+            memory = most_memory(at, group) if group else None
+            rows.append([name, rate, *means(at, *FIGURES), cpu, front, memory])
+            response.setdefault(name, []).append((rate, mean_of(at, "mean_ms")))
             hosts_cpu.setdefault(name, []).append((rate, cpu))
-            if selection != ALONE:
-                front_cpu.setdefault(in_front(selection) + f" ({name})", []).append((rate, front))
+            if group:
+                front_cpu.setdefault(f"{group} ({name})", []).append((rate, front))
     columns = ("", "offered /s", "successful /s", "mean ms", "p95 ms", "errors %", "CPU of the hosts",
                "CPU of the chooser", "memory of the chooser, MB")  # fmt: skip
     words = [
@@ -120,7 +112,7 @@ def _cost(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
     if not common:
         return ["No rate was carried by all selections."]
     rate = max(common)
-    costs = {name: mean_cpu(of[rate], [in_front(name)]) for name, of in held.items()}
+    costs = {name: _front_cpu(name, of[rate]) for name, of in held.items()}
     known = ", ".join(f"{name} {cost:.3g} %" for name, cost in costs.items() if cost is not None)
     return [f"At {rate:g}/s, the highest rate that all carried, choosing used of one core: {known}."] if known else []
 
@@ -142,7 +134,7 @@ def _frontier(edges: Sequence[MeasuredOutcome]) -> ReportSection:
         more = edge.case.more
         highest, count = more.get("highest_per_s"), float(more["connections"])
         why = str(more["why"]) or {"top": "no failure up to the end of the range"}.get(str(more["ending"]), "")
-        p99_ms = mean_of([edge], "p99_s", 1000) if highest is not None else None
+        p99_ms = mean_of([edge], "p99_ms") if highest is not None else None
         rows.append([edge.case.selection, count, highest, p99_ms, str(more["ending"]), why])
         series.setdefault(edge.case.selection, []).append((count, None if highest is None else float(highest)))
     words = [

@@ -9,8 +9,8 @@ from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.load_shapes import DAY_HIGHEST, DAY_LOWEST, DAY_REQUESTS, SCALER_RUNS, scaler_highest
 from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
 from lbdns_tools.lab.report.report_charts import course
-from lbdns_tools.lab.report.report_sections import ReportCell, ReportSection, SectionTable
-from lbdns_tools.lab.statistics.outcome_index import by_selection, mean_cpu, mean_of, part
+from lbdns_tools.lab.report.report_sections import ReportSection, SectionTable
+from lbdns_tools.lab.statistics.outcome_index import by_selection, mean_cpu, mean_of, means, part, quotient, scaled
 from lbdns_tools.lab.statistics.round_robin_comparison import beside_round_robin, saturated
 
 WINDOW_S: Final = 3
@@ -40,7 +40,7 @@ def _day(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
         "The study varied the number of servers; the lab does not. The study's columns therefore only show the order "
         "of magnitude.",
     ]
-    tables = [totals(outcomes, farm), study_table(outcomes, hosts, farm)]
+    tables = [totals(outcomes, farm), study_table(outcomes, farm)]
     return ReportSection("A day", words, tables, course("day", "The day over time", outcomes, hosts, window_s=WINDOW_S))
 
 
@@ -59,35 +59,24 @@ def _scaler(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection
 
 def totals(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTable:
     """Return a table with a line for each selection: means over repetitions."""
-    hosts = [host.name for host in farm.hosts]
-    rows: list[list[ReportCell]] = []
-    for selection, of in by_selection(outcomes).items():
-        rows.append([
-            selection, mean_of(of, "requests"), mean_of(of, "mean_s", 1000), mean_of(of, "p99_s", 1000),
-            mean_of(of, "failed"), mean_of(of, "error_percent"), cpu_share(of, hosts, farm),
-        ])  # fmt: skip
+    figures = ("requests", "mean_ms", "p99_ms", "failed", "error_percent")
+    rows = [[selection, *means(of, *figures), cpu_share(of, farm)] for selection, of in by_selection(outcomes).items()]
     columns = ("", "requests", "mean ms", "p99 ms", "lost", "lost %", "mean CPU %")
     return SectionTable("The whole load; CPU in % of the hosts' cores", columns, rows, digits=4)
 
 
-def cpu_share(outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str], farm: LabFarm) -> float | None:
+def cpu_share(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> float | None:
     """Return the CPU of the hosts in % of their limit."""
-    cores = mean_cpu(outcomes, hosts)
-    return None if cores is None else cores / farm.cpu
+    return quotient(mean_cpu(outcomes, [host.name for host in farm.hosts]), farm.cpu)
 
 
-def study_table(outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str], farm: LabFarm) -> SectionTable:
+def study_table(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTable:
     """Return table 6.2 with the lab's selections beside it; lost requests are scaled to the study's total."""
-    mine: list[list[ReportCell]] = [[], [], [], []]
     measured = by_selection(outcomes)
-    for of in measured.values():
-        lost = mean_of(of, "error_percent", DAY_REQUESTS / 100)
-        for line, value in zip(
-            mine,
-            (mean_of(of, "mean_s", 1000), mean_of(of, "p99_s", 1000), cpu_share(of, hosts, farm), lost),
-            strict=True,
-        ):
-            line.append(value)
-    rows = [[*line, *values] for line, values in zip(STUDY, mine, strict=True)]
+    mine = [
+        (*means(of, "mean_ms", "p99_ms"), cpu_share(of, farm), scaled(mean_of(of, "error_percent"), DAY_REQUESTS / 100))
+        for of in measured.values()
+    ]
+    rows = [[*line, *(figures[place] for figures in mine)] for place, line in enumerate(STUDY)]
     caption = f"Table 6.2 of the study, and the lab; lost requests scaled to {DAY_REQUESTS / 1e6:.3g} million"
     return SectionTable(caption, (*STUDY_COLUMNS, *(f"lab, {name}" for name in measured)), rows, digits=5)

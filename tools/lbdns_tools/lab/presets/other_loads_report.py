@@ -10,13 +10,14 @@ from lbdns_tools.lab.loads.noisy_neighbours import BLOCK_KB, BLOCKS, BURNERS
 from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
 from lbdns_tools.lab.report.report_charts import course
 from lbdns_tools.lab.report.report_sections import ReportCell, ReportSection, SectionTable
-from lbdns_tools.lab.statistics.outcome_index import by_selection, mean_cpu, mean_of, mean_of_known, part
+from lbdns_tools.lab.statistics.outcome_index import by_selection, mean_cpu, mean_of_known, means, part
 from lbdns_tools.lab.statistics.round_robin_comparison import beside_round_robin, saturated
 from lbdns_tools.lab.statistics.run_windows import windows
 
 #: s; shorter responses count as usual even if they take many times the mean, since no user notices them
 NOTICED_S: Final = 0.1
 MEMORY_ONLY: Final = ("tmpfs", "ramfs")
+FIGURES: Final = ("requests_per_s", "mean_ms", "p95_ms", "p99_ms", "error_percent", "failed")
 COLUMNS: Final = ("", "offered /s", "successful /s", "mean ms", "p95 ms", "p99 ms", "errors %", "lost",
                   "CPU of the hosts")  # fmt: skip
 
@@ -64,11 +65,8 @@ def table(outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str]) -> SectionT
     for selection, of in by_selection(outcomes).items():
         shared = [outcome.row.figures.shares for outcome in of if outcome.row.figures.shares]
         rows.append([
-            selection, mean_of_known(o.row.point.rate_per_s for o in of), mean_of(of, "requests_per_s"),
-            mean_of(of, "mean_s", 1000), mean_of(of, "p95_s", 1000), mean_of(of, "p99_s", 1000),
-            mean_of(of, "error_percent"),
-            mean_of(of, "failed"), mean_cpu(of, hosts),
-            *(mean_of_known(100 * shares.get(host, 0.0) for shares in shared) for host in hosts),
+            selection, mean_of_known(outcome.row.point.rate_per_s for outcome in of), *means(of, *FIGURES),
+            mean_cpu(of, hosts), *(mean_of_known(100 * shares.get(host, 0.0) for shares in shared) for host in hosts),
         ])  # fmt: skip
     columns = (*COLUMNS, *(f"{host} served %" for host in hosts))
     return SectionTable("CPU in % of one core", columns, rows)

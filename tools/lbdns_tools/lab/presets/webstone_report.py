@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import Final
 
 from lbdns_tools.lab.farm.lab_farm import LabFarm
+from lbdns_tools.lab.loads.farm_load import strongest
 from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
 from lbdns_tools.lab.report import report_charts, webstone_1999
 from lbdns_tools.lab.report.report_sections import ReportCell, ReportPicture, ReportSection, SectionTable
 from lbdns_tools.lab.statistics import ratio_scatter, webstone_demands
-from lbdns_tools.lab.statistics.outcome_index import OutcomeIndex, PointKey, mean_of_known
-from lbdns_tools.lab.statistics.webstone_demands import THROUGHPUT, VERDICTS, WORDS, SelectionRatios, StudyDemand
+from lbdns_tools.lab.statistics.outcome_index import OutcomeIndex, PointKey
+from lbdns_tools.lab.statistics.webstone_demands import THROUGHPUT, VERDICTS, WORDS, SelectionRatios
 
 #: Today's name and heading for each figure of 1999's tables
 FIGURES: Final = {
@@ -45,7 +47,7 @@ def sections(outcomes: Sequence[MeasuredOutcome], farms: Mapping[str, LabFarm]) 
     parts = [_demands(outcomes, farms)]
     parts += [_ratios(outcomes, farm, resolve, farms) for farm in farms for resolve in WORDS]
     parts += [_literal(found, farms[main], main), _beside_1999(found, main), *_tables(found, main), _own_cpu(outcomes)]
-    return [part for part in parts if part.tables or part.pictures]
+    return [part for part in parts if part.pictures or any(table.rows for table in part.tables)]
 
 
 def _demands(outcomes: Sequence[MeasuredOutcome], farms: Mapping[str, LabFarm]) -> ReportSection:
@@ -53,19 +55,16 @@ def _demands(outcomes: Sequence[MeasuredOutcome], farms: Mapping[str, LabFarm]) 
     # With --farm, the only demand is on the agents' cost
     judged = webstone_demands.demands(outcomes, hosts) if hosts else [webstone_demands.agents_demand(outcomes)]
     columns = ("demand", "bound", "found", "points", "the extreme by chance", "")
-    table = SectionTable("The demands and their results", columns, _judged(judged))
+    rows = [
+        (each.what, each.wanted, each.value, each.points, each.by_chance and str(each.by_chance), each.verdict)
+        for each in judged
+    ]
+    table = SectionTable("The demands and their results", columns, rows)
     counts = Counter(each.verdict for each in judged)
     words = "; ".join(f"{verdict}: {counts[verdict]}" for verdict in VERDICTS)
     repeated = any(each.by_chance for each in judged)
     paragraphs = (f"Of {len(judged)} demands: {words}.", SCATTER, *((WITHIN_CHANCE,) if repeated else ()))
     return ReportSection("Demands", paragraphs, (table,))
-
-
-def _judged(judged: Iterable[StudyDemand]) -> list[tuple[ReportCell, ...]]:
-    return [
-        (each.what, each.wanted, each.value, each.points, str(each.by_chance) if each.by_chance else None, each.verdict)
-        for each in judged
-    ]
 
 
 def _ratios(
@@ -89,7 +88,7 @@ def _ratios(
     rows = [_ratio_row(found, each, webstone_demands.of_the_sum(outcomes, each.key, hosts), one) for each in compared]
     summary = [
         (name, *(_over(compared, figure, of) for figure in ("throughput", "p95", "mean", "work", "pace")))
-        for name, of in (("mean", mean_of_known), ("least", _least), ("most", _most))
+        for name, of in (("mean", fmean), ("least", min), ("most", max))
     ]
     if one is not None:
         errors = (
@@ -121,39 +120,28 @@ def _ratio_row(
     )  # fmt: skip
 
 
-def _over(compared: Iterable[SelectionRatios], figure: str, of: object) -> float | None:
-    assert callable(of)
-    value: float | None = of([getattr(each, figure) for each in compared])
-    return value
-
-
-def _least(values: Iterable[float | None]) -> float | None:
-    return min((value for value in values if value is not None), default=None)
-
-
-def _most(values: Iterable[float | None]) -> float | None:
-    return max((value for value in values if value is not None), default=None)
+def _over(compared: Iterable[SelectionRatios], figure: str, of: Callable[[list[float]], float]) -> float | None:
+    known = [value for each in compared if (value := getattr(each, figure)) is not None]
+    return of(known) if known else None
 
 
 def _literal(found: OutcomeIndex, farm: LabFarm, name: str) -> ReportSection:
     """Return the section on the literal rule of 1999, best_score."""
-    strongest = max(farm.hosts, key=lambda host: host.cpu)
+    host = strongest(farm)
     columns = (
         "a choice", "workload", "clients", "throughput / best", "throughput / round robin", "p95 / best",
-        "p95 / round robin", f"to {strongest.name}", f"to {strongest.name}, best", "",
+        "p95 / round robin", f"to {host.name}", f"to {host.name}, best", "",
     )  # fmt: skip
     rows = [
-        _literal_row(found, key, strongest.name)
-        for key in found.keys
-        if key.selection == "best_score" and key.farm == name
+        _literal_row(found, key, host.name) for key in found.keys if key.selection == "best_score" and key.farm == name
     ]
-    table = SectionTable(f"best_score; {strongest.name} has {strongest.cpu / farm.cpu:.0%} of the CPU", columns, rows)
+    table = SectionTable(f"best_score; {host.name} has {host.cpu / farm.cpu:.0%} of the CPU", columns, rows)
     words = (
         "best_score sends all clients to the server with the highest score until the next report. It wins where its "
         "throughput is higher and its p95 lower than with best, and herds where either is worse than with round robin, "
         "which ignores load.",
     )
-    return ReportSection("The literal rule of 1999", words, (table,) if rows else ())
+    return ReportSection("The literal rule of 1999", words, (table,))
 
 
 def _literal_row(found: OutcomeIndex, key: PointKey, host: str) -> tuple[ReportCell, ...]:
@@ -269,4 +257,4 @@ def _own_cpu(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
         if o.samples
     ]  # fmt: skip
     table = SectionTable("CPU, % of one core, mean over the run", columns, rows)
-    return ReportSection("The CPU cost of lbdns and its agents", (), (table,) if rows else ())
+    return ReportSection("The CPU cost of lbdns and its agents", (), (table,))

@@ -7,29 +7,22 @@ lbdns learns how much of this workload each host can serve.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Final
 
 from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import ConfigError
 from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
-from lbdns_tools.lab.loads.farm_load import (
-    UNEQUAL,
-    MeasurementLength,
-    addresses_of,
-    chosen,
-    dns_name,
-    learning,
-    web_point,
-)
+from lbdns_tools.lab.farm.machine_addresses import machines
+from lbdns_tools.lab.loads.farm_load import TIMEOUT_S, UNEQUAL, MeasurementLength, chosen, dns_name, learning
 from lbdns_tools.lab.measuring import case_measurement
 from lbdns_tools.lab.measuring.measured_case import MeasuredCase, MeasuredOutcome
 from lbdns_tools.lab.presets.webstone_report import sections
 from lbdns_tools.lab.study_plan import StudyPlan, StudyPreset, StudySettings, StudyStep
-from lbdns_tools.load.load_plan import ResolveMode
-from lbdns_tools.load.load_study import PlannedRun
+from lbdns_tools.load.load_plan import ClosedLoop, LoadRun, ResolveMode, ResolveRule
+from lbdns_tools.load.load_study import PlannedRun, closed
 from lbdns_tools.load.request_mix import FILE_SETS, file_set
 
 if TYPE_CHECKING:
@@ -43,54 +36,27 @@ QUICK_CLIENTS: Final = (20, 60)
 #: The same number of cores in total as the unequal hosts
 EQUAL: Final = tuple(WebHost(host.name, 0.19) for host in UNEQUAL)
 #: By how often clients resolve. At WebStone's intervals a client keeps a server for 2.5 to 5 s, so the warm-up lasts
-#: until all clients have resolved again, and a measurement covers two or three choices per client
+#: until all clients have resolved again, and a measurement covers two or three choices per client. ``once`` stands for
+#: a host alone, which clients reach by its address
 LENGTHS: Final[dict[ResolveMode, MeasurementLength]] = {
     "connection": MeasurementLength(2.0, 6.0),
     "webstone": MeasurementLength(5.0, 7.5),
+    "once": MeasurementLength(2.0, 4.0),
 }
-ALONE: Final = MeasurementLength(2.0, 4.0)
 QUICK: Final = MeasurementLength(2.0, 3.0)
 WAYS: Final[tuple[ResolveMode, ...]] = ("connection", "webstone")
 
 
-@dataclass(frozen=True, slots=True)
-class _WebstoneOptions:
-    """The measurements on one farm. ``single`` is the host that stands for the single server of 1999."""
-
-    farm: str
-    hosts: tuple[WebHost, ...]
-    selections: tuple[str, ...]
-    clients: tuple[int, ...]
-    ways: tuple[ResolveMode, ...]
-    single: str
-    settings: StudySettings
-    addresses: Mapping[str, str]
-
-    def length(self, way: ResolveMode | None) -> MeasurementLength:
-        usual = QUICK if self.settings.quick else LENGTHS[way] if way else ALONE
-        return usual.with_settings(self.settings)
-
-
 def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
     """Return the study's steps; with --farm, there is no comparison with equal hosts. Raises ConfigError."""
-    main = farm or LabFarm(UNEQUAL)
+    main, name = farm or LabFarm(UNEQUAL), "own" if farm else "unequal"
     requested, single = _single(settings.selections, main.hosts)
     selections = chosen(requested, SELECTIONS, QUICK_SELECTIONS if settings.quick else SELECTIONS)
-    clients = settings.clients or (QUICK_CLIENTS if settings.quick else CLIENTS)
-    ways = WAYS[:1] if settings.quick else WAYS
-    name = "own" if farm else "unequal"
-    farms = {name: main}
-    steps = list(
-        _steps(_WebstoneOptions(name, main.hosts, selections, clients, ways, single, settings, addresses_of(main)))
-    )
-    if not settings.quick and farm is None:
-        equal = LabFarm(EQUAL)
-        compared = tuple(each for each in selections if each in ("round_robin", "best"))
-        if compared:
-            farms["equal"] = equal
-            steps += _steps(
-                _WebstoneOptions("equal", EQUAL, compared, clients, ways, "", settings, addresses_of(equal))
-            )
+    farms, steps = {name: main}, [*_steps(settings, name, main, selections, single)]
+    compared = tuple(each for each in selections if each in ("round_robin", "best"))
+    if compared and farm is None and not settings.quick:
+        farms["equal"] = LabFarm(EQUAL)
+        steps += _steps(settings, "equal", farms["equal"], compared, single)
     return StudyPlan(farms, tuple(steps), partial(sections, farms=farms))
 
 
@@ -114,49 +80,45 @@ def _single(requested: Sequence[str], hosts: tuple[WebHost, ...]) -> tuple[tuple
     return tuple(found), slowest
 
 
-def _steps(options: _WebstoneOptions) -> Iterator[StudyStep]:
-    for workload in FILE_SETS:
-        if any(policy in options.selections for policy in POLICIES):
-            mix = file_set(workload, f"http://{dns_name('best')}")
-            yield learning(options.farm, workload, mix, options.settings)
-        for repetition in range(1, options.settings.repetitions + 1):
-            for way in options.ways:
-                for clients in options.clients:
-                    yield from _chosen_by_dns(options, workload, way, clients, repetition)
-                    if way == options.ways[-1]:  # compared with the sum of the hosts alone
-                        yield from _by_themselves(options, workload, clients, repetition)
-
-
-def _chosen_by_dns(
-    options: _WebstoneOptions, workload: str, way: ResolveMode, clients: int, repetition: int
+def _steps(
+    settings: StudySettings, name: str, farm: LabFarm, selections: tuple[str, ...], single: str
 ) -> Iterator[StudyStep]:
-    # The order alternates between repetitions, because the first selection warms the farm up for the next
-    for policy in POLICIES if repetition % 2 else reversed(POLICIES):
-        if policy in options.selections:
-            case = MeasuredCase(policy, workload, way, dns_name(policy), options.farm)
-            yield _step(options, case, clients, way, repetition)
+    """Yield the steps on a farm. ``single`` is the host that stands for the single server of 1999."""
+    ways = WAYS[:1] if settings.quick else WAYS
+    counts = settings.clients or (QUICK_CLIENTS if settings.quick else CLIENTS)
+    for workload in FILE_SETS:
+        if any(policy in selections for policy in POLICIES):
+            yield learning(name, workload, file_set(workload, f"http://{dns_name('best')}"), settings)
+        for repetition, way, clients in product(range(1, settings.repetitions + 1), ways, counts):
+            # The order alternates between repetitions, because the first selection warms the farm up for the next
+            for policy in POLICIES if repetition % 2 else reversed(POLICIES):
+                if policy in selections:
+                    case = MeasuredCase(policy, workload, way, dns_name(policy), name)
+                    yield _step(settings, case, clients, way, repetition)
+            if way == ways[-1]:  # compared with the sum of the hosts alone
+                for case in _hosts_alone(name, farm, workload, single):
+                    if case.selection in selections:
+                        yield _step(settings, case, clients, "once", repetition)
 
 
-def _by_themselves(options: _WebstoneOptions, workload: str, clients: int, repetition: int) -> Iterator[StudyStep]:
-    for host in options.hosts:
-        selection = "single" if host.name == options.single else "alone"
-        if selection in options.selections:
-            case = MeasuredCase(
-                selection, workload, "", options.addresses[host.name], options.farm, {"host": host.name}
-            )
-            yield _step(options, case, clients, None, repetition)
+def _hosts_alone(name: str, farm: LabFarm, workload: str, single: str) -> Iterator[MeasuredCase]:
+    for machine in machines(farm):
+        if machine.kind == "web":
+            selection = "single" if machine.name == single else "alone"
+            yield MeasuredCase(selection, workload, "", machine.address, name, {"host": machine.name})
 
 
 def _step(
-    options: _WebstoneOptions, case: MeasuredCase, clients: int, way: ResolveMode | None, repetition: int
+    settings: StudySettings, case: MeasuredCase, clients: int, resolve: ResolveMode, repetition: int
 ) -> StudyStep:
-    length = options.length(way)
-    words = [options.farm, case.workload, case.more.get("host", case.selection), case.resolve, f"{clients} clients"]
+    length = (QUICK if settings.quick else LENGTHS[resolve]).with_settings(settings)
+    words = [case.farm, case.workload, case.more.get("host", case.selection), case.resolve, f"{clients} clients"]
     name = ", ".join(str(word) for word in words if word)
-    resolve: ResolveMode = way or "once"  # irrelevant for an address
-    planned = web_point(case.workload, case.target, clients, resolve, length, options.settings.seed)
+    how = LoadRun(ResolveRule(resolve), timeout_s=TIMEOUT_S, warm_up_s=length.warm_up_s, seed=settings.seed)
+    mix = file_set(case.workload, f"http://{case.target}")
+    planned = closed(how, case.workload, mix, ClosedLoop(clients, length.seconds))
     do = partial(_measure, case=case, planned=planned, repetition=repetition)
-    return StudyStep(name, options.farm, length.total(case.workload), do)
+    return StudyStep(name, case.farm, length.total(case.workload), do)
 
 
 def _measure(lab: Lab, case: MeasuredCase, planned: PlannedRun, repetition: int) -> Iterator[MeasuredOutcome]:

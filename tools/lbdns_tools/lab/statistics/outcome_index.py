@@ -39,11 +39,7 @@ class OutcomeIndex:
         return self._by_key.get(key, [])
 
     def figure(self, key: PointKey, name: str) -> float | None:
-        return mean_of_known(outcome.row.figures.number(name) for outcome in self.at(key))
-
-    def cpu_percent(self, key: PointKey, group: str) -> float | None:
-        """Return the CPU of a control group in % of one core."""
-        return mean_of_known(outcome.cpu_percent(group) for outcome in self.at(key))
+        return mean_of(self.at(key), name)
 
     def share(self, key: PointKey, host: str) -> float | None:
         """Return the share of the requests, 0 to 1, that ``host`` served."""
@@ -76,10 +72,16 @@ def by_selection(outcomes: Iterable[MeasuredOutcome]) -> dict[str, list[Measured
     return found
 
 
-def mean_of(outcomes: Iterable[MeasuredOutcome], name: str, times: float = 1.0) -> float | None:
-    """Return ``times`` the mean of a figure over the outcomes that have it; None if none has."""
-    found = mean_of_known(outcome.row.figures.number(name) for outcome in outcomes)
-    return None if found is None else times * found
+def mean_of(outcomes: Iterable[MeasuredOutcome], name: str) -> float | None:
+    """Return the mean of a figure over the outcomes that have it; None if none has. ``mean_ms`` is mean_s in ms."""
+    seconds = name.removesuffix("_ms")
+    if seconds != name:
+        return scaled(mean_of(outcomes, f"{seconds}_s"), 1000.0)
+    return mean_of_known(outcome.row.figures.number(name) for outcome in outcomes)
+
+
+def means(outcomes: Sequence[MeasuredOutcome], *names: str) -> list[float | None]:
+    return [mean_of(outcomes, name) for name in names]
 
 
 def mean_cpu(outcomes: Iterable[MeasuredOutcome], groups: Sequence[str]) -> float | None:
@@ -104,6 +106,10 @@ def mean_of_known(values: Iterable[float | None]) -> float | None:
     """Return the mean of the values that are not None; None if there are none."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
+
+
+def scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else factor * value
 
 
 def quotient(value: float | None, other: float | None) -> float | None:

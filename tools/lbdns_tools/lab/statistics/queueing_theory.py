@@ -26,8 +26,3 @@ def mean_response(servers: int, service_s: float, rate: float) -> float | None:
     if offered >= servers:
         return None
     return service_s + erlang_c(servers, offered) * service_s / (servers - offered)
-
-
-def passed(servers: int, service_s: float) -> float:
-    """Return the capacity of c processors in requests/s: c / S."""
-    return servers / service_s

@@ -59,19 +59,11 @@ def cpu(outcome: MeasuredOutcome, groups: Sequence[str]) -> list[tuple[float, fl
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class BreakingPoint:
-    """The rate at which a rising load was no longer carried, and why; None and "" if it was carried to the end."""
-
-    rate: float | None
-    why: str
-
-
-def broke_at(parts: Sequence[RunWindow], limit_s: float, failed_share: float) -> BreakingPoint:
-    """Return the rate and reason of the first window that exceeds either limit."""
+def broke_at(parts: Sequence[RunWindow], limit_s: float, failed_share: float) -> tuple[float | None, str]:
+    """Return the rate of the first window that exceeds either limit, and the reason; (None, "") without one."""
     for part in parts:
         if part.failed_share > failed_share:
-            return BreakingPoint(part.started, f"{100 * part.failed_share:.3g} % failed")
+            return part.started, f"{100 * part.failed_share:.3g} % failed"
         if part.response_s is not None and part.response_s > limit_s:
-            return BreakingPoint(part.started, f"responses took {part.response_s:.2g} s")
-    return BreakingPoint(None, "")
+            return part.started, f"responses took {part.response_s:.2g} s"
+    return None, ""

@@ -10,7 +10,14 @@ from typing import Final
 
 from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
 from lbdns_tools.lab.statistics import ratio_scatter
-from lbdns_tools.lab.statistics.outcome_index import OutcomeIndex, PointKey, mean_of_known, quotient, total_cpu
+from lbdns_tools.lab.statistics.outcome_index import (
+    OutcomeIndex,
+    PointKey,
+    mean_cpu,
+    mean_of_known,
+    quotient,
+    total_cpu,
+)
 
 #: Throughput counts successful requests only: failing fast must not count
 THROUGHPUT: Final = "requests_per_s"
@@ -52,7 +59,7 @@ def compare(found: OutcomeIndex, selection: str, other: str, hosts: Sequence[str
 
 def work_percent(found: OutcomeIndex, key: PointKey, hosts: Sequence[str]) -> float | None:
     """Return the total CPU of all hosts in % of one core; None if one host was never sampled."""
-    return total_cpu(found.cpu_percent(key, host) for host in hosts) if hosts else None
+    return total_cpu(mean_cpu(found.at(key), [host]) for host in hosts) if hosts else None
 
 
 def alone(outcomes: Iterable[MeasuredOutcome], farm: str, workload: str) -> dict[str, dict[int, float]]:
@@ -80,6 +87,28 @@ def sum_alone(by_host: dict[str, dict[int, float]], hosts: Sequence[str], client
 
 #: In the order in which the report counts them
 VERDICTS: Final = ("met", "within chance", "not met", "not measured")
+#: Words for how often clients resolve
+WORDS: Final = {"connection": "per connection", "webstone": "at WebStone's intervals"}
+Extreme = Callable[[list[float]], float]
+_EXTREMES: Final[Mapping[Extreme, str]] = {fmean: "mean", min: "the least", max: "the most"}
+#: The demands: farm, how often clients resolve, figure, over all points, bound. ``alone`` is the throughput of all
+#: hosts together, relative to the sum of each host alone
+_DEMANDS: Final[tuple[tuple[str, str, str, Extreme, float], ...]] = (
+    ("unequal", "connection", "throughput", fmean, 2.0),
+    ("unequal", "connection", "throughput", min, 1.5),
+    ("unequal", "connection", "p95", max, 1.0),
+    ("unequal", "webstone", "throughput", min, 0.98),
+    ("unequal", "webstone", "alone", min, 0.95),
+    ("unequal", "webstone", "p95", fmean, 0.8),
+    ("equal", "connection", "throughput", min, 0.98),
+    ("equal", "connection", "mean", max, 1.05),
+    ("equal", "webstone", "throughput", min, 0.98),
+    ("equal", "webstone", "mean", max, 1.05),
+)
+_FIGURE_WORDS: Final = {
+    "throughput": "throughput, best / round robin", "p95": "p95, best / round robin",
+    "mean": "mean latency, best / round robin", "alone": "throughput, best / hosts alone",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,108 +139,57 @@ class StudyDemand:
         return value < self.bound if self.strictly else value <= self.bound
 
     @property
-    def within_chance(self) -> bool:
-        """Whether an extreme misses the bound only by chance: the mean meets it, and the extreme is in its range."""
-        if self.met is not False or self.value is None or self.mean is None or self.by_chance is None:
-            return False
-        further = self.value < self.by_chance.low if self.at_least else self.value > self.by_chance.high
-        return self._meets(self.mean) and not further
-
-    @property
     def wanted(self) -> str:
-        return f"{'at least' if self.at_least else 'below' if self.strictly else 'at most'} {self.bound:g}"
+        at_most = "below" if self.strictly else "at most"
+        return f"{'at least' if self.at_least else at_most} {self.bound:g}"
 
     @property
     def verdict(self) -> str:
+        """One of VERDICTS. An extreme misses by chance if the mean meets the bound, and the extreme is in its range."""
         met, within_chance, not_met, not_measured = VERDICTS
-        if self.met is None:
+        if self.value is None:
             return not_measured
-        return met if self.met else within_chance if self.within_chance else not_met
+        if self._meets(self.value):
+            return met
+        if self.mean is None or self.by_chance is None or not self._meets(self.mean):
+            return not_met
+        further = self.value < self.by_chance.low if self.at_least else self.value > self.by_chance.high
+        return not_met if further else within_chance
 
 
 def demands(outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str]) -> list[StudyDemand]:
     """Return all demands, measured or not. ``hosts`` are the web hosts of the unequal farm."""
     compared = compare(OutcomeIndex(outcomes), "best", "round_robin", hosts)
-
-    def at(farm: str, resolve: str) -> list[SelectionRatios]:
-        return [each for each in compared if (each.key.farm, each.key.resolve) == (farm, resolve)]
-
-    judged = [*_unequal(at("unequal", "connection"), at("unequal", "webstone"), outcomes, hosts)]
-    for resolve in ("connection", "webstone"):
-        where, points = f"equal hosts, a choice {WORDS[resolve]}", at("equal", resolve)
-        judged += [
-            _demand(f"{where}: throughput, best / round robin, the least", points, "throughput", min, 0.98, True),
-            _demand(f"{where}: mean latency, best / round robin, the most", points, "mean", max, 1.05, False),
-        ]
+    by_repetition: dict[int, list[MeasuredOutcome]] = defaultdict(list)
+    for outcome in outcomes:
+        by_repetition[outcome.row.repetition].append(outcome)
+    judged = []
+    for farm, resolve, figure, of, bound in _DEMANDS:
+        points = [each for each in compared if (each.key.farm, each.key.resolve) == (farm, resolve)]
+        if figure == "alone":
+            values = _sums(outcomes, points, hosts)
+            repeated = [[r for some in by_repetition.values() for r in _sums(some, [each], hosts)] for each in points]
+        else:
+            points = [each for each in points if getattr(each, figure) is not None]
+            values = [getattr(each, figure) for each in points]
+            repeated = [list(each.repeated.get(figure, ())) for each in points]
+        what = f"{farm} hosts, a choice {WORDS[resolve]}: {_FIGURE_WORDS[figure]}, {_EXTREMES[of]}"
+        judged.append(_judge(what, values, repeated, of, bound, figure))
     return [*judged, agents_demand(outcomes)]
 
 
-#: Words for how often clients resolve
-WORDS: Final = {"connection": "per connection", "webstone": "at WebStone's intervals"}
-
-
-def _unequal(
-    connection: Sequence[SelectionRatios],
-    webstone: Sequence[SelectionRatios],
-    outcomes: Sequence[MeasuredOutcome],
-    hosts: Sequence[str],
-) -> list[StudyDemand]:
-    first = f"unequal hosts, a choice {WORDS['connection']}"
-    second = f"unequal hosts, a choice {WORDS['webstone']}"
-    return [
-        _demand(f"{first}: throughput, best / round robin, mean", connection, "throughput", fmean, 2.0, True),
-        _demand(f"{first}: throughput, best / round robin, the least", connection, "throughput", min, 1.5, True),
-        _demand(f"{first}: p95, best / round robin, the most", connection, "p95", max, 1.0, False, strictly=True),
-        _demand(f"{second}: throughput, best / round robin, the least", webstone, "throughput", min, 0.98, True),
-        _beside_alone(f"{second}: throughput, best / hosts alone, the least", webstone, outcomes, hosts),
-        _demand(f"{second}: p95, best / round robin, mean", webstone, "p95", fmean, 0.8, False),
-    ]
-
-
-def _demand(
-    what: str,
-    points: Iterable[SelectionRatios],
-    figure: str,
-    of: Callable[[list[float]], float],
-    bound: float,
-    at_least: bool,
-    *,
-    strictly: bool = False,
-) -> StudyDemand:
-    compared = [each for each in points if getattr(each, figure) is not None]
-    repeated = [each.repeated.get(figure, ()) for each in compared]
-    return _judge(what, [getattr(each, figure) for each in compared], repeated, of, bound, at_least, strictly=strictly)
-
-
 def _judge(
-    what: str,
-    values: list[float],
-    repeated: Sequence[ratio_scatter.Ratios],
-    of: Callable[[list[float]], float],
-    bound: float,
-    at_least: bool,
-    *,
-    strictly: bool = False,
+    what: str, values: list[float], repeated: Sequence[ratio_scatter.Ratios], of: Extreme, bound: float, figure: str
 ) -> StudyDemand:
+    at_least, strictly = figure in ("throughput", "alone"), (figure, of) == ("p95", max)
     if not values:
         return StudyDemand(what, None, bound, at_least, 0, strictly)
     by_chance = ratio_scatter.extreme(repeated, of) if of is not fmean else None
     return StudyDemand(what, of(values), bound, at_least, len(values), strictly, fmean(values), by_chance)
 
 
-def _beside_alone(
-    what: str, points: Sequence[SelectionRatios], outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str]
-) -> StudyDemand:
-    """Return the demand on the throughput of all hosts together, relative to the sum of each host alone."""
-    by_repetition: dict[int, list[MeasuredOutcome]] = defaultdict(list)
-    for outcome in outcomes:
-        by_repetition[outcome.row.repetition].append(outcome)
-    values = [value for each in points if (value := of_the_sum(outcomes, each.key, hosts)) is not None]
-    repeated = [
-        [value for of in by_repetition.values() if (value := of_the_sum(of, each.key, hosts)) is not None]
-        for each in points
-    ]
-    return _judge(what, values, repeated, min, 0.95, True)
+def _sums(outcomes: Sequence[MeasuredOutcome], points: Iterable[SelectionRatios], hosts: Sequence[str]) -> list[float]:
+    return [value for each in points if (value := of_the_sum(outcomes, each.key, hosts)) is not None]
 
 
 def of_the_sum(outcomes: Sequence[MeasuredOutcome], key: PointKey, hosts: Sequence[str]) -> float | None:

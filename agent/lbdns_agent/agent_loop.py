@@ -15,9 +15,9 @@ from typing import Final
 from lbdns_agent.agent_options import AgentOptions
 from lbdns_agent.alarm_conditions import ALARM_CHECK_INTERVAL, alarm_reason
 from lbdns_agent.host_sampler import HostSampler
-from lbdns_agent.measured_host import open_host
 from lbdns_agent.non_blocking_sensors import SensorTasks
 from lbdns_agent.report_sender import RECOVERY_TIME, ReportSender
+from lbdns_agent.sensor import open_host
 from lbdns_agent.signal_pipe import STOP, SignalPipe
 from lbdns_shared.errors import KeyFileError, LbdnsError
 from lbdns_shared.keys import read_key_file

@@ -1,23 +1,29 @@
-"""The command line of lbdns-agent: parses the arguments, runs the agent, returns the exit status."""
+"""The command line of lbdns-agent: parses the arguments, runs the agent or prints a single sample (``--once``)."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from lbdns_agent.agent_loop import run
 from lbdns_agent.agent_options import OFF, AgentOptions, default_name, parse_gateway, parse_interval, parse_name
 from lbdns_agent.alarm_conditions import DEFAULT_CONDITIONS, parse_alarm_condition
-from lbdns_agent.single_sample import sample_as_json, sample_as_table, take_single_sample
+from lbdns_agent.host_sampler import HostSample, HostSampler
+from lbdns_agent.non_blocking_sensors import SensorTasks
+from lbdns_agent.sensor import open_host
 from lbdns_agent.webserver.status_page import DEFAULT_URL, parse_status_url
 from lbdns_shared import __version__, log
 from lbdns_shared.endpoint import REPORT_PORT, parse_endpoint
 from lbdns_shared.errors import LbdnsError
 from lbdns_shared.metric_catalogue import CATALOGUE
+
+LONGEST_GAP: Final = 0.5  # seconds between the two readings, however long the interval: a person is waiting
+TIMEOUT: Final = 0.4  # seconds to wait for the web server and the gateway
 
 EXAMPLES = """examples:
   lbdns-agent --collector ns1.example.net --collector ns2.example.net --key-file /etc/lbdns/agent.key
@@ -138,11 +144,45 @@ def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace)
     )
 
 
-def print_single_sample(options: AgentOptions, as_json: bool) -> int:
-    """Print one sample and return the exit status."""
-    sample, span = take_single_sample(options)
-    print(sample_as_json(options, sample, span, time.time()) if as_json else sample_as_table(options, sample, span))
-    return 0
+def take_single_sample(options: AgentOptions) -> tuple[HostSample, float]:
+    """Return a sample and the seconds that its differences span. Raises LbdnsError if the host can't be measured."""
+    sampler = HostSampler(open_host(options), SensorTasks())
+    start = time.monotonic()
+    sampler.sample(TIMEOUT, TIMEOUT)
+    gap = min(options.interval, LONGEST_GAP)
+    time.sleep(max(0.0, start + gap - time.monotonic()))
+    span = time.monotonic() - start
+    return sampler.sample(TIMEOUT, TIMEOUT), span
+
+
+def sample_as_json(options: AgentOptions, sample: HostSample, span: float, now: float) -> str:
+    """Return the sample as a JSON object; ``unavailable`` maps each missing metric to the reason. Pure."""
+    return json.dumps(
+        {
+            "host": options.name,
+            "time": round(now, 3),
+            "interval": options.interval,
+            "span": round(span, 3),
+            "metrics": dict(sample.metrics),
+            "unavailable": dict(sample.missing),
+        },
+        indent=2,
+    )
+
+
+def sample_as_table(options: AgentOptions, sample: HostSample, span: float) -> str:
+    """Return the sample as text, one metric a line in the order of the catalogue. Pure."""
+    lines = [f"{options.name}, differences over {span:.2f} s"]
+    for name, metric in CATALOGUE.items():
+        if name in sample.metrics:
+            lines.append(f"{name:<18} {_number(sample.metrics[name]):>12}  {metric.unit}")
+        else:
+            lines.append(f"{name:<18} {'-':>12}  {sample.missing.get(name, '')}")
+    return "\n".join(lines)
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value == int(value) else f"{value:.2f}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -155,13 +195,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(ended.code or 0)
     log.set_up(arguments.log_format, "error" if arguments.once else arguments.log_level)
     try:
-        return print_single_sample(options, arguments.json) if arguments.once else run(options)
+        if not arguments.once:
+            return run(options)
+        sample, span = take_single_sample(options)
+        as_json = arguments.json
+        print(sample_as_json(options, sample, span, time.time()) if as_json else sample_as_table(options, sample, span))
+        return 0
     except KeyboardInterrupt:  # during a single sample
         return 1
     except LbdnsError as error:
         print(f"lbdns-agent: {error}", file=sys.stderr)
         return error.exit_status
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lbdns_agent.measured_host import MeasuredHost
 from lbdns_agent.metrics import METRIC_SENSORS, AnySensor
 from lbdns_agent.missing_values import LINUX_ONLY, FailureLog, SwitchedOffError, failure_reason
 from lbdns_agent.non_blocking_sensors import SensorTask, SensorTasks, TimedReading
-from lbdns_agent.sensor import MetricValues, Sensor
+from lbdns_agent.sensor import MeasuredHost, MetricValues, Sensor
 
 SHORTEST_DIFFERENCE: Final = 0.05  # seconds: the kernel counts processor time in ticks of 0.01 s
 

@@ -134,17 +134,3 @@ class SensorTasks:
             elif time.monotonic() >= task.deadline:
                 task.resume(TimeoutError())
         return alert in ready
-
-
-def run_to_end(steps: ReadingSteps[T], timeout: float) -> T:
-    """Run one reading to its end and return its result. Raises what the reading raises."""
-    tasks = SensorTasks()
-    task = tasks.add(lambda: steps, timeout)
-    tasks.start()
-    while task.busy:
-        tasks._poll(task.deadline, None)
-    assert task.result is not None
-    if isinstance(task.result.value, Exception):
-        raise task.result.value
-    value: T = task.result.value
-    return value

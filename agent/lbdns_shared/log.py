@@ -12,21 +12,20 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
-
-from lbdns_shared.log_suppression import WINDOW, LogSuppressor, SuppressedLines
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
 
 FORMATS: Final = ("text", "json")
 LEVELS: Final = ("debug", "info", "warning", "error")
 _STDERR: Final = 2
-if TYPE_CHECKING:
-    _StreamHandler = logging.StreamHandler[Any]
-else:  # not subscriptable before Python 3.11
-    _StreamHandler = logging.StreamHandler
 #: Logging level and priority (syslog(3)), the most severe first
 _PRIORITIES: Final = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
 _DEBUG: Final = 7
+
+WINDOW: Final = 10.0  # s
+SIMILAR_LIMIT: Final = 10  # lines in a window
+KIND_LIMIT: Final = 200  # lines in a window, so that a pool of 200 members that all fall silent is logged in full
 
 
 class _JsonFormatter(logging.Formatter):
@@ -71,14 +70,69 @@ class _JournalFormatter(logging.Formatter):
         return "\n".join(prefix + line for line in self._inner.format(record).split("\n"))
 
 
-class _Handler(_StreamHandler):
+@dataclass
+class _Window:
+    end: float  # monotonic seconds
+    written: int = 0
+    suppressed: int = 0
+    last: logging.LogRecord | None = None  # the last suppressed record
+
+
+class LogSuppressor:
+    """Decides which records to write when many similar ones come at once, and counts the others.
+
+    Of similar records, ten in ten seconds are written; one line reports the others when the ten seconds are over.
+    Records are similar if they come from the same place in the program, or are events about the same member. There can
+    be ten thousand members, so all records of one kind (logger, level, kind of event) have a limit too: the rate of the
+    log and the memory used here are bounded, and a flood of one kind can't hide others."""
+
+    def __init__(self) -> None:
+        # In the order in which the windows end
+        self._kinds: dict[Hashable, _Window] = {}
+        self._similar: dict[Hashable, _Window] = {}
+
+    def admits(self, record: logging.LogRecord, similar: Hashable, kind: Hashable, now: float) -> bool:
+        """Return whether to write ``record``; if not, count it. Call ``ended`` with the same time first."""
+        of_kind = self._kinds.get(kind)
+        if of_kind is None:
+            of_kind = self._kinds[kind] = _Window(now + WINDOW)
+        of_similar = self._similar.get((kind, similar))
+        if of_similar is None and of_kind.written < KIND_LIMIT:
+            of_similar = self._similar[kind, similar] = _Window(now + WINDOW)
+        window = of_kind if of_similar is None or of_kind.written >= KIND_LIMIT else of_similar
+        if window is of_similar and window.written < SIMILAR_LIMIT:
+            window.written += 1
+            of_kind.written += 1
+            return True
+        window.suppressed += 1
+        window.last = record
+        return False
+
+    def ended(self, now: float) -> Iterator[tuple[_Window, bool]]:
+        """Yield once each window that has ended and suppressed records, and whether these are similar or only of one
+        kind."""
+        for windows, similar in ((self._similar, True), (self._kinds, False)):
+            while windows and (first := next(iter(windows.items())))[1].end <= now:
+                key, window = first
+                del windows[key]
+                if window.last is not None:
+                    yield window, similar
+
+    @property
+    def next_end(self) -> float | None:
+        """The end of the first window that has suppressed a line, in monotonic seconds."""
+        both = (*self._similar.values(), *self._kinds.values())
+        return min((window.end for window in both if window.suppressed), default=None)
+
+
+class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # not subscriptable before Python 3.11
     """Writes records, or suppresses them and reports their number later. The report comes with the next record after
     the window has ended, or from a timer thread if there is none."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(sys.stderr)
         self._clock = clock
-        self._suppressor: LogSuppressor[logging.LogRecord] = LogSuppressor()
+        self._suppressor = LogSuppressor()
         self._timer: threading.Timer | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -121,16 +175,17 @@ class _Handler(_StreamHandler):
             self._timer.start()
 
     def _report(self, now: float) -> None:
-        for suppressed in self._suppressor.ended(now):
-            super().emit(_summary(suppressed))
+        for window, similar in self._suppressor.ended(now):
+            super().emit(_summary(window, similar))
 
 
-def _summary(suppressed: SuppressedLines[logging.LogRecord]) -> logging.LogRecord:
-    last = suppressed.last
+def _summary(window: _Window, similar: bool) -> logging.LogRecord:
+    last = window.last
+    assert last is not None
     record = logging.makeLogRecord({"name": last.name, "levelno": last.levelno, "levelname": last.levelname})
-    what = "like this" if suppressed.similar else "of this kind"
-    record.msg = f"{suppressed.count} more {what} in the last {WINDOW:g} s, the last one: {last.getMessage()}"
-    record.held = suppressed.count
+    what = "like this" if similar else "of this kind"
+    record.msg = f"{window.suppressed} more {what} in the last {WINDOW:g} s, the last one: {last.getMessage()}"
+    record.held = window.suppressed
     if event := getattr(last, "event", None):
         record.event = event
     return record

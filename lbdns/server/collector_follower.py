@@ -22,8 +22,7 @@ from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot
 from lbdns.process.apply_configuration import PreparedChange
 from lbdns.secrets.http_credentials import HttpCredentials, read_tokens
 from lbdns_collector.reports.snapshot_publisher import SnapshotPublisher
-from lbdns_collector.status.status_document import FOLLOWER_KEEP_ALIVE
-from lbdns_collector.status.status_reader import read_status
+from lbdns_collector.status.status_document import FOLLOWER_KEEP_ALIVE, read_status
 
 log = logging.getLogger("lbdns.follow")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lbdns_agent.kernel_files import ProcFiles
-from lbdns_agent.measured_host import MeasuredHost
+from lbdns_agent.sensor import MeasuredHost
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 PROC = FIXTURES / "proc"

@@ -14,7 +14,7 @@ from lbdns_agent.gateway import gateway_pinger
 from lbdns_agent.gateway.default_route import Gateway
 from lbdns_agent.gateway.gateway_pinger import GatewayPinger
 from lbdns_agent.missing_values import MissingValueError
-from lbdns_agent.non_blocking_sensors import run_to_end
+from tests.agent.waiting import run_to_end
 from tests.needs import needs
 
 LOOPBACK = Gateway("127.0.0.1")
@@ -22,7 +22,7 @@ LOOPBACK = Gateway("127.0.0.1")
 SCRIPT = """
 import os, socket, sys
 from pathlib import Path
-from lbdns_agent.non_blocking_sensors import run_to_end
+from tests.agent.waiting import run_to_end
 from lbdns_agent.gateway.gateway_pinger import GatewayPinger
 from lbdns_agent.gateway.default_route import Gateway
 Path("/proc/sys/net/ipv4/ping_group_range").write_text(sys.argv[1])

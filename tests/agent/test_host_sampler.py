@@ -12,11 +12,10 @@ import pytest
 
 from lbdns_agent.host_sampler import SHORTEST_DIFFERENCE, HostSampler
 from lbdns_agent.kernel_files import ProcFiles
-from lbdns_agent.measured_host import MeasuredHost
 from lbdns_agent.metrics import METRIC_SENSORS, AnySensor
 from lbdns_agent.missing_values import MissingValueError, SwitchedOffError, failure_reason
 from lbdns_agent.non_blocking_sensors import DescriptorWait, ReadingSteps, SensorTasks
-from lbdns_agent.sensor import MetricValues, NonBlockingSensor, Sensor, rate
+from lbdns_agent.sensor import MeasuredHost, MetricValues, NonBlockingSensor, Sensor, rate
 from tests.agent.fixtures import host_with_kernel
 
 NOWHERE = MeasuredHost(ProcFiles("/nonexistent"))

@@ -12,8 +12,8 @@ from lbdns_agent.cgroup.cgroup_controllers import CpuController, CpuControllerV1
 from lbdns_agent.cgroup.cgroup_threads import CgroupThreads
 from lbdns_agent.cgroup.limiting_cgroup import LimitingCgroup
 from lbdns_agent.kernel_files import ProcFiles
-from lbdns_agent.measured_host import MeasuredHost
 from lbdns_agent.metrics import cpu_count, cpu_time, mem_available, run_queue, scan_rate
+from lbdns_agent.sensor import MeasuredHost
 from tests.agent.cgroups import v1_cpu_group, v1_memory_group, v2_group, write
 from tests.agent.fixtures import PROC
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from lbdns_agent.non_blocking_sensors import READABLE, DescriptorWait, ReadingSteps, SensorTasks, run_to_end
+from lbdns_agent.non_blocking_sensors import READABLE, DescriptorWait, ReadingSteps, SensorTasks
+from tests.agent.waiting import run_to_end
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from lbdns_agent.webserver import process_tree_cpu
-from lbdns_agent.webserver.inherited_cpu_clock import ignores_children
-from lbdns_agent.webserver.process_tree_cpu import SCAN_EVERY, SEARCHES, ProcessTreeCpu
+from lbdns_agent.webserver.process_tree_cpu import SCAN_EVERY, SEARCHES, ProcessTreeCpu, ignores_children
 from tests.agent.waiting import until
 from tests.agent.web import ForkingServer
 from tests.needs import needs

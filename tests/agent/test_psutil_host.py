@@ -14,10 +14,10 @@ import pytest
 from lbdns_agent.agent_options import AgentOptions
 from lbdns_agent.host_sampler import SHORTEST_DIFFERENCE, HostSample, HostSampler
 from lbdns_agent.kernel_files import ProcFiles
-from lbdns_agent.measured_host import MeasuredHost, open_host
 from lbdns_agent.metrics import METRIC_SENSORS, cpu_time, disk_activity, network_traffic
 from lbdns_agent.missing_values import LINUX_ONLY
 from lbdns_agent.non_blocking_sensors import SensorTasks
+from lbdns_agent.sensor import MeasuredHost, open_host
 from lbdns_agent.webserver.status_page import parse_status_url
 from lbdns_shared.errors import LbdnsError
 from tests.agent.web import counting, web_server

@@ -16,10 +16,10 @@ from lbdns_agent.cgroup.find_cgroup import find_cgroup
 from lbdns_agent.cgroup.service_cgroup import find_service_cgroup
 from lbdns_agent.host_sampler import HostSampler
 from lbdns_agent.kernel_files import ProcFiles
-from lbdns_agent.measured_host import MeasuredHost
 from lbdns_agent.metrics import METRIC_SENSORS
 from lbdns_agent.non_blocking_sensors import SensorTasks
 from lbdns_agent.process_stat import TICKS_PER_SECOND, read_process_stat
+from lbdns_agent.sensor import MeasuredHost
 from lbdns_agent.webserver.monitored_web_server import MonitoredWebServer
 from tests.agent.cgroups import cpu_mount, limited_group, move_in
 from tests.agent.waiting import until

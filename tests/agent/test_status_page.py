@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbdns_agent.missing_values import MissingValueError
-from lbdns_agent.non_blocking_sensors import run_to_end
 from lbdns_agent.webserver.status_page import DEFAULT_URL, LARGEST, ServerStatusPage, parse_status_url, status_page_body
+from tests.agent.waiting import run_to_end
 from tests.agent.web import Handler, answer, hanging, web_server
 
 

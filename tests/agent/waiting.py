@@ -1,9 +1,14 @@
-"""Waits for a condition instead of a fixed time."""
+"""Waits for a condition or a reading instead of a fixed time."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TypeVar
+
+from lbdns_agent.non_blocking_sensors import ReadingSteps, SensorTasks
+
+T = TypeVar("T")
 
 
 def until(condition: Callable[[], object], longest: float = 20.0) -> None:
@@ -12,3 +17,17 @@ def until(condition: Callable[[], object], longest: float = 20.0) -> None:
     while not condition():
         assert time.monotonic() < end, "it never came true"
         time.sleep(0.005)
+
+
+def run_to_end(steps: ReadingSteps[T], timeout: float) -> T:
+    """Run one reading to its end and return its result. Raises what the reading raises."""
+    tasks = SensorTasks()
+    task = tasks.add(lambda: steps, timeout)
+    tasks.start()
+    while task.busy:
+        tasks._poll(task.deadline, None)
+    assert task.result is not None
+    if isinstance(task.result.value, Exception):
+        raise task.result.value
+    value: T = task.result.value
+    return value

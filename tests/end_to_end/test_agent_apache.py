@@ -10,8 +10,8 @@ import pytest
 
 from lbdns_agent.agent_options import AgentOptions
 from lbdns_agent.host_sampler import HostSample, HostSampler
-from lbdns_agent.measured_host import open_host
 from lbdns_agent.non_blocking_sensors import SensorTasks
+from lbdns_agent.sensor import open_host
 from lbdns_agent.webserver.status_page import parse_status_url
 from lbdns_tools.apache_process import RunningApache, apache
 from tests.agent.waiting import until

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from lbdns_shared import log, log_suppression
+from lbdns_shared import log
 
 
 @pytest.fixture(autouse=True)
@@ -154,7 +154,7 @@ def test_nothing_is_held_back_silently_at_the_end(capsys: pytest.CaptureFixture[
 def test_it_is_told_although_nothing_more_comes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_suppression, "WINDOW", 0.1)
+    monkeypatch.setattr(log, "WINDOW", 0.1)
     log.set_up()
     for _ in range(15):
         logging.getLogger("x").error("again")
@@ -202,12 +202,12 @@ def test_no_flood_makes_the_log_grow_without_bound(
             logging.getLogger("lbdns.server").warning(f"number {number}")
     logging.getLogger("lbdns").info("reload: done")
     lines = written(capsys)
-    assert len(lines) == log_suppression.KIND_LIMIT + 1
+    assert len(lines) == log.KIND_LIMIT + 1
     assert lines[-1].endswith("reload: done")
     assert len(handler._suppressor._similar) + len(handler._suppressor._kinds) < 300
     clock.now += 10
     logging.getLogger("lbdns").info("reload: done")
-    assert f"{20_000 - log_suppression.KIND_LIMIT} more of this kind in the last 10 s" in written(capsys)[0]
+    assert f"{20_000 - log.KIND_LIMIT} more of this kind in the last 10 s" in written(capsys)[0]
     assert len(handler._suppressor._similar) + len(handler._suppressor._kinds) == 2
 
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from lbdns_agent.cgroup.limiting_cgroup import QuotaTimes
-from lbdns_agent.measured_host import MeasuredHost
-from lbdns_agent.sensor import MetricValues, Sensor
+from lbdns_agent.sensor import MeasuredHost, MetricValues, Sensor
 
 _IDLE, _STEAL, _FIELDS = 3, 7, 8  # guest time, which follows, is part of user time
 

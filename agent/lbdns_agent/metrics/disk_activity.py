@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lbdns_agent.measured_host import MeasuredHost
-from lbdns_agent.sensor import MetricValues, Sensor
+from lbdns_agent.sensor import MeasuredHost, MetricValues, Sensor
 
 # Not disks: memory, removable media, and devices on top of disks that are listed themselves (RAID, device mapper)
 _NOT_A_DISK = re.compile(rb"(?:ram|loop|zram|sr|fd|md|dm-|mtdblock|cd|pass)\d")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from lbdns_agent.gateway.gateway_pinger import TIMEOUT
-from lbdns_agent.measured_host import MeasuredHost
 from lbdns_agent.missing_values import LINUX_ONLY, SwitchedOffError
 from lbdns_agent.non_blocking_sensors import ReadingSteps
-from lbdns_agent.sensor import NonBlockingSensor, newest_value
+from lbdns_agent.sensor import MeasuredHost, NonBlockingSensor, newest_value
 
 
 def read(host: MeasuredHost) -> ReadingSteps[float]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from lbdns_agent.measured_host import MeasuredHost
-from lbdns_agent.sensor import MetricValues, Sensor, newest_value
+from lbdns_agent.sensor import MeasuredHost, MetricValues, Sensor, newest_value
 from lbdns_agent.webserver.monitored_web_server import monitored
 
 

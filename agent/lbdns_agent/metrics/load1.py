@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from lbdns_agent.measured_host import MeasuredHost
-from lbdns_agent.sensor import Sensor, newest_value
+from lbdns_agent.sensor import MeasuredHost, Sensor, newest_value
 
 
 def parse(text: bytes) -> float:

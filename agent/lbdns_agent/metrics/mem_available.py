@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lbdns_agent.measured_host import MeasuredHost
-from lbdns_agent.sensor import MetricValues, Sensor, newest_value
+from lbdns_agent.sensor import MeasuredHost, MetricValues, Sensor, newest_value
 
 KIB: Final = 1024
 QUICK_READ_INTERVAL: Final = 1.0  # seconds: it takes a while to use up gigabytes

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from lbdns_agent.measured_host import MeasuredHost
-from lbdns_agent.sensor import MetricValues, Sensor, rate
+from lbdns_agent.sensor import MeasuredHost, MetricValues, Sensor, rate
 
 Traffic = Mapping[bytes, tuple[int, int]]  # interface -> bytes received and sent, since the start
 _LOOPBACK: Final = (b"lo", b"lo0")  # on Linux; on macOS and FreeBSD

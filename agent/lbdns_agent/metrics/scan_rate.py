@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from lbdns_agent.measured_host import MeasuredHost
-from lbdns_agent.sensor import MetricValues, Sensor, rate
+from lbdns_agent.sensor import MeasuredHost, MetricValues, Sensor, rate
 
 # One counter each since Linux 4.8, one per zone before. Left out: pgscan_anon and pgscan_file (the same pages by
 # kind), pgscan_direct_throttle (counts processes, not pages), pgscan_proactive (requested by a program).

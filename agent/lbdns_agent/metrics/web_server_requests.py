@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from lbdns_agent.measured_host import MeasuredHost
 from lbdns_agent.missing_values import SwitchedOffError
 from lbdns_agent.non_blocking_sensors import ReadingSteps
-from lbdns_agent.sensor import MetricValues, NonBlockingSensor
+from lbdns_agent.sensor import MeasuredHost, MetricValues, NonBlockingSensor
 from lbdns_agent.webserver.status_page import TIMEOUT
 
 # The names in Apache 2, then in 1.3

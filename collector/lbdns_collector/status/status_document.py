@@ -1,5 +1,5 @@
-"""The status document: pools, members and their states as ``/api/v1/status`` shows them, as JSON in small pieces. Pure
-functions."""
+"""The status document: pools, members and their states as ``/api/v1/status`` shows them. Built here, written as JSON in
+small pieces, and read again by followers. Pure functions."""
 
 from __future__ import annotations
 
@@ -266,3 +266,58 @@ def changed_members(before: Mapping[str, Reading], after: Mapping[str, Reading])
     """Return the full names of the members whose reading is another object than before."""
     known = before.get
     return [name for name, reading in after.items() if known(name) is not reading]
+
+
+def read_status(document: object, now: float) -> dict[str, Reading | None]:
+    """Return the readings in a status document by the member's full name; None for a member that never reported.
+    ``now`` is the reader's monotonic clock, and ages become times on it. Raises ValueError with the reason if
+    ``document`` is not a valid status document."""
+    readings: dict[str, Reading | None] = {}
+    for pool in _objects(document, "pools"):
+        zone = _value(pool, "zone", str)
+        for member in _objects(pool, "members"):
+            name = _value(member, "name", str)
+            readings[f"{name}.{zone}" if zone else name] = _reading(member, now)
+    return readings
+
+
+def _reading(member: Mapping[str, Any], now: float) -> Reading | None:
+    if member.get("age_s") is None:
+        return None
+    metrics = _value(member, "metrics", dict)
+    for name in metrics:
+        _number(metrics, name)
+    interval = _number(member, "interval_s")
+    if interval <= 0:
+        raise ValueError(f"interval_s must be greater than 0, not {interval}")
+    return Reading(
+        received=now - max(0.0, _number(member, "age_s")),
+        interval=interval,
+        score=_value(member, "score", int),
+        metrics={name: float(number) for name, number in metrics.items()},
+        alarm=_value(member, "alarm", str, ""),
+        gone=_value(member, "gone", bool, False),
+        # Only a collector with a shadow score sends it
+        shadow_score=_value(member, "shadow_score", int) if "shadow_score" in member else None,
+    )
+
+
+def _objects(document: object, key: str) -> list[Mapping[str, Any]]:
+    found = document.get(key) if isinstance(document, dict) else None
+    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+        raise ValueError(f"{key} must be a list of objects")
+    return found
+
+
+def _value(table: Mapping[str, Any], key: str, kind: type, default: object = None) -> Any:
+    value = table.get(key, default)
+    if type(value) is not kind:
+        raise ValueError(f"{key} must be of type {kind.__name__}, not {value!r}")
+    return value
+
+
+def _number(table: Mapping[str, Any], key: str) -> float:
+    value = table.get(key)
+    if type(value) not in (int, float) or not math.isfinite(value):  # type: ignore[arg-type]
+        raise ValueError(f"{key} must be a finite number, not {value!r}")
+    return float(value)  # type: ignore[arg-type]

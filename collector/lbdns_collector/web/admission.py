@@ -8,8 +8,9 @@ from typing import Final
 from aiohttp import web
 
 from lbdns_collector.web.access_control import RefusalReason
-from lbdns_collector.web.app_keys import ACCESS, CONNECTIONS, SCHEDULER
+from lbdns_collector.web.app_keys import ACCESS, SCHEDULER
 from lbdns_collector.web.http_responses import error
+from lbdns_collector.web.http_server import CONNECTIONS
 from lbdns_collector.web.render_scheduler import RenderLane
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

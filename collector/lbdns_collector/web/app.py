@@ -17,10 +17,10 @@ from lbdns_collector.status.status_source import StatusSource, status_inputs
 from lbdns_collector.web import endpoints
 from lbdns_collector.web.access_control import AccessControl
 from lbdns_collector.web.admission import HEALTH, Handler, admit
-from lbdns_collector.web.app_keys import ACCESS, CONNECTIONS, HUB, METRICS, SCHEDULER, SOURCE, STATUS
+from lbdns_collector.web.app_keys import ACCESS, HUB, METRICS, SCHEDULER, SOURCE, STATUS
 from lbdns_collector.web.event_hub import EventHub
-from lbdns_collector.web.http_connections import HttpConnections
 from lbdns_collector.web.http_responses import document, error, joined
+from lbdns_collector.web.http_server import CONNECTIONS, HttpConnections
 from lbdns_collector.web.render_scheduler import RenderScheduler
 from lbdns_collector.web.single_flight import SingleFlight
 

@@ -9,14 +9,12 @@ from aiohttp import web
 from lbdns_collector.status.status_source import StatusSource
 from lbdns_collector.web.access_control import AccessControl
 from lbdns_collector.web.event_hub import EventHub
-from lbdns_collector.web.http_connections import HttpConnections
 from lbdns_collector.web.render_scheduler import RenderScheduler
 from lbdns_collector.web.single_flight import SingleFlight
 
 SOURCE: Final = web.AppKey("source", StatusSource)
 ACCESS: Final = web.AppKey("readers", AccessControl)
 SCHEDULER: Final = web.AppKey("scheduler", RenderScheduler)
-CONNECTIONS: Final = web.AppKey("connections", HttpConnections)
 STATUS: Final = web.AppKey("status", SingleFlight)
 METRICS: Final = web.AppKey("metrics", SingleFlight)
 HUB: Final = web.AppKey("hub", EventHub)

@@ -13,9 +13,10 @@ from lbdns.events.event_log import EVENT_KINDS, KEPT, LoggedEvent
 from lbdns.events.server_sent_events import KEEP_ALIVE
 from lbdns.text.suggestions import nearest
 from lbdns_collector.status.status_document import separated, to_json
-from lbdns_collector.web.app_keys import CONNECTIONS, HUB, METRICS, SCHEDULER, SOURCE, STATUS
+from lbdns_collector.web.app_keys import HUB, METRICS, SCHEDULER, SOURCE, STATUS
 from lbdns_collector.web.event_hub import StreamKind
 from lbdns_collector.web.http_responses import document, error, joined, send
+from lbdns_collector.web.http_server import CONNECTIONS
 from lbdns_shared.errors import ConfigError, LbdnsError, UnknownNameError
 
 LIMIT: Final = 200  # events, unless the client asks for another number

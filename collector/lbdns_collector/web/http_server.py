@@ -1,17 +1,22 @@
-"""The HTTP server: serves the application on one socket, accepts connections in turn, and stops without waiting."""
+"""The HTTP server: serves the application on one socket, accepts a limited number of connections in turn, closes an
+idle one if a new one needs its place, and stops without waiting."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
+import math
 import socket
+import time
 from typing import Final
 
 from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
 
 from lbdns.sockets.binding import bound_endpoint
-from lbdns_collector.web.app_keys import CONNECTIONS, SCHEDULER
+from lbdns_collector.web.app_keys import SCHEDULER
+from lbdns_collector.web.stream_queue import MAX_STREAMS
 from lbdns_shared.endpoint import Endpoint
 
 log = logging.getLogger("lbdns.web")
@@ -23,6 +28,51 @@ MAX_LINE: Final = 4096  # bytes; a path with its query string
 MAX_HEADERS: Final = 64
 CONNECTION_COST: Final = 0.0008  # seconds of CPU time to accept and close a connection, measured like REQUEST_COST
 NO_MORE: Final = 1.0  # seconds before the next attempt if no descriptor or memory is left
+MAX_CONNECTIONS: Final = MAX_STREAMS + 64  # each takes 10 to 50 kB
+IDLE: Final = 2.0  # seconds after the last begin or end of a request; then a new connection may replace this one
+ROOM_CHECK_PERIOD: Final = 0.05  # seconds between two checks for an idle connection while a new one waits
+
+
+class HttpConnections:
+    """The connections of one server, and when each last began or ended a request."""
+
+    def __init__(self) -> None:
+        self._active: dict[RequestHandler, float] = {}  # monotonic seconds; inf for an event stream
+
+    def __len__(self) -> int:
+        return len(self._active)
+
+    def keep(self, server: web.Server, fresh: RequestHandler) -> None:
+        """Record a new connection, and forget closed ones."""
+        self._active[fresh] = time.monotonic()
+        self.forget_ended(server)
+
+    def forget_ended(self, server: web.Server) -> None:
+        """Forget closed connections."""
+        living = set(server.connections)
+        self._active = {protocol: at for protocol, at in self._active.items() if protocol in living}
+
+    def touch(self, protocol: RequestHandler) -> None:
+        """Record that a connection began or ended a request."""
+        if protocol in self._active:
+            self._active[protocol] = time.monotonic()
+
+    def is_stream(self, protocol: RequestHandler) -> None:
+        """Mark the connection of an event stream, which never counts as idle."""
+        if protocol in self._active:
+            self._active[protocol] = math.inf
+
+    async def room(self, server: web.Server) -> None:
+        """Wait until there is room for one more connection."""
+        while len(server.connections) >= MAX_CONNECTIONS:
+            self.forget_ended(server)
+            oldest = min(self._active, key=self._active.__getitem__, default=None)
+            if oldest and oldest.transport and self._active[oldest] < time.monotonic() - IDLE:
+                oldest.transport.abort()
+            await asyncio.sleep(ROOM_CHECK_PERIOD)
+
+
+CONNECTIONS: Final = web.AppKey("connections", HttpConnections)
 
 
 class HttpServer:

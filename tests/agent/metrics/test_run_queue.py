@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbdns_agent.kernel_files import ProcFiles
-from lbdns_agent.measured_host import MeasuredHost
 from lbdns_agent.metrics import run_queue
+from lbdns_agent.sensor import MeasuredHost
 from tests.agent.fixtures import host_with_kernel, proc_file
 
 RUNNING = {"2.6.32": 3, "3.10": 6, "4.19": 2, "5.10": 1, "6.1": 17, "6.18": 2}

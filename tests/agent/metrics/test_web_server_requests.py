@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from lbdns_agent.metrics import web_server_requests
 from lbdns_agent.metrics.web_server_requests import WorkerStatus
 from lbdns_agent.missing_values import SwitchedOffError
-from lbdns_agent.non_blocking_sensors import run_to_end
 from tests.agent.fixtures import STATUS, host_with_kernel
+from tests.agent.waiting import run_to_end
 
 
 @pytest.mark.parametrize(

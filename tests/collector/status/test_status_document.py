@@ -25,8 +25,8 @@ from lbdns_collector.status.status_document import (
     build_status,
     change_signature,
     changed_members,
+    read_status,
 )
-from lbdns_collector.status.status_reader import read_status
 from tests.collector.collector_fixtures import IDLE, make_farm
 from tests.config.config_files import pool_table
 from tests.overriding import drains

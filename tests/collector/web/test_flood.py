@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lbdns_collector.web import http_connections, http_responses, http_server
+from lbdns_collector.web import http_responses, http_server
 from tests.collector.collector_fixtures import reading, until
 from tests.collector.web.served_app import Served, by_name, served
 
@@ -35,8 +35,8 @@ async def ask(streams: Streams) -> bytes:
 
 
 async def test_idle_connections_give_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_connections, "MAX_CONNECTIONS", 3)
-    monkeypatch.setattr(http_connections, "IDLE", 0.1)
+    monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 3)
+    monkeypatch.setattr(http_server, "IDLE", 0.1)
     async with served(tmp_path) as web:
         opened = [await connect(web) for _ in range(3)]
         for streams in opened:
@@ -51,8 +51,8 @@ async def test_idle_connections_give_way(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 async def test_event_streams_do_not_give_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_connections, "MAX_CONNECTIONS", 2)
-    monkeypatch.setattr(http_connections, "IDLE", 0.0)
+    monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(http_server, "IDLE", 0.0)
     async with served(tmp_path) as web, web.events() as events:
         await events.next()
         for _ in range(3):

@@ -17,8 +17,7 @@ import aiohttp
 from lbdns.events.server_sent_events import ServerSentEventReader
 from lbdns.model.snapshot import Reading
 from lbdns.text.suggestions import nearest
-from lbdns_collector.status.status_document import FOLLOWER_KEEP_ALIVE
-from lbdns_collector.status.status_reader import read_status
+from lbdns_collector.status.status_document import FOLLOWER_KEEP_ALIVE, read_status
 from lbdns_shared.errors import ConfigError, LbdnsError
 from lbdns_tools import __version__
 from lbdns_tools.sim.recording_format import RecordedAnswers, RecordedEvent, RecordedReport, Recording, RecordingHeader

@@ -7,7 +7,7 @@ import socket
 import struct
 import time
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import BinaryIO, Final, Literal
 
 from dnslib import CLASS, EDNS0, QTYPE, DNSError, DNSHeader, DNSQuestion, DNSRecord
 from dnslib.label import DNSLabelError
@@ -99,19 +99,16 @@ def _answers(wire: bytes, query: DNSRecord) -> bool:
 def _over_tcp(query: bytes, server: Endpoint, timeout: float) -> bytes:
     """Return the response, read from a connection of its own (RFC 7766). Raises OSError and EOFError."""
     _, address = _address(server)
-    with socket.create_connection(address[:2], timeout) as sock:
+    with socket.create_connection(address[:2], timeout) as sock, sock.makefile("rb") as stream:
         sock.sendall(struct.pack("!H", len(query)) + query)
-        (length,) = struct.unpack("!H", _read(sock, 2))
-        return _read(sock, length)
+        (length,) = struct.unpack("!H", _read(stream, 2))
+        return _read(stream, length)
 
 
-def _read(sock: socket.socket, length: int) -> bytes:
-    data = b""
-    while len(data) < length:
-        more = sock.recv(length - len(data))
-        if not more:
-            raise EOFError(f"the server closed the connection after {len(data)} of {length} bytes")
-        data += more
+def _read(stream: BinaryIO, length: int) -> bytes:
+    data = stream.read(length)
+    if len(data) < length:
+        raise EOFError(f"the server closed the connection after {len(data)} of {length} bytes")
     return data
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from lbdns.config import DEFAULT_FILE, load_config
-from lbdns.text.duration import parse_duration
+from lbdns.text.times import parse_duration
 from lbdns_shared.log import FORMATS, LEVELS
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -26,7 +26,7 @@ from lbdns.events.event_log import LoggedEvent
 from lbdns.history.history_reader import HistoryReader
 from lbdns.history.history_sample import OF_SERVER, OWN, SERVER
 from lbdns.history.history_series import HistorySeries
-from lbdns.text.moments import format_time, parse_time
+from lbdns.text.times import format_time, parse_time
 from lbdns_shared.errors import ConfigError
 from lbdns_shared.metric_catalogue import CATALOGUE
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from lbdns.config.toml_reader import TomlTable
 from lbdns.config.value_readers import flag, key, number, optional_path
-from lbdns.text.duration import parse_duration
+from lbdns.text.times import parse_duration
 
 FILE_NAME: Final = "history.db"  # in [server] state_dir
 

@@ -83,11 +83,11 @@ def _check_running(groups: Iterable[ChildProcesses]) -> None:
 
 
 def _until_it_answers(plan: DemoPlan, groups: Iterable[ChildProcesses], stop: StopSignals) -> bool:
-    """Wait until DNS and HTTP answer; return False if a signal stopped the demo before."""
+    """Return True when DNS and HTTP answer, False if a signal stops the demo before."""
     end = time.monotonic() + START_TIMEOUT
     while not stop.is_set():
         _check_running(groups)
-        if _dns_answers(plan) and _http_answers(plan):
+        if _answers(plan):
             return True
         if time.monotonic() > end:
             raise LbdnsError(f"lbdns demo: the DNS server did not answer within {START_TIMEOUT:.0f} s")
@@ -95,17 +95,12 @@ def _until_it_answers(plan: DemoPlan, groups: Iterable[ChildProcesses], stop: St
     return False
 
 
-def _dns_answers(plan: DemoPlan) -> bool:
-    """Return whether the DNS server answers for the zone: until it listens, the port refuses the query."""
-    with contextlib.suppress(LbdnsError):
+def _answers(plan: DemoPlan) -> bool:
+    """Return whether the server answers over DNS and HTTP: until it listens, the ports refuse."""
+    with contextlib.suppress(LbdnsError, OSError):
         ask(make_query("hobbit", "SOA"), Endpoint(LOOPBACK, plan.dns_port), timeout=_POLL, tries=1)
-        return True
-    return False
-
-
-def _http_answers(plan: DemoPlan) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, plan.http_port), timeout=1):
-        return True
+        with socket.create_connection((LOOPBACK, plan.http_port), timeout=1):
+            return True
     return False
 
 

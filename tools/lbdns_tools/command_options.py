@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from lbdns.command_line.common_options import ParsedValue
-from lbdns.text.duration import parse_duration
+from lbdns.text.times import parse_duration
 
 F = TypeVar("F", bound=Callable[..., Any])
 

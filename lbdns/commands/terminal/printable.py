@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from rich.text import Text
 
-from lbdns.text.duration import format_duration
-from lbdns.text.moments import format_time
+from lbdns.text.times import format_duration, format_time
 
 #: Member state -> colour. A colour never adds information.
 STATES: Final[Mapping[str, str]] = {

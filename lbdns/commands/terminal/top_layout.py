@@ -21,7 +21,7 @@ from lbdns.commands.terminal.printable import (
 )
 from lbdns.commands.terminal.top_data import KEPT, Document, Series, TopData, newest
 from lbdns.commands.terminal.top_view import HELP, View
-from lbdns.text.duration import format_duration
+from lbdns.text.times import format_duration
 
 LEAST_WIDTH: Final = 60
 LEAST_HEIGHT: Final = 10
@@ -82,9 +82,9 @@ def _lines(data: TopData, view: View, size: Size, now: float) -> list[Text]:
         for member, series in members[view.offset : view.offset + view.rows]
     ]
     rows += [Text()] * (view.rows - len(rows))
-    newest_events = list(data.events)[len(data.events) - events :]
-    lines = [event_line(event, is_short=True) for event in newest_events]
-    return [*head, *rows, _rule(view, len(members), size), *lines, _bottom(view)]
+    lines = [event_line(event, is_short=True) for event in list(data.events)[len(data.events) - events :]]
+    bottom = Text(f"/{printable(view.wanted)}_", "bold") if view.typing else Text(_KEYS, "dim")
+    return [*head, *rows, _rule(view, len(members), size), *lines, bottom]
 
 
 def _server(data: TopData, now: float) -> Text:
@@ -187,9 +187,3 @@ def _rule(view: View, members: int, size: Size) -> Text:
         text += f"with {printable(view.wanted)!r} "
     dash = "─" if size.steps == BLOCKS else "-"
     return Text((dash * 2 + text).ljust(size.width, dash), "dim")
-
-
-def _bottom(view: View) -> Text:
-    if view.typing:
-        return Text(f"/{printable(view.wanted)}_", "bold")
-    return Text(_KEYS, "dim")

@@ -10,7 +10,7 @@ from lbdns.model.farm import Farm, Member, Pool
 from lbdns.model.overrides import Override
 from lbdns.server.control.override_request import OverrideRequest
 from lbdns.server.control.override_targets import in_pools
-from lbdns.text.duration import format_duration
+from lbdns.text.times import format_duration
 
 _PLACED: Final = {"drain": "drained", "up": "forced up", "down": "forced down", "weight": "given weight {factor:g}"}
 _ENDED: Final = {"drain": "no longer drained", "up": "no longer forced up", "down": "no longer forced down",

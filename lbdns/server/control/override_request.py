@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
 from lbdns.model.overrides import GREATEST_FACTOR, LEAST_FACTOR, MAX_REASON, OverrideKind
-from lbdns.text.duration import LONGEST
 from lbdns.text.suggestions import nearest
+from lbdns.text.times import LONGEST
 from lbdns_shared.errors import LbdnsError
 
 MAX_NAME: Final = 255  # characters of a member's or a pool's name

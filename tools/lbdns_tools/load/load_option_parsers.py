@@ -8,7 +8,7 @@ from fractions import Fraction
 from ipaddress import ip_address
 from typing import Final
 
-from lbdns.text.duration import parse_duration
+from lbdns.text.times import parse_duration
 from lbdns_shared.endpoint import DNS_PORT, Endpoint, parse_endpoint
 from lbdns_tools.load.capacity_search import PERCENTILES
 

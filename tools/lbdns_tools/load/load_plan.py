@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, Literal, get_args
 
-from lbdns.text.duration import parse_duration
 from lbdns.text.suggestions import nearest
+from lbdns.text.times import parse_duration
 from lbdns_shared.endpoint import Endpoint
 from lbdns_tools.load.request_mix import RequestMix
 

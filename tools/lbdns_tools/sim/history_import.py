@@ -10,8 +10,8 @@ from typing import Final
 from lbdns.history.history_reader import HistoryReader, RawMoment, RecordedPool
 from lbdns.history.history_sample import OWN
 from lbdns.model.snapshot import Reading
-from lbdns.text.moments import format_time
 from lbdns.text.suggestions import nearest
+from lbdns.text.times import format_time
 from lbdns_shared.errors import ConfigError
 from lbdns_tools.sim.recording_format import (
     RecordedAnswers,

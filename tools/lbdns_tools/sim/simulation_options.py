@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from lbdns.command_line.common_options import ParsedValue
-from lbdns.text.moments import parse_time
+from lbdns.text.times import parse_time
 from lbdns_tools.command_options import add_options
 from lbdns_tools.sim import scenario_parsers
 from lbdns_tools.sim.simulation_jobs import usable_processors

@@ -1,4 +1,4 @@
-"""Spans of time, read and written."""
+"""Durations and points in time, parsed and formatted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns.text.duration import LONGEST, format_duration, parse_duration
+from lbdns.text.times import LONGEST, format_duration, format_time, parse_duration, parse_time
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,31 @@ def test_written(seconds: float, text: str) -> None:
 @given(st.integers(1, int(LONGEST)))
 def test_what_is_written_is_read_as_the_same_but_for_what_is_left_out(seconds: int) -> None:
     assert 0 <= seconds - parse_duration(format_duration(seconds)) < max(60, seconds / 24)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("now", 1000.0),
+        ("0", 0.0),
+        ("1800000000.5", 1800000000.5),
+        ("-2min", 880.0),
+        ("-1h", -2600.0),
+        ("1970-01-01T01:00", 3600.0),
+        ("1970-01-01 01:00:30Z", 3630.0),
+        ("1970-01-01T01:00+01:00", 0.0),
+        ("1970-01-02", 86_400.0),
+    ],
+)
+def test_times(text: str, seconds: float) -> None:
+    assert parse_time(text, 1000.0) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "-", "-5", "-2x", "inf", "nan", "yesterday", "2026-13-01", "-1", "12:00"])
+def test_what_is_no_time(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a valid time; write"):
+        parse_time(text, 1000.0)
+
+
+def test_times_are_written_as_logs_have_them() -> None:
+    assert format_time(1_800_000_000.9) == "2027-01-15T08:00:00Z"

@@ -1,4 +1,4 @@
-"""Parse and format durations (``90s``, ``1d12h``) and points in time (Unix seconds, ISO 8601, ``now``, ``-2h``). Pure."""
+"""Parse and format durations (``90s``, ``1d12h``) and points in time (Unix seconds, ISO 8601, ``now``, ``-2h``)."""
 
 from __future__ import annotations
 

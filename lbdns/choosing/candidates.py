@@ -73,7 +73,7 @@ class Candidates:
             if self.liveness.fail_open:
                 # If a member is forced up, there may be no reading at all
                 longest = max((reading.interval for reading in readings if reading), default=0.0)
-                self.guard_rails.restart_slow_start(now, longest)
+                self.guard_rails.slow_start.restart(now, longest)
             self.guard_rails.update_slow_start(candidates, now)
         changed = due or liveness.states != self.liveness.states or unproven != self.unproven
         self.liveness, self._now = liveness, now
@@ -110,7 +110,7 @@ class Candidates:
 
     def ramps(self, now: float) -> Mapping[int, float]:
         """Return the share of its weight that each member in slow start gets, raised to what the others can't carry."""
-        ramps = self.guard_rails.ramps(now)
+        ramps = self.guard_rails.slow_start.ramps(now)
         if not ramps:
             return ramps
         capacity, candidates = self._pool.observed_capacities(), self.liveness.candidates

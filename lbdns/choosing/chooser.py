@@ -17,7 +17,7 @@ from lbdns.choosing.pool_view import LOWEST_SCORE, build_view
 from lbdns.config.pool_section import RAMP_UP
 from lbdns.model.liveness import Liveness
 from lbdns.model.overrides import PoolOverrides
-from lbdns.model.snapshot import Reading, Snapshot
+from lbdns.model.snapshot import Snapshot
 from lbdns.policies import POLICIES
 from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections
 from lbdns.policies.rotation import rotation
@@ -50,33 +50,23 @@ class Chooser:
     ) -> None:
         self.members, self.servers = tuple(members), servers
         self._rng = rng
-        self._pool = ObservedPool(members)
+        self.pool = ObservedPool(members)
         self._tally = AnswerTally(len(members), servers)
-        self._candidates = Candidates(self._pool, self._tally, stale_after, min_usable, ramp_up, black_hole)
+        self._candidates = Candidates(self.pool, self._tally, stale_after, min_usable, ramp_up, black_hole)
+        self.guard_rails = self._candidates.guard_rails
         self._last_before_probes: dict[str, int | None] = {}  # by policy whose plan begins with probes
 
     def take_over(self, old: Chooser) -> None:
         """Continue with what ``old`` knew about the members that both have. Call this before the first ``observe``."""
         places = {member: place for place, member in enumerate(old.members)}
         mapping = [places.get(member) for member in self.members]
-        self._pool.take_over(old._pool, mapping)
+        self.pool.take_over(old.pool, mapping)
         self._tally.take_over(old._tally, mapping)
         self._candidates.take_over(old._candidates, mapping)
 
     @property
     def liveness(self) -> Liveness:
-        """Return the members' states and the candidates as of the last ``observe``."""
         return self._candidates.liveness
-
-    @property
-    def overrides(self) -> PoolOverrides:
-        """Return the overrides in force as of the last ``observe``."""
-        return self._pool.overrides
-
-    @property
-    def readings(self) -> list[Reading | None]:
-        """Return the newest reading of each member."""
-        return self._pool.readings
 
     @property
     def next_change(self) -> float:
@@ -84,23 +74,13 @@ class Chooser:
         return self._candidates.next_change
 
     def guards(self, now: float) -> tuple[Guard, ...]:
-        """Return what keeps each member from its full share although it is usable."""
         return self._candidates.guards(now)
-
-    def capacities(self) -> tuple[float, ...]:
-        """Return each member's capacity, in requests/s if ``measured``, else only in proportion."""
-        return self._pool.weighted_capacities()
-
-    @property
-    def measured(self) -> bool:
-        """Return whether capacities are observed requests/s."""
-        return self._pool.measured
 
     def observe(self, snapshot: Snapshot, overrides: PoolOverrides, now: float) -> bool:
         """Take in a snapshot and the operators' overrides. Return whether anything is new, so that plans are due."""
-        overridden = overrides != self._pool.overrides
-        self._pool.overrides = overrides
-        fresh = self._pool.observe(snapshot)
+        overridden = overrides != self.pool.overrides
+        self.pool.overrides = overrides
+        fresh = self.pool.observe(snapshot)
         self._tally.start_round(fresh)
         changed = self._candidates.update(fresh, now)
         return overridden or bool(fresh) or changed
@@ -109,25 +89,20 @@ class Chooser:
         """Add ``count`` answers by ``policy`` that other processes of this server gave since the last call."""
         self._tally.answers(policy).add(now, count)
 
-    @property
-    def needs_selection_counts(self) -> bool:
-        """Return whether ``count_selections`` affects anything at present."""
-        return self._candidates.guard_rails.needs_counts
-
     def count_selections(self, counts: Sequence[int], now: float) -> None:
         """Add the selections of each member by any process since the last call.
 
         For processes that only observe: one that makes plans passes its selections to ``plan``.
         """
         self._tally.recent.add(counts, now)
-        self._candidates.guard_rails.count_selections(counts, now, self.servers)
+        self.guard_rails.count_selections(counts, now, self.servers)
 
     def plan(self, policy: str, previous: Selections | None, now: float) -> Plan:
         """Return a new plan of ``policy``; ``previous`` is what was selected from its previous plan."""
-        guard_rails, liveness = self._candidates.guard_rails, self.liveness
+        liveness = self.liveness
         self._tally.add_own(policy, previous, now)
         if previous:
-            guard_rails.count_selections(previous.counts, now, self.servers)
+            self.guard_rails.count_selections(previous.counts, now, self.servers)
             if policy in self._last_before_probes and previous.last not in liveness.candidates:
                 # A rotation continues as if there had been no probe
                 previous = replace(previous, last=self._last_before_probes[policy])
@@ -136,7 +111,7 @@ class Chooser:
         if liveness.fail_open and not self._applies_to_alarmed(spec, view):
             return rotation(liveness.candidates, previous)
         plan = spec.function(view, previous, self._rng)
-        if probes := guard_rails.probes(now):
+        if probes := self.guard_rails.probes(now):
             self._last_before_probes[policy] = previous.last if previous else None
             order, repeat_from = (*probes, *plan.order), plan.repeat_from + len(probes)
             plan = replace(plan, order=order, repeat_from=repeat_from, probes=len(probes))
@@ -161,9 +136,9 @@ class Chooser:
         """
         view = self.view(live, now)
         if shadow_scores:
-            scores = [reading.shadow_score if reading else None for reading in self.readings]
+            scores = [reading.shadow_score if reading else None for reading in self.pool.readings]
             members = tuple(
-                m if s is None or m.score == LOWEST_SCORE else replace(m, score=self._pool.weighted_score(i, s))
+                m if s is None or m.score == LOWEST_SCORE else replace(m, score=self.pool.weighted_score(i, s))
                 for i, (m, s) in enumerate(zip(view.members, scores, strict=True))
             )
             view = replace(view, members=members)
@@ -171,4 +146,4 @@ class Chooser:
 
     def view(self, policy: str, now: float) -> PoolView:
         """Return the pool as ``policy`` sees it."""
-        return build_view(self._pool, self._tally, self._candidates, policy, now)
+        return build_view(self.pool, self._tally, self._candidates, policy, now)

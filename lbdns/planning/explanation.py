@@ -123,7 +123,7 @@ def _members(
     on_time, candidates = set(view.on_time), set(liveness.candidates)
     odds, by_member = probabilities(policy, cursor.plan, cursor.taken), _by_member(overrides)
     found = []
-    for i, (member, seen, reading) in enumerate(zip(pool.members, view.members, chooser.readings, strict=True)):
+    for i, (member, seen, reading) in enumerate(zip(pool.members, view.members, chooser.pool.readings, strict=True)):
         mine = by_member.get(member.full_name)
         in_force = Overrides(tuple(mine)).of(pool.name, member.full_name) if mine else []
         found.append(
@@ -144,7 +144,7 @@ def _members(
                 "credit": round(credits[i], 3),
                 "left": round(seen.available_share, 4),
                 "ramp": round(seen.ramp, 4),
-                "weight": chooser.overrides.factors.get(member.full_name, 1.0),
+                "weight": chooser.pool.overrides.factors.get(member.full_name, 1.0),
                 "probability": round(odds.get(i, 0.0), 6),
                 "answers": totals[i],
                 "share": round(totals[i] / answers, 6) if answers else 0.0,

@@ -10,8 +10,8 @@ from random import Random
 from lbdns.answering.member_selection import PlanCursor
 from lbdns.choosing.chooser import Chooser
 from lbdns.model.farm import Farm, Pool
-from lbdns.model.overrides import NO_OVERRIDES, Overrides
-from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
+from lbdns.model.overrides import Overrides
+from lbdns.model.snapshot import Snapshot
 from lbdns.planning.shadow import ShadowPlans
 from lbdns.planning.state_announcer import StateAnnouncer
 from lbdns.policies.plan import Plan
@@ -46,12 +46,10 @@ class FailOpenTimes:
 
 
 class FarmPlans:
-    """The choosers, plan cursors and shadows of all pools, and the inputs that all of them share."""
+    """The choosers, plan cursors and shadows of all pools."""
 
     def __init__(self, announcer: StateAnnouncer, answers: AnswerCounts | None, detects_black_holes: bool) -> None:
         """``answers``: the selections by other processes, for a process that selects none itself."""
-        self.snapshot: Snapshot = EMPTY_SNAPSHOT
-        self.overrides: Overrides = NO_OVERRIDES
         self.choosers: dict[str, Chooser] = {}
         self.cursors: PlanCursors = {}
         self.shadows = ShadowPlans()
@@ -97,13 +95,13 @@ class FarmPlans:
         """Return when plans become outdated if no report arrives, in monotonic seconds; inf if never."""
         return min((chooser.next_change for chooser in self.choosers.values()), default=math.inf)
 
-    def plan(self, pool: Pool, now: float) -> bool:
+    def plan(self, pool: Pool, snapshot: Snapshot, overrides: Overrides, now: float) -> bool:
         """Make new plans for ``pool`` if anything has changed, and announce what has. Return whether it had."""
         chooser = self.choosers[pool.name]
         before, guards_before = chooser.liveness, chooser.guards(now)
         if self._answers:
             self._count_selections(pool, self._answers, now)
-        changed = chooser.observe(self.snapshot, self.overrides.for_pool(pool.name), now)
+        changed = chooser.observe(snapshot, overrides.for_pool(pool.name), now)
         if not changed and pool.name not in self._outdated:
             return False
         self._outdated.discard(pool.name)
@@ -112,7 +110,7 @@ class FarmPlans:
             self.fail_open.begin(pool.name, now)
         elif before.fail_open and not liveness.fail_open:
             self.fail_open.end(pool.name, now)
-        self._announcer.states(pool, before, liveness, self.snapshot, self.overrides, now)
+        self._announcer.states(pool, before, liveness, snapshot, overrides, now)
         if guards is not guards_before:  # the same object while no member has a guard
             self._announcer.guards(pool, guards_before, guards, liveness, now)
         for policy in dict.fromkeys(pool.owners.values()):
@@ -128,7 +126,7 @@ class FarmPlans:
     def _count_selections(self, pool: Pool, answers: AnswerCounts, now: float) -> None:
         """Pass other processes' selections to the chooser while they matter; adding them up is expensive."""
         chooser = self.choosers[pool.name]
-        if not chooser.needs_selection_counts:
+        if not chooser.guard_rails.needs_counts:
             self._counted.pop(pool.name, None)
             return
         count = answers(pool.name).copy()

@@ -12,8 +12,8 @@ from lbdns.choosing.guard_rails.guard_rails import Guard
 from lbdns.counting.answer_counters import AnswerCounters
 from lbdns.events.event_log import EventLog
 from lbdns.model.farm import Farm, Pool
-from lbdns.model.overrides import Overrides
-from lbdns.model.snapshot import Snapshot
+from lbdns.model.overrides import NO_OVERRIDES, Overrides
+from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
 from lbdns.planning.explanation import ScoreParts, explain
 from lbdns.planning.farm_plans import AnswerCounts, FarmPlans, PlanCursors
 from lbdns.planning.state_announcer import StateAnnouncer
@@ -52,6 +52,8 @@ class Planner:
         self._farm = farm
         knows_answers = bool(cursors) or answers is not None
         self._plans = FarmPlans(StateAnnouncer(events, knows_answers), answers, knows_answers)
+        self.snapshot: Snapshot = EMPTY_SNAPSHOT  # the newest; setting it does not start a pass, ``deliver`` does
+        self.overrides: Overrides = NO_OVERRIDES  # in force
         self._subscribers: list[Callable[[], None]] = []
         self._timer: asyncio.Handle | None = None  # the next pass, or the next turn of this one
         self._due: dict[str, Pool] = {}  # pools still to be planned in this pass, by name
@@ -78,7 +80,7 @@ class Planner:
 
     def override(self, overrides: Overrides) -> None:
         """Replace the overrides in force. The pools concerned are planned first, even during a pass or a pause."""
-        before, self._plans.overrides = self.overrides, overrides
+        before, self.overrides = self.overrides, overrides
         self._restart(
             [pool for pool in self._farm.pools if before.for_pool(pool.name) != overrides.for_pool(pool.name)]
         )
@@ -133,7 +135,7 @@ class Planner:
         while self._due:
             name, pool = next(iter(self._due.items()))
             del self._due[name]
-            self._changed |= self._plans.plan(pool, self._loop.time())
+            self._changed |= self._plans.plan(pool, self.snapshot, self.overrides, self._loop.time())
             if self._loop.time() - began >= TURN and self._due:
                 self._spent += self._loop.time() - began
                 self._timer = self._loop.call_soon(self._take_turn)
@@ -153,20 +155,6 @@ class Planner:
             self._changed = False
             for callback in tuple(self._subscribers):
                 callback()
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """Return the newest snapshot. Setting it does not start a pass; ``deliver`` does."""
-        return self._plans.snapshot
-
-    @snapshot.setter
-    def snapshot(self, snapshot: Snapshot) -> None:
-        self._plans.snapshot = snapshot
-
-    @property
-    def overrides(self) -> Overrides:
-        """Return the overrides in force."""
-        return self._plans.overrides
 
     def answers(self) -> Counter[tuple[str, str]]:
         """Return the answers of this process by pool and policy since its start, removed pools included."""
@@ -193,7 +181,7 @@ class Planner:
     def capacities(self, pool: str) -> tuple[Sequence[float], bool]:
         """Return each member's capacity in the pool's order, and whether it is in observed requests/s."""
         chooser = self._plans.choosers.get(pool)
-        return (chooser.capacities(), chooser.measured) if chooser else ((), False)
+        return (chooser.pool.weighted_capacities(), chooser.pool.measured) if chooser else ((), False)
 
     def guards(self, pool: str) -> Sequence[Guard]:
         """Return what keeps each member of a pool from its full share although it is usable, in the pool's order."""
@@ -207,4 +195,4 @@ class Planner:
         cursor = plans.cursors.get((pool.name, pool.config.names.get(owner, "")))
         if chooser is None or cursor is None or len(chooser.members) != len(pool.members):
             return None
-        return explain(pool, owner, chooser, cursor, plans.overrides, parts, self._loop.time())
+        return explain(pool, owner, chooser, cursor, self.overrides, parts, self._loop.time())

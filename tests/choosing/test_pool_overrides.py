@@ -44,7 +44,7 @@ def handed_out(pool: Chooser, policy: str, now: float = 0.0, count: int = 300, b
     if busy:
         first = pool.plan(policy, None, now)
         before = handed(first, 1000)
-        pool.observe(Snapshot(), pool.overrides, now)  # no report since: all that is charged
+        pool.observe(Snapshot(), pool.pool.overrides, now)  # no report since: all that is charged
     return Counter(hand_out(pool.plan(policy, before, now), count))
 
 
@@ -144,7 +144,7 @@ def test_small_weights_do_not_prevent_a_quarantine() -> None:
     pool = chooser()
     factors = {"b.z": 0.05, "c.z": 0.05}
     now = black_hole(pool, steered(factors=factors))
-    assert pool.measured
+    assert pool.pool.measured
     assert pool.guards(now)[0].quarantined, "a weight changes a share, not a capacity"
     assert pool.liveness.candidates == (1, 2)
 

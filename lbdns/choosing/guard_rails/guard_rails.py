@@ -56,11 +56,11 @@ class GuardRails:
         self._watches = [BlackHoleWatch() for _ in range(members)]
         self._suspected: set[int] = set()  # members with a symptom, whether they are usable or not
         self._no_guards = (NO_GUARD,) * members
-        self._slow_start = SlowStart(members, ramp_up)
+        self.slow_start = SlowStart(members, ramp_up)
 
     def take_over(self, old: GuardRails, places: Sequence[int | None]) -> None:
         """Continue from the state of ``old``; ``places`` are the members' indexes there, None if new."""
-        self._slow_start.take_over(old._slow_start, places)
+        self.slow_start.take_over(old.slow_start, places)
         if old._black_hole and self._black_hole:
             for i, place in enumerate(places):
                 if place is not None:
@@ -141,18 +141,10 @@ class GuardRails:
         watch = self._watches[member]
         return watch.caught is not None and watch.caught.certain, -watch.since
 
-    def restart_slow_start(self, now: float, interval: float) -> None:
-        """Note that the pool no longer fails open; see ``SlowStart.restart``."""
-        self._slow_start.restart(now, interval)
-
     def update_slow_start(self, candidates: tuple[int, ...], now: float) -> None:
         """Start a slow start for members that have become candidates."""
-        self._slow_start.observe(candidates, now, self._alarmed_for)
+        self.slow_start.observe(candidates, now, self._alarmed_for)
         self._alarmed_for.clear()
-
-    def ramps(self, now: float) -> Mapping[int, float]:
-        """Return the share of its weight that each member in slow start gets, above 0; others are not in the result."""
-        return self._slow_start.ramps(now)
 
     def probes(self, now: float) -> list[int]:
         """Return the caught members that are to be selected once now.
@@ -164,17 +156,17 @@ class GuardRails:
 
     def next_change(self, now: float) -> float:
         """Return when plans become outdated after ``now`` if no report arrives, monotonic seconds; inf if never."""
-        if not self.caught and not self._slow_start.running:
+        if not self.caught and not self.slow_start.running:
             return math.inf
         probes = (at for i in self.caught if (at := self._watches[i].probe_at) > now)
-        return min(min(probes, default=math.inf), now + RAMP_STEP if self._slow_start.running else math.inf)
+        return min(min(probes, default=math.inf), now + RAMP_STEP if self.slow_start.running else math.inf)
 
     def guards(self, now: float, ramps: Mapping[int, float]) -> tuple[Guard, ...]:
         """Return each member's guard; ``ramps`` are the shares of the members in slow start.
 
         Without any guard every call returns the same object, so that callers can compare with ``is``.
         """
-        if not self.caught and not self._needed and not self._slow_start.running:
+        if not self.caught and not self._needed and not self.slow_start.running:
             return self._no_guards
         return tuple(self._guard(i, ramps.get(i, 1.0)) for i in range(len(self._watches)))
 

@@ -34,8 +34,7 @@ class ServerCookies:
     def answer(self, cookie: bytes, host: str, wall: float) -> tuple[bytes, bool]:
         """Return the data of the response's COOKIE option, and whether the query's cookie was valid.
 
-        ``cookie`` is the option's data; its length must be one of LENGTHS. ``host`` is the client's address, ``wall``
-        in Unix seconds.
+        ``cookie`` is the option's data, of a length in LENGTHS. ``wall`` is in Unix seconds.
         """
         known = self._known.get((cookie, host))
         if known is not None and wall < known[2]:
@@ -62,7 +61,6 @@ class ServerCookies:
 
 
 def _age(stamp: int, wall: int) -> int:
-    """Return the seconds from ``stamp`` to ``wall``, negative if the stamp is ahead."""
     return (wall - stamp + _TIMES // 2) % _TIMES - _TIMES // 2
 
 

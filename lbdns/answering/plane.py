@@ -33,10 +33,7 @@ class Plane:
     batch_size = 0  # datagrams that ``DatagramBatch.drain`` reads at most
 
     def native_table(self, payload: int) -> lbdns_native.AnswerTable | None:
-        """Return the native module's copy of an answer table; None on the Python plane.
-
-        ``payload`` is the longest query that we accept over UDP, in bytes.
-        """
+        """Return the native copy of an answer table; None in Python. ``payload``: the longest query over UDP, bytes."""
         return None
 
     def datagram_batch(self) -> lbdns_native.DatagramBatch | None:
@@ -90,10 +87,7 @@ class NativeMissingError(LbdnsError):
 
 
 def choose_plane(requested: PlaneName) -> Plane:
-    """Return the plane that the configuration requests; "auto" is the native one if it is installed.
-
-    Raises NativeMissingError if it requests the native plane without the module.
-    """
+    """Return the requested plane; "auto" is native if installed. Raises NativeMissingError if "native" is not."""
     if requested == "native" and not AVAILABLE:
         raise NativeMissingError(
             "[server] plane: the native module is not installed; build it with 'make native' (needs cargo), "

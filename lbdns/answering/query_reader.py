@@ -28,10 +28,7 @@ MAX_ADDITIONAL: Final = 8  # records: a query has an OPT and perhaps a TSIG reco
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query as read. An ``error`` other than NOERROR is the RCODE of its response.
-
-    ``question`` holds the bytes as received, for the response; empty if there is no well-formed question.
-    """
+    """A query as read. ``error`` is the RCODE of its response; ``question`` is as received, empty if malformed."""
 
     id: bytes
     flags: int
@@ -84,7 +81,6 @@ def read_query(message: bytes) -> Query | None:
 
 
 def _without_question(message: bytes, flags: int, additionals: int) -> Query:
-    """Read a query without a question: FORMERR unless it asks for a cookie (RFC 7873 section 5.4)."""
     edns, _, sound = _read_additional(message, HEADER_LENGTH, additionals)
     asks_cookie = edns is not None and any(code == OptionCode.COOKIE for code, _ in edns.options)
     return Query(message[:2], flags, edns=edns, error=_error(edns, sound and asks_cookie))
@@ -124,7 +120,7 @@ def _read_soa(message: bytes, at: int) -> tuple[int, int]:
 
 
 def _read_additional(message: bytes, at: int, count: int) -> tuple[Edns | None, int, bool]:
-    """Read the additional section: its OPT record, the offset of its TSIG record or 0, whether it is well-formed."""
+    """Return the OPT record, the offset of the TSIG record or 0, and whether the section is well-formed."""
     edns, tsig_at = None, 0
     for _ in range(count):
         owner = at

@@ -1,7 +1,4 @@
-"""TSIG (RFC 8945): checks the signature of a query and signs its response. Pure: time is an argument.
-
-Any query costs at most one HMAC over its own length, and raises no exception.
-"""
+"""TSIG (RFC 8945): checks the signature of a query and signs its response. Pure; at most one HMAC for any query."""
 
 from __future__ import annotations
 
@@ -37,7 +34,6 @@ class TsigKey:
     secret: bytes = field(repr=False)
 
     def mac(self, *parts: bytes) -> bytes:
-        """Return the HMAC of the joined ``parts``."""
         return hmac.digest(self.secret, b"".join(parts), self.digest)
 
 
@@ -87,10 +83,7 @@ class QuerySignature:
         return _append(message, self._response_record(message, now))
 
     def sign_all(self, messages: Iterable[bytes], clock: Callable[[], float]) -> Iterator[bytes]:
-        """Yield the messages of one response, each signed together with the MAC before it (section 5.3.1).
-
-        ``clock`` returns Unix seconds. The signature must be valid.
-        """
+        """Yield the messages, each signed with the MAC before it (section 5.3.1). ``clock`` returns Unix seconds."""
         key = self.key
         assert key is not None, "transfers are sent only for valid signatures"
         record = None
@@ -143,7 +136,6 @@ def rcode_of(signed: QuerySignature | None) -> Rcode:
 
 
 def _stripped(message: bytes, at: int, original_id: bytes) -> bytes:
-    """Return the message as it was before it was signed."""
     additionals = int.from_bytes(message[10:12], "big") - 1
     return b"".join((original_id, message[2:10], _LENGTH.pack(additionals), message[HEADER_LENGTH:at]))
 
@@ -198,10 +190,7 @@ def _read(message: bytes, at: int) -> TsigRecord | None:
 
 
 def _name(message: bytes, at: int, pointers: bool) -> tuple[bytes, int]:
-    """Return the name at ``at`` in lower case, and its end; an empty name if it is malformed.
-
-    Each pointer must lead to a place before all labels read so far, so that none is followed twice.
-    """
+    """Return the name at ``at`` in lower case, and its end; an empty name if malformed. Pointers lead backwards."""
     labels: list[bytes] = []
     length, end, start = 1, 0, at
     while at < len(message):

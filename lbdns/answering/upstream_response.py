@@ -1,7 +1,4 @@
-"""The upstream response reader: which messages answer our query, and which of their records reach the client. Pure.
-
-It is as strict as the query reader, and its work is bounded: it reads each name once.
-"""
+"""The upstream response reader: which messages answer our query, and which of their records reach the client. Pure."""
 
 from __future__ import annotations
 
@@ -36,10 +33,7 @@ class UpstreamResponse:
 
     @property
     def failed(self) -> bool:
-        """Whether it does not answer the question, so that another upstream is worth a try.
-
-        Without RA and AA it is a referral of a server that neither recurses nor has the zone.
-        """
+        """Whether another upstream is worth a try. Without RA and AA it is a referral."""
         return self.rcode not in _GOOD or bool(self.flags & TC) or not self.flags & (RA | AA)
 
     @property
@@ -49,10 +43,7 @@ class UpstreamResponse:
 
 
 def read_upstream_response(query: bytes, message: bytes) -> UpstreamResponse | None:
-    """Read ``message`` as the answer to our ``query``; None if it isn't one, or is malformed.
-
-    Letter case is ignored: ``same_case`` compares it.
-    """
+    """Read ``message`` as the answer to our ``query``, in any letter case; None if it isn't one, or is malformed."""
     end = skip_name(query, HEADER_LENGTH) + 4
     if len(message) < end or message[:2] != query[:2]:
         return None
@@ -107,11 +98,7 @@ def _read_records(message: bytes, start: int, flags: int, counts: Sequence[int])
 
 
 def _name_end(message: bytes, at: int, known: set[int]) -> int:
-    """Return the end of the owner name at ``at``; 0 if it is malformed.
-
-    Pointers must lead backwards to a name, so that following them ends. ``known`` holds the offsets of labels that were
-    read before.
-    """
+    """Return the end of the name at ``at``; 0 if malformed. Pointers lead backwards. ``known``: label offsets."""
     end, bound = 0, at
     passed: list[int] = []
     while at < len(message) and at not in known:

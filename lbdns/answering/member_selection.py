@@ -52,7 +52,7 @@ class PlanCursor:
         self._passes = 0  # how often the order came to its end
 
     def set_plan(self, plan: Plan, usable: Collection[int] | None = None) -> None:
-        """Follow ``plan`` from its beginning. Clients may keep any member of ``usable`` (default: the plan's members)."""
+        """Follow ``plan`` from its beginning. Clients may keep members of ``usable`` (default: the plan's members)."""
         self._before, self._last = self.totals(), self.last
         self._begin(plan, frozenset(plan.order if usable is None else usable))
 
@@ -109,7 +109,10 @@ class PlanCursor:
         return Selections(self.plan, tuple(counts[i] for i in range(len(self._before))), self.last)
 
     def take_over(self, old: PlanCursor, mapping: Sequence[int | None]) -> None:
-        """Continue the totals and rotation of ``old``; call this before ``next``. ``mapping``: new indexes, None if gone."""
+        """Continue the totals and the rotation of ``old``, before the first ``next``.
+
+        ``mapping`` gives the new index of each of its members, None for a member that is gone.
+        """
         for now, total in zip(mapping, old.totals(), strict=True):
             if now is not None:
                 self._before[now] += total

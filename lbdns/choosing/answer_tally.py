@@ -13,11 +13,7 @@ JUST_NOW: Final = 1.0  # s: four times the period at which processes exchange th
 
 
 class AnswerTally:
-    """Counts of one pool's answers and selections.
-
-    ``servers`` is the number of DNS servers that answer for the pool. Each of them knows only the answers of its own
-    processes, so counts are multiplied by that number.
-    """
+    """Counts of one pool's answers and selections, for all of its ``servers`` (the number of DNS servers)."""
 
     def __init__(self, members: int, servers: int) -> None:
         self.servers = servers

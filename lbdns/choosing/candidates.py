@@ -20,8 +20,8 @@ from lbdns.policies.best import HORIZON
 class Candidates:
     """Keeps a pool's candidates up to date. ``pool`` and ``tally`` are read, never changed.
 
-    ``stale_after`` is in report intervals, ``min_usable`` a share of the members, ``ramp_up`` the seconds of slow
-    start (0: none); ``black_hole``: whether members that serve nothing are quarantined.
+    ``stale_after`` is in report intervals, ``min_usable`` a share of the members, ``ramp_up`` in seconds (0: no slow
+    start).
     """
 
     def __init__(
@@ -96,10 +96,7 @@ class Candidates:
         return frozenset(self.liveness.candidates).intersection(self.guard_rails.caught)
 
     def overdue(self, now: float) -> Collection[int]:
-        """Return the candidates that get nothing because their reports are overdue.
-
-        If the rest could not carry the load, the members with the newest reports are taken back first.
-        """
+        """Return the candidates that get nothing because their reports are overdue and the others carry the load."""
         members, candidates = self._pool.members, self.liveness.candidates
         late = [i for i in candidates if now >= members[i].overdue_at and i not in self._forced_up]
         if not late:
@@ -117,7 +114,6 @@ class Candidates:
         return raised_ramps(ramps, candidates, capacity, self._demand(candidates, capacity, now))
 
     def _needed_despite_alarm(self, liveness: Liveness, forced: Sequence[ForcedState], now: float) -> list[int]:
-        """Return the members that give an alarm and that the others cannot do without."""
         alarmed = [i for i, state in enumerate(liveness.states) if state == "alarm" and not forced[i]]
         if not alarmed or not self._pool.measured or liveness.fail_open:
             return []
@@ -127,7 +123,6 @@ class Candidates:
         return needed_despite_alarm(alarmed, others, loads(self._pool.metrics, capacity), capacity, demand, horizon)
 
     def _can_spare(self, suspended: Sequence[int], others: Sequence[int], minimum: float, now: float) -> list[int]:
-        """Return the members of ``suspended`` (least bad first) that the pool can do without."""
         # An operator's weight changes a member's share, not what the others can carry
         capacity = self._pool.observed_capacities()
         return spare(suspended, others, minimum, capacity, self._demand((*suspended, *others), capacity, now))

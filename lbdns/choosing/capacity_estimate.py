@@ -1,7 +1,6 @@
 """Capacity estimates: how many requests/s each member can serve, from requests per CPU second of its web server.
 
-The estimate covers about the last minute. It uses the web server's own CPU seconds, because the utilisation of the
-whole host would misjudge a host that also runs other programs.
+The web server's own CPU seconds count: the whole host's utilisation would misjudge a host that runs other programs.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ class RequestCost:
         """Record the metrics of a report that came ``seconds`` after the one before.
 
         A counter that fell back (a restart) only sets a new starting point. ``status_requests`` were the agent's own
-        requests for the server status. They cost almost nothing: if they counted, an idle night would make every server
-        look ten times too fast when a crowd arrives in the morning.
+        for the server status. They cost almost nothing: if they counted, an idle night would make every server look ten
+        times too fast.
         """
         last, self._last = self._last, metrics
         self.counted = self.counted or "requests_total" in metrics
@@ -80,7 +79,6 @@ class RequestCost:
 
 
 def _increase(last: Mapping[str, float], now: Mapping[str, float], counter: str) -> float | None:
-    """Return the increase of ``counter`` between two reports, None if either lacks it or it fell back."""
     if counter not in last or counter not in now or now[counter] < last[counter]:
         return None
     return now[counter] - last[counter]
@@ -89,7 +87,7 @@ def _increase(last: Mapping[str, float], now: Mapping[str, float], counter: str)
 def capacities(costs: Sequence[RequestCost], cores: Sequence[float | None]) -> tuple[float, ...]:
     """Return each member's capacity in requests/s; until the pool has had enough requests, its number of cores.
 
-    ``cores`` is None where a member does not report it: it then counts as the mean of the others, or as 1.
+    Where ``cores`` is None, it counts as the mean of the others, or as 1.
     """
     count = with_mean_for_missing(cores)
     if not enough_observed(costs):
@@ -108,8 +106,7 @@ def capacities(costs: Sequence[RequestCost], cores: Sequence[float | None]) -> t
 def _recent_speed_factor(costs: Sequence[RequestCost], speeds: Sequence[float]) -> float:
     """Return how many times faster requests are served now than over the last minute; 1 unless the change is large.
 
-    Static pages can give way to CGI programs within a second. By the minute's average the pool would then seem to have
-    room for twenty times its load, and its fastest member would get every client.
+    When CGI programs replace static pages, the pool would otherwise seem to have room for twenty times its load.
     """
     requests = sum(cost.recent_requests for cost in costs)
     if requests < 1:
@@ -124,8 +121,7 @@ def _shrunk_to_mean(values: Sequence[float], variances: Sequence[float]) -> list
     """Return ``values`` shrunk towards their mean as far as their differences may be chance (empirical Bayes).
 
     ``variances`` are relative to the squares of the values; inf where a value was not observed. Equal members get equal
-    results, so that they keep taking turns in the same order. Members that differ by more than chance keep their
-    observed values.
+    results, so that they keep taking turns.
     """
     known = [
         (v, max(variance, MIN_VARIANCE)) for v, variance in zip(values, variances, strict=True) if variance < math.inf
@@ -143,8 +139,7 @@ def _shrunk_to_mean(values: Sequence[float], variances: Sequence[float]) -> list
 def _variance_between_members(known: Sequence[tuple[float, float]]) -> float:
     """Return the relative variance between the members' true values (Paule and Mandel, 1982).
 
-    ``known`` are pairs of value and relative variance. The result is the variance that makes the observed differences
-    as large as expected. A value with a large variance has little influence and cannot hide the differences of others.
+    ``known`` are pairs of value and relative variance. The result makes the observed differences as large as expected.
     """
 
     def differences(between: float) -> float:
@@ -175,10 +170,7 @@ def enough_observed(costs: Sequence[RequestCost]) -> bool:
 
 
 def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> tuple[float, ...]:
-    """Return each member's load: requests in progress or waiting to be accepted, or runnable tasks if there are more.
-
-    A member that reports neither counts as full as the others together, in relation to its capacity.
-    """
+    """Return each member's load, see ``load_of``; where that is unknown, the others' mean load per capacity."""
     known = [load_of(member) for member in metrics]
     full = sum(load for load in known if load is not None)
     room = sum(c for load, c in zip(known, capacity, strict=True) if load is not None)
@@ -206,9 +198,8 @@ def _is_plausible(metric: tuple[str, float]) -> bool:
 def load_of(metrics: Mapping[str, float]) -> float | None:
     """Return the requests in progress on one member or waiting to be accepted; None if it does not report them.
 
-    A web server whose workers are all busy hides the rest of its load in the listen queue. Without ``busy_workers`` the
-    longer of run queue and listen queue counts. A listen queue alone says nothing: it is empty on every server that
-    keeps up.
+    Without ``busy_workers`` the longer of run queue and listen queue counts. A listen queue alone says nothing: it is
+    empty on every server that keeps up.
     """
     waiting, run_queue = metrics.get("listen_queue", 0.0), metrics.get("run_queue")
     if "busy_workers" in metrics:

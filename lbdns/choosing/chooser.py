@@ -1,7 +1,4 @@
-"""The chooser of one pool: takes in snapshots and answer counts, returns plans by policy. Sans-I/O.
-
-The server and the simulator drive the same class. Time is an argument; queries never reach this module.
-"""
+"""The chooser of one pool: takes in snapshots and answer counts, returns plans by policy. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -27,14 +24,11 @@ if TYPE_CHECKING:
 
 
 class Chooser:
-    """Keeps what policies need to know about one pool, and makes their plans.
+    """Keeps what policies need to know about one pool, and makes their plans. ``members`` are full names.
 
-    ``members`` are full names. ``stale_after`` is in report intervals, ``min_usable`` a share of the members.
-    ``servers`` is the number of DNS servers that answer for the pool. ``ramp_up`` is the length of slow start in
-    seconds, 0 for none; ``black_hole``: whether members that serve nothing are quarantined.
-
-    The caller passes every snapshot to ``observe`` and calls ``plan`` for each policy when ``observe`` returns True.
-    It calls ``observe`` again at ``next_change`` if no report has arrived by then.
+    ``stale_after`` is in report intervals, ``min_usable`` a share of the members, ``servers`` the number of DNS servers
+    of the pool, ``ramp_up`` in seconds (0: no slow start). The caller passes every snapshot to ``observe``, again at
+    ``next_change`` if no report has arrived by then, and calls ``plan`` for each policy when ``observe`` returns True.
     """
 
     def __init__(
@@ -90,10 +84,7 @@ class Chooser:
         self._tally.answers(policy).add(now, count)
 
     def count_selections(self, counts: Sequence[int], now: float) -> None:
-        """Add the selections of each member by any process since the last call.
-
-        For processes that only observe: one that makes plans passes its selections to ``plan``.
-        """
+        """Add the selections by other processes since the last call, in a process that only observes."""
         self._tally.recent.add(counts, now)
         self.guard_rails.count_selections(counts, now, self.servers)
 
@@ -118,10 +109,7 @@ class Chooser:
         return plan
 
     def _applies_to_alarmed(self, spec: PolicySpec, view: PoolView) -> bool:
-        """Return whether the pool fails open only because every member gives an alarm, and the policy weighs loads.
-
-        The members' loads are known then, so weighing them is better than a rotation.
-        """
+        """Return whether all members give an alarm and the policy weighs loads, which are known then."""
         states = self.liveness.states
         all_alarmed = all(states[i] == "alarm" for i in self.liveness.candidates)
         return spec.weighs_load and view.measured and view.answers_allowed <= 0 and all_alarmed

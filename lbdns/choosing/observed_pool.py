@@ -50,7 +50,7 @@ class ObservedMember:
         self.overdue_at = reading.received + OVERDUE_AFTER * self.interval
 
     def _with_busy_workers(self, metrics: Mapping[str, float], now: float) -> Mapping[str, float]:
-        """Return ``metrics``; if only the busy workers are missing, with their last value for a while.
+        """Return ``metrics``, with the last busy workers for a while if only these are missing.
 
         Judged by its run queue alone, a server too busy to serve its status page would seem empty and get more clients.
         """
@@ -87,12 +87,10 @@ class ObservedPool:
 
     @property
     def readings(self) -> list[Reading | None]:
-        """Return the newest reading of each member."""
         return [member.reading for member in self.members]
 
     @property
     def metrics(self) -> list[Mapping[str, float]]:
-        """Return the plausible metrics of each member's newest reading."""
         return [member.metrics for member in self.members]
 
     @property

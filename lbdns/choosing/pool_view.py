@@ -73,7 +73,6 @@ def _answers_allowed(
     capacity: Sequence[float],
     now: float,
 ) -> int:
-    """Return how many more answers count as light traffic; 0 if even few answers bring a crowd."""
     allowed = answers_allowed(tally.answers(policy).count(now), AVERAGE, interval, tally.servers)
     if not allowed or not pool.measured:
         return allowed

@@ -167,10 +167,7 @@ def _not_ours(owner: bytes, zone: Zone) -> str:
 
 
 def _hosts(config: Config, pools: Iterable[Pool]) -> tuple[dict[str, ReportingHost], list[str]]:
-    """Return the reporting hosts by host name (the member's name with and without its zone), and warnings.
-
-    If a short name stands for different machines in different zones, only the full names are accepted.
-    """
+    """Return the reporting hosts by name, with and without the zone, and a warning for each name that is ambiguous."""
     members = {member.full_name: member for pool in pools for member in pool.members}
     by_name: dict[str, list[Member]] = {}
     for member in members.values():

@@ -27,10 +27,7 @@ _NO_FORCE: Final[Mapping[str, ForcedState]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """One override in force: what an operator ordered for one member.
-
-    ``member`` is a full name, ``since`` and ``until`` are Unix seconds.
-    """
+    """What an operator ordered for one ``member`` (full name). ``since`` and ``until`` are Unix seconds."""
 
     kind: OverrideKind
     member: str
@@ -51,14 +48,10 @@ class Override:
         return self.slot, self.member, self.pool
 
     def concerns(self, pool: str, member: str) -> bool:
-        """Return whether the override applies to ``member`` (full name) of ``pool``."""
         return self.member == member and self.pool in ("", pool)
 
     def text(self, until: str = "") -> str:
-        """Return a description such as ``drained by root: new kernel``.
-
-        ``until`` is inserted after the verb; the caller words the time.
-        """
+        """Return a description such as ``drained by root: new kernel``, with the words ``until`` after the verb."""
         what = {"drain": "drained", "up": "forced up", "down": "forced down", "weight": f"weight {self.factor:g}"}
         by = f" by {self.by}" if self.by else ""
         return f"{what[self.kind]}{until}{by}{': ' + self.reason if self.reason else ''}"
@@ -138,10 +131,7 @@ class Overrides:
         return min((o.until for o in self.items), default=math.inf)
 
     def of(self, pool: str, member: str) -> list[Override]:
-        """Return the overrides of ``member`` (full name) in ``pool``.
-
-        An override for this pool takes precedence over one for every pool.
-        """
+        """Return the overrides of ``member`` (full name) in ``pool``; those for this pool take precedence."""
         if not self.items:
             return []
         if not self._by_member:

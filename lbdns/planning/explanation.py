@@ -1,7 +1,6 @@
-"""Explain an answer: why the next answer for a name selects which member, as one JSON document.
+"""Explain an answer: why the next answer for a name selects which member, as one JSON document. Pure functions.
 
-``lbdns explain``, the HTTP interface, the page and the TXT answers show it. docs/reference/explain.md describes every
-key. Pure functions: time is an argument.
+docs/reference/explain.md describes every key.
 """
 
 from __future__ import annotations
@@ -34,10 +33,9 @@ ScoreParts = Callable[[Mapping[str, float]], Mapping[str, float]]
 
 
 def find_owner(farm: Farm, name: str) -> tuple[Pool, str] | None:
-    """Return the pool that serves ``name`` (any letter case) and the owner name as the configuration writes it.
+    """Return the pool that serves ``name`` (any letter case) and the owner name as configured; None if no pool does.
 
     A name with a final dot is absolute. Without one it may also be relative to a zone, if only one pool matches.
-    Returns None if no pool matches.
     """
     absolute = name.endswith(".")
     wanted = name[:-1].lower() if absolute and name.strip(".") else name.lower()
@@ -72,10 +70,7 @@ def unknown_name(farm: Farm, name: str) -> str:
 def explain(
     pool: Pool, owner: str, chooser: Chooser, cursor: PlanCursor, overrides: Overrides, parts: ScoreParts, now: float
 ) -> dict[str, Any]:
-    """Return which member the next answer for ``owner`` selects, and the reasons; ``now`` is in monotonic seconds.
-
-    Changes nothing: the next answer is still the same.
-    """
+    """Return which member the next answer for ``owner`` selects, and why. Changes nothing; ``now`` is monotonic."""
     policy = pool.config.names[owner]
     view, liveness, plan, given = chooser.view(policy, now), chooser.liveness, cursor.plan, cursor.taken
     coming = next_selections(plan, given, PREVIEW)
@@ -168,7 +163,6 @@ def _first_until(policy: str, plan: Plan) -> int:
 
 
 def _allowed(policy: str, plan: Plan, given: int, view: PoolView) -> int:
-    """Return how many more selections count as light traffic: by the plan, if its policy makes that difference."""
     if POLICIES[policy].why_first:
         return max(0, _first_until(policy, plan) - max(given, plan.probes))
     return max(0, view.answers_allowed - given)
@@ -182,10 +176,9 @@ def next_selections(plan: Plan, given: int, count: int) -> Sequence[int]:
 
 
 def probabilities(policy: str, plan: Plan, given: int) -> Mapping[int, float]:
-    """Return each member's share of the next selections, by index.
+    """Return each member's share of the next selections, by index: in light traffic those of the plan's first part.
 
-    In light traffic those are the rest of the plan's first part. Otherwise they are one full round of the plan, so that
-    the result does not depend on the place in the round.
+    Otherwise they are one full round of the plan, so that the result does not depend on the place in the round.
     """
     until = _first_until(policy, plan)
     if given < until:
@@ -196,7 +189,6 @@ def probabilities(policy: str, plan: Plan, given: int) -> Mapping[int, float]:
 
 
 def _why(policy: str, plan: Plan, given: int, liveness: Liveness, view: PoolView, guard: Guard) -> str:
-    """Return why the next selection is the member with this guard."""
     spec = POLICIES[policy]
     if liveness.fail_open and plan.weights:
         return f"the pool fails open ({liveness.fail_open}): {spec.why}"
@@ -230,10 +222,7 @@ def reported(reading: Reading | None, parts: ScoreParts, now: float) -> dict[str
 
 
 def score_parts(reading: Reading, parts: ScoreParts) -> dict[str, float]:
-    """Return the points that each metric adds to the score of ``reading``.
-
-    Empty if they do not add up to that score, because another collector computed it or the weights have changed since.
-    """
+    """Return the points that each metric adds to the score of ``reading``; empty if they do not add up to it."""
     found = parts(reading.metrics)
     fits = int(sum(found.values()) + ROUNDING) == reading.score
     return {metric: round(part, 2) for metric, part in found.items()} if fits else {}

@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
 
 class ChargedLoads:
-    """Each member's load, with the charge of every selection since its report, in relation to its capacity.
+    """Each member's load in relation to its capacity, with ``view.multiplier`` for every selection since its report.
 
-    ``members`` are the indexes to select from. A selection counts as ``view.multiplier`` requests, because other
-    processes and DNS servers make theirs at the same time.
+    Other processes and DNS servers make theirs at the same time.
     """
 
     def __init__(self, view: PoolView) -> None:

@@ -1,12 +1,10 @@
 """The operating point: the requests/s that each member should serve for the lowest total response time.
 
 A member with ``m`` cores that serve ``a`` requests/s each takes about ``1 / (a * (1 - p ** m))`` seconds per request at
-utilisation ``p``. The formula is exact for one and two cores and within a few percent for more (M/M/m; the cores share
-the work, so the distribution of request sizes hardly matters). The total is lowest where one more request/s costs the
-same at every member. That marginal cost has a closed form, which leaves one unknown to search for.
-
-As a result slow cores stay empty while fast ones have room, and large members run fuller than small ones. Shares in
-proportion to capacity are right under high load only; under low load they waste time.
+utilisation ``p``: exact for one and two cores, within a few percent for more (M/M/m). The total is lowest where one
+more request/s costs the same at every member. That marginal cost has a closed form, which leaves one unknown to search
+for. As a result slow cores stay empty while fast ones have room; shares in proportion to capacity are right under high
+load only.
 """
 
 from __future__ import annotations
@@ -25,8 +23,7 @@ _STEPS: Final = 60  # of the bisection, at most
 class OperatingPoint:
     """By member: the requests/s it should serve (``rates``), and its requests in progress at that rate (``loads``).
 
-    ``cost`` is the marginal cost of one more request, in seconds: its own response time and the time by which it delays
-    others. It is the same at every member whose rate is above 0.
+    ``cost`` is the marginal cost of one more request in seconds, the same at every member whose rate is above 0.
     """
 
     rates: tuple[float, ...]
@@ -39,9 +36,8 @@ def operating_point(
 ) -> OperatingPoint:
     """Return the best split of ``rate`` requests/s over members that can serve ``capacities`` (requests/s, above 0).
 
-    ``cores`` may be fractions, as quotas are; less than one core counts as one. A rate above the total capacity is
-    split like the highest rate that the pool can serve. The result has at most ``in_progress`` requests in progress in
-    the whole pool, because clients that wait for a response before they send the next request limit that number.
+    Less than one core counts as one, a rate above the total capacity as the highest that the pool can serve. At most
+    ``in_progress`` requests are in progress, because clients that wait for a response limit that number.
     """
     servers = [(capacity, parallel_requests(m)) for capacity, m in zip(capacities, cores, strict=True)]
     wanted, in_progress = min(rate, MAX_UTILISATION * sum(capacities)), max(1.0, in_progress)
@@ -86,8 +82,8 @@ def _missing(point: OperatingPoint, wanted: float, in_progress: float) -> float:
 def _split(servers: Sequence[tuple[float, float]], cost: float) -> OperatingPoint:
     """Return what each member serves when one more request/s costs ``cost`` seconds everywhere.
 
-    ``servers`` are pairs of capacity and parallel requests m. With x = p ** m the quadratic equation
-    cost * capacity / m = (1 + (m - 1) * x) / (1 - x) ** 2 is solved for x.
+    ``servers`` are pairs of capacity and parallel requests m. Solves cost * capacity / m = (1 + (m - 1) * x) / (1 - x)
+    ** 2 for x = p ** m.
     """
     rates, loads = [], []
     for capacity, m in servers:

@@ -1,8 +1,7 @@
 """The data types of selection: the view of a pool that a policy reads, and the plan that it returns.
 
-A policy is a pure function ``(view, previous, rng) -> Plan``. ``view`` is the pool as the newest reports show it,
-``previous`` what was selected from the policy's previous plan (None if there was none), ``rng`` the only source of
-randomness. Answers then take the plan's members one after another, so a query costs one counter whatever the policy.
+A policy is a pure function ``(view, previous, rng) -> Plan``; ``previous`` is what was selected from its previous plan,
+if any. Answers then take the plan's members one after another, so a query costs one counter whatever the policy.
 """
 
 from __future__ import annotations
@@ -54,10 +53,7 @@ class PoolView:
 
     @property
     def on_time(self) -> list[int]:
-        """Return the candidates whose reports are on time; all candidates if half of them or more are overdue.
-
-        When that many reports are missing at once, the network or the collector is more likely to blame than servers.
-        """
+        """Return the candidates with reports on time; all if half are overdue: then the network is likely to blame."""
         candidates = self.candidates
         found = [i for i in candidates if not self.members[i].overdue]
         return found if 2 * len(found) > len(candidates) else candidates
@@ -75,11 +71,10 @@ class PoolView:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The order in which members (by index) are selected until the next plan.
+    """The order in which members (by index) are selected until the next plan; its end continues at ``repeat_from``.
 
-    ``order`` is never empty. At its end it continues at ``repeat_from``. ``weights`` are the members' shares and
-    ``credits`` what they were owed at the beginning, in selections; both are empty for policies without shares. The
-    first ``probes`` selections do not come from the policy: each shows whether a quarantined member works again.
+    ``weights`` are the members' shares and ``credits`` what they were owed at the beginning, in selections; both may be
+    empty. The first ``probes`` selections show whether quarantined members work again.
     """
 
     order: Sequence[int]

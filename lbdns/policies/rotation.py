@@ -1,7 +1,6 @@
 """The policies that rotate: ``round_robin`` over the usable members, ``best_score`` over those with the highest score.
 
-``best_score`` is the literal rule of the 1999 thesis. It herds under heavy traffic: every client is sent to one member
-until the next report.
+``best_score`` is the literal rule of the 1999 thesis. It herds under heavy traffic.
 """
 
 from __future__ import annotations

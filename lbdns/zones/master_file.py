@@ -64,10 +64,7 @@ def read_zone(name: str, path: Path) -> Zone:
 
 
 def parse_zone(name: str, text: str, path: Path) -> Zone:
-    """Return the zone in a master file's text. ``path`` names the file in errors; $INCLUDE is relative to it.
-
-    Raises ZoneFileError.
-    """
+    """Return the zone in a master file's text; $INCLUDE is relative to ``path``. Raises ZoneFileError."""
     try:
         origin = dns.name.from_text(name + ".")
     except dns.exception.DNSException as error:
@@ -114,10 +111,7 @@ class _ExpansionLimits:
 
 
 class _Tokenizer(dns.tokenizer.Tokenizer):
-    """Resolves the file of an $INCLUDE against the file that includes it, as administrators expect.
-
-    It also knows the line of the last word: dnspython's own count moves on when it reads the end of the line.
-    """
+    """Resolves the file of an $INCLUDE against the file that includes it, and knows the line of the last word."""
 
     near = ""
     _line = 1

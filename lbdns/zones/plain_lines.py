@@ -1,7 +1,6 @@
-"""Read the plain lines of a master file with one pattern: owner, optional TTL, type, and an address or a name. Pure.
+"""Read the plain lines of a master file with one pattern, ten times as fast as dnspython's general reader. Pure.
 
-Most lines of a large zone are plain, and a general reader takes ten times as long for them. The pattern accepts only
-lines that mean the same to the general reader, which reads all other lines and reports errors.
+The pattern accepts only lines that mean the same to the general reader, which reads all others and reports errors.
 """
 
 from __future__ import annotations
@@ -46,10 +45,7 @@ class PlainLine:
 
 
 def plain_lines(text: str, at: int, origin: dns.name.Name) -> Iterator[PlainLine]:
-    """Yield consecutive plain lines of ``text``, from the line that begins at ``at``, up to the first other line.
-
-    Relative names are below ``origin``.
-    """
+    """Yield consecutive plain lines of ``text`` from ``at`` on. Names without a final dot are below ``origin``."""
     below = b"".join(bytes((len(label),)) + label for label in origin.labels)
     while match := _LINE.match(text, at):
         owner_text, ttl, type_text, data = match.groups()
@@ -63,7 +59,6 @@ def plain_lines(text: str, at: int, origin: dns.name.Name) -> Iterator[PlainLine
 
 
 def _wire(text: str, below: bytes) -> bytes | None:
-    """Return the wire form of a plain name, or None if the name is too long."""
     absolute = text.endswith(".")
     labels = (text[:-1] if absolute else text).encode("ascii").split(b".")
     wire = b"".join([bytes((len(label),)) + label for label in labels if len(label) <= MAX_LABEL])

@@ -1,6 +1,6 @@
-"""Collect the records of one zone as they are read, and reject unservable records while their line is known. Sans-I/O.
+"""Collect the records of one zone, and reject unservable ones while their line is known. Sans-I/O.
 
-This replaces dnspython's transaction, which compares and copies a whole RRset for every record that joins it.
+It replaces dnspython's transaction, which compares and copies a whole RRset for every record that joins it.
 """
 
 from __future__ import annotations
@@ -77,10 +77,7 @@ class ZoneRecords:
         self.put(wire_name(name), (rdata.rdtype, rdata.covers()), ttl, wire, alike)
 
     def put(self, owner: bytes, kind: Kind, ttl: int, wire: bytes, alike: bytes) -> None:
-        """Add one record: lower-case owner, data, and data in canonical form (names in lower case).
-
-        Raises UnservableError, and then adds nothing.
-        """
+        """Add one record; ``alike`` is its data in canonical form. Raises UnservableError, and then adds nothing."""
         rtype, _ = kind
         sets = self._sets.setdefault(owner, {})
         found = sets.get(kind)
@@ -98,7 +95,6 @@ class ZoneRecords:
         found.ttl = min(found.ttl, ttl)
 
     def _check_new(self, owner: bytes, sets: _RecordSets, kind: Kind) -> None:
-        """Check the first record of its type at a name."""
         rtype, _ = kind
         if rtype in (0, dns.rdatatype.OPT) or dns.rdatatype.is_metatype(rtype):
             what = dns.rdatatype.to_text(rtype)
@@ -128,7 +124,6 @@ def wire_name(name: dns.name.Name) -> bytes:
 
 
 def _check_joining(found: _RecordSet, alike: bytes, rtype: dns.rdatatype.RdataType) -> None:
-    """Check a further record of a name and type that has records already."""
     what = dns.rdatatype.to_text(rtype)
     is_soa = rtype == dns.rdatatype.SOA
     if is_soa or (alike not in found.rdatas and dns.rdatatype.is_singleton(rtype)):

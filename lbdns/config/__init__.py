@@ -15,7 +15,7 @@ from lbdns.config.pool_section import DEFAULT_NAMES, AnswerForm, PoolConfig, rea
 from lbdns.config.recording_sections import HistoryConfig, QueryLogConfig
 from lbdns.config.score_section import read_scores
 from lbdns.config.server_section import ServerConfig, check_server
-from lbdns.config.toml_reader import TomlPlace, TomlTable, read_toml
+from lbdns.config.toml_reader import read_toml
 from lbdns.config.value_readers import read_section
 from lbdns.config.web_section import WebConfig, check_web
 from lbdns.config.zone_section import NotifyTarget, TransferPermit, ZoneConfig, read_zones
@@ -69,8 +69,7 @@ class Config:
 
 def load_config(path: Path) -> Config:
     """Read the configuration at ``path``. Raises ConfigError with every error found in the file."""
-    values, findings = read_toml(path)
-    root = TomlTable(values, TomlPlace(), findings)
+    root = read_toml(path)
     scores = read_scores(root)
     server = read_section(root, "server", ServerConfig, check_server)
     keys = read_keys(root)
@@ -91,5 +90,5 @@ def load_config(path: Path) -> Config:
         explain=read_section(root, "explain", ExplainConfig),
     )
     root.end()
-    findings.raise_if_any()
+    root.findings.raise_if_any()
     return config

@@ -194,11 +194,8 @@ class TomlTable:
                 self.wrong(key, f"unknown key{nearest(key, self._asked)}")
 
 
-def read_toml(path: Path) -> tuple[dict[str, Any], TomlErrors]:
-    """Return the values of a TOML file and an empty list of errors for it.
-
-    Raises ConfigError if the file cannot be read or is not TOML.
-    """
+def read_toml(path: Path) -> TomlTable:
+    """Return the root table of a TOML file. Raises ConfigError if the file cannot be read or is not TOML."""
     try:
         text = path.read_text("utf-8")
     except OSError as error:
@@ -206,7 +203,7 @@ def read_toml(path: Path) -> tuple[dict[str, Any], TomlErrors]:
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: file: must be UTF-8 text") from None
     try:
-        return tomllib.loads(text), TomlErrors(path, text)
+        return TomlTable(tomllib.loads(text), TomlPlace(), TomlErrors(path, text))
     except tomllib.TOMLDecodeError as error:
         message = str(error)
         line = re.search(r" \(at line (\d+), column (\d+)\)", message)

@@ -18,8 +18,7 @@ class Host:
     """One web server of the demo."""
 
     name: str
-    address: str
-    also: str = ""  # its IPv6 address, if any
+    addresses: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +35,13 @@ class DemoPlan:
 
     @property
     def hosts(self) -> tuple[Host, ...]:
+        ipv6 = (LOOPBACK6,) if self.ipv6 else ()
         return (
-            Host("bilbo", "127.0.0.16"),
-            Host("frodo", "127.0.0.17"),
-            Host("gandalf", "127.0.0.18", LOOPBACK6 if self.ipv6 else ""),
-        )
+            Host("bilbo", ("127.0.0.16",)), Host("frodo", ("127.0.0.17",)), Host("gandalf", ("127.0.0.18", *ipv6)),
+        )  # fmt: skip
 
     def web_endpoints(self, host: Host) -> tuple[Endpoint, ...]:
-        return tuple(Endpoint(address, self.web_port) for address in (host.address, host.also) if address)
+        return tuple(Endpoint(address, self.web_port) for address in host.addresses)
 
 
 def key_file(folder: Path, host: Host) -> Path:
@@ -78,16 +76,13 @@ $TTL 1h
 
 
 def _zone(plan: DemoPlan) -> str:
-    lines = [f"ns A {LOOPBACK}"]
-    for host in plan.hosts:
-        lines.append(f"{host.name} A {host.address}")
-        if host.also:
-            lines.append(f"{host.name} AAAA {host.also}")
-    return _SOA + "\n".join(lines) + "\n"
+    addresses = [(host.name, address) for host in plan.hosts for address in host.addresses]
+    lines = [f"{name} {'AAAA' if ':' in address else 'A'} {address}" for name, address in addresses]
+    return _SOA + "\n".join([f"ns A {LOOPBACK}", *lines]) + "\n"
 
 
 def _reverse_zone(plan: DemoPlan) -> str:
-    lines = [f"{host.address.rpartition('.')[2]} PTR {host.name}.hobbit." for host in plan.hosts]
+    lines = [f"{host.addresses[0].rpartition('.')[2]} PTR {host.name}.hobbit." for host in plan.hosts]
     return _SOA + "\n".join(["1 PTR ns.hobbit.", *lines]) + "\n"
 
 

@@ -110,10 +110,8 @@ def _what_to_try(plan: DemoPlan, config: Path, seconds: float) -> str:
     server = f"@{LOOPBACK}:{plan.dns_port}"
     program, where = _program(), f"-c {config}"
     first = plan.web_endpoints(plan.hosts[0])[0]
-    webs = "\n".join(
-        f"    {host.name:<8} {'  '.join(f'http://{endpoint}/' for endpoint in plan.web_endpoints(host))}"
-        for host in plan.hosts
-    )
+    urls = ("  ".join(f"http://{endpoint}/" for endpoint in plan.web_endpoints(host)) for host in plan.hosts)
+    webs = "\n".join(f"    {host.name:<8} {text}" for host, text in zip(plan.hosts, urls, strict=True))
     return f"""\
 lbdns demo: ready after {seconds:.1f} s; Ctrl-C ends it
 
@@ -127,7 +125,7 @@ Try, in another terminal:
   {program} ask best.hobbit {server}      the best server now
   {dig} best.hobbit                   the same, with dig
   {dig} round.robin.hobbit +short     each member in turn
-  {dig} -x {plan.hosts[0].address} +short          the reverse zone
+  {dig} -x {plan.hosts[0].addresses[0]} +short          the reverse zone
   {dig} explain.best.hobbit TXT       why
   {program} status {where}
   {program} top {where}

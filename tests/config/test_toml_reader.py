@@ -212,7 +212,7 @@ class TestReadToml:
     def test_values(self, tmp_path: Path) -> None:
         path = tmp_path / "x.toml"
         path.write_text("a = 1\n")
-        assert read_toml(path)[0] == {"a": 1}
+        assert read_toml(path).values == {"a": 1}
 
     def test_a_syntax_error_has_its_line(self, tmp_path: Path) -> None:
         path = tmp_path / "x.toml"
@@ -241,9 +241,9 @@ class TestReadToml:
         path = tmp_path_factory.getbasetemp() / "any.toml"
         path.write_text(text, "utf-8", newline="")
         try:
-            values, findings = read_toml(path)
+            root = read_toml(path)
         except ConfigError:
             return
-        for key in values:
-            findings.add(TomlPlace(key=key), "wrong")
-        assert len(findings.found) == len(values)
+        for key in root.values:
+            root.wrong(key, "wrong")
+        assert len(root.findings.found) == len(root.values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from lbdns.config.toml_reader import TomlPlace, TomlTable, read_toml
+from lbdns.config.toml_reader import TomlTable, read_toml
 from lbdns_shared.errors import ConfigError
 from lbdns_tools.load.load_option_parsers import MAX_CLIENTS, MAX_RATE, parse_ramp
 from lbdns_tools.load.load_plan import SPACINGS, ClosedLoop, LoadPhase, OpenLoop, Spacing
@@ -27,8 +27,7 @@ def read_phases(path: Path, mix: RequestMix | None = None) -> tuple[LoadPhase, .
 
     Raises ConfigError with every error found in the file.
     """
-    values, findings = read_toml(path)
-    root = TomlTable(values, TomlPlace(), findings)
+    root = read_toml(path)
     phases: list[LoadPhase] = []
     for number, table in enumerate(root.tables("phase"), 1):
         label = table.string("name", f"phase {number}")
@@ -42,7 +41,7 @@ def read_phases(path: Path, mix: RequestMix | None = None) -> tuple[LoadPhase, .
     if not root.values.get("phase"):
         root.wrong("phase", "at least one [[phase]] is required: begin, a rate, a ramp, a trace or clients, and an end")
     root.end()
-    findings.raise_if_any()
+    root.findings.raise_if_any()
     return tuple(phases)
 
 

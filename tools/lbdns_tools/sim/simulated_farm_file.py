@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar
 
-from lbdns.config.toml_reader import TomlPlace, TomlTable, read_toml
+from lbdns.config.toml_reader import TomlTable, read_toml
 from lbdns_tools.sim import scenario_parsers
 from lbdns_tools.sim.request_workloads import WORKLOADS
 from lbdns_tools.sim.simulation_scenario import BACKLOG, WORKERS, Scenario, ServerSpec, SimulatedClients
@@ -18,8 +18,7 @@ _DEFAULT: Final = Scenario(())
 
 def read_farm(path: Path) -> tuple[Scenario, ...]:
     """Return the scenarios of a file, one for each load. Raises ConfigError with every error in the file."""
-    values, findings = read_toml(path)
-    root = TomlTable(values, TomlPlace(), findings)
+    root = read_toml(path)
     servers = _servers(root)
     requests, reports = root.section("requests"), root.section("reports")
     loads = _loads(requests)
@@ -38,7 +37,7 @@ def read_farm(path: Path) -> tuple[Scenario, ...]:
     )
     for table in (requests, reports, root):
         table.end()
-    findings.raise_if_any()
+    root.findings.raise_if_any()
     return tuple(replace(base, load=load) for load in loads)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lbdns.config.score_section import read_scores
-from lbdns.config.toml_reader import TomlPlace, TomlTable, read_toml
+from lbdns.config.toml_reader import read_toml
 from lbdns.scores import SCORES
 from lbdns.scores.score import Term
 from lbdns.text.suggestions import nearest
@@ -21,9 +21,9 @@ def read_score(text: str) -> tuple[str, Mapping[str, Term] | None]:
     file, _, name = text.rpartition(":") if not text.endswith(".toml") else (text, "", "")
     if not file.endswith(".toml"):
         raise ConfigError(f"--score: {text!r} is neither built in nor FILE.toml:NAME{nearest(text, SCORES)}")
-    values, findings = read_toml(Path(file))
-    scores = read_scores(TomlTable(values, TomlPlace(), findings))
-    findings.raise_if_any()
+    root = read_toml(Path(file))
+    scores = read_scores(root)
+    root.findings.raise_if_any()
     if not scores:
         raise ConfigError(f"{file}: score: there is no [score.NAME] table")
     if not name and len(scores) > 1:

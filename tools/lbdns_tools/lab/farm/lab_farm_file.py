@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from lbdns.config.toml_reader import TomlPlace, TomlTable, read_toml
+from lbdns.config.toml_reader import TomlTable, read_toml
 from lbdns.text.suggestions import nearest
 from lbdns_tools.lab.farm.lab_farm import NAMES, PROXIES, LabFarm, WebHost
 from lbdns_tools.lab.farm.machine_addresses import DNS, HUB
@@ -32,8 +32,7 @@ _HOST: Final = WebHost("", 1.0)
 
 def read_farm(path: Path) -> LabFarm:
     """Return the farm that a file describes. Raises ConfigError with every error in the file."""
-    values, findings = read_toml(path)
-    root = TomlTable(values, TomlPlace(), findings)
+    root = read_toml(path)
     table = root.section("farm")
     period = table.number("cpu_period", _DEFAULT.cpu_period, *PERIODS)
     farm = LabFarm(
@@ -50,7 +49,7 @@ def read_farm(path: Path) -> LabFarm:
         table.wrong("resolver_min_ttl", "the farm has no resolver; add resolvers = 1, or remove resolver_min_ttl")
     table.end()
     root.end()
-    findings.raise_if_any()
+    root.findings.raise_if_any()
     return farm
 
 

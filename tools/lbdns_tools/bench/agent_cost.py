@@ -16,6 +16,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
+import psutil
+
 from lbdns_tools import installed_programs
 from lbdns_tools.apache_process import apache
 from lbdns_tools.bench import benchmark_command as command
@@ -64,17 +66,9 @@ def cpu_seconds(pid: int) -> float:
 
 
 def memory_mb(pid: int) -> tuple[float, float]:
-    """Return resident and proportional set size in MB (proc_pid_smaps(5)).
-
-    Without smaps_rollup the second equals the first.
-    """
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    kilobytes = {line.split(":")[0]: int(line.split()[1]) for line in lines if line.endswith(" kB")}
-    rss = kilobytes.get("Rss", kilobytes.get("VmRSS", 0))
-    return rss / 1024, kilobytes.get("Pss", rss) / 1024
+    """Return resident and proportional set size in MB (proc_pid_smaps(5))."""
+    memory = psutil.Process(pid).memory_full_info()
+    return memory.rss / 2**20, memory.pss / 2**20
 
 
 def cost_of(pids: Sequence[int], seconds: float) -> list[dict[str, float]]:

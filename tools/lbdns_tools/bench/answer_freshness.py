@@ -18,7 +18,14 @@ from typing import Final
 
 from lbdns_shared.report import Report, encode
 from lbdns_tools.bench import benchmark_command as command
-from lbdns_tools.bench.dns.benchmark_farm import plane_line, pool_table, write_key
+from lbdns_tools.bench.dns.benchmark_farm import (
+    ZONE_HEAD,
+    address_records,
+    configuration,
+    loopback_address,
+    pool_table,
+    write_key,
+)
 from lbdns_tools.bench.dns.latency_prober import await_answer, query_wire
 from lbdns_tools.bench.measured_processes import running
 from lbdns_tools.free_ports import free_port
@@ -37,17 +44,12 @@ class FreshnessFarm:
 
     def __init__(self, folder: Path, agents: int, plane: str = "auto") -> None:
         self.port, self.report_port = free_port(), free_port()
-        self.members = {f"web{i}": bytes((127, 0, 1 + i // 250, 1 + i % 250)) for i in range(agents)}
+        self.members = {f"web{number}": socket.inet_aton(loopback_address(number)) for number in range(agents)}
         self.key = write_key(folder)
-        addresses = "".join(f"{name} A {socket.inet_ntoa(address)}\n" for name, address in self.members.items())
-        (folder / "bench.zone").write_text(
-            f"$TTL 60\n@ SOA ns hostmaster 1 60 60 60 60\n@ NS ns\nns A 127.0.0.1\n{addresses}"
-        )
+        (folder / "bench.zone").write_text(ZONE_HEAD + address_records(self.members))
         config = folder / "lbdns.toml"
         config.write_text(
-            f'[server]\nlisten = ["127.0.0.1:{self.port}"]\nstate_dir = "state"\n{plane_line(plane)}'
-            f'[collector]\nlisten = ["127.0.0.1:{self.report_port}"]\nkey_file = "report.key"\n'
-            '[web]\nlisten = "off"\n[[zone]]\nname = "bench"\nfile = "bench.zone"\n'
+            configuration(f"127.0.0.1:{self.port}", self.report_port, "bench", plane)
             + pool_table("web", "bench", self.members, 'best = "best_score"')
         )
         self.command = [sys.executable, "-m", "lbdns", "serve", "-c", str(config), "--log-level", "error"]

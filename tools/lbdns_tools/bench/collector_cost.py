@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import json
 import multiprocessing
+import os
 import random
 import re
 import socket
@@ -21,7 +22,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from lbdns.client.http_client import EVENTS_PATH, fetch, stream_events
 from lbdns_shared.errors import LbdnsError
@@ -29,8 +30,8 @@ from lbdns_shared.keys import MasterKey
 from lbdns_shared.metric_catalogue import CATALOGUE
 from lbdns_shared.report import Report, encode
 from lbdns_tools.bench import benchmark_command as command
-from lbdns_tools.bench.dns.benchmark_farm import pool_table, write_key
-from lbdns_tools.bench.measured_processes import BenchmarkError, MeasuredProcess, running
+from lbdns_tools.bench.dns.benchmark_farm import ZONE_HEAD, address_records, pool_table, write_key
+from lbdns_tools.bench.measured_processes import MeasuredProcess, running
 from lbdns_tools.percentiles import percentile
 
 TAKES: Final = "about 40 s (seconds + 10 s)"
@@ -44,15 +45,9 @@ SETTLE: Final = 0.5  # seconds from the last report until the collector has acce
 
 
 def write_configuration(folder: Path, agents: int) -> tuple[Path, MasterKey]:
-    """Write a configuration of ``agents`` members in pools of 200, with its zone and key file.
-
-    Return the path of the configuration and the key.
-    """
+    """Write a configuration of ``agents`` members with zone and key file; return its path and the key."""
     names = [f"m{number}" for number in range(agents)]
-    addresses = [f"127.{1 + n // 62500}.{n // 250 % 250}.{1 + n % 250}" for n in range(agents)]
-    zone = ["$TTL 60", "@ SOA ns hostmaster 1 3600 600 86400 60", "@ NS ns", "ns A 127.0.0.1"]
-    zone += [f"{name} A {address}" for name, address in zip(names, addresses, strict=True)]
-    (folder / "farm.zone").write_text("\n".join(zone) + "\n")
+    (folder / "farm.zone").write_text(ZONE_HEAD + address_records(names))
     config = ['[server]\nstate_dir = "state"\n[[zone]]\nname = "farm"\nfile = "farm.zone"']
     for number, start in enumerate(range(0, agents, POOL)):
         config.append(pool_table(f"p{number}", "farm", names[start : start + POOL], f'best{number} = "best"'))
@@ -68,20 +63,14 @@ def listening_address(collector: MeasuredProcess, log_text: str) -> tuple[str, i
     return found[1], int(found[2])
 
 
-def send_reports(
-    to: tuple[str, int], secret: bytes, agents: int, interval: float, seconds: float, started: Any, result: Any
-) -> None:
-    """Send the reports of all agents for ``seconds``, after setting the event ``started``.
-
-    Put the number sent, and the longest delay of this sender in seconds, into the queue ``result``.
-    """
+def send_reports(to: tuple[str, int], secret: bytes, agents: int, interval: float, seconds: float) -> tuple[int, float]:
+    """Send the reports of all agents; return their number, and the longest delay of this sender in seconds."""
     master = MasterKey(secret)
     keys = [master.agent_key(f"m{number}") for number in range(agents)]
     chance = random.Random(1)
     loads = [{name: round(chance.uniform(0, 100), 3) for name in CATALOGUE} for _ in range(97)]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.connect(to)
-        started.set()
         start, sent, behind = time.monotonic(), 0, 0.0
         while (now := time.monotonic() - start) < seconds:
             due = int(now / interval * agents)
@@ -92,7 +81,7 @@ def send_reports(
                 sock.send(encode(report, keys[sent % agents]))
                 sent += 1
             time.sleep(STEP)
-    result.put((sent, behind))
+    return sent, behind
 
 
 class FollowerProbe:
@@ -118,18 +107,6 @@ def samples(text: str, name: str) -> Iterator[tuple[str, float]]:
         yield match[1] or "", float(match[2])
 
 
-def start_sender(to: tuple[str, int], key: MasterKey, agents: int, interval: float, seconds: float) -> tuple[Any, Any]:
-    """Start a process that sends reports; return it, and the queue for its result. Raises BenchmarkError."""
-    spawn = multiprocessing.get_context("spawn")
-    sending, result = spawn.Event(), spawn.Queue()
-    arguments = (to, key.secret, agents, interval, seconds, sending, result)
-    sender = spawn.Process(target=send_reports, args=arguments, daemon=True)
-    sender.start()
-    if not sending.wait(START):
-        raise BenchmarkError("the process that sends reports did not start")
-    return sender, result
-
-
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     """Run the benchmark. The first interval, in which the collector meets every host, does not count."""
     return cost_of_collector(folder, options.agents, options.interval, options.seconds, options.follow)
@@ -139,20 +116,21 @@ def cost_of_collector(folder: Path, agents: int, interval: float, seconds: float
     warm_up = interval + 1.0
     config, key = write_configuration(folder, agents)
     command_line = [sys.executable, "-m", "lbdns_collector", "-c", str(config), "--log-format", "json"]
-    with running("lbdns-collector", command_line, None, folder / "log") as collector:
+    spawn = multiprocessing.get_context("spawn")
+    with running("lbdns-collector", command_line, None, folder / "log") as collector, spawn.Pool(1) as pool:
         collector.await_log('"ready', START, "that it is ready")
         reports = listening_address(collector, "receiving reports on ")
         web = "http://{}:{}".format(*listening_address(collector, "serving http://"))
         probe = FollowerProbe(web) if follow else None
-        sender, result = start_sender(reports, key, agents, interval, warm_up + seconds)
+        pool.apply_async(os.getpid).get(START)  # the process has started
+        sender = pool.apply_async(send_reports, (reports, key.secret, agents, interval, warm_up + seconds))
         time.sleep(warm_up)
         before, started = collector.cpu_seconds(), time.monotonic()
         time.sleep(seconds - SETTLE)
         cpu = collector.cpu_seconds() - before
         took = time.monotonic() - started
         rss = collector.rss()
-        sent, behind = result.get(timeout=seconds + 60)
-        sender.join(10)
+        sent, behind = sender.get(seconds + 60)
         time.sleep(SETTLE)
         text = fetch(web, "/metrics").decode()
     ages = [1000 * age for age in probe.ages] if probe else []

@@ -21,7 +21,7 @@ from typing import Final
 import psutil
 
 from lbdns_tools.bench import benchmark_command as command
-from lbdns_tools.bench.dns.benchmark_farm import BEST, ROUND_ROBIN, BenchmarkFarm, pool_table
+from lbdns_tools.bench.dns.benchmark_farm import BEST, ROUND_ROBIN, BenchmarkFarm, address_records, pool_table
 from lbdns_tools.bench.dns.compared_servers import MeasuredServer, serving_lbdns
 from lbdns_tools.bench.dns.dnsperf import MARGIN, DnsperfProcess, DnsperfRun, dnsperf_beside, latencies, write_queries
 from lbdns_tools.bench.dns.latency_prober import MAX_RATE, latency_figures, probe, query_wire
@@ -41,13 +41,12 @@ TARGET_TEXT: Final = f"kernel p99 at most {TARGET:g} times as high"
 
 
 def page_farm(folder: Path, plane: str, pools: int, members: int) -> tuple[BenchmarkFarm, int, list[str]]:
-    """Return a farm with pages, their port, and its members beside the three that all benchmarks have."""
+    """Return a farm with pages, their port, and its members beside the usual three."""
     farm, port = BenchmarkFarm(folder, plane=plane), free_port()
     names = [[f"p{pool}m{member}" for member in range(members)] for pool in range(pools)]
     flat = [name for pool in names for name in pool]
-    addresses = [f"{name} A 127.1.{number // 250}.{number % 250 + 1}\n" for number, name in enumerate(flat)]
     zone = folder / "hobbit.zone"
-    zone.write_text(zone.read_text() + "".join(addresses))
+    zone.write_text(zone.read_text() + address_records(flat))
     more = "".join(
         pool_table(f"p{number}", "hobbit", pool, f'"best.p{number}" = "best"') for number, pool in enumerate(names)
     )

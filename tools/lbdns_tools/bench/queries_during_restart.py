@@ -25,7 +25,8 @@ from typing import Final
 from lbdns.client.control_client import send_command
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.bench import benchmark_command as command
-from lbdns_tools.bench.dns.benchmark_farm import pool_table
+from lbdns_tools.bench.dns.benchmark_farm import ZONE_HEAD, address_records, pool_table
+from lbdns_tools.bench.dns.latency_prober import await_answer, query_wire
 from lbdns_tools.free_ports import free_port
 
 TAKES: Final = "about 10 s"
@@ -35,7 +36,7 @@ WINDOW: Final = 8  # queries in flight from each port
 GIVE_UP: Final = 3.0  # seconds without an answer after which a query is lost
 START: Final = 30.0  # seconds that a server may take to start or to end
 TARGET_TEXT: Final = "no query lost"
-QUESTION: Final = b"\x05round\x05robin\x05bench\0\0\1\0\1"
+QUERY: Final = query_wire("round.robin.bench", edns=False)
 
 
 @dataclass
@@ -99,7 +100,7 @@ class QueryLoad:
             tally.sent += 1
             number = (tally.sent & 0xFFFF).to_bytes(2, "big")
             try:
-                sock.send(number + b"\0\0\0\1\0\0\0\0\0\0" + QUESTION)
+                sock.send(number + QUERY[2:])
             except OSError:
                 tally.lost += 1  # refused: no socket is bound to the port
                 continue
@@ -134,12 +135,10 @@ class ServerUnderLoad:
         self.control = folder / "control.sock"
         self._config = folder / "lbdns.toml"
         self._report_port = free_port()
-        (folder / "bench.zone").write_text(
-            "$TTL 60\n@ SOA ns hostmaster 1 60 60 60 60\n@ NS ns\nns A 127.0.0.1\nweb1 A 127.0.0.2\nweb2 A 127.0.0.3\n"
-        )
+        (folder / "bench.zone").write_text(ZONE_HEAD + address_records(("web1", "web2")))
         self.write(0)
         self._all = [self._start("--workers", str(workers))]
-        self.await_answer()
+        await_answer(self.port, QUERY, START)
 
     def write(self, ttl: int) -> None:
         """Write the configuration with a TTL."""
@@ -155,13 +154,6 @@ class ServerUnderLoad:
     def _start(self, *options: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "lbdns", "serve", "-c", str(self._config), "--log-level", "error", *options]
         return subprocess.Popen(command)
-
-    def await_answer(self) -> None:
-        end = time.monotonic() + START
-        while time.monotonic() < end:
-            if QueryLoad(self.port, 1, 0).run().answered:
-                return
-        raise LbdnsError(f"the server did not answer within {START:g} s")
 
     def reload(self, number: int) -> str:
         self.write(number)

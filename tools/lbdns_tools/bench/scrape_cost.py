@@ -27,7 +27,7 @@ from lbdns_collector.prometheus.exposition import exposition_text, in_slices
 from lbdns_collector.prometheus.status_families import metric_families
 from lbdns_shared.metric_catalogue import CATALOGUE
 from lbdns_tools.bench import benchmark_command as command
-from lbdns_tools.bench.dns.benchmark_farm import pool_table
+from lbdns_tools.bench.dns.benchmark_farm import ZONE_HEAD, address_records, pool_table
 
 TAKES: Final = "about 10 s"
 EXAMPLE: Final = "--members 1000 --pools 5"
@@ -46,9 +46,7 @@ class _Registry(Registry):
 def make_farm(folder: Path, pools: int, members: int) -> Farm:
     """Write and read a configuration of ``members`` in all, spread over ``pools``."""
     names = [[f"m{number}" for number in range(pool, members, pools)] for pool in range(pools)]
-    zone = ["$TTL 60", "@ SOA ns hostmaster 1 3600 600 86400 60", "@ NS ns", "ns A 127.0.0.1"]
-    zone += [f"m{number} A 10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}" for number in range(members)]
-    (folder / "farm.zone").write_text("\n".join(zone) + "\n")
+    (folder / "farm.zone").write_text(ZONE_HEAD + address_records(f"m{number}" for number in range(members)))
     text = f'[web]\nmax_member_series = {members}\n[[zone]]\nname = "farm"\nfile = "farm.zone"\n'
     for number, inside in enumerate(names):
         owners = ", ".join(f'"{p.replace("_", "-")}{number}" = "{p}"' for p in ("best", "round_robin", "weighted"))

@@ -36,7 +36,7 @@ def search(name: str, seconds: int, corpus: Path | None, found: Path) -> int:
 
 
 def _search_and_end(name: str, seconds: int, corpus: Path, found: Path, folder: Path) -> NoReturn:
-    with atheris.instrument_imports(include=list(TARGETS[name].guided_by)):
+    with atheris.instrument_imports(include=list(TARGETS[name])):
         target = load_target(name)
     words, seeds = folder / "words", folder / "seeds"
     entries = ("".join(f"\\x{octet:02x}" for octet in word) for word in target.WORDS)

@@ -9,7 +9,6 @@ import importlib
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, Protocol, cast
 
 #: Changes bytes at random, to at most the given length: libFuzzer's own mutator, or a stand-in
@@ -25,32 +24,22 @@ class FuzzTarget(Protocol):
 
     def seeds(self) -> Mapping[str, bytes]:
         """Return the first inputs by name, made by the project's own encoders and dnspython."""
-        ...
 
     def check(self, data: bytes) -> None:
         """Run the code on one input. Raises an exception if the code does not behave as it must."""
-        ...
 
     def mutate(self, data: bytes, max_size: int, chance: random.Random, bytewise: Mutator) -> bytes:
         """Return a changed input of at most ``max_size`` bytes; changes follow the structure of the input."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class TargetModule:
-    """The module of a target, and the packages whose branches guide the search."""
-
-    module: str
-    guided_by: tuple[str, ...]
 
 
 #: The part of dnspython that reads master files; its messages are only used for checking
 DNSPYTHON: Final = ("dns.zonefile", "dns.tokenizer", "dns.rdata", "dns.rdtypes", "dns.name", "dns.ttl", "dns.grange")
 
-TARGETS: Final[Mapping[str, TargetModule]] = {
-    "report": TargetModule("lbdns_tools.fuzz.report_target", ("lbdns", "lbdns_collector")),
-    "zonefile": TargetModule("lbdns_tools.fuzz.zonefile_target", ("lbdns", *DNSPYTHON)),
-    "query": TargetModule("lbdns_tools.fuzz.query_target", ("lbdns",)),
+#: The packages whose branches guide the search, by target
+TARGETS: Final[Mapping[str, tuple[str, ...]]] = {
+    "report": ("lbdns", "lbdns_collector"),
+    "zonefile": ("lbdns", *DNSPYTHON),
+    "query": ("lbdns",),
 }
 
 
@@ -59,7 +48,7 @@ class TooSlowError(AssertionError):
 
 
 def load_target(name: str) -> FuzzTarget:
-    return cast(FuzzTarget, importlib.import_module(TARGETS[name].module))
+    return cast(FuzzTarget, importlib.import_module(f"lbdns_tools.fuzz.{name}_target"))
 
 
 def run_target(target: FuzzTarget, data: bytes) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import dns.name
+import dns.rdatatype
 import pytest
 
 from lbdns_tools.bench.dns import endurance
@@ -21,3 +23,12 @@ def test_good_and_random_queries_alternate(tmp_path: Path, monkeypatch: pytest.M
     lines = endurance.query_file(tmp_path, seed=1).read_text().splitlines()
     assert len(lines) == 100
     assert lines[1::10] == ["best.hobbit A"] * 10
+
+
+def test_questions_can_be_asked() -> None:
+    assert list(endurance.questions(7, 50)) == list(endurance.questions(7, 50))
+    found = list(endurance.questions(1, 300))
+    assert len({name for name, _ in found}) > 290
+    for name, qtype in found:
+        dns.name.from_text(name)
+        dns.rdatatype.from_text(qtype)

@@ -28,19 +28,24 @@ UNREACHED_LIMIT: Final = 100_000_000  # responses/s: more than any benchmark ask
 INTERVAL: Final = 1.0  # seconds between two reports of one member, as agents send them
 CHECK_LIMIT: Final = 20.0  # seconds 'lbdns check' may take
 
-_ZONE = """$ORIGIN hobbit.
-$TTL 60
-@ SOA ns hostmaster 1 3600 600 86400 60
-@ NS ns
-ns A 127.0.0.1
-"""
+ZONE_HEAD: Final = "$TTL 60\n@ SOA ns hostmaster 1 3600 600 86400 60\n@ NS ns\nns A 127.0.0.1\n"
 
 
 def zone_text(fixed: bool, ttl: int = 0) -> str:
-    """Return the master file; with ``fixed``, the names that lbdns balances are aliases of one member."""
+    """Return the zone hobbit; with ``fixed``, the names that lbdns balances are aliases of one member."""
     members = "".join(f"{name} {0 if fixed else 60} A {address}\n" for name, address in MEMBERS.items())
     aliases = "".join(f"{name} {ttl} CNAME gandalf\n" for name in ("best", "round.robin")) if fixed else ""
-    return _ZONE + members + aliases
+    return f"$ORIGIN hobbit.\n{ZONE_HEAD}{members}{aliases}"
+
+
+def loopback_address(number: int) -> str:
+    """Return an address of its own for each ``number`` up to a million."""
+    return f"127.{1 + number // 62_500}.{number // 250 % 250}.{1 + number % 250}"
+
+
+def address_records(names: Iterable[str]) -> str:
+    """Return a line of a master file for each name."""
+    return "".join(f"{name} A {loopback_address(number)}\n" for number, name in enumerate(names))
 
 
 def rate_limit(responses_per_second: int | None = None) -> str:
@@ -49,9 +54,14 @@ def rate_limit(responses_per_second: int | None = None) -> str:
     return f"[rate_limit]\n{limit}exempt = []\n"
 
 
-def plane_line(plane: str) -> str:
-    """Return a line of [server] that chooses between Python and the native part; none for 'auto'."""
-    return "" if plane == "auto" else f'plane = "{plane}"\n'
+def configuration(address: str, report_port: int, zone: str, plane: str) -> str:
+    """Return a configuration without pools and HTTP, which answers at ``address``."""
+    plane_line = "" if plane == "auto" else f'plane = "{plane}"\n'
+    return (
+        f'[server]\nlisten = ["{address}"]\nstate_dir = "state"\n{plane_line}'
+        f'[collector]\nlisten = ["127.0.0.1:{report_port}"]\nkey_file = "report.key"\n'
+        f'[web]\nlisten = "off"\n[[zone]]\nname = "{zone}"\nfile = "{zone}.zone"\n'
+    )
 
 
 def pool_table(name: str, zone: str, members: Iterable[str], names: str = "") -> str:
@@ -114,14 +124,15 @@ class BenchmarkFarm:
         pool: str = "",
         program: LbdnsProgram = LbdnsProgram(),
     ) -> None:
-        """``limit`` is in responses/s, None for the default; ``zone`` and ``pool`` are more lines of the zone file and
-        of the pool's configuration."""
+        """``limit`` is in responses/s, None for the default; ``zone`` and ``pool`` are further lines of each."""
         self.folder, self.plane, self.program = folder, plane, program
         self.port, self.report_port = free_port(), free_port()
         self.key = write_key(folder)
         self.config = folder / "lbdns.toml"
         (folder / "hobbit.zone").write_text(zone_text(fixed=False))
-        text = self._config() + pool
+        # A wildcard address is the expensive case: each answer must leave from the address that received the query
+        text = configuration(f"0.0.0.0:{self.port}", self.report_port, "hobbit", plane)
+        text += pool_table("web", "hobbit", MEMBERS) + pool
         self.config.write_text(text + rate_limit(limit))
         self.refused = program.error(self.config)
         self.limited = not self.refused
@@ -129,15 +140,6 @@ class BenchmarkFarm:
             self.config.write_text(text)
         # Only now: a long zone takes long to check
         (folder / "hobbit.zone").write_text(zone_text(fixed=False) + zone)
-
-    def _config(self) -> str:
-        # A wildcard address is the expensive case: each answer must leave from the address that received the query
-        return (
-            f'[server]\nlisten = ["0.0.0.0:{self.port}"]\nstate_dir = "state"\n{plane_line(self.plane)}'
-            f'[collector]\nlisten = ["127.0.0.1:{self.report_port}"]\nkey_file = "report.key"\n'
-            '[web]\nlisten = "off"\n'
-            '[[zone]]\nname = "hobbit"\nfile = "hobbit.zone"\n' + pool_table("web", "hobbit", MEMBERS)
-        )
 
     def command(self) -> list[str]:
         return self.program.command("serve", "-c", str(self.config), "--log-level", "info")

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import random
 import statistics
+import string
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +20,7 @@ from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.dns.benchmark_farm import BEST, ROUND_ROBIN, BenchmarkFarm
 from lbdns_tools.bench.dns.compared_servers import MeasuredServer, serving_lbdns
 from lbdns_tools.bench.dns.dnsperf import MARGIN, DnsperfRun, dnsperf_beside, write_queries
-from lbdns_tools.bench.dns.malformed_datagrams import flooding, questions
+from lbdns_tools.bench.dns.malformed_flood import flooding
 
 TAKES: Final = "about 15 minutes at 25,000 queries/s"
 EXAMPLE: Final = "--millions 20 --json endurance.json"
@@ -27,6 +30,17 @@ STEP: Final = 1.0  # seconds between two readings of the memory
 WARM_UP: Final = 0.1  # of the run
 JUNK_RATE: Final = 200.0  # malformed datagrams/s
 SLOWEST: Final = 2000.0  # queries/s: a slower run is given up
+TYPES: Final = ("A", "AAAA", "TXT", "MX", "SRV", "NS", "SOA", "CAA", "DS", "ANY", "HTTPS", "PTR")
+
+
+def questions(seed: int, count: int) -> Iterator[tuple[str, str]]:
+    """Yield random names, inside and outside the zone, each with one of TYPES."""
+    chance = random.Random(seed)
+    letters = string.ascii_letters + string.digits + "-_"
+    for _ in range(count):
+        labels = ["".join(chance.choices(letters, k=chance.randrange(1, 40))) for _ in range(chance.randrange(1, 4))]
+        end = chance.choice(("hobbit", "hobbit", "best.hobbit", "round.robin.hobbit", "example.net"))
+        yield ".".join((*labels, end)), chance.choice(TYPES)
 
 
 def query_file(folder: Path, seed: int) -> Path:

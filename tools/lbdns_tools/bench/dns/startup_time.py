@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from lbdns_tools.bench import benchmark_command as command
-from lbdns_tools.bench.dns.benchmark_farm import BenchmarkFarm, zone_text
+from lbdns_tools.bench.dns.benchmark_farm import BenchmarkFarm, address_records, zone_text
 from lbdns_tools.bench.dns.compared_servers import PEERS
 from lbdns_tools.bench.dns.latency_prober import await_answer, query_wire
 from lbdns_tools.bench.measured_processes import running
@@ -38,17 +38,13 @@ def first_answer(
         return 1000 * (time.perf_counter() - begin), server.rss()
 
 
-def host_lines(count: int) -> str:
-    return "".join(f"h{n:06d} A 10.{n >> 16 & 255}.{n >> 8 & 255}.{n & 255}\n" for n in range(count))
-
-
 class StartedServers:
     """lbdns and NSD with the same zone, to be started again and again."""
 
     def __init__(self, folder: Path, count: int, options: argparse.Namespace) -> None:
         folder.mkdir()
         self._folder, self._options = folder, options
-        lines = host_lines(count)
+        lines = address_records(f"h{number:06d}" for number in range(count))
         self._farm = BenchmarkFarm(folder, zone=lines, plane=options.plane)
         self._port = free_port()
         (folder / "nsd.zone").write_text(zone_text(fixed=True) + lines)

@@ -1,4 +1,4 @@
-"""Malformed datagrams and random questions: reproducible, of all kinds, and really malformed."""
+"""Malformed datagrams: reproducible, of all kinds, and really malformed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import socket
 
 import dns.exception
 import dns.message
-import dns.name
-import dns.rdatatype
 import pytest
 
-from lbdns_tools.bench.dns.malformed_datagrams import KINDS, datagrams, questions, send
+from lbdns_tools.bench.dns.malformed_flood import KINDS, datagrams, send
 
 BROKEN = ("cut short", "name too long", "odd label")  # no reader can take these for a query
 MAX_UDP = 65_507  # bytes
@@ -20,7 +18,6 @@ MAX_UDP = 65_507  # bytes
 def test_the_same_seed_gives_the_same() -> None:
     assert datagrams(7, 200) == datagrams(7, 200)
     assert datagrams(7, 200) != datagrams(8, 200)
-    assert list(questions(7, 50)) == list(questions(7, 50))
 
 
 def test_all_kinds_come_in_turn() -> None:
@@ -35,14 +32,6 @@ def test_what_is_called_broken_is_broken(kind: str) -> None:
     for _ in range(100):
         with pytest.raises((dns.exception.DNSException, ValueError)):
             dns.message.from_wire(KINDS[kind](chance))
-
-
-def test_questions_can_be_asked() -> None:
-    found = list(questions(1, 300))
-    assert len({name for name, _ in found}) > 290
-    for name, qtype in found:
-        dns.name.from_text(name)
-        dns.rdatatype.from_text(qtype)
 
 
 def test_a_rate_is_kept() -> None:

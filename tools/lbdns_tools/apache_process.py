@@ -79,10 +79,7 @@ class ApacheSetup:
         return self.folder / "httpd.pid"
 
     def command(self) -> tuple[str, ...]:
-        """Write the configuration, and return the command that runs Apache in the foreground.
-
-        Raises LbdnsError if Apache is not installed.
-        """
+        """Write the configuration and return the command that runs Apache. Raises LbdnsError if it is missing."""
         program = path_of("apache2")
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o755)
@@ -92,7 +89,6 @@ class ApacheSetup:
 
 
 def configuration(httpd: ApacheSetup) -> str:
-    """Return the text of httpd.conf."""
     # A forking server starts CGI programs itself; a threaded one has a process (cgid) for that
     cgi = "cgi" if httpd.mpm == "prefork" else "cgid"
     modules = (f"mpm_{httpd.mpm}", "authz_core", "dir", "alias", cgi, "status")
@@ -132,7 +128,6 @@ class RunningApache:
         return f"{self.base}{STATUS}?auto"
 
     def add_program(self, name: str, text: str) -> None:
-        """Install a CGI program."""
         path = self.content / CGI_FOLDER / name
         path.write_text(text)
         path.chmod(0o755)
@@ -142,10 +137,7 @@ class RunningApache:
 def apache(
     mpm: str = "prefork", port: int = 0, *, extended_status: bool = True, keep_alive: bool = False
 ) -> Iterator[RunningApache]:
-    """Run an Apache on the loopback for the length of a with statement; it has an index.html.
-
-    ``port`` 0 means a free port. Raises LbdnsError if Apache is not installed or does not start.
-    """
+    """Run an Apache with an index.html on the loopback, at ``port`` or a free one. Raises LbdnsError."""
     with tempfile.TemporaryDirectory(prefix="lbdns-apache-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
-from lbdns_tools.bench.collector_cost import cost_of_collector, samples
+from lbdns_tools.bench.collector_cost import measure, samples
 
 
 def test_a_small_farm(tmp_path: Path) -> None:
-    found = cost_of_collector(tmp_path, agents=250, interval=0.5, seconds=2.0, follow=True)
+    found = measure(argparse.Namespace(agents=250, interval=0.5, seconds=2.0, follow=True), tmp_path)
     assert found["sent"] > 250 * 2
     assert (found["accepted"], found["lost"], found["overflows"], found["dropped"]) == (found["sent"], 0, 0, {})
     assert found["cpu_percent"] > 0

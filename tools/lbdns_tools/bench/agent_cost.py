@@ -6,18 +6,17 @@ A Python process that only sleeps from interval to interval shows the floor.
 from __future__ import annotations
 
 import argparse
-import http.server
 import socket
 import sys
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 import psutil
 
+from lbdns.demo.webserver import DemoWebServer
 from lbdns_tools import installed_programs
 from lbdns_tools.apache_process import apache
 from lbdns_tools.bench import benchmark_command as command
@@ -31,51 +30,14 @@ TARGET_TEXT: Final = f"at most {CPU_TARGET:g} % and {RSS_TARGET:g} MB"
 WARM_UP: Final = 3.0  # seconds: the figures leave out the start of the interpreter
 
 
-class _StatusHandler(http.server.BaseHTTPRequestHandler):
-    """A status page for machines without Apache."""
-
-    requests = 0
-
-    def do_GET(self) -> None:
-        _StatusHandler.requests += 1
-        page = f"Total Accesses: {_StatusHandler.requests}\nBusyWorkers: 1\nIdleWorkers: 49\nScoreboard: W{'_' * 49}\n"
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(page)))
-        self.end_headers()
-        self.wfile.write(page.encode())
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Log nothing."""
-
-
-@contextmanager
-def status_server() -> Iterator[str]:
-    """Serve server-status?auto in this process, and yield its URL."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _StatusHandler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}/server-status?auto"
-        finally:
-            server.shutdown()
-
-
 def cpu_seconds(pid: int) -> float:
     """Return the CPU seconds of all threads of a process, to the nanosecond (Linux: sched-stats.rst)."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
-def memory_mb(pid: int) -> tuple[float, float]:
-    """Return resident and proportional set size in MB (proc_pid_smaps(5))."""
-    memory = psutil.Process(pid).memory_full_info()
-    return memory.rss / 2**20, memory.pss / 2**20
-
-
 def cost_of(pids: Sequence[int], seconds: float) -> list[dict[str, float]]:
-    """Return the cost of running processes over the same ``seconds``.
-
-    ``cpu_percent`` is of one core; ``rss_mb`` is resident, in ``pss_mb`` shared pages are divided between their users.
-    """
+    """Return the cost of running processes over the same ``seconds``; in PSS, users of a shared page divide it."""
     before = [cpu_seconds(pid) for pid in pids]
     start = time.monotonic()
     time.sleep(seconds)
@@ -83,8 +45,9 @@ def cost_of(pids: Sequence[int], seconds: float) -> list[dict[str, float]]:
     span = time.monotonic() - start
     costs = []
     for pid, old, new in zip(pids, before, after, strict=True):
-        rss, pss = memory_mb(pid)
-        costs.append({"cpu_percent": 100.0 * (new - old) / span, "rss_mb": rss, "pss_mb": pss})
+        memory = psutil.Process(pid).memory_full_info()
+        rss, pss = round(memory.rss / 2**20, 2), round(memory.pss / 2**20, 2)
+        costs.append({"cpu_percent": round(100.0 * (new - old) / span, 4), "rss_mb": rss, "pss_mb": pss})
     return costs
 
 
@@ -96,8 +59,10 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
             url = stack.enter_context(apache(options.mpm)).status_url
             server = f"Apache ({options.mpm})"
         else:
-            url = stack.enter_context(status_server())
-            server = "a small server (Apache is not installed)"
+            listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            DemoWebServer("web", [listener]).start()
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}/server-status?auto"
+            server = "the demo's web server (Apache is not installed)"
         receiver = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         receiver.bind(("127.0.0.1", 0))
         collector = f"127.0.0.1:{receiver.getsockname()[1]}"
@@ -121,14 +86,8 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def tables(results: command.Results) -> command.Tables:
-    rows = [
-        (label, f"{found['cpu_percent']:.3f}", *(f"{found[key]:.1f}" for key in ("rss_mb", "pss_mb") if key in found))
-        for label, found in (
-            ("agent", results["agent"]), ("sleeping Python", results["floor"]), ("target", results["target"])
-        )
-    ]  # fmt: skip
     title = f"agent every {results['interval']} s beside {results['server']}, over {results['seconds']} s"
-    return [command.table(title, ("", "% of a core", "RSS MB", "PSS MB"), rows)]
+    return [command.side_by_side(title, {name: results[name] for name in ("agent", "floor", "target")})]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

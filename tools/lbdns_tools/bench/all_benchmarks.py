@@ -6,7 +6,6 @@ import argparse
 import datetime
 import json
 import platform
-import subprocess
 import sys
 import tempfile
 import time
@@ -102,12 +101,7 @@ def results_of(name: str, seconds: float) -> dict[str, Any]:
         path = Path(folder, "results.json")
         command = [sys.executable, "-m", "lbdns_tools.bench", name, *BENCHMARKS[name].short, "--json", str(path)]
         with running(name, command, None, Path(folder, "log"), patience=END) as benchmark:
-            try:
-                status = benchmark.process.wait(seconds)
-            except subprocess.TimeoutExpired:
-                raise LbdnsError(f"did not end within {seconds:.0f} s") from None
-            if status:
-                benchmark.require_alive()
+            benchmark.output(seconds)
         results: dict[str, Any] = json.loads(path.read_text())
         return results
 
@@ -130,10 +124,7 @@ def headlines(name: str, benchmark: Benchmark, results: dict[str, Any]) -> list[
 def compared(
     found: Sequence[KeptFigure], kept: dict[tuple[str, str], KeptFigure]
 ) -> tuple[list[tuple[str, ...]], bool]:
-    """Return the rows of the table, and whether any figure got worse.
-
-    Figures that were kept under other conditions are shown but not judged.
-    """
+    """Return the rows of the table, and whether any figure got worse than one kept under the same conditions."""
     rows: list[tuple[str, ...]] = []
     any_worse = False
     for figure in found:

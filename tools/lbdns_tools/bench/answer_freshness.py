@@ -79,10 +79,7 @@ class BestNameClient:
 
 
 def send_and_watch(client: BestNameClient, farm: FreshnessFarm, reports: int, interval: float) -> list[float]:
-    """Send the reports of all agents in turn, and query after each until an answer names its sender.
-
-    Return the milliseconds that each report took; ``inf`` for a report that no answer reflected.
-    """
+    """Send reports of all agents in turn; return the milliseconds until an answer named each sender, or ``inf``."""
     sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sender.connect(("127.0.0.1", farm.report_port))
     begin, hosts = time.monotonic(), list(farm.members)

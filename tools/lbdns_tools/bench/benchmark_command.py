@@ -43,10 +43,9 @@ class BenchmarkModule(Protocol):
         """Add the benchmark's own options to the common ones."""
 
     def measure(self, options: argparse.Namespace, folder: Path) -> Results:
-        """Run the benchmark and return results that JSON can hold; ``folder`` is removed afterwards.
+        """Return results that JSON can hold; ``folder`` is removed afterwards. Raises LbdnsError.
 
         ``met`` in the results says whether the benchmark's target is met, ``note`` what their reader has to know.
-        Raises LbdnsError.
         """
 
     def tables(self, results: Results) -> Tables:
@@ -180,12 +179,16 @@ def table(title: str, columns: Iterable[str], rows: Iterable[Sequence[object]]) 
 def side_by_side(title: str, servers: dict[str, Results]) -> Table:
     """Return a table with a column for each server and a row for each of its figures."""
     names = next(iter(servers.values()))
-    rows = [(name.replace("_", " "), *(found[name] for found in servers.values())) for name in names]
+    rows = [(name.replace("_", " "), *(found.get(name, "") for found in servers.values())) for name in names]
     return table(title, ("", *servers), rows)
 
 
 def figures(title: str, results: Results) -> Table:
-    """Return a table with a row for each figure: everything but the conditions, the note and the verdict."""
-    left_out = (*_CONDITIONS, "note", "met")
-    rows = [(name.replace("_", " "), figure) for name, figure in results.items() if name not in left_out]
+    """Return a table with a row for each figure, also in dicts: all but the conditions, the note and the verdict."""
+    rows: list[tuple[str, object]] = []
+    for name, found in results.items():
+        if isinstance(found, dict):
+            rows += [(f"{name}: {key}", figure) for key, figure in found.items()]
+        elif name not in (*_CONDITIONS, "note", "met"):
+            rows.append((name.replace("_", " "), found))
     return table(title, ("", ""), rows)

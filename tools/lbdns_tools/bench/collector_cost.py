@@ -108,12 +108,8 @@ def samples(text: str, name: str) -> Iterator[tuple[str, float]]:
 
 
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
-    """Run the benchmark. The first interval, in which the collector meets every host, does not count."""
-    return cost_of_collector(folder, options.agents, options.interval, options.seconds, options.follow)
-
-
-def cost_of_collector(folder: Path, agents: int, interval: float, seconds: float, follow: bool) -> command.Results:
-    warm_up = interval + 1.0
+    agents, interval, seconds = options.agents, options.interval, options.seconds
+    warm_up = interval + 1.0  # the first interval, in which the collector meets every host, does not count
     config, key = write_configuration(folder, agents)
     command_line = [sys.executable, "-m", "lbdns_collector", "-c", str(config), "--log-format", "json"]
     spawn = multiprocessing.get_context("spawn")
@@ -121,7 +117,7 @@ def cost_of_collector(folder: Path, agents: int, interval: float, seconds: float
         collector.await_log('"ready', START, "that it is ready")
         reports = listening_address(collector, "receiving reports on ")
         web = "http://{}:{}".format(*listening_address(collector, "serving http://"))
-        probe = FollowerProbe(web) if follow else None
+        probe = FollowerProbe(web) if options.follow else None
         pool.apply_async(os.getpid).get(START)  # the process has started
         sender = pool.apply_async(send_reports, (reports, key.secret, agents, interval, warm_up + seconds))
         time.sleep(warm_up)
@@ -140,7 +136,7 @@ def cost_of_collector(folder: Path, agents: int, interval: float, seconds: float
         "agents": agents,
         "interval_s": interval,
         "seconds": round(took, 1),
-        "followed": follow,
+        "followed": options.follow,
         "sent": sent,
         "accepted": counted["accepted"],
         "lost": sent - counted["accepted"],

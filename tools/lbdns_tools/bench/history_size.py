@@ -179,17 +179,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def tables(results: command.Results) -> command.Tables:
-    tiers = ", ".join(f"{name} {size / 1e6:.1f}" for name, size in results["tiers"].items())
-    rate = results["written"] / 3.6e6 / max(results["hours"], 1e-9)
-    rows = [
-        ("file", f"{results['bytes'] / 1e6:.1f} MB; blobs in MB: {tiers}"),
-        ("recording", f"{results['cpu_s']:.1f} s of CPU time, {results['cpu_percent']:.2f} % of a core; "
-                      f"longest commit {1000 * results['longest_commit_s']:.0f} ms"),
-        ("written", f"{results['written'] / 1e6:.0f} MB, {rate:.1f} kB/s"),
-        *((f"read {what}", f"{1000 * took:.0f} ms") for what, took in results["reads"].items()),
-    ]  # fmt: skip
-    title = f"{results['pools']} x {results['members']} members, {results['hours']:g} h of reports every second"
-    return [command.table(title, ("", ""), rows)]
+    return [command.figures("reports every second; sizes in bytes, seconds to read a plot", results)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -182,7 +182,7 @@ def tables(results: command.Results) -> command.Tables:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--seconds", float, 0.5, 600, 5, "seconds of each measurement")
+    command.add_number(parser, "--seconds", int, 1, 600, 5, "seconds of each measurement; ab and wrk need whole ones")
     command.add_number(parser, "--concurrency", int, 1, 1000, 10, "connections at a time")
     command.add_number(parser, "--rate", float, 1, 10_000, 100, "requests/s in the comparison with httperf")
     command.add_number(parser, "--repeats", int, 1, 50, 3, "repetitions of each comparison; the report shows medians")

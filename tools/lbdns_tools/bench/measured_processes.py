@@ -89,9 +89,23 @@ class MeasuredProcess:
             time.sleep(STEP)
         return found
 
+    @property
+    def ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def output(self, limit: float) -> str:
+        """Wait until it ends, and return its log. Raises BenchmarkError if it fails or takes over ``limit`` seconds."""
+        try:
+            status = self.process.wait(limit)
+        except subprocess.TimeoutExpired:
+            raise BenchmarkError(f"{self.name} did not end within {limit:g} s") from None
+        if status:
+            self.require_alive()
+        return self.log.read_text(errors="replace")
+
     def require_alive(self) -> None:
         """Raise BenchmarkError, with the end of its log, if the process has ended."""
-        if self.process.poll() is not None:
+        if self.ended:
             log = self.log.read_text(errors="replace")[-SHOWN:]
             raise BenchmarkError(f"{self.name} ended with exit status {self.process.returncode}:\n{log}")
 
@@ -106,9 +120,9 @@ def running(
     folder: Path | None = None,
     patience: float = PATIENCE,
 ) -> Iterator[MeasuredProcess]:
-    """Run a program for the length of a with statement: on ``core`` or, if it is None, on any.
+    """Run a program in ``folder``, on any core if ``core`` is None, for the length of a with statement.
 
-    ``environment`` is added to that of this process; ``folder`` is the working directory; ``log`` receives the output.
+    ``environment`` is added to that of this process; ``log`` receives the output.
     """
     pinned = [] if core is None else [need("taskset", "util-linux"), "-c", str(core)]
     with log.open("wb") as output:

@@ -23,9 +23,9 @@ import psutil
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.dns.benchmark_farm import BEST, ROUND_ROBIN, BenchmarkFarm, address_records, pool_table
 from lbdns_tools.bench.dns.compared_servers import MeasuredServer, serving_lbdns
-from lbdns_tools.bench.dns.dnsperf import MARGIN, DnsperfProcess, DnsperfRun, dnsperf_beside, latencies, write_queries
+from lbdns_tools.bench.dns.dnsperf import MARGIN, DnsperfRun, dnsperf_beside, latencies, parse_statistics, write_queries
 from lbdns_tools.bench.dns.latency_prober import MAX_RATE, latency_figures, probe, query_wire
-from lbdns_tools.bench.measured_processes import BenchmarkError, running, take_priority
+from lbdns_tools.bench.measured_processes import BenchmarkError, MeasuredProcess, running, take_priority
 from lbdns_tools.bench.page_readers import KEEPERS
 from lbdns_tools.free_ports import free_port
 
@@ -67,20 +67,18 @@ def page_readers_part(part: str, folder: Path, core: int, **options: object) -> 
 
 
 def raise_priority(thread: int) -> None:
-    """Give a thread nearly all of its core when it has work. Does nothing without root.
-
-    A real-time priority would delay the kernel's own threads, and datagrams with them, whenever TCP keeps them busy.
-    """
+    """Give a thread nearly all of its core when it has work. Does nothing without root."""
+    # A real-time priority would delay the kernel's own threads, and datagrams with them, whenever TCP keeps them busy
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, thread, NICE)
 
 
 @contextlib.contextmanager
-def prompt_dnsperf(run: DnsperfRun) -> Iterator[DnsperfProcess]:
+def prompt_dnsperf(run: DnsperfRun) -> Iterator[MeasuredProcess]:
     """Run dnsperf with priority on its core: delayed, it would send bursts that no server answers at once."""
     with dnsperf_beside(run) as load:
         time.sleep(THREADS)
-        for thread in psutil.Process(load.measured.process.pid).threads():
+        for thread in psutil.Process(load.process.pid).threads():
             raise_priority(thread.id)
         yield load
 
@@ -119,7 +117,7 @@ class PageReaderRounds:
         self._queries = write_queries(folder / "queries", (BEST, ROUND_ROBIN))
         run = DnsperfRun(server.port, self._queries, options.load_core, seconds=FIND)
         with prompt_dnsperf(run) as load:
-            self.most = load.result(FIND + MARGIN).rate
+            self.most = parse_statistics(load.output(FIND + MARGIN)).rate
 
     def run(self) -> dict[str, list[dict[str, float]]]:
         found: dict[str, list[dict[str, float]]] = {"dummy": [], "lbdns": []}

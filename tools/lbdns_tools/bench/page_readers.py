@@ -93,10 +93,7 @@ class PageReaders:
 
 
 class DummyServer:
-    """A server that sends ``rate`` answers/s of ``size`` bytes, after a first answer to each reader.
-
-    Its event streams carry ``stream_rate`` bytes/s together.
-    """
+    """Sends ``rate`` answers/s of ``size`` bytes after one to each reader, and ``stream_rate`` bytes/s of events."""
 
     def __init__(self, rate: float, size: int, stream_rate: float) -> None:
         self._pause, self._size, self._stream_rate = 1 / max(rate, 0.1), size, stream_rate

@@ -1,27 +1,53 @@
-"""The calibration: runs each metric alone, weighs the metrics, and compares the new score with the others."""
+"""The calibration: runs each metric alone, weighs the metrics, and compares the new score with the others.
+
+    1999   weight = 100 * a / sum of a      a: what the farm achieved when the metric decided alone
+    gain   weight = 100 * g / sum of g      g: the mean over the rounds of ln(a / a of round robin), less its standard
+                                            error, at least 0
+
+The farm's achievement is its throughput, or the reciprocal of its response time. A metric that does no better than
+round robin says nothing useful: method "1999" gives it nearly the weight of the best metric, "gain" gives it none.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from statistics import fmean, stdev
+from typing import Final, Literal
 
 from lbdns.scores.score import Term
 from lbdns_shared.errors import LbdnsError
-from lbdns_tools.calibrate.calibration_trial import BASE, CalibrationTrial, TrialFarm, alone
-from lbdns_tools.calibrate.metric_weights import (
-    Measure,
-    Method,
-    TrialFigures,
-    WeighedMetric,
-    mean_figures,
-    percent,
-    terms_of,
-    weigh,
-)
+from lbdns_shared.metric_catalogue import CATALOGUE
+from lbdns_tools.calibrate.calibration_trial import BASE, CalibrationTrial, TrialFarm, TrialOutcome, alone, better
 
+Method = Literal["gain", "1999"]
+Measure = Literal["throughput", "response"]
+
+TOTAL: Final = 100.0  # the sum of all weights; in 1999 it was 99.97, by rounding
+_UNIT: Final = 0.01  # weights are multiples of a hundredth
+_LEAST: Final = 1e-6  # responses/s or ms: smaller values count as this
 #: Trials of the comparison: the new score and "thesis", each with the two policies that use a score
 CONTESTANTS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class TrialFigures:
+    """What a farm achieved in the trials of one policy, or of one metric alone: means over the rounds."""
+
+    name: str
+    throughput_per_s: float
+    mean_ms: float
+    gain: float  # ln of the achievement relative to round robin: 0.1 is about a tenth more
+    error: float  # standard error of the gain; 0 if there was only one round
+
+
+@dataclass(frozen=True, slots=True)
+class WeighedMetric(TrialFigures):
+    """A metric's part in a score, and the figures behind it."""
+
+    limit: float  # 0 if the metric never changed
+    weight: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +96,82 @@ def calibrate(
         for trial, result in zip([BASE, *contestants], results, strict=True)
     )
     return Calibration(method, measure, rounds, tuple(weighed), terms, compared)
+
+
+def weigh(
+    alone: Mapping[str, Sequence[TrialOutcome]], base: Sequence[TrialOutcome], method: Method, measure: Measure
+) -> list[WeighedMetric]:
+    """Return the metrics of ``alone``, heaviest first. All weights are 0 if no metric gains anything."""
+    found = []
+    for metric, outcomes in alone.items():
+        throughput, mean_ms, gain, error = mean_figures(outcomes, base, measure)
+        limit = _limit(metric, outcomes)
+        deserved = fmean(achieved(o, measure) for o in outcomes) if method == "1999" else max(0.0, gain - error)
+        found.append(WeighedMetric(metric, throughput, mean_ms, gain, error, limit, deserved if limit else 0.0))
+    return _normalised(found)
+
+
+def mean_figures(
+    outcomes: Sequence[TrialOutcome], base: Sequence[TrialOutcome], measure: Measure
+) -> tuple[float, float, float, float]:
+    """Return the means of throughput and response time, and gain and error, as in ``TrialFigures``."""
+    throughput, mean_ms = fmean(o.throughput_per_s for o in outcomes), fmean(o.mean_ms for o in outcomes)
+    return throughput, mean_ms, *gained(outcomes, base, measure)
+
+
+def achieved(outcome: TrialOutcome, measure: Measure) -> float:
+    """Return the throughput in responses/s, or the reciprocal of the response time in 1/s: higher is better."""
+    return outcome.throughput_per_s if measure == "throughput" else 1000.0 / max(outcome.mean_ms, _LEAST)
+
+
+def gained(outcomes: Sequence[TrialOutcome], base: Sequence[TrialOutcome], measure: Measure) -> tuple[float, float]:
+    """Return the mean ln of the ratio of ``outcomes`` to ``base``, and its standard error.
+
+    Rounds are compared in pairs: influences that both share (the same requests, the same hour) cancel out. Logarithms
+    keep one round in which round robin collapses from outweighing all others.
+    """
+    ratios = [
+        math.log(max(achieved(outcome, measure), _LEAST) / max(achieved(other, measure), _LEAST))
+        for outcome, other in zip(outcomes, base, strict=True)
+    ]
+    return fmean(ratios), stdev(ratios) / math.sqrt(len(ratios)) if len(ratios) > 1 else 0.0
+
+
+def percent(gain: float) -> str:
+    """Return a gain, which is a logarithm, as a percentage."""
+    return f"{100 * math.expm1(gain):+.1f} %"
+
+
+def terms_of(weighed: Sequence[WeighedMetric]) -> dict[str, Term]:
+    """Return the terms of the score: the metrics with a weight."""
+    # Without a cap, a server that receives more requests because it serves more would receive ever more
+    return {
+        w.name: Term(w.weight, w.limit, better(w.name), cap=better(w.name) == "high") for w in weighed if w.weight > 0
+    }
+
+
+def _limit(metric: str, outcomes: Sequence[TrialOutcome]) -> float:
+    """Return the 99th percentile of a metric's values where it decided alone, rounded up to two digits; 0: always 0."""
+    # Values under round robin do not count: a farm that collapses under it would stretch the range so far that ordinary
+    # differences vanish when scores become whole numbers
+    highest = max(outcome.ranges.get(metric, 0.0) for outcome in outcomes)
+    if highest <= 0:
+        return 0.0
+    if CATALOGUE[metric].unit == "%":
+        return 100.0  # by definition; a server that is back from an outage reaches it
+    step = 10.0 ** (math.floor(math.log10(highest)) - 1)
+    return float(f"{math.ceil(highest / step - 1e-9) * step:.6g}")
+
+
+def _normalised(found: Sequence[WeighedMetric]) -> list[WeighedMetric]:
+    """Return the metrics with weights in hundredths that sum to ``TOTAL``: the largest remainders are rounded up."""
+    total = sum(w.weight for w in found)
+    if total <= 0:
+        return sorted(found, key=lambda w: (-w.gain, w.name))
+    shares = [w.weight / total * TOTAL / _UNIT for w in found]
+    units = [math.floor(share) for share in shares]
+    missing = round(TOTAL / _UNIT) - sum(units)
+    for at in sorted(range(len(found)), key=lambda i: units[i] - shares[i])[:missing]:
+        units[at] += 1
+    weighed = [replace(w, weight=round(unit * _UNIT, 2)) for w, unit in zip(found, units, strict=True)]
+    return sorted(weighed, key=lambda w: (-w.weight, -w.gain, w.name))

@@ -6,8 +6,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from lbdns_tools.calibrate.calibration import Calibration
-from lbdns_tools.calibrate.metric_weights import TOTAL, TrialFigures, WeighedMetric, percent
+from lbdns_tools.calibrate.calibration import TOTAL, Calibration, TrialFigures, WeighedMetric, percent
 from lbdns_tools.calibrate.toml_writer import toml_value
 
 

@@ -17,12 +17,11 @@ from lbdns.command_line.run_command import run
 from lbdns.scores import SCORES
 from lbdns_shared.errors import ConfigError
 from lbdns_tools import __version__
-from lbdns_tools.calibrate.calibration import Calibration, calibrate, trials_of
+from lbdns_tools.calibrate.calibration import Calibration, Measure, Method, calibrate, trials_of
 from lbdns_tools.calibrate.calibration_output import as_json, as_text, as_toml
 from lbdns_tools.calibrate.calibration_trial import TrialFarm
 from lbdns_tools.calibrate.live_configuration import LiveConfiguration
 from lbdns_tools.calibrate.live_farm import LiveFarm
-from lbdns_tools.calibrate.metric_weights import Measure, Method
 from lbdns_tools.calibrate.simulated_farm import SimulatedFarm
 from lbdns_tools.progress_bar import count_bar
 from lbdns_tools.sim.scenario_parsers import parse_clients, parse_servers, parse_workloads

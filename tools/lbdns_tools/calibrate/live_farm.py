@@ -83,10 +83,7 @@ class LiveFarm:
         return watch.outcome(requests_between(before, after, time.monotonic() - began), seconds)
 
     def _reported_since(self, moment: float) -> dict[str, Member]:
-        """Return the members once each has reported its requests after ``moment``.
-
-        Raises LbdnsError if a member does not report in time.
-        """
+        """Return the members once each has reported its requests after ``moment``. Raises LbdnsError if one is late."""
         while True:
             members = self._members()
             now = time.monotonic()
@@ -147,10 +144,7 @@ class ReportWatch:
 
 
 def requests_between(before: Mapping[str, Member], after: Mapping[str, Member], seconds: float) -> float:
-    """Return the requests that the members served between two readings, without those of their agents.
-
-    Raises LbdnsError if a member joined or left, or if its web server restarted.
-    """
+    """Return the requests of clients between two readings. Raises LbdnsError if members or their servers changed."""
     if changed := sorted(set(before) ^ set(after)):
         raise LbdnsError(
             f"{', '.join(changed)}: became usable or unusable during a trial; calibrate when all members stay usable"

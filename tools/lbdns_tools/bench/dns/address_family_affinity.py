@@ -55,7 +55,7 @@ class QueryPattern:
 
 
 def query_from(port: int, queries: Sequence[bytes], addresses: int, seconds: float) -> DnsperfResult:
-    """Send all ``queries`` from each address in turn, with a new id each time round; wait for answers after each BURST.
+    """Send all ``queries`` from each address in turn, BURST by BURST, with a new id each time round.
 
     Raises BenchmarkError if the server does not answer.
     """

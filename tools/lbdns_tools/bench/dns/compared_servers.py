@@ -119,10 +119,7 @@ def serving_lbdns(farm: BenchmarkFarm, core: int, name: str = "lbdns") -> Iterat
 def serving_beside_peers(
     programs: Mapping[str, tuple[str, LbdnsProgram]], peers: Sequence[str], folder: Path, core: int, **options: Any
 ) -> Iterator[dict[str, MeasuredServer]]:
-    """Run every lbdns, by name its plane and program, and every peer, with the ``options`` of ``serving_peer``.
-
-    All run for the whole with statement: idle servers cost nothing.
-    """
+    """Run every lbdns, by name its plane and program, and every peer at once: idle servers cost nothing."""
     with contextlib.ExitStack() as stack:
         servers: dict[str, MeasuredServer] = {}
         for name, (plane, program) in programs.items():
@@ -136,10 +133,7 @@ def serving_beside_peers(
 
 
 def verified_plane(process: MeasuredProcess, expected: str) -> str:
-    """Return the plane that lbdns names when it logs that it is ready, which it does after its first answers.
-
-    Raises BenchmarkError if that is not the ``expected`` plane.
-    """
+    """Return the plane that lbdns logs after its first answers. Raises BenchmarkError if it is not ``expected``."""
     plane = process.await_log(r"ready: .*\b(\w+) plane", START, "which plane answers")[1]
     if expected not in ("auto", plane):
         raise BenchmarkError(f"{process.name} answers by the {plane} plane, not the {expected} one")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -52,10 +51,7 @@ def parse_statistics(text: str) -> DnsperfResult:
 
 
 def latencies(text: str) -> list[float]:
-    """Return the milliseconds of each answered query, as dnsperf prints them with -v.
-
-    A line is such as "> NOERROR best.hobbit A 0.000295", in seconds.
-    """
+    """Return the milliseconds of each answered query, from lines such as "> NOERROR best.hobbit A 0.000295" (-v)."""
     return [1000 * float(match) for match in re.findall(r"^> [A-Z]\w+ \S+ \S+ ([0-9.]+)$", text, re.MULTILINE)]
 
 
@@ -84,44 +80,15 @@ class DnsperfRun:
         return command
 
 
-@dataclass(frozen=True, slots=True)
-class DnsperfProcess:
-    """A running dnsperf."""
-
-    measured: MeasuredProcess
-
-    @property
-    def ended(self) -> bool:
-        return self.measured.process.poll() is not None
-
-    def output(self, timeout: float) -> str:
-        """Wait until it has ended and return what it printed.
-
-        Raises BenchmarkError if it fails, or takes more than ``timeout`` seconds.
-        """
-        try:
-            status = self.measured.process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            raise BenchmarkError(f"dnsperf did not end within {timeout:g} s") from None
-        if status:
-            self.measured.require_alive()
-        return self.measured.log.read_text(errors="replace")
-
-    def result(self, timeout: float) -> DnsperfResult:
-        return parse_statistics(self.output(timeout))
-
-
-@contextlib.contextmanager
-def dnsperf_beside(run: DnsperfRun) -> Iterator[DnsperfProcess]:
+def dnsperf_beside(run: DnsperfRun) -> AbstractContextManager[MeasuredProcess]:
     """Run dnsperf for the length of a with statement at most."""
-    with running("dnsperf", run.command(), run.core, run.queries.with_suffix(".log")) as process:
-        yield DnsperfProcess(process)
+    return running("dnsperf", run.command(), run.core, run.queries.with_suffix(".log"))
 
 
 def run_dnsperf(run: DnsperfRun) -> DnsperfResult:
     """Run dnsperf to its end and return its statistics. Raises BenchmarkError."""
     with dnsperf_beside(run) as process:
-        return process.result(run.seconds + MARGIN)
+        return parse_statistics(process.output(run.seconds + MARGIN))
 
 
 def write_queries(path: Path, questions: Iterable[tuple[str, str]]) -> Path:

@@ -19,7 +19,7 @@ from typing import Final
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.dns.benchmark_farm import BEST, ROUND_ROBIN, BenchmarkFarm
 from lbdns_tools.bench.dns.compared_servers import MeasuredServer, serving_lbdns
-from lbdns_tools.bench.dns.dnsperf import MARGIN, DnsperfRun, dnsperf_beside, write_queries
+from lbdns_tools.bench.dns.dnsperf import MARGIN, DnsperfRun, dnsperf_beside, parse_statistics, write_queries
 from lbdns_tools.bench.dns.malformed_flood import flooding
 
 TAKES: Final = "about 15 minutes at 25,000 queries/s"
@@ -64,7 +64,7 @@ def endure(server: MeasuredServer, queries: Path, options: argparse.Namespace) -
         while not load.ended:
             time.sleep(STEP)
             samples.append((time.monotonic() - begin, server.process.rss()))
-        found = load.result(1)
+        found = parse_statistics(load.output(1))
     warm = [sample for sample in samples if sample[0] >= WARM_UP * samples[-1][0]]
     return {
         "queries": found.sent,

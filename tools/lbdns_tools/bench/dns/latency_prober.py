@@ -91,7 +91,6 @@ def probe(port: int, query: bytes, rate: float, seconds: float, address: str = "
 
 
 def _read_answers(sock: socket.socket, waiting: dict[bytes, int], times: list[float]) -> None:
-    """Read the answers that have arrived."""
     while True:
         try:
             answer, ancillary, _, _ = sock.recvmsg(4096, 64)
@@ -127,10 +126,7 @@ def answered_names(answer: bytes) -> list[str]:
 
 
 def cookie_option(port: int) -> str:
-    """Return a cookie that the server at ``port`` accepts from 127.0.0.1, in the form of dnsperf's -E (RFC 7873).
-
-    It is the client's half alone if the server sends no cookie.
-    """
+    """Return a cookie for dnsperf's -E: the server's or, if it sends none, the client's half alone (RFC 7873)."""
     ours = bytes(range(8))
     query = dns.message.make_query(
         "best.hobbit", "A", use_edns=0, options=[dns.edns.GenericOption(dns.edns.OptionType(COOKIE), ours)]

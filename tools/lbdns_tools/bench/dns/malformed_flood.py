@@ -136,12 +136,11 @@ def flood_server(server: MeasuredServer, options: argparse.Namespace) -> command
     query, process, log = query_wire(*BEST), server.process, server.process.log.with_suffix(".flood")
     calm = probe(server.port, query, options.rate, CALM)
     with flooding(server.port, options.load_core, options.seed, WARM_UP, log) as warming:
-        warming.process.wait(WARM_UP + PATIENCE)
+        warming.output(WARM_UP + PATIENCE)
     before, lines, cpu = process.rss(), process.log_lines(), process.cpu_seconds()
     with flooding(server.port, options.load_core, options.seed, options.seconds, log) as generator:
         beside = probe(server.port, query, options.rate, options.seconds)
-        generator.process.wait(PATIENCE)
-    sent = int(log.read_text())
+        sent = int(generator.output(PATIENCE))
     return {
         **_latencies("calm_", calm),
         **_latencies("", beside),

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbdns.scores.score import Term
+from lbdns_tools.calibrate.calibration import Method, WeighedMetric, gained, percent, terms_of, weigh
 from lbdns_tools.calibrate.calibration_trial import TrialOutcome
-from lbdns_tools.calibrate.metric_weights import Method, WeighedMetric, gained, percent, terms_of, weigh
 
 RANGES = {"run_queue": 17.3, "cpu_idle": 63.0, "idle_workers": 20.0, "requests_per_s": 123.4, "scan_rate": 0.0}
 

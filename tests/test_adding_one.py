@@ -32,9 +32,8 @@ from lbdns_collector.status.status_document import ProgramStatus, StatusInputs, 
 from lbdns_shared.metric_catalogue import CATALOGUE, MetricDescription
 from lbdns_shared.report import Report, encode
 from lbdns_tools.sim.event_engine import simulate
-from lbdns_tools.sim.named_farms import FARMS
-from lbdns_tools.sim.simulation_scenario import Scenario
-from lbdns_tools.sim.simulation_score import read_score
+from lbdns_tools.sim.scenario_files import read_score
+from lbdns_tools.sim.simulation_scenario import FARMS, Scenario
 from tests import test_docs
 from tests.agent.fixtures import host_with_kernel
 from tests.answering.asking import ask

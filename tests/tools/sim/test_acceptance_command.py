@@ -11,9 +11,8 @@ from click.testing import CliRunner
 
 from lbdns_tools.sim.acceptance_command import command, jobs_of, judge, verdict
 from lbdns_tools.sim.acceptance_demands import RR, AcceptanceCase, AcceptanceDemand, demands, none_of, ratio
-from lbdns_tools.sim.named_farms import FARMS
 from lbdns_tools.sim.simulation_results import SimulationResult
-from lbdns_tools.sim.simulation_scenario import Scenario
+from lbdns_tools.sim.simulation_scenario import FARMS, Scenario
 
 CASE = AcceptanceCase("T3", Scenario(FARMS["T3"]))
 

@@ -8,10 +8,9 @@ import pytest
 
 from lbdns.policies import POLICIES
 from lbdns_tools.sim.event_engine import simulate
-from lbdns_tools.sim.named_farms import FARMS
-from lbdns_tools.sim.simulated_lookups import ORACLE
+from lbdns_tools.sim.simulated_dns import ORACLE
 from lbdns_tools.sim.simulation_results import SimulationResult
-from lbdns_tools.sim.simulation_scenario import OtherWork, Outage, Scenario, ServerSpec, SimulatedClients, Surge
+from lbdns_tools.sim.simulation_scenario import FARMS, OtherWork, Outage, Scenario, ServerSpec, SimulatedClients, Surge
 
 SHORT = Scenario(FARMS["T3"], "mix", 0.6, warm_up=10.0, duration=40.0)
 

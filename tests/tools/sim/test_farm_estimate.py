@@ -11,8 +11,8 @@ from lbdns.model.snapshot import Reading
 from lbdns.scores.thesis import THESIS
 from lbdns_tools.sim.farm_estimate import estimate_farm
 from lbdns_tools.sim.recording_format import RecordedAnswers, RecordedEvent, RecordedReport, Recording, RecordingHeader
-from lbdns_tools.sim.request_workloads import WORKLOADS
-from lbdns_tools.sim.simulated_agent import SimulatedAgent
+from lbdns_tools.sim.simulated_agents import SimulatedAgent
+from lbdns_tools.sim.simulated_requests import WORKLOADS
 from lbdns_tools.sim.simulated_web_server import SimulatedWebServer
 from lbdns_tools.sim.simulation_scenario import ServerSpec
 from tests.tools.sim.made_up_recordings import record

@@ -8,10 +8,9 @@ from dataclasses import replace
 import pytest
 
 from lbdns_tools.sim.event_engine import simulate
-from lbdns_tools.sim.named_farms import FARMS
-from lbdns_tools.sim.request_workloads import WORKLOADS
+from lbdns_tools.sim.simulated_requests import WORKLOADS
 from lbdns_tools.sim.simulation_results import SimulationResult
-from lbdns_tools.sim.simulation_scenario import Scenario, ServerSpec, SimulatedClients
+from lbdns_tools.sim.simulation_scenario import FARMS, Scenario, ServerSpec, SimulatedClients
 
 CLOSE = 0.05  # of 30,000 requests and more at these loads
 

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lbdns_tools.sim import scenario_parsers as parsers
-from lbdns_tools.sim.named_farms import FARMS
-from lbdns_tools.sim.simulation_scenario import OtherWork, Outage, Scenario, ServerSpec, SimulatedClients, Surge
+from lbdns_tools.sim.simulation_scenario import FARMS, OtherWork, Outage, ServerSpec, SimulatedClients, Surge
 
 SERVERS = (ServerSpec("s1", 1.1, 1), ServerSpec("s2", 0.7, 1), ServerSpec("s3", 2, 2))
 
@@ -96,16 +95,6 @@ def test_what_is_wrong_and_what_instead(parse: Callable[[str], Any], text: str, 
     with pytest.raises(ValueError) as error:  # noqa: PT011
         parse(text)
     assert message in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "scenario",
-    [Scenario(SERVERS, outages=(Outage("s4", 1.0),)), Scenario(SERVERS, other_work=(OtherWork("s4", 1.0, 2.0, 3.0),))],
-)
-def test_nothing_happens_to_servers_that_are_not_there(scenario: Scenario) -> None:
-    with pytest.raises(ValueError, match=r"no server 's4'"):
-        parsers.check(scenario)
-    parsers.check(Scenario((*SERVERS, ServerSpec("s4")), outages=scenario.outages, other_work=scenario.other_work))
 
 
 @settings(deadline=None)

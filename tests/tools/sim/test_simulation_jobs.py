@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from lbdns_tools.sim.named_farms import FARMS
-from lbdns_tools.sim.simulation_jobs import SimulationJob, in_processes, run_cells, run_jobs
-from lbdns_tools.sim.simulation_scenario import Scenario
+from lbdns_tools.sim.simulation_jobs import SimulationJob, in_processes
+from lbdns_tools.sim.simulation_results import average_runs
+from lbdns_tools.sim.simulation_scenario import FARMS, Scenario
 
 SHORT = Scenario(FARMS["T3"], "html", 0.5, warm_up=1.0, duration=3.0)
 
@@ -28,13 +28,13 @@ def test_a_failure_is_not_swallowed() -> None:
 
 
 def test_nothing_to_do() -> None:
-    assert run_jobs([], 4) == []
+    assert in_processes(halved, [], 4) == []
 
 
 def test_a_cell_is_the_average_of_its_seeds() -> None:
-    one, two = run_jobs([SimulationJob(SHORT, "best", 1), SimulationJob(SHORT, "best", 2)], 1)
-    other, cell = run_cells([(SHORT, "round_robin"), (SHORT, "best")], 2, 1)
-    assert (other.policy, cell.policy, cell.seeds) == ("round_robin", "best", 2)
+    one, two = in_processes(SimulationJob.run, [SimulationJob(SHORT, "best", 1), SimulationJob(SHORT, "best", 2)], 1)
+    cell = average_runs([one, two])
+    assert (cell.policy, cell.seeds) == ("best", 2)
     assert cell.mean_ms == pytest.approx((one.mean_ms + two.mean_ms) / 2)
     assert cell.requests == (one.requests + two.requests) / 2
     assert sum(cell.shares.values()) == pytest.approx(1.0)

@@ -8,11 +8,10 @@ from dataclasses import replace
 from rich.console import Console
 
 from lbdns_tools.sim.event_engine import simulate
-from lbdns_tools.sim.named_farms import FARMS
 from lbdns_tools.sim.policy_replay import answered, replay
 from lbdns_tools.sim.simulation_output import SimulationRow, as_csv, as_json, show, show_replay
 from lbdns_tools.sim.simulation_results import average_runs
-from lbdns_tools.sim.simulation_scenario import Scenario, ServerSpec, SimulatedClients
+from lbdns_tools.sim.simulation_scenario import FARMS, Scenario, ServerSpec, SimulatedClients
 from tests.tools.sim.made_up_recordings import record
 
 SHORT = Scenario(FARMS["T3"], "cgi", 0.3, warm_up=1.0, duration=3.0)

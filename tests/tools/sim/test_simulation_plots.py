@@ -13,11 +13,10 @@ from lbdns_shared.errors import ConfigError, LbdnsError
 from lbdns_tools import plot_files
 from lbdns_tools.sim import simulation_plots
 from lbdns_tools.sim.event_engine import simulate
-from lbdns_tools.sim.named_farms import FARMS
 from lbdns_tools.sim.policy_replay import answered, replay
 from lbdns_tools.sim.simulation_output import SimulationRow
 from lbdns_tools.sim.simulation_results import SimulationResult, average_runs
-from lbdns_tools.sim.simulation_scenario import Outage, Scenario, SimulatedClients
+from lbdns_tools.sim.simulation_scenario import FARMS, Outage, Scenario, SimulatedClients
 from tests.tools.sim.made_up_recordings import record
 
 SHORT = Scenario(FARMS["T3"], "cgi", 0.5, warm_up=2.0, duration=20.0, outages=(Outage("s1", 5.0, 10.0),))
@@ -44,14 +43,16 @@ def test_every_kind_in_every_format(
     kind: str, ending: str, runs: list[tuple[Scenario, SimulationResult]], tmp_path: Path
 ) -> None:
     path = tmp_path / f"picture.{ending}"
-    simulation_plots.draw(path, kind, rows_of(runs), runs)
+    plot_files.need_matplotlib()
+    plot_files.save(simulation_plots.figure_of(kind, rows_of(runs), runs), path)
     assert path.read_bytes().startswith(BEGINNINGS[ending])
 
 
 def test_the_same_figures_are_the_same_file(runs: list[tuple[Scenario, SimulationResult]], tmp_path: Path) -> None:
     paths = [tmp_path / "one.svg", tmp_path / "two.svg"]
+    plot_files.need_matplotlib()
     for path in paths:
-        simulation_plots.draw(path, "herding", rows_of(runs), runs)
+        plot_files.save(simulation_plots.figure_of("herding", rows_of(runs), runs), path)
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
@@ -108,7 +109,7 @@ def test_replayed_shares_have_a_panel_for_each_policy_and_the_truth(tmp_path: Pa
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles == ["really answered", "best (replayed)", "round_robin (replayed)"]
     path = tmp_path / "day.svg"
-    simulation_plots.draw_replay(path, None, replays)
+    plot_files.save(simulation_plots.replayed_shares(None, replays), path)
     text = "".join(ElementTree.parse(path).getroot().itertext())
     assert "really answered" not in text
     assert "round_robin (replayed)" in text

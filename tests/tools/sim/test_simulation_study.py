@@ -10,12 +10,10 @@ import pytest
 from lbdns.policies import POLICIES
 from lbdns_shared.errors import ConfigError
 from lbdns_tools.sim.event_engine import simulate
-from lbdns_tools.sim.named_farms import FARMS
-from lbdns_tools.sim.scenario_parsers import check
-from lbdns_tools.sim.simulated_lookups import ORACLE
+from lbdns_tools.sim.simulated_dns import ORACLE
 from lbdns_tools.sim.simulation_presets import PRESETS
-from lbdns_tools.sim.simulation_scenario import Outage, Scenario, SimulatedClients
-from lbdns_tools.sim.simulation_study import RequestedStudy, load_of, make_study
+from lbdns_tools.sim.simulation_scenario import FARMS, OtherWork, Outage, Scenario, ServerSpec, SimulatedClients
+from lbdns_tools.sim.simulation_study import RequestedStudy, check_scenario, load_of, make_study
 from tests.tools.sim.made_up_recordings import record
 
 IDLE = {"cpu_count": 1.0, "run_queue": 0.0, "busy_workers": 1.0, "requests": 21.0, "cpu": 0.2}
@@ -26,26 +24,24 @@ DAY = record({"a": IDLE, "b": IDLE}, 30, (10, 10))
 def test_presets_can_be_run(name: str) -> None:
     preset = PRESETS[name]
     assert preset.sentence.endswith(".")
-    assert preset.study.seeds > 0
-    assert set(preset.study.policies) <= {*POLICIES, ORACLE}
-    for scenario in preset.study.scenarios:
-        check(scenario)
+    assert preset.seeds > 0
+    assert set(preset.policies) <= {*POLICIES, ORACLE}
+    for scenario in preset.scenarios:
+        check_scenario(scenario)
         ends = [
             *(s.end for s in scenario.surges),
             *(w.end for w in scenario.other_work),
             *(o.end for o in scenario.outages),
         ]
         assert all(end < scenario.end for end in ends)
-    short = replace(preset.study.scenarios[0], warm_up=0.0, duration=2.0)
-    assert simulate(short, preset.study.policies[0], 1).requests > 0
+    short = replace(preset.scenarios[0], warm_up=0.0, duration=2.0)
+    assert simulate(short, preset.policies[0], 1).requests > 0
 
 
 def test_the_servers_of_1999_carry_what_they_carried() -> None:
-    scenario = PRESETS["testbed-1999"].study.scenarios[-1]
+    scenario = PRESETS["testbed-1999"].scenarios[-1]
     assert (scenario.workload, scenario.clients.count) == ("mix", 100)
-    short = replace(
-        scenario, duration=40.0, workload="html", servers=PRESETS["testbed-1999"].study.scenarios[0].servers
-    )
+    short = replace(scenario, duration=40.0, workload="html", servers=PRESETS["testbed-1999"].scenarios[0].servers)
     assert simulate(short, "best", 1).throughput_per_s == pytest.approx(219, rel=0.03)
 
 
@@ -70,7 +66,7 @@ def test_lists_are_crossed() -> None:
 
 
 def test_an_override_picks_from_a_preset_what_it_has() -> None:
-    whole = PRESETS["testbed-1999"].study.scenarios
+    whole = PRESETS["testbed-1999"].scenarios
     picked = make_study(RequestedStudy(preset="testbed-1999", workloads=("cgi",))).scenarios
     assert picked == tuple(s for s in whole if s.workload == "cgi")
     assert len(make_study(RequestedStudy(preset="T3", loads=(0.5,))).scenarios) == 4
@@ -81,7 +77,7 @@ def test_an_override_puts_into_a_preset_what_it_has_not() -> None:
     assert [(s.workload, s.load) for s in picked] == [("html", 0.33)]
     study = make_study(RequestedStudy(preset="dying-server", policies=("weighted",), seeds=9, fields={"interval": 0.5}))
     assert (study.policies, study.seeds, study.scenarios[0].interval) == (("weighted",), 9, 0.5)
-    assert study.scenarios[0].outages == PRESETS["dying-server"].study.scenarios[0].outages
+    assert study.scenarios[0].outages == PRESETS["dying-server"].scenarios[0].outages
 
 
 def test_a_farm_of_ones_own_in_a_preset(tmp_path: Path) -> None:
@@ -137,3 +133,16 @@ def test_what_can_not_be_run(wanted: RequestedStudy, message: str) -> None:
     with pytest.raises(ConfigError) as error:
         make_study(wanted)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        Scenario(FARMS["T3"], outages=(Outage("s4", 1.0),)),
+        Scenario(FARMS["T3"], other_work=(OtherWork("s4", 1.0, 2.0, 3.0),)),
+    ],
+)
+def test_nothing_happens_to_servers_that_are_not_there(scenario: Scenario) -> None:
+    with pytest.raises(ConfigError, match=r"no server 's4'"):
+        check_scenario(scenario)
+    check_scenario(replace(scenario, servers=(*scenario.servers, ServerSpec("s4"))))

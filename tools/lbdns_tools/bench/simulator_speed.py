@@ -11,9 +11,8 @@ from typing import Final
 
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.sim.event_engine import simulate
-from lbdns_tools.sim.named_farms import FARMS
-from lbdns_tools.sim.request_workloads import WORKLOADS
-from lbdns_tools.sim.simulation_scenario import DEADLINE, Scenario
+from lbdns_tools.sim.simulated_requests import WORKLOADS
+from lbdns_tools.sim.simulation_scenario import DEADLINE, FARMS, Scenario
 
 TAKES: Final = "about 30 s"
 EXAMPLE: Final = "--requests 200000"

@@ -11,7 +11,7 @@ from lbdns.scores.thesis import THESIS
 from lbdns_tools.calibrate.calibration_trial import CalibrationTrial, TrialOutcome, weighable
 from lbdns_tools.percentiles import percentile
 from lbdns_tools.sim.event_engine import simulate
-from lbdns_tools.sim.simulated_agent import SimulatedAgent
+from lbdns_tools.sim.simulated_agents import SimulatedAgent
 from lbdns_tools.sim.simulated_web_server import SimulatedWebServer
 from lbdns_tools.sim.simulation_jobs import in_processes
 from lbdns_tools.sim.simulation_scenario import Scenario

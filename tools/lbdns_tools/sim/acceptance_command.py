@@ -16,7 +16,7 @@ from rich.table import Table
 
 from lbdns_tools.progress_bar import count_bar
 from lbdns_tools.sim.acceptance_demands import AcceptanceCase, AcceptanceDemand, FigureOf, demands
-from lbdns_tools.sim.simulation_jobs import SimulationJob, run_jobs, usable_processors
+from lbdns_tools.sim.simulation_jobs import SimulationJob, in_processes, usable_processors
 from lbdns_tools.sim.simulation_results import SimulationResult
 from lbdns_tools.sim.simulation_scenario import Scenario
 
@@ -63,7 +63,7 @@ def judge(
     """Run all simulations that the demands require; return a verdict for each demand."""
     jobs = jobs_of(wanted, seeds)
     runs: dict[tuple[Scenario, str], list[SimulationResult]] = {}
-    for job, result in zip(jobs, run_jobs(jobs, processes, on_done), strict=True):
+    for job, result in zip(jobs, in_processes(SimulationJob.run, jobs, processes, on_done), strict=True):
         runs.setdefault((job.scenario, job.policy), []).append(result)
     return [verdict(demand, runs, seeds) for demand in wanted]
 
@@ -87,7 +87,9 @@ def _averages(runs: ResultsByCase, left_out: int | None) -> FigureOf:
 
 
 @click.command(
-    epilog="Example: lbdns-sim acceptance --quick\n\nExit status: 0 if every demand holds, 1 if one doesn't."
+    "acceptance",
+    short_help="Check policy best against its acceptance demands.",
+    epilog="Example: lbdns-sim acceptance --quick\n\nExit status: 0 if every demand holds, 1 if one doesn't.",
 )
 @click.option("--quick", is_flag=True, help="Check the same rows with fewer cells and shorter runs.")
 @click.option(

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lbdns_agent.alarm_conditions import DEFAULT_CONDITIONS
-from lbdns_tools.sim.named_farms import FARMS
-from lbdns_tools.sim.request_workloads import WORKLOADS
-from lbdns_tools.sim.simulated_lookups import ORACLE
-from lbdns_tools.sim.simulation_scenario import OtherWork, Outage, Scenario, ServerSpec, SimulatedClients, Surge
+from lbdns_tools.sim.simulated_dns import ORACLE
+from lbdns_tools.sim.simulated_requests import WORKLOADS
+from lbdns_tools.sim.simulation_scenario import FARMS, OtherWork, Outage, Scenario, ServerSpec, SimulatedClients, Surge
 
 LOADS: Final = (0.5, 0.7, 0.85, 0.95)
 RR: Final = "round_robin"

@@ -24,6 +24,15 @@ class EventCalendar:
         self._added += 1
         heappush(self.events, (when, self._added, do))
 
+    def every(self, begin: float, period: float, do: Callback) -> None:
+        """Call ``do`` at the time ``begin`` and each ``period`` later."""
+
+        def repeat(now: float) -> None:
+            self.at(now + period, repeat)
+            do(now)
+
+        self.at(begin, repeat)
+
     def run_next(self) -> None:
         """Remove the next event and call it."""
         when, _, do = heappop(self.events)

@@ -8,11 +8,17 @@ from random import Random
 
 from lbdns_tools.percentiles import percentile
 from lbdns_tools.sim.event_calendar import EventCalendar
-from lbdns_tools.sim.request_flow import RequestFlow
-from lbdns_tools.sim.request_sources import NO_CLIENT, ClosedClients, LookUp, RequestArrivals, through_caches
-from lbdns_tools.sim.request_workloads import WORKLOADS
-from lbdns_tools.sim.simulated_lookups import SimulatedLookups
-from lbdns_tools.sim.simulated_reports import ReportScorer, SimulatedReports
+from lbdns_tools.sim.simulated_agents import ReportScorer, SimulatedReports
+from lbdns_tools.sim.simulated_dns import SimulatedLookups
+from lbdns_tools.sim.simulated_requests import (
+    NO_CLIENT,
+    WORKLOADS,
+    ClosedClients,
+    LookUp,
+    RequestArrivals,
+    RequestFlow,
+    through_caches,
+)
 from lbdns_tools.sim.simulated_web_server import SimulatedWebServer
 from lbdns_tools.sim.simulation_results import FarmMoment, SimulationResult
 from lbdns_tools.sim.simulation_scenario import DEADLINE, Scenario
@@ -27,8 +33,6 @@ def simulate(scenario: Scenario, policy: str, seed: int, scorer: ReportScorer | 
 
 
 class _SimulationRun:
-    """One run: its servers, look-ups, reports and requests, and the loop that processes their events."""
-
     def __init__(self, scenario: Scenario, policy: str, seed: int, scorer: ReportScorer | None) -> None:
         self._scenario, self._policy = scenario, policy
         # Each purpose has its own random numbers, so that policies are compared on the same requests
@@ -40,8 +44,7 @@ class _SimulationRun:
         self._lookups = SimulatedLookups(scenario, policy, seed, self._servers)
         self._reports = SimulatedReports(scenario, self._servers, self._lookups, reports, scorer)
         workload = WORKLOADS[scenario.workload]
-        capacity = sum(server.capacity for server in scenario.servers)
-        rate = scenario.rate if scenario.rate is not None else scenario.load * capacity / workload.mean
+        rate = scenario.rate if scenario.rate is not None else scenario.load * scenario.capacity / workload.mean
         self._size = workload.draw(sizes)
         self._arrivals = RequestArrivals(rate, scenario.arrivals, arrivals)
         self._flow = RequestFlow(scenario, self._servers)
@@ -108,7 +111,7 @@ class _SimulationRun:
             at(outage.start, partial(self._fail, i, outage.service_only))
             if outage.end < math.inf:
                 at(outage.end, partial(self._recover, i))
-        at(1.0, self._note_moment)
+        self._calendar.every(1.0, 1.0, self._note_moment)
 
     def _set_background(self, i: int, tasks: float, now: float) -> None:
         self._servers[i].set_background(tasks, now)
@@ -130,7 +133,6 @@ class _SimulationRun:
         self._moments.append(FarmMoment(now, answers, present, flow.second_count, flow.second_sum))
         flow.second_count, flow.second_sum = 0, 0.0
         self._lookups.by_member = [0] * len(self._servers)
-        self._calendar.at(now + 1.0, self._note_moment)
 
     def _result(self) -> SimulationResult:
         flow, lookups = self._flow, self._lookups

@@ -9,11 +9,10 @@ from random import Random
 from typing import Any, Final
 
 from lbdns_tools.sim.recording_format import RecordedAnswers, RecordedReport, Recording
-from lbdns_tools.sim.simulated_dns_server import SimulatedDnsServer
-from lbdns_tools.sim.simulation_scenario import Scenario
+from lbdns_tools.sim.simulated_dns import SimulatedDnsServer
 
-MOMENTS: Final = 240  # highest number of steps in a timeline; a picture cannot show more
-LEAST_MOMENT: Final = 1.0  # s: the answers of a record are counted once a second
+MAX_STEPS: Final = 240  # of a timeline; a picture cannot show more
+MIN_STEP: Final = 1.0  # s: the answers in a recording are counted once a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,8 @@ class ReplayedPolicy:
 
     @property
     def shares(self) -> dict[str, float]:
-        return shares(self.members, self.totals)
+        answers = sum(self.totals)
+        return {name: count / max(1, answers) for name, count in zip(self.members, self.totals, strict=True)}
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -50,11 +50,6 @@ class ReplayedPolicy:
             "moment_s": self.step,
             "timeline": {name: [moment[i] for moment in self.timeline] for i, name in enumerate(self.members)},
         }
-
-
-def shares(members: Sequence[str], totals: Sequence[int]) -> dict[str, float]:
-    whole = sum(totals)
-    return {name: count / whole if whole else 0.0 for name, count in zip(members, totals, strict=True)}
 
 
 def spans(recording: Recording) -> list[QuerySpan]:
@@ -73,18 +68,18 @@ def _requests(recording: Recording) -> Iterator[QuerySpan]:
     last: dict[str, RecordedReport] = {}
     for event in recording.events:
         if isinstance(event, RecordedReport):
-            before, last[event.member] = last.get(event.member), event
-            now = event.reading.metrics.get("requests_total")
-            if before is None or now is None or (then := before.reading.metrics.get("requests_total")) is None:
+            before, last[event.member] = last.get(event.member, event), event
+            now, then = (report.reading.metrics.get("requests_total") for report in (event, before))
+            if now is None or then is None:
                 continue
-            own = 1  # the agent's question to server-status
+            own = 1  # the agent's request for server-status
             if (count := int(now - then) - own) > 0:
                 yield QuerySpan(max(0.0, before.time), max(0.0, event.time), count, None)
 
 
-def look_ups(recording: Recording, seed: int) -> tuple[float, ...]:
-    """Return a random time for each query within its span; a recording has only counts per second."""
-    chance = Random(f"{seed} look-ups")
+def look_ups(recording: Recording) -> tuple[float, ...]:
+    """Return a random time for each query within its span, the same at each call; a recording has only counts."""
+    chance = Random("1 look-ups")
     return tuple(sorted(chance.uniform(span.begin, span.end) for span in spans(recording) for _ in range(span.count)))
 
 
@@ -132,7 +127,7 @@ class _AnswerTimeline:
 
     def __init__(self, recording: Recording) -> None:
         self._members = recording.members
-        self._step = max(LEAST_MOMENT, recording.seconds / MOMENTS)
+        self._step = max(MIN_STEP, recording.seconds / MAX_STEPS)
         self.counts = [[0] * len(self._members) for _ in range(max(1, round(recording.seconds / self._step)))]
 
     def add(self, time: float, member: int, count: int) -> None:
@@ -161,8 +156,7 @@ def _diverted(ours: Sequence[Sequence[int]], theirs: Sequence[Sequence[int]]) ->
     return gaps / whole if whole else 0.0
 
 
-def simulated(recording: Recording, scenario: Scenario, seed: int = 1) -> Scenario:
-    """Return ``scenario`` with the recorded look-ups as arrivals, and the length of the recording."""
-    seconds = recording.seconds
-    warm_up = min(20.0, seconds / 10)
-    return replace(scenario, arrivals=look_ups(recording, seed), warm_up=warm_up, duration=seconds - warm_up)
+def replayed_requests(recording: Recording) -> dict[str, Any]:
+    """Return fields of a ``Scenario``: the recorded look-ups as arrivals, and the length of the recording."""
+    warm_up = min(20.0, recording.seconds / 10)
+    return {"arrivals": look_ups(recording), "warm_up": warm_up, "duration": recording.seconds - warm_up}

@@ -16,7 +16,7 @@ from lbdns_tools.sim.live_recorder import LiveRecorder
 from lbdns_tools.sim.recording_format import RecordedAnswers, RecordedEvent, RecordingHeader, event_line, header_line
 
 
-@click.command("record", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("record", short_help="Record the reports and answers of a running lbdns, for replays.")
 @click.argument("url")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after this many seconds.")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection
 from typing import Final, TypeVar
 
 from lbdns.policies import POLICIES
 from lbdns.text.suggestions import nearest
 from lbdns_agent.alarm_conditions import parse_alarm_condition
 from lbdns_shared.metric_catalogue import CATALOGUE
-from lbdns_tools.sim.named_farms import FARMS
-from lbdns_tools.sim.request_workloads import WORKLOADS
-from lbdns_tools.sim.simulated_lookups import ORACLE
-from lbdns_tools.sim.simulation_scenario import OtherWork, Outage, Scenario, ServerSpec, SimulatedClients, Surge
+from lbdns_tools.sim.simulated_dns import ORACLE
+from lbdns_tools.sim.simulated_requests import WORKLOADS
+from lbdns_tools.sim.simulation_scenario import FARMS, OtherWork, Outage, ServerSpec, SimulatedClients, Surge
 
 T = TypeVar("T")
 
@@ -163,15 +162,6 @@ def parse_clients_list(text: str) -> tuple[SimulatedClients, ...]:
     return tuple(parse_clients(item) for item in _items(text))
 
 
-def check(scenario: Scenario) -> None:
-    """Raises ValueError if what goes wrong in ``scenario`` happens to servers that it doesn't have."""
-    names = [server.name for server in scenario.servers]
-    for option, events in (("kill or hang", scenario.outages), ("other work", scenario.other_work)):
-        for name in (event.server for event in events):
-            if name not in names:
-                raise ValueError(f"{option}: there is no server {name!r}{nearest(name, names)}")
-
-
 def _span(text: str, form: str, ends: bool = False) -> tuple[str, float, float]:
     """What stands before the @, and the two times behind it."""
     match = _SPAN.match(text.strip())
@@ -210,8 +200,3 @@ def _whole(text: str, what: str, most: int) -> int:
     if not 1 <= value <= most:
         raise ValueError(f"{what} is {text!r}, not a whole number from 1 to {most}")
     return value
-
-
-def every(parse: Callable[[str], T], texts: Iterable[str]) -> tuple[T, ...]:
-    """Each of ``texts`` parsed: for options that may be given several times."""
-    return tuple(parse(text) for text in texts)

@@ -43,12 +43,12 @@ class SimulatedWebServer:
 
     @property
     def busy(self) -> int:
-        """The number of requests in process."""
+        """The number of requests that are being processed."""
         return len(self._jobs)
 
     @property
     def present(self) -> int:
-        """The number of requests in process or waiting."""
+        """The number of requests that are being processed or waiting."""
         return len(self._jobs) + len(self.waiting)
 
     def expected(self) -> float:
@@ -60,7 +60,8 @@ class SimulatedWebServer:
         self.advance(now)
         self.background = tasks
         self._set_rates()
-        self._look_ahead(now)
+        if self._jobs:
+            self.next_end = now + (self._jobs[0][0] - self.attained) / self._rates[len(self._jobs)]
 
     def arrive(self, now: float, size: float, request: SimulatedRequest) -> bool:
         """Accept a request; return False if the listen queue is full."""
@@ -90,10 +91,7 @@ class SimulatedWebServer:
         if self.waiting:
             size, waited = self.waiting.popleft()
             heappush(jobs, (end + size, waited))
-        if jobs:
-            self.next_end = now + (jobs[0][0] - end) / self._rates[len(jobs)]
-        else:
-            self.next_end = math.inf
+        self.next_end = now + (jobs[0][0] - end) / self._rates[len(jobs)] if jobs else math.inf
         return request
 
     def fail(self, now: float) -> list[SimulatedRequest]:
@@ -121,10 +119,6 @@ class SimulatedWebServer:
     def _set_rates(self) -> None:
         cores, speed, others = self.spec.cores, self.spec.speed, self.background
         self._rates = [speed * min(1.0, cores / max(1.0, n + others)) for n in range(self.spec.workers + 1)]
-
-    def _look_ahead(self, now: float) -> None:
-        if self._jobs:
-            self.next_end = now + (self._jobs[0][0] - self.attained) / self._rates[len(self._jobs)]
 
     def recover(self, now: float) -> None:
         """Start the web server again, without requests."""

@@ -1,4 +1,4 @@
-"""Run many simulations in parallel processes, and report each completed one."""
+"""Run simulations, or other work, in parallel processes, and report each completed one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lbdns_tools.sim.event_engine import simulate
-from lbdns_tools.sim.simulation_results import SeedAverage, SimulationResult, average_runs
+from lbdns_tools.sim.simulation_results import SimulationResult
 from lbdns_tools.sim.simulation_scenario import Scenario
 
 T = TypeVar("T")
@@ -28,27 +28,19 @@ class SimulationJob:
     def __str__(self) -> str:
         return f"{self.policy}, seed {self.seed}"
 
+    def run(self) -> SimulationResult:
+        return simulate(self.scenario, self.policy, self.seed)
+
 
 def usable_processors() -> int:
     """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
-def run_job(job: SimulationJob) -> SimulationResult:
-    return simulate(job.scenario, job.policy, job.seed)
-
-
-def run_jobs(
-    jobs: Sequence[SimulationJob], processes: int, on_done: Callable[[SimulationJob], None] = lambda job: None
-) -> list[SimulationResult]:
-    """The results of ``jobs``, in their order. ``on_done`` is called in this process after each."""
-    return in_processes(run_job, jobs, processes, on_done)
-
-
 def in_processes(
     do: Callable[[T], R], items: Sequence[T], processes: int, on_done: Callable[[T], None] = lambda item: None
 ) -> list[R]:
-    """What ``do`` returns for each of ``items``, in their order. ``on_done`` is called in this process after each."""
+    """Return the results of ``do`` for ``items``, in order. ``on_done`` is called in this process after each item."""
     if processes <= 1 or len(items) <= 1:
         results = []
         for item in items:
@@ -67,15 +59,3 @@ def in_processes(
             pool.shutdown(wait=False, cancel_futures=True)
             raise
         return [future.result() for future in futures]
-
-
-def run_cells(
-    cases: Sequence[tuple[Scenario, str]],
-    seeds: int,
-    processes: int,
-    on_done: Callable[[SimulationJob], None] = lambda job: None,
-) -> list[SeedAverage]:
-    """Each scenario under its policy, averaged over the seeds 1 to ``seeds``; in the order of ``cases``."""
-    jobs = [SimulationJob(scenario, policy, seed) for scenario, policy in cases for seed in range(1, seeds + 1)]
-    results = run_jobs(jobs, processes, on_done)
-    return [average_runs(results[i * seeds : (i + 1) * seeds]) for i in range(len(cases))]

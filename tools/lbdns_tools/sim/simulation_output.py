@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from rich import box
@@ -15,12 +15,11 @@ from rich.text import Text
 
 from lbdns_tools.sim.policy_replay import ReplayedPolicy
 from lbdns_tools.sim.scenario_parsers import clients_text
-from lbdns_tools.sim.simulation_results import SeedAverage
+from lbdns_tools.sim.simulation_results import FIGURES, SeedAverage
 from lbdns_tools.sim.simulation_scenario import Scenario
 from lbdns_tools.sim.simulation_study import load_of
 
 FEW_SERVERS: Final = 4  # shares that fit next to the other columns in a terminal
-FIGURES: Final = ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "throughput_per_s", "failed", "requests")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class SimulationRow:
         }
 
     def as_json(self) -> dict[str, Any]:
-        return {**self.cell.as_json(), **self.labels()}
+        return asdict(self.cell) | self.labels()
 
 
 def as_json(
@@ -64,22 +63,12 @@ def as_json(
 
 def as_csv(rows: Sequence[SimulationRow]) -> str:
     """Return CSV with a line per row, and a column per server's share."""
-    servers = list(dict.fromkeys(name for row in rows for name in row.cell.shares))
-    labels = list(rows[0].labels()) if rows else []
+    servers = dict.fromkeys(name for row in rows for name in row.cell.shares)
+    columns = ["policy", *rows[0].labels(), "seeds", *FIGURES, *(f"share_{name}" for name in servers)]
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["policy", *labels, "seeds", *FIGURES, *(f"share_{name}" for name in servers)])
-    for row in rows:
-        figures = row.cell.as_json()
-        writer.writerow(
-            [
-                row.cell.policy,
-                *("" if value is None else value for value in row.labels().values()),
-                row.cell.seeds,
-                *(figures[name] for name in FIGURES),
-                *(row.cell.shares.get(name, "") for name in servers),
-            ]
-        )
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(row.as_json() | {f"share_{n}": share for n, share in row.cell.shares.items()} for row in rows)
     return text.getvalue()
 
 
@@ -87,7 +76,7 @@ def show(rows: Sequence[SimulationRow], console: Console) -> None:
     """Print the table: the settings that differ between scenarios, the policy, and its results."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1))
     varying = _varying(rows)
-    for heading in (*(heading for heading, _ in varying), "policy"):
+    for heading in (*dict(varying), "policy"):
         table.add_column(heading, no_wrap=True)
     for heading in ("mean ms", "p50 ms", "p95 ms", "p99 ms", "done/s", "failed", "requests"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -111,10 +100,10 @@ def show(rows: Sequence[SimulationRow], console: Console) -> None:
     console.print(table)
 
 
-def _varying(rows: Sequence[SimulationRow]) -> list[tuple[str, Any]]:
+def _varying(rows: Sequence[SimulationRow]) -> list[tuple[str, Callable[[SimulationRow], str]]]:
     """Return the columns that differ between rows: the heading, and a function for a row's text."""
-    columns: Mapping[str, Any] = {
-        "servers": lambda row: _farm_text(row.scenario),
+    columns: Mapping[str, Callable[[SimulationRow], str]] = {
+        "servers": lambda row: f"{len(row.scenario.servers)} of {row.scenario.capacity:.3g}",  # number, and capacity
         "workload": lambda row: row.scenario.workload,
         "load": lambda row: "-" if (load := load_of(row.scenario)) is None else f"{load:.3g}",
         "clients": lambda row: clients_text(row.scenario.clients),
@@ -124,16 +113,11 @@ def _varying(rows: Sequence[SimulationRow]) -> list[tuple[str, Any]]:
     return [(name, text_of) for name, text_of in columns.items() if len({text_of(row) for row in rows}) > 1]
 
 
-def _farm_text(scenario: Scenario) -> str:
-    """Describe a farm briefly: the number of servers, and their total capacity."""
-    return f"{len(scenario.servers)} of {sum(server.capacity for server in scenario.servers):.3g}"
-
-
 def _shares(shares: Mapping[str, float]) -> str:
-    values = [f"{100 * share:.0f}" for share in shares.values()]
-    if len(values) <= FEW_SERVERS:
-        return " ".join(values)
-    return f"{100 * min(shares.values()):.0f} to {100 * max(shares.values()):.0f}"
+    percent = [100 * share for share in shares.values()]
+    if len(percent) > FEW_SERVERS:
+        return f"{min(percent):.0f} to {max(percent):.0f}"
+    return " ".join(f"{share:.0f}" for share in percent)
 
 
 def show_replay(real: ReplayedPolicy | None, replays: Sequence[ReplayedPolicy], console: Console) -> None:

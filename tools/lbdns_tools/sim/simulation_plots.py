@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from lbdns_tools.plot_files import COLOURS, MARKERS, log_times, need_matplotlib, new, save, tidy
+from lbdns_tools.plot_files import COLOURS, log_times, new, style, tidy
 from lbdns_tools.sim.policy_replay import ReplayedPolicy
 from lbdns_tools.sim.simulation_output import SimulationRow
 from lbdns_tools.sim.simulation_results import SimulationResult
@@ -26,36 +25,17 @@ LOAD_TICKS: Final = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 AVERAGED: Final = 5  # s: answers of one second are too few to see shares in
 
 
-def draw(
-    path: Path, kind: str, rows: Sequence[SimulationRow], runs: Sequence[tuple[Scenario, SimulationResult]]
-) -> None:
-    """Draw and save a picture; ``runs`` are those of the first seed. Raises LbdnsError."""
-    need_matplotlib()
+#: Title, times, and for each server its values at these times
+Panel = tuple[str, Sequence[float], Sequence[Sequence[float]]]
+
+
+def figure_of(kind: str, rows: Sequence[SimulationRow], runs: Sequence[tuple[Scenario, SimulationResult]]) -> Figure:
+    """Return a picture of a kind; ``runs`` are those of the first seed."""
     if kind == "response":
-        figure = response(rows)
-    else:
-        scenario = runs[0][0]
-        results = [result for other, result in runs if other is scenario]
-        figure = shares(scenario, results) if kind == "shares" else herding(scenario, results)
-    save(figure, path)
-
-
-def draw_replay(path: Path, real: ReplayedPolicy | None, replays: Sequence[ReplayedPolicy]) -> None:
-    need_matplotlib()
-    save(replayed_shares(real, replays), path)
-
-
-def _styles(policies: Sequence[str]) -> Mapping[str, dict[str, Any]]:
-    known = [*ORDER, *(policy for policy in policies if policy not in ORDER)]
-    return {
-        policy: {
-            "color": COLOURS[known.index(policy) % len(COLOURS)],
-            "marker": MARKERS[known.index(policy) % len(MARKERS)],
-            "markersize": 5,
-            "linewidth": 1.8,
-        }
-        for policy in dict.fromkeys(policies)
-    }
+        return response(rows)
+    scenario = runs[0][0]
+    results = [result for other, result in runs if other is scenario]
+    return shares(scenario, results) if kind == "shares" else herding(scenario, results)
 
 
 def response(rows: Sequence[SimulationRow]) -> Figure:
@@ -65,19 +45,17 @@ def response(rows: Sequence[SimulationRow]) -> Figure:
     for row in rows:
         groups[_group_name(row.scenario, rows)].append(row)
     figure, axes = new(2, len(groups), max(6.0, 3.4 * len(groups) + 1.2), 6.4, sharex="col", sharey="row")
-    styles = _styles([row.cell.policy for row in rows])
+    policies = dict.fromkeys(row.cell.policy for row in rows)
+    known = [*ORDER, *(policy for policy in policies if policy not in ORDER)]
     for column, (name, members) in enumerate(groups.items()):
-        for line, (figure_of, label) in enumerate((("p95_ms", "95th percentile, ms"), ("mean_ms", "mean, ms"))):
+        for line, (name_of_figure, label) in enumerate((("p95_ms", "95th percentile, ms"), ("mean_ms", "mean, ms"))):
             panel = axes[line][column]
             tidy(panel)
             panel.set_yscale("log")
-            for policy, style in styles.items():
-                points = sorted(
-                    (_place(row, by_clients), getattr(row.cell, figure_of))
-                    for row in members
-                    if row.cell.policy == policy
-                )
-                panel.plot([x for x, _ in points], [y for _, y in points], label=policy, **style)
+            for policy in policies:
+                shown = [row for row in members if row.cell.policy == policy]
+                points = sorted((_place(row, by_clients), getattr(row.cell, name_of_figure)) for row in shown)
+                panel.plot(*zip(*points, strict=True), label=policy, **style(known.index(policy)))
             if column == 0:
                 panel.set_ylabel(f"response time, {label}")
             if line == 0 and len(groups) > 1:
@@ -101,7 +79,7 @@ def _place(row: SimulationRow, by_clients: bool) -> float:
 def _group_name(scenario: Scenario, rows: Sequence[SimulationRow]) -> str:
     parts = [f"workload {scenario.workload}"]
     if len({row.scenario.servers for row in rows}) > 1 and len({row.scenario.workload for row in rows}) == 1:
-        parts = [f"{len(scenario.servers)} servers, capacity {sum(s.capacity for s in scenario.servers):.3g}"]
+        parts = [f"{len(scenario.servers)} servers, capacity {scenario.capacity:.3g}"]
     if len({row.scenario.loss for row in rows}) > 1:
         parts.append(f"{100 * scenario.loss:g} % of reports lost")
     if len({row.scenario.dns_servers for row in rows}) > 1:
@@ -127,22 +105,18 @@ def shares(scenario: Scenario, results: Sequence[SimulationResult]) -> Figure:
 def replayed_shares(real: ReplayedPolicy | None, replays: Sequence[ReplayedPolicy]) -> Figure:
     """Plot the shares under each policy over the time of a recording, below the recorded shares."""
     everything = [*([("really answered", real)] if real else []), *((f"{r.policy} (replayed)", r) for r in replays)]
-    series = [
-        (name, [(i + 0.5) * r.step for i in range(len(r.timeline))], [list(moment) for moment in r.timeline])
-        for name, r in everything
-    ]
+    series = [(name, [(i + 0.5) * r.step for i in range(len(r.timeline))], r.timeline) for name, r in everything]
     figure = _stacked(list(replays[0].members), series)
     figure.suptitle("Share of answers by server over time, from a record", fontsize=12)
     return figure
 
 
-def _stacked(names: Sequence[str], series: Sequence[tuple[str, list[float], list[list[int]]]]) -> Figure:
+def _stacked(names: Sequence[str], series: Sequence[tuple[str, Sequence[float], Sequence[Sequence[int]]]]) -> Figure:
     figure, axes = new(len(series), 1, 9.0, 1.2 + 2.0 * len(series), sharex=True)
     colours = [_colour(i, len(names)) for i in range(len(names))]
     for (panel,), (name, times, counts) in zip(axes, series, strict=True):
-        given = [(time, row) for time, row in zip(times, counts, strict=True) if any(row)]
-        shown = [time for time, _ in given]
-        percent = [[100 * count / sum(row) for count in row] for _, row in given]
+        shown = [time for time, row in zip(times, counts, strict=True) if any(row)]
+        percent = [[100 * count / sum(row) for count in row] for row in counts if any(row)]
         if shown:
             columns = list(zip(*percent, strict=True))
             panel.stackplot(shown, *columns, labels=names, colors=colours, edgecolor="white", linewidth=0.3)
@@ -174,9 +148,11 @@ def herding(scenario: Scenario, results: Sequence[SimulationResult]) -> Figure:
     for result in results:
         moments = [moment for moment in result.moments if begin <= moment.time <= end]
         loads = [[m.load[i] / server.cores for m in moments] for i, server in enumerate(scenario.servers)]
-        series.append((_verdict(result), [moment.time for moment in moments], loads))
+        verdict = f"95th percentile {result.p95_ms:,.0f} ms, {result.failed:,} of {result.requests:,} failed"
+        series.append((f"{result.policy}: {verdict}", [moment.time for moment in moments], loads))
     names = [server.name for server in scenario.servers]
-    figure = _lines(names, series) if len(names) <= len(COLOURS) else _map(names, series)
+    highest = max((load for _, _, loads in series for server in loads for load in server), default=1.0)
+    figure = (_lines if len(names) <= len(COLOURS) else _map)(names, series, highest)
     _shade(figure.axes[: len(series)], scenario)
     figure.axes[len(series) - 1].set_xlabel(f"time, s (reports every {scenario.interval:g} s)")
     figure.suptitle(f"Load of each server over time, {_text(scenario)}", fontsize=12)
@@ -184,7 +160,7 @@ def herding(scenario: Scenario, results: Sequence[SimulationResult]) -> Figure:
 
 
 def _shade(panels: Sequence[Axes], scenario: Scenario) -> None:
-    """Mark the time of what goes wrong."""
+    """Mark the start and the end of outages, surges and other work."""
     events: tuple[Outage | Surge | OtherWork, ...] = (*scenario.outages, *scenario.surges, *scenario.other_work)
     edges = [edge for event in events for edge in (event.start, event.end)]
     for panel in panels:
@@ -193,19 +169,11 @@ def _shade(panels: Sequence[Axes], scenario: Scenario) -> None:
                 panel.axvline(edge, color="#444444", linewidth=1.0, linestyle="--")
 
 
-def _verdict(result: SimulationResult) -> str:
-    return f"{result.policy}: 95th percentile {result.p95_ms:,.0f} ms, {result.failed:,} of {result.requests:,} failed"
-
-
-Loads = Sequence[tuple[str, list[float], list[list[float]]]]  # title, times, and for each server its load at them
-
-
-def _lines(names: Sequence[str], series: Loads) -> Figure:
+def _lines(names: Sequence[str], series: Sequence[Panel], highest: float) -> Figure:
     """Plot the load of a few servers, with a line per server."""
     from matplotlib.ticker import FixedLocator
 
     figure, axes = new(len(series), 1, 9.0, 1.2 + 2.2 * len(series), sharex=True, sharey=True)
-    highest = max((load for _, _, loads in series for server in loads for load in server), default=1.0)
     for (panel,), (title, times, loads) in zip(axes, series, strict=True):
         tidy(panel)
         for i, name in enumerate(names):
@@ -222,16 +190,14 @@ def _lines(names: Sequence[str], series: Loads) -> Figure:
     return figure
 
 
-def _map(names: Sequence[str], series: Loads) -> Figure:
+def _map(names: Sequence[str], series: Sequence[Panel], highest: float) -> Figure:
     """Plot the load of many servers, with a row per server; darker means fuller."""
     from matplotlib.colors import SymLogNorm
 
     figure, axes = new(len(series), 1, 9.0, 1.2 + 2.2 * len(series), sharex=True)
-    highest = max((load for _, _, loads in series for server in loads for load in server), default=1.0)
     norm = SymLogNorm(linthresh=2, vmin=0, vmax=max(10.0, highest))
-    image = None
     for (panel,), (title, times, loads) in zip(axes, series, strict=True):
-        image = panel.imshow(
+        panel.imshow(
             loads,
             aspect="auto",
             interpolation="nearest",
@@ -244,16 +210,13 @@ def _map(names: Sequence[str], series: Loads) -> Figure:
         panel.set_title(title, loc="left", fontsize=10)
         panel.set_ylabel("server")
     ticks = [tick for tick in LOAD_TICKS if tick <= max(10.0, highest)]
-    assert image is not None, "there is a policy"
-    bar = figure.colorbar(
-        image, ax=[panel for (panel,) in axes], label="requests per core", ticks=ticks, format="{x:g}"
-    )
+    panels = [panel for (panel,) in axes]
+    bar = figure.colorbar(panels[0].images[0], ax=panels, label="requests per core", ticks=ticks, format="{x:g}")
     bar.minorticks_off()
     return figure
 
 
 def _text(scenario: Scenario) -> str:
     load = load_of(scenario)
-    return f"workload {scenario.workload}, " + (
-        f"load {load:.2g}" if load is not None else f"{scenario.clients.kind} clients"
-    )
+    demand = f"load {load:.2g}" if load is not None else f"{scenario.clients.kind} clients"
+    return f"workload {scenario.workload}, {demand}"

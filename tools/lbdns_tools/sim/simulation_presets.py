@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
 from lbdns.scores.thesis import THESIS
-from lbdns_tools.sim.named_farms import FARMS
-from lbdns_tools.sim.request_workloads import WORKLOADS
-from lbdns_tools.sim.simulation_scenario import OtherWork, Outage, Scenario, ServerSpec, SimulatedClients, Surge
+from lbdns_tools.sim.simulated_requests import WORKLOADS
+from lbdns_tools.sim.simulation_scenario import FARMS, OtherWork, Outage, Scenario, ServerSpec, SimulatedClients, Surge
 
 DEFAULT_POLICIES: Final = ("best", "round_robin", "oracle")
 DEFAULT_SEEDS: Final = 3
@@ -20,24 +19,17 @@ DEFAULT_SEEDS: Final = 3
 class SimulationStudy:
     """A study: each scenario runs under each policy with each seed. ``notes`` are printed with the results."""
 
+    sentence: str  # what a preset is, for --preset list
     scenarios: tuple[Scenario, ...]
     policies: tuple[str, ...] = DEFAULT_POLICIES
     seeds: int = DEFAULT_SEEDS
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SimulationPreset:
-    sentence: str
-    study: SimulationStudy
-
-
 LOADS: Final = (0.5, 0.7, 0.85, 0.95)
 
 #: requests/s that the three servers of 1999 carried with 100 clients, by the better way of choosing
 _CARRIED_1999: Final[Mapping[str, float]] = MappingProxyType({"html": 219.12, "cgi": 93.46, "mix": 147.01})
-_NAMES_1999: Final = ("bilbo", "frodo", "gandalf")
-_CLIENTS_1999: Final = (20, 40, 60, 80, 100)
 _NOTES_1999: Final = (
     "measured in 1999, requests/s, round robin -> best score:",
     "html 20 clients: 151 -> 165, 60: 191 -> 206, 100: 204 -> 219;",
@@ -46,78 +38,76 @@ _NOTES_1999: Final = (
 )
 
 
-def _sweep(farm: Sequence[ServerSpec]) -> SimulationStudy:
-    servers = tuple(farm)
-    return SimulationStudy(tuple(Scenario(servers, workload, load) for workload in WORKLOADS for load in LOADS))
+def _sweep(farm: str) -> tuple[Scenario, ...]:
+    return tuple(Scenario(FARMS[farm], workload, load) for workload in WORKLOADS for load in LOADS)
 
 
 def _servers_1999(workload: str) -> tuple[ServerSpec, ...]:
-    """T3's proportions, as fast as three machines of 1999 were with these pages."""
+    """Return servers in T3's proportions, as fast as three machines of 1999 were with these pages."""
     servers = FARMS["T3"]
-    factor = _CARRIED_1999[workload] * WORKLOADS[workload].mean / sum(server.capacity for server in servers)
+    factor = _CARRIED_1999[workload] * WORKLOADS[workload].mean / Scenario(servers).capacity
     return tuple(
         replace(server, name=name, speed=server.speed * factor)
-        for name, server in zip(_NAMES_1999, servers, strict=True)
+        for name, server in zip(("bilbo", "frodo", "gandalf"), servers, strict=True)
     )
 
 
-def _testbed_1999() -> SimulationStudy:
-    scenarios = tuple(
+def _testbed_1999() -> tuple[Scenario, ...]:
+    return tuple(
         Scenario(_servers_1999(workload), workload, clients=SimulatedClients("closed", count), warm_up=20, duration=100)
         for workload in _CARRIED_1999
-        for count in _CLIENTS_1999
+        for count in (20, 40, 60, 80, 100)
     )
-    return SimulationStudy(scenarios, ("best", "best_score", "round_robin"), DEFAULT_SEEDS, _NOTES_1999)
 
 
-#: The score of 1999 without its term for requests/s: with it, whoever is busiest wins for ever, which is worse
+#: The score of 1999 without its term for requests/s: with it, the busiest server wins for ever, which is worse
 _LOAD_ALONE: Final = {metric: term for metric, term in THESIS.terms.items() if metric != "requests_per_s"}
 
 T3, H10, U10 = FARMS["T3"], FARMS["H10"], FARMS["U10"]
 
-PRESETS: Final[Mapping[str, SimulationPreset]] = MappingProxyType(
+PRESETS: Final[Mapping[str, SimulationStudy]] = MappingProxyType(
     {
-        "T3": SimulationPreset("Three unequal servers, every workload, load 0.5 to 0.95.", _sweep(T3)),
-        "H10": SimulationPreset("Ten unequal servers of 1 to 8 cores, every workload, load 0.5 to 0.95.", _sweep(H10)),
-        "U10": SimulationPreset("Ten equal servers, every workload, load 0.5 to 0.95.", _sweep(U10)),
-        "testbed-1999": SimulationPreset(
-            "The three servers of 1999: 20 to 100 clients without pauses, which look up every 5 s.", _testbed_1999()
+        "T3": SimulationStudy("Three unequal servers, every workload, load 0.5 to 0.95.", _sweep("T3")),
+        "H10": SimulationStudy("Ten unequal servers of 1 to 8 cores, every workload, load 0.5 to 0.95.", _sweep("H10")),
+        "U10": SimulationStudy("Ten equal servers, every workload, load 0.5 to 0.95.", _sweep("U10")),
+        "testbed-1999": SimulationStudy(
+            "The three servers of 1999: 20 to 100 clients without pauses, which look up every 5 s.",
+            _testbed_1999(),
+            ("best", "best_score", "round_robin"),
+            notes=_NOTES_1999,
         ),
-        "herding": SimulationPreset(
+        "herding": SimulationStudy(
             "Ten equal servers; best_score, with a score of load alone, sends all clients to the emptiest server.",
-            SimulationStudy(
-                (Scenario(U10, load=0.5, score="load alone", terms=_LOAD_ALONE),), ("best_score", "best", "round_robin")
-            ),
+            (Scenario(U10, load=0.5, score="load alone", terms=_LOAD_ALONE),),
+            ("best_score", "best", "round_robin"),
         ),
-        "flash-crowd": SimulationPreset(
+        "flash-crowd": SimulationStudy(
             "Three unequal servers at load 0.4; for half a minute, twice as many requests.",
-            SimulationStudy((Scenario(T3, load=0.4, surges=(Surge(60.0, 90.0, 2.0),)),)),
+            (Scenario(T3, load=0.4, surges=(Surge(60.0, 90.0, 2.0),)),),
         ),
-        "caching-resolvers": SimulationPreset(
+        "caching-resolvers": SimulationStudy(
             "Requests through 200 resolvers that keep each answer for 5 to 30 s despite a TTL of 0.",
-            SimulationStudy(
-                tuple(Scenario(farm, load=0.7, clients=SimulatedClients("caches", 200)) for farm in (T3, H10, U10))
-            ),
+            tuple(Scenario(farm, load=0.7, clients=SimulatedClients("caches", 200)) for farm in (T3, H10, U10)),
         ),
-        "dying-server": SimulationPreset(
+        "dying-server": SimulationStudy(
             "Ten equal servers at load 0.7; one dies after a minute and recovers after another.",
-            SimulationStudy((Scenario(U10, load=0.7, outages=(Outage("s1", 60.0, 120.0),)),)),
+            (Scenario(U10, load=0.7, outages=(Outage("s1", 60.0, 120.0),)),),
         ),
-        "hanging-server": SimulationPreset(
+        "hanging-server": SimulationStudy(
             "The same, but only the web server dies; its agent continues to report an idle host.",
-            SimulationStudy((Scenario(U10, load=0.7, outages=(Outage("s1", 60.0, 120.0, service_only=True),)),)),
+            (Scenario(U10, load=0.7, outages=(Outage("s1", 60.0, 120.0, service_only=True),)),),
         ),
-        "background-load": SimulationPreset(
+        "background-load": SimulationStudy(
             "Three unequal servers at load 0.5; the largest has four tasks of other work for a minute.",
-            SimulationStudy((Scenario(T3, load=0.5, other_work=(OtherWork("s3", 60.0, 120.0, 4.0),)),)),
+            (Scenario(T3, load=0.5, other_work=(OtherWork("s3", 60.0, 120.0, 4.0),)),),
         ),
-        "report-loss": SimulationPreset(
+        "report-loss": SimulationStudy(
             "Ten unequal servers at load 0.85, with 0, 2 and 10 % of the reports lost.",
-            SimulationStudy(tuple(Scenario(H10, loss=loss) for loss in (0.0, 0.02, 0.1))),
+            tuple(Scenario(H10, loss=loss) for loss in (0.0, 0.02, 0.1)),
         ),
-        "dns-servers": SimulationPreset(
+        "dns-servers": SimulationStudy(
             "Ten unequal servers at load 0.85 behind one, two and four independent DNS servers.",
-            SimulationStudy(tuple(Scenario(H10, dns_servers=servers) for servers in (1, 2, 4))),
+            tuple(Scenario(H10, dns_servers=servers) for servers in (1, 2, 4)),
         ),
     }
 )

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Final
+
+#: The fields of a result that are averaged over the seeds, besides the shares
+FIGURES: Final = ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "throughput_per_s", "failed", "requests")
 
 
 @dataclass(frozen=True, slots=True)
 class FarmMoment:
-    """One second of a run. ``answers`` and ``load`` are by server; counts and sums are since the second before."""
+    """One second of a run. ``answers`` and ``load`` are by server; counts and sums cover the second before ``time``."""
 
     time: float
     answers: tuple[int, ...]
-    load: tuple[int, ...]  # requests in process or waiting
+    load: tuple[int, ...]  # requests that are being processed or waiting
     responses: int
-    response_s: float  # the sum of them
+    response_s: float  # the sum of the response times
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +34,16 @@ class SimulationResult:
     failed: int
     requests: int
     shares: Mapping[str, float]  # of the requests, by server
-    answers: int  # given by the DNS servers
-    few: int  # of these, how many came while there were few (Scenario.check_few)
-    highest: int  # of the few, how many named a member with the highest score
-    reports: int  # sent by all agents, in all
+    answers: int  # of the DNS servers
+    few: int  # answers in light traffic (Scenario.check_few)
+    highest: int  # answers in light traffic that named a member with the highest score
+    reports: int  # of all agents
     late_answers: int  # that named a server dead for longer than stale_after intervals
     moments: tuple[FarmMoment, ...] = field(default=(), repr=False)
 
     @property
     def few_others(self) -> int:
-        """Answers that named another than a member with the highest score although there were few."""
+        """Answers in light traffic that named a member without the highest score."""
         return self.few - self.highest
 
 
@@ -59,25 +62,9 @@ class SeedAverage:
     requests: float
     shares: Mapping[str, float]
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "policy": self.policy,
-            "seeds": self.seeds,
-            "mean_ms": self.mean_ms,
-            "p50_ms": self.p50_ms,
-            "p95_ms": self.p95_ms,
-            "p99_ms": self.p99_ms,
-            "throughput_per_s": self.throughput_per_s,
-            "failed": self.failed,
-            "requests": self.requests,
-            "shares": dict(self.shares),
-        }
-
 
 def average_runs(results: Sequence[SimulationResult]) -> SeedAverage:
-    """The average of ``results``, all of one policy. Raises ValueError if there is none."""
-    if not results:
-        raise ValueError("a cell is the average of one run at least")
+    """Return the average of ``results``, all of one policy; at least one."""
 
     def mean(values: Sequence[float]) -> float:
         return sum(values) / len(values)
@@ -85,12 +72,6 @@ def average_runs(results: Sequence[SimulationResult]) -> SeedAverage:
     return SeedAverage(
         policy=results[0].policy,
         seeds=len(results),
-        mean_ms=mean([r.mean_ms for r in results]),
-        p50_ms=mean([r.p50_ms for r in results]),
-        p95_ms=mean([r.p95_ms for r in results]),
-        p99_ms=mean([r.p99_ms for r in results]),
-        throughput_per_s=mean([r.throughput_per_s for r in results]),
-        failed=mean([r.failed for r in results]),
-        requests=mean([r.requests for r in results]),
         shares={name: mean([r.shares[name] for r in results]) for name in results[0].shares},
+        **{name: mean([getattr(r, name) for r in results]) for name in FIGURES},
     )

@@ -1,9 +1,10 @@
-"""The scenario of a simulation: farm, requests, clients, reports and failures. Plain data."""
+"""The scenario of a simulation: farm, requests, clients, reports and failures. The named farms."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, Literal
 
 from lbdns.scores.score import Term
@@ -106,3 +107,23 @@ class Scenario:
     @property
     def end(self) -> float:
         return self.warm_up + self.duration
+
+    @property
+    def capacity(self) -> float:
+        return sum(server.capacity for server in self.servers)
+
+
+def _farm(*machines: tuple[float, float]) -> tuple[ServerSpec, ...]:
+    return tuple(ServerSpec(f"s{number}", speed, cores) for number, (speed, cores) in enumerate(machines, 1))
+
+
+#: T3: three unequal servers. H10: capacities (speed times cores) from 1 to 4 on 1 to 8 cores. U10: ten equal servers.
+FARMS: Final[Mapping[str, tuple[ServerSpec, ...]]] = MappingProxyType(
+    {
+        "T3": _farm((1.1, 1), (0.7, 1), (2.0, 2)),
+        "H10": _farm(
+            (1.0, 1), (0.5, 2), (1.5, 1), (1.0, 2), (2.0, 1), (0.625, 4), (1.5, 2), (0.875, 4), (1.0, 4), (0.5, 8)
+        ),
+        "U10": _farm(*[(1.0, 2)] * 10),
+    }
+)

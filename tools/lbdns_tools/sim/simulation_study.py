@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,137 +9,141 @@ from typing import Any, Final
 
 from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import ConfigError
-from lbdns_tools.sim import scenario_parsers
-from lbdns_tools.sim.farm_estimate import FarmEstimate, estimate_farm
-from lbdns_tools.sim.policy_replay import simulated
+from lbdns_tools.sim.farm_estimate import estimate_farm
+from lbdns_tools.sim.policy_replay import replayed_requests
 from lbdns_tools.sim.recording_format import Recording
-from lbdns_tools.sim.request_workloads import WORKLOADS
-from lbdns_tools.sim.simulated_farm_file import read_farm
-from lbdns_tools.sim.simulation_presets import DEFAULT_POLICIES, DEFAULT_SEEDS, PRESETS, SimulationStudy
+from lbdns_tools.sim.scenario_files import read_farm
+from lbdns_tools.sim.scenario_parsers import parse_servers
+from lbdns_tools.sim.simulated_requests import WORKLOADS
+from lbdns_tools.sim.simulation_presets import PRESETS, SimulationStudy
 from lbdns_tools.sim.simulation_scenario import Scenario, SimulatedClients
 
-LEAST_RECORD: Final = 2.0  # s: below it there is nothing to see
+SHORTEST_RECORDING: Final = 2.0  # s: a shorter one shows nothing
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedStudy:
-    """The study that a command line requests; options that were not given are None or empty."""
+    """The study that a command line requests; options that were not used are None or empty."""
 
     servers: str | None = None
     preset: str | None = None
     recording: Recording | None = None  # read from a running lbdns or from a file
-    replays: bool = False  # whether its queries are replayed, not only its farm taken
+    replays: bool = False  # whether the recorded queries are replayed, or only the farm is used
     workloads: tuple[str, ...] = ()
     loads: tuple[float, ...] = ()
     rate: float | None = None
     clients: tuple[SimulatedClients, ...] = ()
     policies: tuple[str, ...] = ()
     seeds: int | None = None
-    fields: Mapping[str, Any] = field(default_factory=dict)  # of Scenario, as they are
+    fields: Mapping[str, Any] = field(default_factory=dict)  # other fields of Scenario
 
 
-def make_study(wanted: RequestedStudy) -> SimulationStudy:
+def make_study(requested: RequestedStudy) -> SimulationStudy:
     """Return the study to run. Raises ConfigError."""
-    study = _base(wanted)
-    scenarios = _grid(study.scenarios, wanted)
+    study = _base(requested)
+    scenarios = _grid(study.scenarios, requested)
     for scenario in scenarios:
-        _check(scenario)
-    return SimulationStudy(scenarios, wanted.policies or study.policies, wanted.seeds or study.seeds, study.notes)
+        check_scenario(scenario)
+    return replace(
+        study, scenarios=scenarios, policies=requested.policies or study.policies, seeds=requested.seeds or study.seeds
+    )
 
 
-def _base(wanted: RequestedStudy) -> SimulationStudy:
-    """The farm, and the preset that happens to it."""
-    study = SimulationStudy((), DEFAULT_POLICIES, DEFAULT_SEEDS)
-    if wanted.preset is not None:
-        if wanted.preset not in PRESETS:
-            raise ConfigError(f"--preset: there is no preset {wanted.preset!r}{nearest(wanted.preset, PRESETS)}")
-        study = PRESETS[wanted.preset].study
-    if wanted.servers is not None and wanted.servers.endswith(".toml"):
-        scenarios = read_farm(Path(wanted.servers))
-        if wanted.preset is None:
-            return replace(study, scenarios=scenarios)
-        return replace(study, scenarios=_distinct([replace(s, servers=scenarios[0].servers) for s in study.scenarios]))
-    if wanted.servers is not None:
+def _base(requested: RequestedStudy) -> SimulationStudy:
+    """Return the farm, with the scenarios of the preset if one is requested."""
+    study, preset = SimulationStudy("", ()), requested.preset
+    if preset is not None:
+        if preset not in PRESETS:
+            raise ConfigError(f"--preset: there is no preset {preset!r}{nearest(preset, PRESETS)}")
+        study = PRESETS[preset]
+    if requested.servers is not None and requested.servers.endswith(".toml"):
+        scenarios = read_farm(Path(requested.servers))
+        return replace(study, scenarios=scenarios) if preset is None else _with(study, servers=scenarios[0].servers)
+    if requested.servers is not None:
         try:
-            servers = scenario_parsers.parse_servers(wanted.servers)
+            servers = parse_servers(requested.servers)
         except ValueError as error:
             raise ConfigError(f"--servers: {error}") from None
-        scenarios = study.scenarios or (Scenario(servers),)
-        study = replace(study, scenarios=_distinct([replace(s, servers=servers) for s in scenarios]))
-    if wanted.recording is not None:
-        study = _fitted(study, wanted, wanted.recording)
+        study = _with(replace(study, scenarios=study.scenarios or (Scenario(servers),)), servers=servers)
+    if requested.recording is not None:
+        study = _fitted(study, requested, requested.recording)
     if not study.scenarios:
         raise ConfigError("a farm is required: --servers 1.1x1,0.7x1,2x2, --preset NAME, --from URL or --replay FILE")
     return study
 
 
-def _fitted(study: SimulationStudy, wanted: RequestedStudy, recording: Recording) -> SimulationStudy:
-    if len(wanted.workloads) > 1:
+def _fitted(study: SimulationStudy, requested: RequestedStudy, recording: Recording) -> SimulationStudy:
+    if len(requested.workloads) > 1:
         raise ConfigError("--workload: --from and --replay accept only one workload, for which they estimate speeds")
-    workload = (wanted.workloads or (Scenario(()).workload,))[0]
-    found: FarmEstimate = estimate_farm(recording, WORKLOADS[workload].mean)
-    notes = (*study.notes, *found.notes, f"sizes of requests: unknown from reports; assuming --workload {workload}")
-    if wanted.servers is None:
-        scenarios = study.scenarios or (Scenario(found.servers, workload, rate=found.rate, interval=found.interval),)
-        study = replace(study, scenarios=_distinct([replace(s, servers=found.servers) for s in scenarios]), notes=notes)
-    if wanted.replays:
-        if recording.seconds < LEAST_RECORD:
-            raise ConfigError(
-                f"--replay: the recording must be at least {LEAST_RECORD:g} s long, not {recording.seconds:.1f} s"
-            )
-        if any(clients.kind == "closed" for clients in wanted.clients):
+    workload = (requested.workloads or (Scenario(()).workload,))[0]
+    farm = estimate_farm(recording, WORKLOADS[workload].mean)
+    notes = (*study.notes, *farm.notes, f"sizes of requests: unknown from reports; assuming --workload {workload}")
+    if requested.servers is None:
+        scenarios = study.scenarios or (Scenario(farm.servers, workload, rate=farm.rate, interval=farm.interval),)
+        study = _with(replace(study, scenarios=scenarios, notes=notes), servers=farm.servers)
+    if requested.replays:
+        if recording.seconds < SHORTEST_RECORDING:
+            least, seconds = SHORTEST_RECORDING, recording.seconds
+            raise ConfigError(f"--replay: the recording must be at least {least:g} s long, not {seconds:.1f} s")
+        if any(clients.kind == "closed" for clients in requested.clients):
             raise ConfigError(
                 "--clients: closed clients cannot be combined with --replay, since they do not use recorded times"
             )
-        study = replace(study, scenarios=_distinct([simulated(recording, s) for s in study.scenarios]))
+        study = _with(study, **replayed_requests(recording))
     return study
 
 
-def _grid(scenarios: Sequence[Scenario], wanted: RequestedStudy) -> tuple[Scenario, ...]:
-    """The scenarios with every workload, load and kind of clients that was said, and all else that was said."""
-    if wanted.loads or wanted.rate is not None:
-        scenarios = [replace(scenario, rate=wanted.rate) for scenario in scenarios]
-    for name, values in (("workload", wanted.workloads), ("load", wanted.loads), ("clients", wanted.clients)):
+def _with(study: SimulationStudy, **changes: Any) -> SimulationStudy:
+    return replace(study, scenarios=_distinct([replace(scenario, **changes) for scenario in study.scenarios]))
+
+
+def _grid(scenarios: Sequence[Scenario], requested: RequestedStudy) -> tuple[Scenario, ...]:
+    """Return the scenarios with every requested workload, load and kind of clients, and all other requested values."""
+    if requested.loads or requested.rate is not None:
+        scenarios = [replace(scenario, rate=requested.rate) for scenario in scenarios]
+    for name, values in (
+        ("workload", requested.workloads), ("load", requested.loads), ("clients", requested.clients),
+    ):  # fmt: skip
         if values:
             scenarios = [scenario for value in values for scenario in _having(scenarios, name, value)]
-    return _distinct([_without_rate(replace(scenario, **wanted.fields)) for scenario in scenarios])
+    scenarios = [replace(scenario, **requested.fields) for scenario in scenarios]
+    # Clients that wait for responses have no rate: several loads are the same scenario
+    return _distinct(
+        [replace(s, load=Scenario(()).load, rate=None) if s.clients.kind == "closed" else s for s in scenarios]
+    )
 
 
-def _without_rate(scenario: Scenario) -> Scenario:
-    """Clients that wait for responses have no rate: several loads are the same scenario."""
-    return replace(scenario, load=Scenario(()).load, rate=None) if scenario.clients.kind == "closed" else scenario
-
-
-def _having(scenarios: Sequence[Scenario], name: str, value: Any) -> tuple[Scenario, ...]:
-    """Those of the scenarios that have this value; if none has, all of them with it."""
-    having = tuple(scenario for scenario in scenarios if getattr(scenario, name) == value)
+def _having(scenarios: Sequence[Scenario], name: str, value: Any) -> Sequence[Scenario]:
+    """Return the scenarios that have this value; if none has it, all of them with it."""
+    having = [scenario for scenario in scenarios if getattr(scenario, name) == value]
     return having or _distinct([replace(scenario, **{name: value}) for scenario in scenarios])
 
 
 def _distinct(scenarios: Sequence[Scenario]) -> tuple[Scenario, ...]:
-    """An override can make two of a preset's scenarios the same."""
-    found: list[Scenario] = []
+    """Return each scenario once: an override can make two of a preset's scenarios the same."""
+    found: list[Scenario] = []  # a scenario with a score of its own cannot be hashed
     for scenario in scenarios:
         if scenario not in found:
             found.append(scenario)
     return tuple(found)
 
 
-def _check(scenario: Scenario) -> None:
-    try:
-        scenario_parsers.check(scenario)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
+def check_scenario(scenario: Scenario) -> None:
+    """Raise ConfigError if something happens to a server that the farm doesn't have, or only after the end."""
+    names = [server.name for server in scenario.servers]
+    for option, events in (("kill or hang", scenario.outages), ("other work", scenario.other_work)):
+        for name in (event.server for event in events):
+            if name not in names:
+                raise ConfigError(f"{option}: there is no server {name!r}{nearest(name, names)}")
     for outage in scenario.outages:
         if outage.start >= scenario.end:
             raise ConfigError(f"kill or hang: {outage.server}@{outage.start:g}: the run is over at {scenario.end:g} s")
 
 
 def load_of(scenario: Scenario) -> float | None:
-    """The load of a scenario as a share of what its servers can carry; None for clients that wait for responses."""
+    """Return a scenario's load as a share of the farm's capacity; None for closed clients and recorded arrivals."""
     if scenario.clients.kind == "closed" or scenario.arrivals is not None:
         return None
     if scenario.rate is None:
         return scenario.load
-    capacity = math.fsum(server.capacity for server in scenario.servers)
-    return scenario.rate * WORKLOADS[scenario.workload].mean / capacity
+    return scenario.rate * WORKLOADS[scenario.workload].mean / scenario.capacity

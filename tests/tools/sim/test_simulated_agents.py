@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lbdns_shared.metric_catalogue import CATALOGUE
-from lbdns_tools.sim.simulated_agent import SimulatedAgent
+from lbdns_tools.sim.simulated_agents import SimulatedAgent
 from lbdns_tools.sim.simulated_web_server import SimulatedWebServer
 from lbdns_tools.sim.simulation_scenario import ServerSpec
 

@@ -1,4 +1,4 @@
-"""Look-ups of the simulation: one of the DNS servers, or the oracle, selects a member; answers are counted."""
+"""Simulated DNS: lbdns servers with the real chooser and plan cursor, in virtual time; look-ups; the oracle."""
 
 from __future__ import annotations
 
@@ -9,16 +9,56 @@ from functools import partial
 from random import Random
 from typing import Final
 
+from lbdns.answering.member_selection import PlanCursor
+from lbdns.choosing.chooser import Chooser
 from lbdns.choosing.light_traffic import LIGHT
 from lbdns.choosing.observed_pool import AVERAGE
-from lbdns.model.snapshot import Reading
+from lbdns.model.overrides import NO_POOL_OVERRIDES
+from lbdns.model.snapshot import Reading, Snapshot
 from lbdns_tools.sim.event_calendar import EventCalendar
-from lbdns_tools.sim.simulated_dns_server import SimulatedDnsServer
 from lbdns_tools.sim.simulated_web_server import SimulatedWebServer
 from lbdns_tools.sim.simulation_scenario import Scenario
 
 #: Not a policy, but the bound for all of them: joins the shortest expected queue, which only a simulation can know
 ORACLE: Final = "oracle"
+
+
+class SimulatedDnsServer:
+    """One of ``servers`` DNS servers: it receives reports and plans by ``policy``; ``cursor`` selects the members."""
+
+    def __init__(
+        self, members: tuple[str, ...], policy: str, stale_after: float, min_usable: float, chance: Random, servers: int
+    ) -> None:
+        self._members, self._policy = members, policy
+        self._snapshot = Snapshot(0, {})
+        self._chooser = Chooser(members, stale_after, min_usable, chance, servers)
+        self.cursor = PlanCursor(len(members))
+        self._plan(0.0)
+
+    @property
+    def next_change(self) -> float:
+        """When to call ``update`` even if no report arrives."""
+        return self._chooser.next_change
+
+    def receive(self, member: str, reading: Reading, now: float) -> None:
+        """Take in a report, and plan again if it changes anything."""
+        self._snapshot = Snapshot(self._snapshot.version + 1, {**self._snapshot.readings, member: reading})
+        self.update(now)
+
+    def update(self, now: float) -> None:
+        """Plan again if anything has changed."""
+        if self._chooser.observe(self._snapshot, NO_POOL_OVERRIDES, now):
+            self._plan(now)
+
+    def is_highest(self, member: int) -> bool:
+        """Return whether no other candidate has a higher score."""
+        readings = [self._snapshot.readings.get(name) for name in self._members]
+        scores = {i: r.score if (r := readings[i]) else 0 for i in self._chooser.liveness.candidates}
+        return member in scores and scores[member] == max(scores.values())
+
+    def _plan(self, now: float) -> None:
+        plan = self._chooser.plan(self._policy, self.cursor.handed(), now)
+        self.cursor.set_plan(plan, self._chooser.liveness.candidates)
 
 
 class SimulatedLookups:
@@ -29,16 +69,11 @@ class SimulatedLookups:
         self._is_oracle = policy == ORACLE
         self._chance = Random(f"{seed} dns")
         self._names = tuple(server.spec.name for server in servers)
+        planned = "round_robin" if self._is_oracle else policy
+        chances = [Random(f"{seed} policy {number}") for number in range(scenario.dns_servers)]
         self._dns = [
-            SimulatedDnsServer(
-                self._names,
-                "round_robin" if self._is_oracle else policy,
-                scenario.stale_after,
-                scenario.min_usable,
-                Random(f"{seed} policy {number}"),
-                scenario.dns_servers,
-            )
-            for number in range(scenario.dns_servers)
+            SimulatedDnsServer(self._names, planned, scenario.stale_after, scenario.min_usable, chance, len(chances))
+            for chance in chances
         ]
         self.dead_since = [math.inf] * len(servers)
         self.answers = self.late_answers = 0
@@ -80,16 +115,13 @@ class SimulatedLookups:
             calendar.at(self._scenario.interval, partial(check, dns))
 
     def _is_light_traffic(self, now: float) -> bool:
-        """Whether this answer is one of few: at most two a report interval, averaged over ten seconds, for at
-        least an interval."""
+        """Return whether there are at most two answers per report interval, averaged over ten seconds, for at least an
+        interval."""
         self._recent.append(now)
         while self._recent[0] <= now - AVERAGE - self._scenario.interval:
             self._recent.popleft()
         return len(self._recent) <= LIGHT * AVERAGE / self._scenario.interval
 
     def _shortest_queue(self) -> int:
-        best, least = 0, math.inf
-        for i, server in enumerate(self._servers):
-            if server.up and (expected := server.expected()) < least:
-                best, least = i, expected
-        return best
+        expected = [server.expected() if server.up else math.inf for server in self._servers]
+        return expected.index(min(expected))

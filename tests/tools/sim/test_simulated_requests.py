@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from lbdns_tools.sim.request_workloads import WORKLOADS
+from lbdns_tools.sim.simulated_requests import WORKLOADS
 
 
 @pytest.mark.parametrize("name", sorted(WORKLOADS))

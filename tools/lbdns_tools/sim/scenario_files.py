@@ -1,18 +1,22 @@
-"""Read a simulated farm from a TOML file: ``[[server]]``, ``[requests]``, ``[reports]``. Unknown keys are errors."""
+"""Read a simulation's TOML files: a farm ([[server]], [requests], [reports]), or scores ([score.NAME])."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
+from lbdns.config.score_section import read_scores
 from lbdns.config.toml_reader import TomlTable, read_toml
+from lbdns.scores import SCORES
+from lbdns.scores.score import Term
+from lbdns.text.suggestions import nearest
+from lbdns_shared.errors import ConfigError
 from lbdns_tools.sim import scenario_parsers
-from lbdns_tools.sim.request_workloads import WORKLOADS
+from lbdns_tools.sim.simulated_requests import WORKLOADS
 from lbdns_tools.sim.simulation_scenario import BACKLOG, WORKERS, Scenario, ServerSpec, SimulatedClients
 
-T = TypeVar("T")
 _DEFAULT: Final = Scenario(())
 
 
@@ -29,7 +33,7 @@ def read_farm(path: Path) -> tuple[Scenario, ...]:
         servers=servers,
         workload=requests.one_of("workload", _DEFAULT.workload, WORKLOADS),
         rate=rate,
-        clients=_parsed(requests, "clients", "open", scenario_parsers.parse_clients, SimulatedClients()),
+        clients=_clients(requests),
         interval=reports.number("interval", _DEFAULT.interval, 0.01, 3600.0),
         loss=reports.number("loss", _DEFAULT.loss, 0.0, 1.0),
         stale_after=reports.number("stale_after", _DEFAULT.stale_after, 1.0, 1000.0),
@@ -61,8 +65,15 @@ def _servers(root: TomlTable) -> tuple[ServerSpec, ...]:
     return tuple(servers)
 
 
+def _clients(table: TomlTable) -> SimulatedClients:
+    try:
+        return scenario_parsers.parse_clients(table.string("clients", "open"))
+    except ValueError as error:
+        table.wrong("clients", str(error))
+        return SimulatedClients()
+
+
 def _loads(table: TomlTable) -> tuple[float, ...]:
-    """Read a load or a list of loads."""
     value = table.values.get("load")
     if not isinstance(value, list):
         return (table.number("load", _DEFAULT.load, 1e-6, scenario_parsers.MAX_LOAD),)
@@ -74,9 +85,24 @@ def _loads(table: TomlTable) -> tuple[float, ...]:
     return tuple(loads)
 
 
-def _parsed(table: TomlTable, key: str, default: str, parse: Callable[[str], T], fallback: T) -> T:
-    try:
-        return parse(table.string(key, default))
-    except ValueError as error:
-        table.wrong(key, str(error))
-        return fallback
+def read_score(text: str) -> tuple[str, Mapping[str, Term] | None]:
+    """Return a score's name, and its terms unless it is built in. Raises ConfigError.
+
+    ``text``: ``thesis``, ``FILE.toml`` with one [score.NAME] table, or ``FILE.toml:NAME``.
+    """
+    if text in SCORES:
+        return text, None
+    file, _, name = text.rpartition(":") if not text.endswith(".toml") else (text, "", "")
+    if not file.endswith(".toml"):
+        raise ConfigError(f"--score: {text!r} is neither built in nor FILE.toml:NAME{nearest(text, SCORES)}")
+    root = read_toml(Path(file))
+    scores = read_scores(root)
+    root.findings.raise_if_any()
+    if not scores:
+        raise ConfigError(f"{file}: score: there is no [score.NAME] table")
+    if not name and len(scores) > 1:
+        raise ConfigError(f"{file}: score: there are several; choose one: {', '.join(f'{file}:{n}' for n in scores)}")
+    name = name or next(iter(scores))
+    if name not in scores:
+        raise ConfigError(f"{file}: score: there is no [score.{name}]{nearest(name, scores)}")
+    return name, scores[name]

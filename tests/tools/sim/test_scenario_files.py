@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from lbdns_shared.errors import ConfigError
-from lbdns_tools.sim.simulated_farm_file import read_farm
+from lbdns_tools.sim.scenario_files import read_farm, read_score
 from lbdns_tools.sim.simulation_scenario import Scenario, ServerSpec, SimulatedClients
-from lbdns_tools.sim.simulation_score import read_score
 
 WHOLE = """\
 [[server]]
@@ -104,7 +103,7 @@ def test_scores(tmp_path: Path) -> None:
     ("text", "ask", "message"),
     [
         (ONE, "{}:mien", "there is no [score.mien]. Perhaps you meant 'mine'?"),
-        (ONE + ONE.replace("mine", "yours"), "{}", "there are several; say which"),
+        (ONE + ONE.replace("mine", "yours"), "{}", "there are several; choose one"),
         ("", "{}", "there is no [score.NAME] table"),
         (ONE, "thesi", "'thesi' is neither built in nor FILE.toml:NAME. Perhaps you meant 'thesis'?"),
         ("[score.mine]\ncpu_idle = { weight = 20 }\n", "{}", "limit is missing"),

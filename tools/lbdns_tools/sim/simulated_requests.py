@@ -1,0 +1,195 @@
+"""Simulated requests: how much work they are, where they come from, and their way through the web servers."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
+from random import Random
+from types import MappingProxyType
+from typing import Final
+
+from lbdns_tools.sim.event_calendar import EventCalendar
+from lbdns_tools.sim.simulated_web_server import SimulatedRequest, SimulatedWebServer
+from lbdns_tools.sim.simulation_scenario import DEADLINE, Scenario, SimulatedClients
+
+NO_CLIENT: Final = -1  # the client of a request outside a closed loop
+START_SPREAD: Final = 0.1  # s over which the clients of a closed loop send their first requests
+
+#: now -> the member that a look-up returns
+LookUp = Callable[[float], int]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestWorkload:
+    """The work per request in seconds at speed 1. ``draw`` returns a function that draws it with a random generator."""
+
+    mean: float
+    draw: Callable[[Random], Callable[[], float]]
+
+
+def exponential(mean: float) -> RequestWorkload:
+    return RequestWorkload(mean, lambda chance: lambda: -mean * math.log(1.0 - chance.random()))
+
+
+def hyperexponential(likely: float, mean: float, other: float) -> RequestWorkload:
+    """Exponential with ``mean`` for the share ``likely`` of the requests, with ``other`` for the rest."""
+
+    def draw(chance: Random) -> Callable[[], float]:
+        random, log = chance.random, math.log
+        return lambda: (-mean if random() < likely else -other) * log(1.0 - random())
+
+    return RequestWorkload(likely * mean + (1 - likely) * other, draw)
+
+
+def lognormal(mean: float, sigma: float) -> RequestWorkload:
+    mu = math.log(mean) - sigma * sigma / 2
+    return RequestWorkload(mean, lambda chance: lambda: math.exp(mu + sigma * chance.gauss(0.0, 1.0)))
+
+
+WORKLOADS: Final[Mapping[str, RequestWorkload]] = MappingProxyType(
+    {
+        "html": exponential(0.010),
+        "cgi": exponential(0.100),
+        "mix": hyperexponential(0.9, 0.010, 0.200),
+        "lognormal": lognormal(0.030, 2.0),
+    }
+)
+
+
+class RequestArrivals:
+    """Arrivals of an open loop, Poisson or recorded; ``next`` is the time of the next one, or infinity."""
+
+    def __init__(self, rate: float, recorded: tuple[float, ...] | None, chance: Random) -> None:
+        self._rate, self._chance = rate, chance
+        self._factor = 1.0
+        self._recorded: Iterator[float] | None = None if recorded is None else iter(recorded)
+        self.next = math.inf
+
+    def draw(self, now: float) -> None:
+        """Set ``next`` to the first arrival after ``now``."""
+        if self._recorded is not None:
+            self.next = next(self._recorded, math.inf)
+        else:
+            self.next = now - math.log(1.0 - self._chance.random()) / (self._rate * self._factor)
+
+    def multiply_rate(self, factor: float, now: float) -> None:
+        """Let requests arrive ``factor`` times as often from now on; recorded arrivals stay."""
+        self._factor = factor
+        if self.next < math.inf and self._recorded is None:
+            self.draw(now)
+
+
+def through_caches(clients: SimulatedClients, look_up: LookUp, chance: Random) -> LookUp:
+    """Return a look-up through caching resolvers; each request goes to one of them, drawn by Zipf's law."""
+    weights = list(accumulate((k + 1) ** -clients.zipf for k in range(clients.count)))
+    kept_for = [chance.uniform(clients.shortest, clients.longest) for _ in weights]
+    until, members = [-math.inf] * clients.count, [0] * clients.count
+
+    def choose(now: float) -> int:
+        at = bisect_left(weights, chance.random() * weights[-1])
+        if until[at] <= now:
+            until[at] = now + kept_for[at]
+            members[at] = look_up(now)
+        return members[at]
+
+    return choose
+
+
+class ClosedClients:
+    """Clients that each send their next request when they have the response to the one before."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        calendar: EventCalendar,
+        chance: Random,
+        size: Callable[[], float],
+        look_up: LookUp,
+        send: Callable[[float, int, float, int], None],
+    ) -> None:
+        count = scenario.clients.count
+        self._end, self._interval = scenario.end, scenario.clients.resolve
+        self._calendar, self._chance = calendar, chance
+        self._size, self._look_up, self._send = size, look_up, send
+        self._resolved_until = [-math.inf] * count
+        self._resolved = [0] * count
+        for client in range(count):
+            calendar.at(chance.random() * START_SPREAD, partial(self.send_next, client))
+
+    def send_next(self, client: int, now: float) -> None:
+        """Send the next request of a client, after a look-up if one is due."""
+        if now >= self._end:
+            return
+        if now >= self._resolved_until[client]:
+            # A client's first look-up falls at a random point of its interval, so that clients are out of step
+            part = self._chance.random() if self._resolved_until[client] == -math.inf else 1.0
+            self._resolved_until[client] = now + part * self._interval
+            self._resolved[client] = self._look_up(now)
+        self._send(now, self._resolved[client], self._size(), client)
+
+    def time_out(self, client: int, when: float) -> None:
+        """Let a client give up its request at ``when``, look up again and send the next one."""
+        self._resolved_until[client] = -math.inf
+        self._calendar.at(when, partial(self.send_next, client))
+
+
+class RequestFlow:
+    """Sends requests to servers and counts what becomes of them after the warm-up.
+
+    ``ends`` holds the time of each server's next departure; infinity if no request is being processed there.
+    """
+
+    def __init__(self, scenario: Scenario, servers: Sequence[SimulatedWebServer]) -> None:
+        self._servers = servers
+        self._begin, self._end = scenario.warm_up, scenario.end
+        self.ends = [math.inf] * len(servers)
+        self.closed: ClosedClients | None = None  # the clients that wait for their responses, if they are simulated
+        self.responses = array("d")  # seconds
+        self.sent = [0] * len(servers)  # requests by server
+        self.failed = 0
+        self.second_count, self.second_sum = 0, 0.0  # responses since the last full second, and their seconds
+
+    def send(self, now: float, member: int, size: float, client: int) -> None:
+        """Send a request of ``size`` seconds of work to a server; ``client`` is NO_CLIENT outside a closed loop."""
+        if self._begin <= now < self._end:
+            self.sent[member] += 1
+        server = self._servers[member]
+        if server.up and server.arrive(now, size, (now, client)):
+            self.ends[member] = server.next_end
+            return
+        self._lose(now, now, client)
+
+    def respond(self, request: SimulatedRequest, now: float) -> None:
+        """Count the response to ``request``; a client of the closed loop sends its next request."""
+        started, client = request
+        seconds = now - started
+        self.second_count += 1
+        self.second_sum += min(seconds, DEADLINE)
+        if self._begin <= started < self._end:
+            if seconds > DEADLINE:
+                self.failed += 1
+                seconds = DEADLINE
+            self.responses.append(seconds)
+        if self.closed is not None:
+            self.closed.send_next(client, now)
+
+    def fail_server(self, member: int, now: float) -> None:
+        """Stop a web server; all requests there are lost."""
+        for started, client in self._servers[member].fail(now):
+            self._lose(now, started, client)
+        self.ends[member] = math.inf
+
+    def _lose(self, now: float, started: float, client: int) -> None:
+        """Count a request that started at ``started`` and will never be answered."""
+        if self._begin <= started < self._end:
+            self.responses.append(DEADLINE)
+            self.failed += 1
+        self.second_count += 1
+        self.second_sum += DEADLINE
+        if self.closed is not None:
+            self.closed.time_out(client, max(now, started + DEADLINE))

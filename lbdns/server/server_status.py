@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from lbdns.choosing.guard_rails.guard_rails import Guard
 from lbdns.counting.answer_counters import NO_ANSWERS, NO_COUNTS, AnswerCounters, by_type_and_rcode
 from lbdns.events.event_log import EventLog
 from lbdns.model.checked_configuration import CheckedConfiguration, build_score
@@ -41,6 +40,7 @@ class ServerMembers:
 
     def __init__(self, farm: Farm, answerer: Answerer) -> None:
         self.farm = farm
+        self.subscribe = answerer.planner.subscribe
         self._answerer = answerer
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
@@ -58,9 +58,6 @@ class ServerMembers:
     @property
     def overrides(self) -> Overrides:
         return self._answerer.planner.overrides
-
-    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
-        return self._answerer.planner.subscribe(callback)
 
 
 class ServerScoring:
@@ -91,6 +88,7 @@ class ServerCounters:
     def __init__(self, members: ServerMembers, scoring: ServerScoring, answerer: Answerer) -> None:
         self.follower: CollectorFollower | None = None
         self._members, self._scoring, self._answerer = members, scoring, answerer
+        self.refresh = answerer.refresh
         self._asked = (0.0, _NO_COUNTS)  # until when (monotonic seconds) these counts are fresh enough
         self.inherit(NO_COUNTS)
 
@@ -123,9 +121,6 @@ class ServerCounters:
             self._asked = (now + COUNTING.pause_after(now - began), found)
         return found
 
-    async def refresh(self) -> None:
-        await self._answerer.refresh()
-
     def metric_families(self) -> Iterable[Metric]:
         # Imported here so that the server answers queries before it loads the metrics library
         from lbdns.server.server_families import dns_families, follower_families, server_families
@@ -147,12 +142,7 @@ class ServerSelection:
         self, members: ServerMembers, scoring: ServerScoring, counters: ServerCounters, answerer: Answerer
     ) -> None:
         self._members, self._scoring, self._counters, self._answerer = members, scoring, counters, answerer
-
-    def capacities(self, pool: str) -> tuple[Sequence[float], bool]:
-        return self._answerer.planner.capacities(pool)
-
-    def guards(self, pool: str) -> Sequence[Guard]:
-        return self._answerer.planner.guards(pool)
+        self.capacities, self.guards = answerer.planner.capacities, answerer.planner.guards
 
     def answers(self, pool: str) -> Sequence[int]:
         members = next(p.members for p in self._members.farm.pools if p.name == pool)
@@ -199,7 +189,7 @@ class ServerProgram:
         self.events = events
         self.recording: HistorySampler | None = None
         self.serving = False
-        self._answerer = answerer
+        self.workers = answerer.workers
         self._started = time.monotonic()
 
     @property
@@ -209,10 +199,6 @@ class ServerProgram:
     @property
     def uptime_s(self) -> float:
         return time.monotonic() - self._started
-
-    @property
-    def workers(self) -> int:
-        return self._answerer.workers
 
 
 class ServerStatus:

@@ -8,7 +8,7 @@ The main process sends pickled messages: an ``Assignment``, or a tuple of a word
     "snapshot", delta       see ``snapshot_delta``
     "overrides", Overrides
     "other_answers", counts of the answers of other workers, by pool and policy
-    "counters", request     reply with "counters"
+    "counters", request     reply with "counters" and the number of the request, 0 if none was sent
     "explain", (request, pool, owner name)    reply with "explanation"
     "end", None             answer what has been read, then exit
 
@@ -21,7 +21,7 @@ import asyncio
 import pickle
 import socket
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -79,9 +79,8 @@ class _Worker:
         self._overrides: Overrides = NO_OVERRIDES
         self._answerer: LocalAnswerer | None = None  # None until the first switch
         self._preparing: asyncio.Task[_Prepared] | None = None
-        self._counters_timer: asyncio.TimerHandle | None = None
+        self._reporting: list[asyncio.Task[None]] = []  # from the first switch to the end
         self._counters_mark: object = None  # differs from the current one if there are new counters
-        self._answers_timer: asyncio.TimerHandle | None = None
         self._answers_sent: object = Counter[tuple[str, str]]()
 
     async def run(self) -> None:
@@ -91,9 +90,8 @@ class _Worker:
                 raise message
             if not await self._handle(*message):
                 break
-        for timer in (self._counters_timer, self._answers_timer):
-            if timer:
-                timer.cancel()
+        for task in self._reporting:
+            task.cancel()
         if self._answerer:
             await self._answerer.stop()
             self._send_counters(0)
@@ -154,9 +152,12 @@ class _Worker:
         change.commit()
         await change.finish()
         self._reply("active", generation)
-        if self._counters_timer is None:
-            self._send_new_counters()
-            self._send_new_answers()
+        if not self._reporting:
+            loop = asyncio.get_running_loop()
+            self._reporting = [
+                loop.create_task(_repeat(self._send_new_counters, COUNTING)),
+                loop.create_task(_repeat(self._send_new_answers, SHARING)),
+            ]
 
     def _discard(self) -> None:
         if self._preparing:
@@ -180,37 +181,34 @@ class _Worker:
         return self._answerer.explain_now(pool, owner) if pool and self._answerer else None
 
     def _send_new_counters(self) -> None:
-        """Send the counters if they have changed, and check again later."""
-        loop = asyncio.get_running_loop()
-        began = loop.time()
         assert self._answerer is not None
         mark = (self._answerer.durations.queries, self._answerer.listeners.counters())
         if mark != self._counters_mark:
             self._counters_mark = mark
             self._send_counters(0)
-        self._counters_timer = loop.call_later(COUNTING.pause_after(loop.time() - began), self._send_new_counters)
 
     def _send_new_answers(self) -> None:
-        """Send the number of answers by pool and policy if it has changed, and check again later.
-
-        It is not taken from the counters: with ten thousand members these take too long to send so often.
-        """
-        loop = asyncio.get_running_loop()
-        began = loop.time()
+        # Not taken from the counters: with ten thousand members these take too long to send so often
         assert self._answerer is not None
         answers = self._answerer.planner.answers()
         if answers != self._answers_sent:
             self._answers_sent = answers
             self._reply("answers", 0, write_answers(answers))
-        self._answers_timer = loop.call_later(SHARING.pause_after(loop.time() - began), self._send_new_answers)
 
     def _send_counters(self, request: int) -> None:
-        """Send all counters; ``request`` is the number of the request for them, 0 without one."""
         if self._answerer:
             self._reply("counters", request, self._answerer.counters().state())
 
     def _reply(self, *values: object) -> None:
         self._channel.send(msgpack.packb(values))
+
+
+async def _repeat(send: Callable[[], None], duty_cycle: DutyCycle) -> None:
+    loop = asyncio.get_running_loop()
+    while True:
+        began = loop.time()
+        send()
+        await asyncio.sleep(duty_cycle.pause_after(loop.time() - began))
 
 
 def _build_table(farm: bytes) -> AnswerTable:

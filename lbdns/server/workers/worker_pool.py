@@ -6,7 +6,7 @@ import asyncio
 import logging
 import pickle
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,8 +25,7 @@ from lbdns.server.dns_service import AnsweringConfiguration
 from lbdns.server.workers.answer_sharing import AnswerSharing, read_answers
 from lbdns.server.workers.fork_server import SHUTDOWN_PATIENCE, ForkServer
 from lbdns.server.workers.worker_counters import WorkerCounters
-from lbdns.server.workers.worker_process import WorkerProcess
-from lbdns.server.workers.worker_supervisor import WorkerSupervisor
+from lbdns.server.workers.worker_supervisor import WorkerProcess, WorkerSupervisor
 from lbdns_shared.errors import LbdnsError
 
 log = logging.getLogger("lbdns.server")
@@ -60,9 +59,8 @@ class WorkerPool:
         loop = asyncio.get_running_loop()
         self._counters = WorkerCounters()
         self.planner = Planner(farm, {}, loop, events=events, answers=self._counters.answers)
-        self._on_loss = on_loss
         self._workers = [WorkerProcess(number) for number in range(workers)]
-        self._supervisor = WorkerSupervisor(fork_server, self, events)
+        self._supervisor = WorkerSupervisor(fork_server, self, on_loss, events)
         self._committed: _Generation | None = None
         self._pending: _Generation | None = None  # prepared, or being prepared
         self._generations = 0
@@ -140,9 +138,7 @@ class WorkerPool:
         for _ in range(ATTEMPTS):
             if await self._until(is_over, PREPARE_PATIENCE):
                 break
-            for worker in late():
-                self._supervisor.report(f"worker {worker.number} hangs; it is replaced")
-                self._supervisor.kill(worker)
+            self._replace(late(), "hangs")
         if failed := [worker for worker in late() if worker.failures >= ATTEMPTS] or late():
             numbers = ", ".join(str(worker.number) for worker in failed)
             raise LbdnsError(f"workers: {numbers}: can't take up the configuration; the log says more")
@@ -154,10 +150,13 @@ class WorkerPool:
             return [worker for worker in self._workers if worker.active < new.number]
 
         if not await self._until(lambda: not late() or self._stopping, SWITCH_PATIENCE):
-            for worker in late():
-                self._supervisor.report(f"worker {worker.number} hangs; it is replaced")
-                self._supervisor.kill(worker)
+            self._replace(late(), "hangs")
             await self._until(lambda: not late() or self._stopping, PREPARE_PATIENCE)
+
+    def _replace(self, workers: Sequence[WorkerProcess], why: str) -> None:
+        for worker in workers:
+            self._supervisor.report(f"worker {worker.number} {why}; it is replaced")
+            self._supervisor.kill(worker)
 
     # The owner of worker processes (see WorkerOwner)
 
@@ -176,8 +175,7 @@ class WorkerPool:
         try:
             self._take(worker, *msgpack.unpackb(payload))
         except (ValueError, TypeError) as error:
-            self._supervisor.report(f"worker {worker.number} sent an invalid message ({error}); it is replaced")
-            self._supervisor.kill(worker)
+            self._replace([worker], f"sent an invalid message ({error})")
 
     def drained(self, worker: WorkerProcess) -> None:
         worker.send_snapshot(self.planner.snapshot, {})
@@ -188,9 +186,6 @@ class WorkerPool:
         self._counters.end(worker.number)
         self._sharing.lose(worker.number)
         self._progress.set()
-
-    def not_replaceable(self, why: str) -> None:
-        self._on_loss(why)
 
     def _take(self, worker: WorkerProcess, what: str, number: int, state: Any = None) -> None:
         """Take a message of ``worker``. Raises ValueError or TypeError if it is not a valid one."""
@@ -233,8 +228,7 @@ class WorkerPool:
         request = self._requests
         for worker in asked:
             worker.send(("explain", (request, pool.name, owner)))
-        replied = lambda: request in self._explanations or not any(w.channel for w in asked)  # noqa: E731
-        await self._until(replied, EXPLAIN_PATIENCE)
+        await self._until(lambda: request in self._explanations or not any(w.channel for w in asked), EXPLAIN_PATIENCE)
         if request not in self._explanations:
             raise LbdnsError(f"{name}: no worker answers in {EXPLAIN_PATIENCE:g} s; ask again")
         found = self._explanations.pop(request)
@@ -243,7 +237,6 @@ class WorkerPool:
         return found
 
     def _send_other_answers(self, number: int, answers: Mapping[tuple[str, str], int]) -> bool:
-        """Send a worker how many answers the others have given; return False if it is behind."""
         worker = self._workers[number]
         if worker.is_behind:
             return False

@@ -1,27 +1,93 @@
-"""Starts worker processes through the fork server, and replaces those that die, with pauses that grow."""
+"""The worker processes as the main process sees them: what each has been sent, how they start and are replaced."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
+import pickle
 import signal
 import socket
 import time
 from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 import msgpack
 
 from lbdns.events.event_log import EventLog
+from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot
+from lbdns.server.dns_service import AnsweringConfiguration
 from lbdns.server.workers.fork_server import SHUTDOWN_PATIENCE, ForkServer
 from lbdns.server.workers.messages import MessageChannel
-from lbdns.server.workers.worker_process import WorkerProcess
+from lbdns.server.workers.snapshot_delta import write_snapshot_delta
+from lbdns.server.workers.worker import Assignment, WorkerMessage
 
 log = logging.getLogger("lbdns.server")
 
 MIN_HEALTHY_LIFE: Final = 5.0  # s; a process that dies later than this is replaced at once
 RESPAWN_PAUSES: Final = (0.0, 0.05, 0.1, 0.2, 0.5)  # s before the first, second ... replacement of one that keeps dying
+
+
+class WorkerProcess:
+    """Worker ``number``, whichever process it currently is."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.pid = 0  # 0 until the fork server reports it
+        self.channel: MessageChannel | None = None  # None: no process, or it is about to end
+        self.ready = 0  # the generation of the newest assignment it has prepared
+        self.active = 0  # the generation of the assignment that it answers from
+        self.failures = 0  # processes that ended while they prepared the current change
+        self.replied = 0  # the last request for counters that it has replied to
+        self._readings: Mapping[str, Reading] = EMPTY_SNAPSHOT.readings  # those it knows
+        self._sockets: frozenset[int] = frozenset()  # the numbers of those it answers on
+        self._next_sockets: frozenset[int] = frozenset()  # the same after the next switch
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether it has not read all that was sent to it, or has no process."""
+        return self.channel is None or self.channel.is_behind
+
+    def connect(self, channel: MessageChannel) -> None:
+        """Begin with a new process, which knows nothing."""
+        self.channel, self.pid = channel, 0
+        self._readings, self._sockets = EMPTY_SNAPSHOT.readings, frozenset()
+
+    def disconnect(self) -> None:
+        """Take note that the process has ended, or is about to."""
+        self.channel = None
+        self.ready = self.active = 0
+
+    def send(self, message: WorkerMessage, sockets: tuple[socket.socket, ...] = ()) -> None:
+        """Send a message with duplicates of ``sockets``; without a process this does nothing."""
+        if self.channel:
+            self.channel.send(pickle.dumps(message, pickle.HIGHEST_PROTOCOL), sockets)
+
+    def send_assignment(self, generation: int, farm: bytes, new: AnsweringConfiguration) -> None:
+        """Have the process prepare ``new``. ``farm`` is its pickled farm; empty: the process has it already."""
+        sockets = new.sockets[self.number]
+        fresh = tuple(sockets.keys() - self._sockets)
+        assignment = Assignment(generation, farm, new.secrets, len(new.sockets), tuple(sockets), fresh)
+        self._next_sockets = frozenset(sockets)
+        self.send(assignment, tuple(sockets[number] for number in fresh))
+
+    def send_switch(self, generation: int) -> None:
+        """Have the process answer from the assignment that was sent last."""
+        self._sockets = self._next_sockets
+        self.send(("switch", generation))
+
+    def send_snapshot(self, snapshot: Snapshot, written: dict[int, bytes]) -> None:
+        """Send what changed since the snapshot sent before, unless the process is behind: it then gets all changes at
+        once, later. ``written`` keeps deltas by the identity of the readings they start from: most workers share one.
+        """
+        if self.is_behind or self._readings is snapshot.readings:
+            return
+        delta = written.get(id(self._readings))
+        if delta is None:
+            delta = written[id(self._readings)] = write_snapshot_delta(self._readings, snapshot)
+        self._readings = snapshot.readings
+        self.send(("snapshot", delta))
 
 
 class WorkerOwner(Protocol):
@@ -39,15 +105,17 @@ class WorkerOwner(Protocol):
     def ended(self, worker: WorkerProcess) -> None:
         """The process has ended, or is about to; ``started`` follows unless the supervisor is stopping."""
 
-    def not_replaceable(self, why: str) -> None:
-        """A worker has ended and cannot be replaced."""
-
 
 class WorkerSupervisor:
-    """Keeps one process running for each worker, from ``start`` to ``stop``."""
+    """Keeps one process running for each worker, from ``start`` to ``stop``; each is replaced after a pause.
 
-    def __init__(self, fork_server: ForkServer, owner: WorkerOwner, events: EventLog) -> None:
-        self._owner, self._events = owner, events
+    ``on_loss`` is called, with the reason, when a worker can no longer be replaced.
+    """
+
+    def __init__(
+        self, fork_server: ForkServer, owner: WorkerOwner, on_loss: Callable[[str], None], events: EventLog
+    ) -> None:
+        self._owner, self._on_loss, self._events = owner, on_loss, events
         self._fork_server_pid = fork_server.pid
         self._fork_server: MessageChannel | None = MessageChannel(
             fork_server.sock, self._receive_notice, self._lose_fork_server
@@ -60,11 +128,11 @@ class WorkerSupervisor:
         self.restarts = 0  # so far
 
     def start(self, worker: WorkerProcess) -> None:
-        """Have a process forked for ``worker``, and connect it."""
+        """Have the fork server start a process for ``worker``, and connect it."""
         if self._stopping:
             return
         if self._fork_server is None:
-            self._owner.not_replaceable("a worker has ended, and so has the process that would start another one")
+            self._on_loss("a worker has ended, and so has the process that would start another one")
             return
         ours, theirs = socket.socketpair()
         self._fork_server.send(msgpack.packb(worker.number), (theirs,))

@@ -33,10 +33,8 @@ LONGEST_PAUSE: Final = 5.0
 
 
 class CollectorFollower:
-    """Follows the collector at ``[collector] connect``, and delivers snapshots of the farm's members.
-
-    While the connection is down nothing is delivered: the readings age, as when agents stop reporting.
-    """
+    """Follows the collector at ``[collector] connect``, and delivers snapshots of the farm's members. While the
+    connection is down nothing is delivered: the readings age, as when agents stop reporting."""
 
     def __init__(self, farm: Farm, dead_after: float = DEAD_AFTER, events: EventLog | None = None) -> None:
         self._events = events or EventLog()

@@ -199,10 +199,8 @@ class DnsServer:
         privileges.become(user)
 
     async def reload(self) -> None:
-        """Read the configuration again and use it. No query, report, score or counter is lost.
-
-        Raises LbdnsError; unless it is a PartlyAppliedError, every part then uses the old configuration.
-        """
+        """Read the configuration again and use it. No query, report, score or counter is lost. Raises LbdnsError;
+        unless it is a PartlyAppliedError, every part then uses the old configuration."""
         async with self._changing:
             service_manager.notify(service_manager.reloading())
             try:

@@ -70,10 +70,8 @@ class LocalAnswerer:
     def prepare_change(
         self, table: AnswerTable, secrets: Sequence[bytes], fresh: NumberedSockets, wanted: set[int]
     ) -> PreparedChange:
-        """Return a change to ``table`` and to the sockets with the numbers ``wanted``.
-
-        ``fresh`` are those of them on which this process does not answer yet; the change owns them.
-        """
+        """Return a change to ``table`` and to the sockets with the numbers ``wanted``. ``fresh`` are those of them on
+        which this process does not answer yet; the change owns them."""
 
         def commit() -> None:
             self._use(table, secrets)

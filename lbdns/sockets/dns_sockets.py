@@ -23,19 +23,16 @@ Pair = tuple[socket.socket, socket.socket]  # UDP and TCP
 
 
 def open_udp(endpoint: Endpoint, beside: bool = False) -> socket.socket:
-    """Return a non-blocking UDP socket bound to ``endpoint``. Raises ListenError.
-
-    ``beside``: the socket shares its port with another socket of this server.
-    """
+    """Return a non-blocking UDP socket bound to ``endpoint``. Raises ListenError. ``beside``: the socket shares its
+    port with another socket of this server."""
     sock = bind(endpoint, socket.SOCK_DGRAM, "DNS over UDP", _KEY, beside=beside)
     make_ready(sock)
     return sock
 
 
 def open_tcp(endpoint: Endpoint, beside: bool = False) -> socket.socket:
-    """Return a listening, non-blocking TCP socket.
-
-    ``beside``: the socket shares its port with another socket of this server. Raises ListenError."""
+    """Return a listening, non-blocking TCP socket. ``beside``: the socket shares its port with another socket of this
+    server. Raises ListenError."""
     return bind(endpoint, socket.SOCK_STREAM, "DNS over TCP", _KEY, backlog=BACKLOG, beside=beside)
 
 

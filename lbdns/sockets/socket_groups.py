@@ -39,10 +39,8 @@ def duplicates(sockets: NumberedSockets) -> dict[int, socket.socket]:
 
 
 class SocketChange:
-    """The sockets for a new configuration: open, but not answered on yet.
-
-    The caller must call ``commit`` once no process answers on sockets that the change lacks, or ``rollback``.
-    """
+    """The sockets for a new configuration: open, but not answered on yet. The caller must call ``commit`` once no
+    process answers on sockets that the change lacks, or ``rollback``."""
 
     def __init__(self, groups: SocketGroups, before: Mapping[Endpoint, NumberedSockets]) -> None:
         self._groups, self._before = groups, before

@@ -68,9 +68,7 @@ class ControlSocket:
 
     async def start(self, path: Path, owner: tuple[int, int], sock: socket.socket | None = None) -> None:
         """Take commands at ``path``, whose file gets ``owner`` (user and group id), or on ``sock`` if it listens there.
-
-        If that fails, a warning is logged, since queries are answered all the same.
-        """
+        If that fails, a warning is logged, since queries are answered all the same."""
         self._path = path
         try:
             self._listen(path, sock or _bind(path, owner))
@@ -79,10 +77,8 @@ class ControlSocket:
             log.warning("[server] control: %s: %s. Commands such as 'lbdns reload' are not available", path, why)
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Listen at the new path, if it is another; commands wait there until the change commits.
-
-        Raises ListenError if that path is not available.
-        """
+        """Listen at the new path, if it is another; commands wait there until the change commits. Raises ListenError if
+        that path is not available."""
         server = new.farm.config.server
         path = server.control
         if path == self._path:

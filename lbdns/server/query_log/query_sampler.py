@@ -31,10 +31,8 @@ class QuerySampler:
 
 
 class QueryLogTap:
-    """Sits between one socket and the responder, and passes each sampled query with its response to ``take``.
-
-    The caller calls ``respond`` and ``run_deferred`` in place of those that the tap was made with.
-    """
+    """Sits between one socket and the responder, and passes each sampled query with its response to ``take``. The
+    caller calls ``respond`` and ``run_deferred`` in place of those that the tap was made with."""
 
     def __init__(
         self, respond: Respond, run_deferred: RunDeferred, sampler: QuerySampler, take: Callable[[LoggedQuery], None]
@@ -74,10 +72,8 @@ class QueryLogTap:
         return response
 
     def run_deferred(self, deferred: DeferredAnswer, reply: Reply) -> None:
-        """Run a deferred answer, and log its response if its query is sampled.
-
-        Call this before the next ``respond``.
-        """
+        """Run a deferred answer, and log its response if its query is sampled. Call this before the next
+        ``respond``."""
         sampled, self._deferred = self._deferred, None
         if sampled is None or sampled[0] is not deferred:
             self._run_deferred(deferred, reply)

@@ -13,10 +13,8 @@ class TransferSender(Protocol):
     """A connection that sends a zone transfer."""
 
     def send_one(self) -> bool:
-        """Send the next message; return whether another can follow at once.
-
-        False at the end, or if the client must read first.
-        """
+        """Send the next message; return whether another can follow at once. False at the end, or if the client must
+        read first."""
 
 
 class TransferQueue:

@@ -28,8 +28,7 @@ def write_snapshot_delta(before: Mapping[str, Reading], snapshot: Snapshot) -> b
 
 def read_snapshot_delta(before: Mapping[str, Reading], delta: bytes) -> Snapshot:
     """Return the snapshot that a delta makes of the readings ``before``. The delta must come from the main process: it
-    is unpickled.
-    """
+    is unpickled."""
     version, changed, gone = pickle.loads(delta)
     readings = {name: reading for name, reading in before.items() if name not in gone}
     for name, (received, interval, score, metrics, *rest) in changed.items():

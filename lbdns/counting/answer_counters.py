@@ -42,7 +42,6 @@ class AnswerCounters:
 
     @property
     def queries(self) -> int:
-        """The queries read."""
         return sum(self.durations)
 
     def by_pool(self) -> dict[str, Counter[str]]:

@@ -29,11 +29,9 @@ class EventLoopLag:
         self._timer = self._loop.call_at(self._due, self._check)
 
     def figures(self) -> AnswerCounters:
-        """Return the lags measured so far."""
         return AnswerCounters(lag=dict(self._checks), lag_us={self._process: self._us})
 
     def stop(self) -> None:
-        """End the measurement."""
         self._timer.cancel()
 
     def _check(self) -> None:

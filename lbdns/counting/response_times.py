@@ -27,7 +27,6 @@ class ResponseTimes:
 
     @property
     def queries(self) -> int:
-        """The queries read so far."""
         return sum(self.counts)
 
 

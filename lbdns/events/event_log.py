@@ -46,7 +46,6 @@ class LoggedEvent:
     member: str = ""
 
     def document(self) -> dict[str, Any]:
-        """Return the document for HTTP."""
         return asdict(self)
 
 

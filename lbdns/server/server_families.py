@@ -58,7 +58,6 @@ def dns_families(farm: Farm, counters: AnswerCounters) -> Iterator[Metric]:
 
 
 def _answer_families(farm: Farm, counters: AnswerCounters) -> Iterator[Metric]:
-    """Yield selections by pool, and by member if members have metrics of their own."""
     selected = Counter[tuple[str, str]]({(p.name, policy): 0 for p in farm.pools for policy in p.owners.values()})
     for (pool, policy, _), count in counters.answers.items():
         if (pool, policy) in selected:
@@ -75,7 +74,6 @@ def _answer_families(farm: Farm, counters: AnswerCounters) -> Iterator[Metric]:
 
 
 def _shadow_families(farm: Farm, counters: AnswerCounters) -> Iterator[Metric]:
-    """Yield the counters of shadow policies."""
     tried = [
         (pool, (pool.name, config.live, config.name))
         for pool in farm.pools
@@ -112,7 +110,6 @@ def server_families(farm: Farm, counters: AnswerCounters, failing_open: Mapping[
 
 
 def follower_families(connected: bool) -> Iterator[Metric]:
-    """Yield the state of the connection to another collector."""
     yield family(
         "lbdns_collector_connected", "gauge", "1 while connected to the collector that this server follows", connected
     )

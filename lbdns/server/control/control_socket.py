@@ -14,7 +14,7 @@ import os
 import socket
 import stat
 import struct
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -143,15 +143,12 @@ class ControlSocket:
         """Carry out the commands of one client, one after another, until it disconnects."""
         with sock:
             uid = _PEER.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))[1]
-            lines = _LineReader(sock)
             with contextlib.suppress(OSError, TimeoutError):
-                while (line := await lines.next()) is not None:
+                async for line in _lines(sock):
                     answer = await self._answer(line, sock, uid)
                     if answer is None:
                         return
                     await send_line(sock, answer)
-                    if not answer["ok"] and lines.too_long:
-                        return
 
     async def _answer(self, line: bytes, sock: socket.socket, uid: int) -> dict[str, Any] | None:
         try:
@@ -192,27 +189,20 @@ async def _close(
                 path.unlink()
 
 
-class _LineReader:
-    """Reads lines from a client."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
-        self._buffer = bytearray()
-        self.too_long = False
-
-    async def next(self) -> bytes | None:
-        """Return the next line, cut if it is too long; None at the end. Raises OSError and TimeoutError."""
-        loop = asyncio.get_running_loop()
+async def _lines(sock: socket.socket) -> AsyncIterator[bytes]:
+    """Yield the lines that a client sends. A line that is too long is cut, and is the last."""
+    buffer = b""
+    while True:
         async with asyncio.timeout(PATIENCE):
-            while b"\n" not in self._buffer and len(self._buffer) <= MAX_COMMAND:
-                data = await loop.sock_recv(self._sock, MAX_COMMAND)
+            while b"\n" not in buffer and len(buffer) <= MAX_COMMAND:
+                data = await asyncio.get_running_loop().sock_recv(sock, MAX_COMMAND)
                 if not data:
-                    return None
-                self._buffer += data
-        line, _, rest = bytes(self._buffer).partition(b"\n")
-        self._buffer = bytearray(rest)
-        self.too_long = len(line) > MAX_COMMAND
-        return line[:MAX_COMMAND]
+                    return
+                buffer += data
+        line, _, buffer = buffer.partition(b"\n")
+        yield line[:MAX_COMMAND]
+        if len(line) > MAX_COMMAND:
+            return
 
 
 async def send_line(sock: socket.socket, answer: Mapping[str, Any]) -> None:

@@ -44,17 +44,14 @@ class OverrideEvents:
         self._record_for(override, what, logging.WARNING if warning else logging.INFO)
 
     def ended(self, override: Override, request: OverrideRequest, by: str) -> None:
-        """Record that a user has ended an override."""
         reason = f": {request.reason}" if request.reason else ""
         self._record_for(override, f"{_ended(override)}, by {by}{reason}{_origin(override)}")
 
     def expired(self, override: Override) -> None:
-        """Record that the time of an override is over."""
         span = format_duration(override.until - override.since)
         self._record_for(override, f"{_ended(override)}: the {span} are over{_origin(override)}")
 
     def record(self, text: str, *, level: int = logging.INFO, pool: str = "", member: str = "") -> None:
-        """Record an event about overrides."""
         self._events.record("override", text, level=level, pool=pool, member=member, logger="lbdns.orders")
 
     def _record_for(self, override: Override, what: str, level: int = logging.INFO) -> None:

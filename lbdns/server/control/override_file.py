@@ -99,7 +99,6 @@ class OverrideStore:
         return found
 
     def has(self, overrides: Overrides) -> bool:
-        """Return whether these overrides are on disk."""
         return self._written == (self.path, overrides)
 
     def write(self, overrides: Overrides) -> None:

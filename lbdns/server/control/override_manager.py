@@ -52,7 +52,6 @@ class OverrideManager:
 
     @property
     def overrides(self) -> Overrides:
-        """The overrides in force."""
         return self._answerer.planner.overrides
 
     async def restore(self) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 from lbdns.choosing.guard_rails.guard_rails import NO_GUARD, Guard
 from lbdns.model.farm import Farm, Member, Pool
 from lbdns.model.liveness import State, state_of
-from lbdns.model.overrides import Override, Overrides
+from lbdns.model.overrides import ForcedState, Override, Overrides
 from lbdns.model.snapshot import Snapshot
 from lbdns.planning.explanation import reason
 from lbdns.server.control.override_request import OverrideRequest
@@ -32,7 +32,6 @@ class OverrideTargets:
 
 
 def full_form(name: str) -> str:
-    """Return a name in the form of full names."""
     return name.lower().removesuffix(".")
 
 
@@ -104,13 +103,13 @@ def why_not_spare(
         known = guards(pool.name)
         if len(known) != len(pool.members):  # a reload is under way
             known = (NO_GUARD,) * len(pool.members)
-        left = _PoolAfter(pool, snapshot, known, stale_after, now)
+        old, new = (_OverriddenPool(pool, each, snapshot, known, stale_after, now) for each in (before, after))
         name = next(member.name for member in pool.members if member.full_name in targets.full_names)
-        others = left.others(targets.full_names, after)
+        others = new.others(targets.full_names)
         why = f"the others: {others}" if others else "it has no other"
-        if left.usable(before) and not left.usable(after):
+        if old.usable() and not new.usable():
             return f"{name} is the last usable member of pool {pool.name} ({why})"
-        if left.all_drained(after) and not left.all_drained(before):
+        if new.all_drained() and not old.all_drained():
             return (
                 f"{name} is the last member of pool {pool.name} that is not drained ({why}); "
                 "with all of them drained, all are handed out"
@@ -119,48 +118,43 @@ def why_not_spare(
 
 
 @dataclass(frozen=True, slots=True)
-class _PoolAfter:
-    """A pool under some overrides."""
-
+class _OverriddenPool:
     pool: Pool
+    overrides: Overrides
     snapshot: Snapshot
     guards: Sequence[Guard]
     stale_after: float
     now: float
 
-    def usable(self, overrides: Overrides) -> bool:
+    def usable(self) -> bool:
         """Return whether the pool has a member to select. A quarantined member counts as not serving."""
-        pool_overrides = overrides.for_pool(self.pool.name)
         return any(
-            self._state(member, overrides) == "usable"
-            and (pool_overrides.forced_state(member.full_name) == "up" or not guard.quarantined)
+            self._state(member) == "usable" and (self._forced_state(member) == "up" or not guard.quarantined)
             for member, guard in zip(self.pool.members, self.guards, strict=True)
         )
 
-    def all_drained(self, overrides: Overrides) -> bool:
-        pool_overrides = overrides.for_pool(self.pool.name)
-        return all(pool_overrides.forced_state(member.full_name) == "drained" for member in self.pool.members)
+    def all_drained(self) -> bool:
+        return all(self._forced_state(member) == "drained" for member in self.pool.members)
 
-    def others(self, but: Sequence[str], overrides: Overrides) -> str:
+    def others(self, but: Sequence[str]) -> str:
         """Return why the other members are not selected, such as ``frodo: no report for 12 s``."""
-        return join_some(
-            (self._why(i, overrides) for i, m in enumerate(self.pool.members) if m.full_name not in but), "; "
-        )
+        members = zip(self.pool.members, self.guards, strict=True)
+        return join_some((self._why(member, guard) for member, guard in members if member.full_name not in but), "; ")
 
-    def _why(self, index: int, overrides: Overrides) -> str:
-        member = self.pool.members[index]
+    def _why(self, member: Member, guard: Guard) -> str:
         reading = self.snapshot.readings.get(member.full_name)
-        state = self._state(member, overrides)
-        why = reason(state, reading, overrides.of(self.pool.name, member.full_name), self.now)
+        state = self._state(member)
+        why = reason(state, reading, self.overrides.of(self.pool.name, member.full_name), self.now)
         if state == "usable":
-            why = self.guards[index].text(self.now) or why
+            why = guard.text(self.now) or why
         return f"{member.name}: {why or state}"
 
-    def _state(self, member: Member, overrides: Overrides) -> State:
+    def _state(self, member: Member) -> State:
         reading = self.snapshot.readings.get(member.full_name)
-        return state_of(
-            reading, self.now, self.stale_after, overrides.for_pool(self.pool.name).forced_state(member.full_name)
-        )
+        return state_of(reading, self.now, self.stale_after, self._forced_state(member))
+
+    def _forced_state(self, member: Member) -> ForcedState:
+        return self.overrides.for_pool(self.pool.name).forced_state(member.full_name)
 
 
 def overrides_to_end(targets: OverrideTargets, request: OverrideRequest, overrides: Overrides) -> list[Override]:

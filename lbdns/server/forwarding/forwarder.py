@@ -82,7 +82,6 @@ class Forwarder:
             task.add_done_callback(self._tasks.discard)
 
     async def _resolve(self, question: UpstreamQuestion) -> None:
-        """Get the answer to a question and send it to all clients that wait for it."""
         response: UpstreamResponse | None = None
         try:
             response = await self._upstreams.ask(question)

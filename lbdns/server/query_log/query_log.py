@@ -16,7 +16,7 @@ from lbdns.config.recording_sections import QueryLogConfig
 from lbdns.model.farm import Farm
 from lbdns.process.duty_cycle import DutyCycle
 from lbdns.server.query_log.query_line import LoggedQuery, MemberNames, line_of
-from lbdns.server.query_log.query_sampler import QueryLogTap, QuerySampler, Respond, RunDeferred
+from lbdns.server.query_log.query_sampler import QueryLogTap, Respond, RunDeferred
 
 log = logging.getLogger("lbdns.server")
 
@@ -58,7 +58,7 @@ class QueryLog:
         """Return the tap that samples the queries of one socket; None while the log is off."""
         if self._writer is None:
             return None
-        return QueryLogTap(respond, run_deferred, QuerySampler(self._config.sample, self._chance), self._take)
+        return QueryLogTap(respond, run_deferred, self._config.sample, self._chance, self._take)
 
     def _take(self, sample: LoggedQuery) -> None:
         if self._writer is None or self._writer.waiting.qsize() >= MAX_WAITING:

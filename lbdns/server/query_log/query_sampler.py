@@ -16,18 +16,10 @@ Respond = Callable[..., bytes | DeferredAnswer | None]  # query, client, and ove
 RunDeferred = Callable[[DeferredAnswer, Reply], None]  # calls ``Reply`` with the response
 
 
-class QuerySampler:
-    """Takes each query with the same probability. The gaps are geometric, so a period in the queries does no harm."""
-
-    def __init__(self, part: float, chance: Callable[[], float]) -> None:
-        """``part`` is above 0 and at most 1; ``chance`` returns random numbers in [0, 1)."""
-        self.part = part
-        self.chance = chance
-        self._scale = math.log1p(-part) if part < 1 else -math.inf
-
-    def gap(self) -> int:
-        """Return how many queries to pass over before the next one is taken."""
-        return int(math.log(1.0 - self.chance()) / self._scale)  # by inversion of the distribution function
+def next_gap(part: float, chance: float) -> int:
+    """Return how many queries to pass over so that ``part`` of them (above 0, at most 1) is taken. The gaps are
+    geometric, so a period in the queries does no harm. ``chance`` is a random number in [0, 1)."""
+    return int(math.log(1.0 - chance) / math.log1p(-part)) if part < 1 else 0  # inverse transform sampling
 
 
 class QueryLogTap:
@@ -35,12 +27,17 @@ class QueryLogTap:
     caller calls ``respond`` and ``run_deferred`` in place of those that the tap was made with."""
 
     def __init__(
-        self, respond: Respond, run_deferred: RunDeferred, sampler: QuerySampler, take: Callable[[LoggedQuery], None]
+        self,
+        respond: Respond,
+        run_deferred: RunDeferred,
+        part: float,
+        chance: Callable[[], float],
+        take: Callable[[LoggedQuery], None],
     ) -> None:
-        self._respond, self._run_deferred = respond, run_deferred
-        self.sampler = sampler
-        self._take = take
-        self._gap = sampler.gap()
+        """``part`` of the queries is sampled; ``chance`` returns random numbers in [0, 1)."""
+        self._respond, self._run_deferred, self._take = respond, run_deferred, take
+        self.part, self._chance = part, chance
+        self._gap = next_gap(part, chance())
         #: A sampled query whose answer is deferred, and the function that logs its response
         self._deferred: tuple[DeferredAnswer, Callable[[bytes], None]] | None = None
 
@@ -49,7 +46,7 @@ class QueryLogTap:
         if self._gap:
             self._gap -= 1
             return self._respond(query, client, transport)
-        self._gap = self.sampler.gap()
+        self._gap = next_gap(self.part, self._chance())
         return self.respond_and_log(self._respond, query, client, transport)
 
     def respond_and_log(

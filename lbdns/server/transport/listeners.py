@@ -31,7 +31,6 @@ class Listeners:
 
     @property
     def numbers(self) -> set[int]:
-        """The numbers of the open sockets."""
         return set(self._open)
 
     def counters(self) -> Counter[str]:

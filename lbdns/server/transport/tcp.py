@@ -57,7 +57,6 @@ class TcpServer:
         self.respond = tap.respond if tap else self.responder.respond
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Accept connections and answer their queries."""
         self._server = await loop.create_server(lambda: _Connection(self, loop), sock=self.sock, backlog=BACKLOG)
         self._sweep(loop)
 
@@ -243,7 +242,6 @@ class _Connection(asyncio.Protocol):
             return None
 
     def _reply(self, response: bytes) -> None:
-        """Send one message, if the connection is still open."""
         if not self.transport.is_closing():
             self.transport.write(len(response).to_bytes(2, "big") + response)
 

@@ -38,7 +38,6 @@ class TransferQueue:
             self._schedule()
 
     def end(self, sender: TransferSender) -> None:
-        """Remove a sender."""
         self._begun.discard(sender)
         for line in (self._waiting, self._ready):
             if sender in line:

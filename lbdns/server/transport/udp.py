@@ -63,10 +63,9 @@ class UdpServer:
         self._tap = tap
         self._respond = tap.respond if tap else self._responder.respond
         if self._batch:
-            self._batch.sample(tap.sampler.part if tap else 0.0, random.getrandbits(64))
+            self._batch.sample(tap.part if tap else 0.0, random.getrandbits(64))
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Answer queries whenever they arrive."""
         loop.add_reader(self.sock, self._drain)
 
     def stop(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -96,7 +95,6 @@ class UdpServer:
         return queries
 
     def _answer_one(self) -> int:
-        """Answer on a socket that is bound to one address."""
         receive, send, respond = self.sock.recvfrom, self.sock.sendto, self._respond
         for queries in range(DRAIN):
             try:
@@ -187,7 +185,6 @@ class UdpServer:
         return queries
 
     def _reply(self, client: Client, info: _Info | None, response: bytes) -> None:
-        """Send a deferred response, if the socket is still open."""
         try:
             if info is None:
                 self.sock.sendto(response, client)

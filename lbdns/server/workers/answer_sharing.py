@@ -54,16 +54,13 @@ class AnswerSharing:
         return self._sent[number]
 
     def knows(self, number: int) -> bool:
-        """Return whether worker ``number`` has a process that began."""
         return number in self._sent
 
     def lose(self, number: int) -> None:
-        """Take note that a process has ended."""
         self._own.pop(number, None)
         self._sent.pop(number, None)
 
     def take(self, number: int, answers: AnswerTotals) -> None:
-        """Take the totals of one worker."""
         own = self._own.get(number)
         if own is None or own == answers:
             return

@@ -78,8 +78,6 @@ def _run_fork_server(sock: socket.socket, user: str, work: WorkerMain) -> None:
 
 
 class _ForkServerProcess:
-    """The fork server in its own process."""
-
     def __init__(self, sock: socket.socket, work: WorkerMain) -> None:
         self._sock, self._work = sock, work
         self._reader = MessageReader()

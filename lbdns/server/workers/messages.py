@@ -105,7 +105,6 @@ class MessageChannel:
 
     @property
     def is_behind(self) -> bool:
-        """Whether messages are queued."""
         return bool(self._waiting)
 
     def send(self, payload: bytes, sockets: Sequence[socket.socket] = ()) -> None:

@@ -17,7 +17,6 @@ class WorkerCounters:
         self._by_pool: dict[str, Counter[str]] | None = None  # its answers; None: the same
 
     def take(self, number: int, counters: AnswerCounters) -> None:
-        """Replace the counters of the process of worker ``number``."""
         self._by_worker[number] = counters
         self._sum = self._by_pool = None
 

@@ -19,7 +19,7 @@ from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
 from lbdns.planning.planner import Planner
 from lbdns.process import privileges, program
 from lbdns.process.apply_configuration import Part, PreparedChange, apply
-from lbdns.secrets.report_keys import load_report_keys
+from lbdns.secrets.key_files import load_report_keys
 from lbdns_collector.reports.collector import Collector
 from lbdns_collector.status.history_sampler import HistorySampler
 from lbdns_collector.status.stat_file import StatFile

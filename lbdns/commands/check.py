@@ -15,8 +15,8 @@ from lbdns.command_line.common_options import config_option
 from lbdns.config import Config, load_config
 from lbdns.model.farm import Farm, Pool, load_farm
 from lbdns.planning.shadow import shadows_of
-from lbdns.secrets.cookie_secrets import read_cookie_secrets
 from lbdns.secrets.http_credentials import read_credentials, read_tokens
+from lbdns.secrets.key_files import read_cookie_secrets
 from lbdns.server.forwarding.forwarder import check_upstreams
 from lbdns.zones import names
 from lbdns.zones.master_file import Zone

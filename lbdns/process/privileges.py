@@ -9,7 +9,7 @@ import pwd
 from pathlib import Path
 from typing import Final
 
-from lbdns.process import capabilities
+from lbdns.process.prctl import forbid_new_capabilities, give_up_capabilities
 from lbdns_shared.errors import ConfigError
 
 _STATE_MODE: Final = 0o750  # the history shows the load of each host
@@ -79,7 +79,7 @@ def limit(user: str) -> None:
     """Ensure that no program executed later gains privileges. To be called before threads and processes start. Does
     nothing if the server is to keep running as root."""
     if os.geteuid() != 0 or will_become(user):
-        capabilities.forbid_new_ones()
+        forbid_new_capabilities()
 
 
 def become(user: str) -> None:
@@ -95,7 +95,7 @@ def become(user: str) -> None:
         os.setresgid(entry.pw_gid, entry.pw_gid, entry.pw_gid)
         os.setresuid(entry.pw_uid, entry.pw_uid, entry.pw_uid)
     if os.geteuid() != 0:
-        capabilities.give_up_all()
+        give_up_capabilities()
 
 
 def _entry(user: str) -> pwd.struct_passwd:

@@ -17,10 +17,10 @@ from lbdns.model.overrides import Overrides
 from lbdns.model.snapshot import Snapshot
 from lbdns.planning.planner import Planner
 from lbdns.process.apply_configuration import PreparedChange, commit_all
-from lbdns.secrets.cookie_secrets import new_cookie_secret
+from lbdns.secrets.key_files import new_cookie_secret
 from lbdns.server.server_configuration import ServeConfiguration
+from lbdns.sockets.dns_sockets import NumberedSockets, SocketGroups
 from lbdns.sockets.inherited_sockets import InheritedSocket
-from lbdns.sockets.socket_groups import NumberedSockets, SocketGroups
 
 
 @dataclass(frozen=True, slots=True)

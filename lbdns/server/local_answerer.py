@@ -26,7 +26,7 @@ from lbdns.server.forwarding.forwarder import Forwarder
 from lbdns.server.query_log.query_sampler import Reply
 from lbdns.server.transport.listeners import Listeners
 from lbdns.server.transport.rate_limit_log import RateLimitLog
-from lbdns.sockets.socket_groups import NumberedSockets, duplicates
+from lbdns.sockets.dns_sockets import NumberedSockets, duplicates
 from lbdns_shared.errors import LbdnsError
 
 

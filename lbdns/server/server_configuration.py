@@ -14,8 +14,7 @@ from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.model.farm import Farm, load_farm
 from lbdns.process import privileges
 from lbdns.process.apply_configuration import PreparedChange
-from lbdns.secrets.cookie_secrets import read_cookie_secrets
-from lbdns.secrets.report_keys import load_report_keys
+from lbdns.secrets.key_files import load_report_keys, read_cookie_secrets
 from lbdns.server.forwarding.forwarder import check_upstreams
 from lbdns.server.secondaries.zone_serials import SerialFile, ServedSerials, advance_serials
 from lbdns_shared.endpoint import Endpoint

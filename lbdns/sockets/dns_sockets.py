@@ -1,15 +1,24 @@
-"""Open UDP and TCP sockets for DNS, several on one port if several processes answer."""
+"""The listening DNS sockets: opened in pairs, grouped by address, and shared out to the workers.
+
+The main process keeps them open, so that queries waiting in the socket of a worker that died are not lost.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
+import logging
 import socket
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from lbdns.sockets.binding import bind, bound_endpoint, enlarge
+from lbdns.sockets.inherited_sockets import InheritedSocket, same_address
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import ListenError
+
+log = logging.getLogger("lbdns.server")
 
 BACKLOG: Final = 256  # connections that wait to be accepted
 RECEIVE_BUFFER: Final = 4 * 1024 * 1024  # bytes; a burst of queries waits here while the event loop is busy
@@ -20,6 +29,8 @@ _KEY: Final = "[server] listen"
 _PORT_ZERO_TRIES: Final = 20  # a port that is free for UDP may be taken for TCP
 
 Pair = tuple[socket.socket, socket.socket]  # UDP and TCP
+#: By number; the main process never uses a number twice
+NumberedSockets = Mapping[int, socket.socket]
 
 
 def open_udp(endpoint: Endpoint, beside: bool = False) -> socket.socket:
@@ -34,6 +45,9 @@ def open_tcp(endpoint: Endpoint, beside: bool = False) -> socket.socket:
     """Return a listening, non-blocking TCP socket. ``beside``: the socket shares its port with another socket of this
     server. Raises ListenError."""
     return bind(endpoint, socket.SOCK_STREAM, "DNS over TCP", _KEY, backlog=BACKLOG, beside=beside)
+
+
+_OPENERS: Final = {socket.SOCK_DGRAM: open_udp, socket.SOCK_STREAM: open_tcp}
 
 
 def make_ready(sock: socket.socket) -> None:
@@ -70,3 +84,158 @@ def share(sock: socket.socket) -> None:
     """
     with contextlib.suppress(OSError):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+
+
+def duplicates(sockets: NumberedSockets) -> dict[int, socket.socket]:
+    """Return duplicates (dup(2)) of ``sockets``. Raises ListenError if the process has no descriptor left."""
+    made: dict[int, socket.socket] = {}
+    try:
+        for number, sock in sockets.items():
+            made[number] = sock.dup()
+    except OSError as error:
+        for sock in made.values():
+            sock.close()
+        raise ListenError(f"DNS: a socket cannot be duplicated: {error.strerror}") from None
+    return made
+
+
+class SocketChange:
+    """The sockets for a new configuration: open, but not answered on yet. The caller must call ``commit`` once no
+    process answers on sockets that the change lacks, or ``rollback``."""
+
+    def __init__(self, groups: SocketGroups, before: Mapping[Endpoint, NumberedSockets]) -> None:
+        self._groups, self._before = groups, before
+        self.after: dict[Endpoint, dict[int, socket.socket]] = {}
+
+    def dealt(self, workers: int) -> list[dict[int, socket.socket]]:
+        """Return the sockets for each worker: at least one for every address and kind, and every socket is dealt."""
+        hands: list[dict[int, socket.socket]] = [{} for _ in range(workers)]
+        for group in self.after.values():
+            for kind in _OPENERS:
+                sockets = [(number, sock) for number, sock in group.items() if sock.type == kind]
+                for turn in range(max(workers, len(sockets))):
+                    number, sock = sockets[turn % len(sockets)]
+                    hands[turn % workers][number] = sock
+        return hands
+
+    def commit(self) -> None:
+        """Keep these sockets, and close all others."""
+        self._groups.replace(self.after)
+
+    def rollback(self) -> None:
+        """Close the sockets that were opened for this change."""
+        _close_surplus(self.after, self._before)
+        self.after.clear()
+
+
+class SocketGroups:
+    """UDP and TCP sockets, grouped by the configured address."""
+
+    def __init__(self) -> None:
+        self._open: dict[Endpoint, dict[int, socket.socket]] = {}
+        self._numbers = itertools.count(1)
+
+    @property
+    def endpoints(self) -> list[Endpoint]:
+        """The addresses on which DNS is answered, with real ports."""
+        return [bound_endpoint(next(iter(group.values()))) for group in self._open.values()]
+
+    def inheritable(self) -> Iterator[InheritedSocket]:
+        """Yield all sockets, for a new process that takes over. They still belong to this object."""
+        for asked, group in self._open.items():
+            for sock in group.values():
+                yield InheritedSocket("dns", asked, sock)
+
+    def prepare(
+        self, endpoints: Iterable[Endpoint], workers: int, inherited: Sequence[InheritedSocket] = ()
+    ) -> SocketChange:
+        """Open the sockets that are missing for these addresses and this many workers, and return the change.
+
+        All ``inherited`` sockets are taken, also those at addresses that are not configured, since queries may wait in
+        them. Raises ListenError if an address is not available; every socket opened here is closed then.
+        """
+        change = SocketChange(self, self._open)
+        wanted = tuple(dict.fromkeys(endpoints))
+        try:
+            for taken in inherited:
+                here = bound_endpoint(taken.sock)
+                asked = next((e for e in wanted if e == taken.asked or same_address(e, here)), taken.asked)
+                change.after.setdefault(asked, {})[next(self._numbers)] = taken.sock
+                if taken.sock.type == socket.SOCK_DGRAM:
+                    make_ready(taken.sock)
+            for endpoint in wanted:
+                if endpoint in change.after:
+                    self._complete(change.after[endpoint], workers)
+                elif group := self._at(endpoint):
+                    change.after[endpoint] = _without_surplus(group, workers)
+                else:
+                    change.after[endpoint] = {next(self._numbers): sock for sock in open_pair(endpoint)}
+                    self._multiply(change.after[endpoint], workers)
+        except ListenError as error:
+            change.rollback()
+            ours = [here for here in self.endpoints if _overlap(here, endpoint)]
+            if ours:
+                what = f"{endpoint} overlaps {ours[0]}, where this server answers now; this change needs a restart"
+                raise ListenError(what) from error
+            raise
+        return change
+
+    def replace(self, after: Mapping[Endpoint, dict[int, socket.socket]]) -> None:
+        """Keep the sockets ``after`` and close all others; log the new addresses."""
+        before, self._open = self._open, dict(after)
+        known = {number for group in before.values() for number in group}
+        for group in self._open.values():
+            if known.isdisjoint(group):
+                log.info("answering DNS on %s", bound_endpoint(next(iter(group.values()))))
+        _close_surplus(before, self._open)
+
+    def close(self) -> None:
+        self.replace({})
+
+    def _at(self, endpoint: Endpoint) -> NumberedSockets | None:
+        """Return the open sockets at an address, however it is written; None if there are none."""
+        for asked, group in self._open.items():
+            if asked == endpoint or same_address(bound_endpoint(next(iter(group.values()))), endpoint):
+                return group
+        return None
+
+    def _complete(self, group: dict[int, socket.socket], workers: int) -> None:
+        """Add sockets to inherited ones, which may be of one kind only or too few for the workers."""
+        here = bound_endpoint(next(iter(group.values())))
+        for kind, opens in _OPENERS.items():
+            if not any(sock.type == kind for sock in group.values()):
+                group[next(self._numbers)] = opens(here)
+        # The port of another user's socket cannot be shared: some workers then have one socket between them, which
+        # costs a little speed
+        with contextlib.suppress(ListenError):
+            self._multiply(group, workers)
+
+    def _multiply(self, group: dict[int, socket.socket], workers: int) -> None:
+        for kind, opens in _OPENERS.items():
+            sockets = [sock for sock in group.values() if sock.type == kind]
+            if len(sockets) < workers:
+                for sock in sockets:
+                    share(sock)
+            for _ in range(len(sockets), workers):
+                group[next(self._numbers)] = opens(bound_endpoint(sockets[0]), True)
+
+
+def _close_surplus(groups: Mapping[Endpoint, NumberedSockets], kept: Mapping[Endpoint, NumberedSockets]) -> None:
+    known = {number for group in kept.values() for number in group}
+    for group in groups.values():
+        for number, sock in group.items():
+            if number not in known:
+                sock.close()
+
+
+def _without_surplus(group: NumberedSockets, workers: int) -> dict[int, socket.socket]:
+    """Return a group without UDP sockets that no worker needs. Closing a surplus TCP socket would reset connections
+    that wait in it, so all of these stay."""
+    udp = [number for number, sock in group.items() if sock.type == socket.SOCK_DGRAM]
+    return {number: sock for number, sock in group.items() if number not in udp[workers:]}
+
+
+def _overlap(one: Endpoint, other: Endpoint) -> bool:
+    """Return whether one address excludes the other because one of them stands for every address."""
+    family = [":" in endpoint.host for endpoint in (one, other)]
+    return one.port == other.port and family[0] == family[1] and not {one.host, other.host}.isdisjoint(WILDCARDS)

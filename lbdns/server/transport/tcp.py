@@ -1,13 +1,13 @@
-"""DNS over TCP (RFC 7766): connections with many queries each, answered in order of arrival, and their limits."""
+"""DNS over TCP (RFC 7766): connections with many queries each, their limits, and zone transfers that take turns."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import socket
-from collections import Counter
+from collections import Counter, deque
 from time import perf_counter, time
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from lbdns.answering.dns_constants import TCP
 from lbdns.answering.relayed_query import RelayedQuery
@@ -16,7 +16,6 @@ from lbdns.answering.zone_transfer import ZoneTransfer
 from lbdns.counting.response_times import ResponseTimes
 from lbdns.server.query_log.query_sampler import QueryLogTap, Respond, RunDeferred
 from lbdns.server.transport.error_counter import ErrorCounter
-from lbdns.server.transport.transfer_sender import TransferQueue
 from lbdns.sockets.binding import bound_endpoint
 from lbdns.sockets.dns_sockets import BACKLOG
 
@@ -29,6 +28,7 @@ IN_LINE: Final = 60.0  # s that a zone transfer waits for others to end before i
 MAX_CONNECTIONS: Final = 1000
 MAX_PER_ADDRESS: Final = 100
 AT_ONCE: Final = 64  # queries of one connection before the next connection has its turn
+TRANSFERS_AT_ONCE: Final = 8  # in progress per listening socket; each holds a send buffer, and perhaps an old zone
 SWEEP: Final = 0.5  # s between checks for connections past their deadline
 
 
@@ -106,6 +106,63 @@ class TcpServer:
             self.closed_early += connection.busy
             connection.transport.abort()
         self._sweeper = loop.call_later(SWEEP, self._sweep, loop)
+
+
+class TransferSender(Protocol):
+    """A connection that sends a zone transfer."""
+
+    def send_one(self) -> bool:
+        """Send the next message; return whether another can follow at once: not at the end, nor before the client has
+        read."""
+
+
+class TransferQueue:
+    """Lets connections take turns to send zone transfers, one message per iteration of the event loop, so that queries
+    wait for one message at most. Connections over TRANSFERS_AT_ONCE wait."""
+
+    def __init__(self) -> None:
+        self._begun: set[TransferSender] = set()
+        self._waiting: deque[TransferSender] = deque()
+        self._ready: deque[TransferSender] = deque()
+        self._scheduled = False
+
+    def begin(self, sender: TransferSender) -> None:
+        """Add a sender. The caller must call ``end`` when it has finished or its connection is closed."""
+        self._waiting.append(sender)
+        self._promote()
+
+    def resume(self, sender: TransferSender) -> None:
+        """Continue a sender after its client has read."""
+        if sender in self._begun and sender not in self._ready:
+            self._ready.append(sender)
+            self._schedule()
+
+    def end(self, sender: TransferSender) -> None:
+        self._begun.discard(sender)
+        for line in (self._waiting, self._ready):
+            if sender in line:
+                line.remove(sender)
+        self._promote()
+
+    def _promote(self) -> None:
+        while self._waiting and len(self._begun) < TRANSFERS_AT_ONCE:
+            sender = self._waiting.popleft()
+            self._begun.add(sender)
+            self.resume(sender)
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._scheduled = False
+        if self._ready:
+            sender = self._ready.popleft()
+            if sender.send_one():
+                self.resume(sender)
+        if self._ready:
+            self._schedule()
 
 
 class _Connection(asyncio.Protocol):

@@ -16,7 +16,7 @@ from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.model.farm import Farm
 from lbdns.model.snapshot import Snapshot
 from lbdns.process.apply_configuration import apply
-from lbdns.secrets.report_keys import load_report_keys
+from lbdns.secrets.key_files import load_report_keys
 from lbdns_collector.reports.collector import Collector
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import ConfigError, KeyFileError, ListenError

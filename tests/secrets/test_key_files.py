@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns.secrets.cookie_secrets import new_cookie_secret, parse_cookie_secrets, read_cookie_secrets
+from lbdns.secrets.key_files import new_cookie_secret, parse_cookie_secrets, read_cookie_secrets
 from lbdns_shared.errors import ConfigError
 
 ONE = bytes.fromhex("e5e973e5a6b2a43f48e7dc849e37bfcf")

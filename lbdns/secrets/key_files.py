@@ -1,14 +1,18 @@
-"""Secrets of DNS cookies: read from ``secret_file`` of ``[cookies]``, or generated if there is none."""
+"""Files of keys that the configuration names: master keys that verify reports, and secrets of DNS cookies."""
 
 from __future__ import annotations
 
+import logging
 import re
 import secrets
 from pathlib import Path
 from typing import Final
 
+from lbdns.config import Config
 from lbdns_shared.errors import ConfigError
-from lbdns_shared.keys import read_private
+from lbdns_shared.keys import MasterKey, read_key_file, read_private
+
+log = logging.getLogger("lbdns.collector")
 
 SECRET: Final = 16  # bytes in a server secret (RFC 9018, section 4.4)
 _WHERE: Final = "[cookies] secret_file"
@@ -44,3 +48,19 @@ def parse_cookie_secrets(text: str, where: str) -> tuple[bytes, ...]:
     if findings:
         raise ConfigError(*findings)
     return tuple(found)
+
+
+def load_report_keys(config: Config) -> tuple[MasterKey, ...]:
+    """Return the master keys in ``[collector] key_file``; none without such a file. Logs warnings. Raises
+    ConfigError."""
+    path = config.collector.key_file
+    if path is None:
+        return ()
+    keys, warnings = read_key_file(path)
+    if not keys.masters:
+        raise ConfigError(
+            f"{path}: key file: holds no master key, only keys of agents. 'lbdns keygen' prints a master line"
+        )
+    for warning in warnings:
+        log.warning(warning)
+    return keys.masters

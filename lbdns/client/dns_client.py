@@ -23,7 +23,7 @@ PAYLOAD: Final = 1232  # bytes of a UDP response that cross every network in one
 
 @dataclass(frozen=True, slots=True)
 class DnsReply:
-    """A response as it arrived: the message, its length in bytes, how it came and how long that took, in seconds."""
+    """A response as it arrived: the message, its length in bytes, its transport, and the seconds until it arrived."""
 
     message: DNSRecord
     size: int
@@ -46,7 +46,7 @@ def make_query(name: str, rtype: str = "A", rclass: str = "IN", *, recursion: bo
 def ask(
     query: DNSRecord, server: Endpoint, *, tcp: bool = False, timeout: float = TIMEOUT, tries: int = TRIES
 ) -> DnsReply:
-    """Send ``query`` and return the reply; a truncated UDP response is asked for again over TCP.
+    """Send ``query`` and return the reply; a truncated UDP response is requested again over TCP.
 
     Each of ``tries`` waits ``timeout`` seconds. Raises LbdnsError if the server cannot be reached, does not respond in
     time, or sends something that is not DNS over TCP; over UDP such datagrams are ignored.
@@ -87,7 +87,7 @@ def _over_udp(query: DNSRecord, server: Endpoint, timeout: float, tries: int) ->
 
 
 def _answers(wire: bytes, query: DNSRecord) -> bool:
-    """Whether a datagram is a response with the query's id and, if it has a question, the same question."""
+    """Return whether a datagram is a response with the query's id and, if it has a question, the same question."""
     try:
         message = DNSRecord.parse(wire)
     except (DNSError, struct.error):

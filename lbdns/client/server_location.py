@@ -59,7 +59,7 @@ def dns_server_of(config: Path, resolv_conf: Path = RESOLV_CONF) -> Endpoint:
 
 
 def _is_missing(config: Path) -> bool:
-    """Whether nobody chose a configuration and the default file does not exist."""
+    """Return whether no configuration was chosen and the default file does not exist."""
     return config == Path(DEFAULT_FILE) and not config.exists()
 
 

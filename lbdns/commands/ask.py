@@ -49,8 +49,8 @@ def ask(words: Sequence[str], reverse: bool, as_json: bool, timeout: float, conf
     """Send a DNS query and print the response.
 
     TYPE is a record type such as A (the default), AAAA, TXT, SOA or ANY. Without @SERVER the query goes to the server
-    that the configuration describes; without a configuration, to the first name server in /etc/resolv.conf. A
-    truncated response is asked for again over TCP, as dig does.
+    that the configuration describes; without a configuration, to the first name server in /etc/resolv.conf. If
+    the response is truncated, the query is repeated over TCP, as dig does.
 
     \b
     Examples:

@@ -98,7 +98,7 @@ def _header(document: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(f"fail open: {printable(document['fail_open_reason'])}", "bold red")
     plan = document["plan"]
     following = ", ".join(map(printable, plan["next"]))
-    yield Text(f"plan: {int(plan['given'])} of {int(plan['length'])} given; goes on with {following}")
+    yield Text(f"plan: {int(plan['given'])} of {int(plan['length'])} answers used; next: {following}")
     unit = "requests/s" if document["measured"] else "an estimate from cores and load"
     answers, requests = per_second(document["answers_per_s"]), per_second(document["requests_per_s"])
     every = f"a report every {float(document['interval_s']):g} s"

@@ -24,7 +24,7 @@ def _duration(table: TomlTable, name: str, default: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class HistoryConfig:
-    """How long each resolution is kept, in seconds; 0: not at all."""
+    """The seconds for which each resolution is kept; 0: not at all."""
 
     on: bool = flag(True)
     keep_raw: float = key(_duration, 3600.0)  # every second

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from lbdns.command_line.run_command import run
 from lbdns.commands.explain import explain, explanation_lines
 from tests.commands.terminal.documents import STARTED, explained, explanation, override
-from tests.commands.terminal.telling import telling
+from tests.commands.terminal.stub_server import stub_server
 
 
 def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -22,7 +22,7 @@ def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 @pytest.mark.parametrize("name", ["best.hobbit", "BEST", "round.robin", "a b&c"])
 def test_the_server_is_asked_for_the_name_as_it_is(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with telling() as server:
+    with stub_server() as server:
         exit_status, out, err = ran(capsys, name, "--url", server.url)
         assert (exit_status, err) == (0, "")
         quoted = name.replace(" ", "+").replace("&", "%26")
@@ -32,14 +32,14 @@ def test_the_server_is_asked_for_the_name_as_it_is(name: str, capsys: pytest.Cap
 
 
 def test_json_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    with telling() as server:
+    with stub_server() as server:
         exit_status, out, _ = ran(capsys, "best", "--json", "--url", server.url)
         assert exit_status == 0
         assert json.loads(out) == explanation()
 
 
 def test_a_name_that_no_pool_is_asked_by(capsys: pytest.CaptureFixture[str]) -> None:
-    with telling() as server:
+    with stub_server() as server:
         server.documents["/api/v1/explain"] = {
             "error": "no pool serves the name 'bset'. Perhaps you meant 'best.hobbit'?"
         }
@@ -50,7 +50,7 @@ def test_a_name_that_no_pool_is_asked_by(capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.parametrize("document", [[], {}, {"name": "x"}, "text"])
 def test_something_else_answers(document: object, capsys: pytest.CaptureFixture[str]) -> None:
-    with telling() as server:
+    with stub_server() as server:
         server.documents["/api/v1/explain"] = document
         for arguments in ((), ("--json",)):
             exit_status, out, err = ran(capsys, "best", "--url", server.url, *arguments)
@@ -73,7 +73,7 @@ def test_who_is_next_and_why() -> None:
     assert lines[:5] == [
         "best.hobbit: pool web, policy best",
         "next: gandalf, traffic is light: highest score",
-        "plan: 3 of 64 given; goes on with gandalf, frodo",
+        "plan: 3 of 64 answers used; next: gandalf, frodo",
         "rates: 0.20 answers/s, 12.0 requests/s, a report every 1 s; ttl 0",
         "score: thesis; capacity: requests/s; 18 more answers count as light traffic",
     ]

@@ -20,7 +20,7 @@ import pytest
 from lbdns.command_line.run_command import run
 from lbdns.commands.top import top
 from tests.commands.terminal.documents import event, member, pool, status
-from tests.commands.terminal.telling import Telling, telling
+from tests.commands.terminal.stub_server import StubServer, stub_server
 from tests.server.clients import PATIENCE, until
 
 #: The terminal becomes the one that Ctrl-C and Ctrl-Z of come from.
@@ -84,7 +84,7 @@ class Terminal:
 
 
 @asynccontextmanager
-async def terminal(server: Telling, *arguments: str, **environment: str) -> AsyncIterator[Terminal]:
+async def terminal(server: StubServer, *arguments: str, **environment: str) -> AsyncIterator[Terminal]:
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))  # before it looks
     # COLUMNS and LINES, which a test runner may have set, would count for more than the terminal's size
@@ -111,15 +111,15 @@ def many(count: int) -> dict[str, Any]:
 
 
 async def test_it_follows_the_stream_and_ends_by_q() -> None:
-    with telling() as server:
+    with stub_server() as server:
         server.documents["/api/v1/log"] = {"events": [event(1, "frodo is silent")]}
         async with terminal(server) as there:
             frame = await there.shows("gandalf")
             assert any("q quit" in line for line in frame)
             assert any("frodo is silent" in line for line in frame)
             await until(lambda: server.streams)
-            server.tell("status", status(pool(members=[member("bilbo", "drained", reason="drained by root")])))
-            server.tell("log", event(2, "bilbo is drained"))
+            server.send("status", status(pool(members=[member("bilbo", "drained", reason="drained by root")])))
+            server.send("log", event(2, "bilbo is drained"))
             frame = await there.shows("bilbo is drained")
             assert any("drained by root" in line for line in frame)
             there.press("q")
@@ -127,7 +127,7 @@ async def test_it_follows_the_stream_and_ends_by_q() -> None:
 
 
 async def test_keys() -> None:
-    with telling() as server:
+    with stub_server() as server:
         server.documents["/api/v1/status"] = many(100)
         async with terminal(server) as there:
             await there.shows("m000")
@@ -151,7 +151,7 @@ async def test_keys() -> None:
 
 @pytest.mark.parametrize("way", ["ctrl-c", "SIGTERM", "SIGHUP"])
 async def test_however_it_ends_the_terminal_is_as_it_was(way: str) -> None:
-    with telling() as server:
+    with stub_server() as server:
         async with terminal(server) as there:
             await there.shows("gandalf")
             if way == "ctrl-c":
@@ -162,7 +162,7 @@ async def test_however_it_ends_the_terminal_is_as_it_was(way: str) -> None:
 
 
 async def test_it_makes_room_for_the_shell_and_comes_back() -> None:
-    with telling() as server:
+    with stub_server() as server:
         async with terminal(server) as there:
             await there.shows("gandalf")
             there.press("\x1a")
@@ -183,16 +183,16 @@ def _state(pid: int) -> str:
 
 
 async def test_it_says_that_the_server_is_gone_and_finds_it_again() -> None:
-    with telling() as server:
+    with stub_server() as server:
         async with terminal(server) as there:
             await there.shows("gandalf")
             await until(lambda: server.streams)
             port = server.port
             server.close()
             await there.shows("old: http://127.0.0.1")
-            with telling(port) as again:
+            with stub_server(port) as again:
                 await until(lambda: again.streams, 30)
-                again.tell("status", status(pool(members=[member("saruman")])))
+                again.send("status", status(pool(members=[member("saruman")])))
                 frame = await there.shows("saruman")
                 assert not any("old:" in line for line in frame)
                 there.press("q")
@@ -200,18 +200,18 @@ async def test_it_says_that_the_server_is_gone_and_finds_it_again() -> None:
 
 
 async def test_what_is_no_status_ends_it_cleanly() -> None:
-    with telling() as server:
+    with stub_server() as server:
         async with terminal(server) as there:
             await there.shows("gandalf")
             await until(lambda: server.streams)
-            server.tell("status", {"pools": [{"name": "web"}]})
+            server.send("status", {"pools": [{"name": "web"}]})
             assert await there.ended() == 1
             await until(lambda: "the response is not from lbdns" in there.written)
             assert "Traceback" not in there.written
 
 
 async def test_terminals_that_cannot_be_drawn_on() -> None:
-    with telling() as server:
+    with stub_server() as server:
         async with terminal(server, TERM="dumb") as there:
             assert await asyncio.wait_for(there.process.wait(), PATIENCE) == 1
             await until(lambda: "--once" in there.written)
@@ -236,7 +236,7 @@ def test_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
 def test_one_frame(columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("LINES", "24")
-    with telling() as server:
+    with stub_server() as server:
         server.documents["/api/v1/status"] = many(200)
         exit_status, out, err = ran(capsys, "--once", "--interval", "0.1", "--url", server.url)
     assert (exit_status, err) == (0, "")
@@ -254,7 +254,7 @@ def test_bad_arguments(arguments: Sequence[str], capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize("document", [[], {}, {"pools": [{"name": "web"}], "server": {}}])
 def test_something_else_answers(document: object, capsys: pytest.CaptureFixture[str]) -> None:
-    with telling() as server:
+    with stub_server() as server:
         server.documents["/api/v1/status"] = document
         exit_status, _, err = ran(capsys, "--once", "--url", server.url)
     assert exit_status == 1

@@ -17,7 +17,7 @@ import pytest
 from lbdns.command_line.run_command import run
 from lbdns.commands.watch import watch
 from tests.commands.terminal.documents import STARTED, event
-from tests.commands.terminal.telling import Telling, telling
+from tests.commands.terminal.stub_server import StubServer, stub_server
 from tests.server.clients import PATIENCE, until
 
 RUN = (
@@ -47,7 +47,7 @@ class Watching:
 
 
 @asynccontextmanager
-async def watching(server: Telling, *arguments: str) -> AsyncIterator[Watching]:
+async def watching(server: StubServer, *arguments: str) -> AsyncIterator[Watching]:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", RUN, "--url", server.url, *arguments,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
@@ -63,24 +63,24 @@ async def watching(server: Telling, *arguments: str) -> AsyncIterator[Watching]:
 
 
 async def test_events_as_they_happen_until_ctrl_c() -> None:
-    with telling() as server:
+    with stub_server() as server:
         async with watching(server) as there:
-            server.tell("log", event(1, "frodo is silent", level="warning"))
+            server.send("log", event(1, "frodo is silent", level="warning"))
             assert await there.line() == "2023-11-14T22:13:20Z warning state: frodo is silent"
-            server.tell("log", event(2, "\x1b[31mred\n"))
+            server.send("log", event(2, "\x1b[31mred\n"))
             assert await there.line() == "2023-11-14T22:13:20Z info    state: \\x1b[31mred\\n"
             assert await there.stopped() == (0, "", "")
         assert "/api/v1/events?only=log" in server.paths
 
 
 async def test_since_begins_with_what_happened(capsys: pytest.CaptureFixture[str]) -> None:
-    with telling() as server:
+    with stub_server() as server:
         server.documents["/api/v1/log"] = {"events": [event(1, "first"), event(2, "second")]}
         async with watching(server, "--since", "10m") as there:
             assert (await there.line()).endswith(" first")
             assert (await there.line()).endswith(" second")
-            server.tell("log", event(2, "second"))  # the stream tells it, too
-            server.tell("log", event(3, "third"))
+            server.send("log", event(2, "second"))  # the stream tells it, too
+            server.send("log", event(3, "third"))
             assert (await there.line()).endswith(" third")
             assert (await there.stopped())[:2] == (0, "")
         (asked,) = parse_qs(urlsplit(server.paths[0]).query)["since"]
@@ -88,10 +88,10 @@ async def test_since_begins_with_what_happened(capsys: pytest.CaptureFixture[str
 
 
 async def test_kinds_and_json() -> None:
-    with telling() as server:
+    with stub_server() as server:
         async with watching(server, "--kind", "override", "--kind", "reload", "--json") as there:
             for number, kind in enumerate(("state", "override", "guard", "reload")):
-                server.tell("log", event(number, f"\x1b{kind}", kind))
+                server.send("log", event(number, f"\x1b{kind}", kind))
             found: list[dict[str, Any]] = [json.loads(await there.line()) for _ in range(2)]
             assert [one["kind"] for one in found] == ["override", "reload"]
             assert found[0] == event(1, "\x1boverride", "override")
@@ -99,24 +99,24 @@ async def test_kinds_and_json() -> None:
 
 
 async def test_it_goes_on_when_the_server_comes_back_and_misses_nothing() -> None:
-    with telling() as server:
+    with stub_server() as server:
         async with watching(server) as there:
-            server.tell("log", event(1, "before"))
+            server.send("log", event(1, "before"))
             assert (await there.line()).endswith("before")
             port = server.port
             server.close()
             assert await there.error() == f"{server.url}: the server closed the event stream; trying again"
-            with telling(port) as again:
+            with stub_server(port) as again:
                 again.documents["/api/v1/log"] = {"events": [event(1, "while nobody listened", time=STARTED + 5)]}
                 assert (await there.line()).endswith("while nobody listened")
                 await until(lambda: again.streams)
-                again.tell("log", event(2, "after", time=STARTED + 6))
+                again.send("log", event(2, "after", time=STARTED + 6))
                 assert (await there.line()).endswith("after")
                 assert await there.stopped() == (0, "", "")
 
 
 async def test_what_happens_while_it_connects_is_looked_up() -> None:
-    with telling() as server:
+    with stub_server() as server:
         async with watching(server) as there:
             server.documents["/api/v1/log"] = {"events": [event(1, "between")]}
             assert (await there.line()).endswith("between")
@@ -129,7 +129,7 @@ def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 def test_no_server(capsys: pytest.CaptureFixture[str]) -> None:
-    with telling() as server:
+    with stub_server() as server:
         url = server.url
     exit_status, out, err = ran(capsys, "--url", url)
     assert (exit_status, out) == (1, "")
@@ -138,7 +138,7 @@ def test_no_server(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("document", [[], {}, {"events": [{}]}, {"events": [7]}])
 def test_something_else_answers(document: object, capsys: pytest.CaptureFixture[str]) -> None:
-    with telling() as server:
+    with stub_server() as server:
         server.documents["/api/v1/log"] = document
         exit_status, _, err = ran(capsys, "--url", server.url)
     assert exit_status == 1

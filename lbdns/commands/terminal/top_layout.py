@@ -83,7 +83,7 @@ def _lines(data: TopData, view: View, size: Size, now: float) -> list[Text]:
     ]
     rows += [Text()] * (view.rows - len(rows))
     lines = [event_line(event, is_short=True) for event in list(data.events)[len(data.events) - events :]]
-    bottom = Text(f"/{printable(view.wanted)}_", "bold") if view.typing else Text(_KEYS, "dim")
+    bottom = Text(f"/{printable(view.filter)}_", "bold") if view.typing else Text(_KEYS, "dim")
     return [*head, *rows, _rule(view, len(members), size), *lines, bottom]
 
 
@@ -183,7 +183,7 @@ def _row(
 def _rule(view: View, members: int, size: Size) -> Text:
     last = min(members, view.offset + view.rows)
     text = f" {view.offset + 1 if members else 0}-{last} of {members}, by {view.sort}{' reversed' * view.reverse} "
-    if view.wanted and not view.typing:
-        text += f"with {printable(view.wanted)!r} "
+    if view.filter and not view.typing:
+        text += f"with {printable(view.filter)!r} "
     dash = "─" if size.steps == BLOCKS else "-"
     return Text((dash * 2 + text).ljust(size.width, dash), "dim")

@@ -41,12 +41,12 @@ HELP: Final = (
 
 @dataclass(slots=True)
 class View:
-    """``rows``: number of members that the last frame had room for."""
+    """The view of one terminal. ``rows``: number of members that the last frame had room for."""
 
     pool: str = ""  # empty: the first pool
     sort: str = _ORDER[0]
     reverse: bool = False
-    wanted: str = ""  # part of a name or a state; empty: no filter
+    filter: str = ""  # part of a name or a state; empty: no filter
     typing: bool = False
     help: bool = False
     offset: int = 0
@@ -63,11 +63,11 @@ class View:
         pool = self.selected(data)
         if pool is None:
             return []
-        wanted = self.wanted.lower()
+        filter = self.filter.lower()
         found = [
             (member, data.series_of(pool, member))
             for member in pool["members"]
-            if wanted in str(member["name"]).lower() or wanted in str(member["state"])
+            if filter in str(member["name"]).lower() or filter in str(member["state"])
         ]
         key, greatest_first = SORTS[self.sort]
         found.sort(key=lambda row: key(*row), reverse=greatest_first)
@@ -84,9 +84,9 @@ class View:
         elif key in ("?", "h"):
             self.help = True
         elif key == "/":
-            self.typing, self.wanted, self.offset = True, "", 0
+            self.typing, self.filter, self.offset = True, "", 0
         elif key == "escape":
-            self.wanted, self.offset = "", 0
+            self.filter, self.offset = "", 0
         elif key == "s":
             self.sort, self.offset = _ORDER[(_ORDER.index(self.sort) + 1) % len(_ORDER)], 0
         elif key == "r":
@@ -99,11 +99,11 @@ class View:
     def _type(self, key: str) -> None:
         if key in ("enter", "escape"):
             self.typing = False
-            self.wanted = "" if key == "escape" else self.wanted
+            self.filter = "" if key == "escape" else self.filter
         elif key == "backspace":
-            self.wanted = self.wanted[:-1]
+            self.filter = self.filter[:-1]
         elif len(key) == 1:
-            self.wanted += key
+            self.filter += key
 
     def _next_pool(self, data: TopData) -> None:
         names = [pool["name"] for pool in data.status["pools"]] if data.status else []

@@ -1,4 +1,4 @@
-"""A small HTTP server that tells what it was given, with an event stream that can be cut."""
+"""A small HTTP server that serves given documents, with an event stream that can be cut."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from tests.commands.terminal.documents import explanation, status
 
 
-class Telling:
-    """``paths`` are those asked for. ``documents`` are told by path; an int is an error status."""
+class StubServer:
+    """``paths``: those requested. ``documents``: what each path returns; an int is an error status."""
 
     def __init__(self, port: int = 0) -> None:
         self.paths: list[str] = []
@@ -63,8 +63,8 @@ class Telling:
         while (data := waiting.get()) is not None:
             handler.wfile.write(data)
 
-    def tell(self, name: str, document: Any) -> None:
-        """To all who listen."""
+    def send(self, name: str, document: Any) -> None:
+        """Send an event on every open stream."""
         for waiting in self._streams:
             waiting.put(f"event: {name}\ndata: {json.dumps(document)}\n\n".encode())
 
@@ -82,8 +82,8 @@ class Telling:
 
 
 @contextmanager
-def telling(port: int = 0) -> Iterator[Telling]:
-    server = Telling(port)
+def stub_server(port: int = 0) -> Iterator[StubServer]:
+    server = StubServer(port)
     try:
         yield server
     finally:

@@ -1,7 +1,5 @@
-"""Alarm conditions, ``METRIC[/cpu] > NUMBER``: parsed, and checked against a host's metrics. Pure.
-
-An overloaded host sends an alarm at once, and the server sends it no more clients until the alarm ends.
-"""
+"""Alarm conditions, ``METRIC[/cpu] > NUMBER``: parsed, and checked against a host's metrics. Pure. An overloaded host
+sends an alarm at once, and the server sends it no more clients until the alarm ends."""
 
 from __future__ import annotations
 

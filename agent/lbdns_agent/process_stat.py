@@ -1,8 +1,6 @@
-"""A process's or thread's stat file in /proc: its parent, state and CPU times, and from whom it descends.
-
-An open stat file always stands for the same process: once that process has ended, reads fail, even if another
-process has its number by then.
-"""
+"""A process's or thread's stat file in /proc: its parent, state and CPU times, and from whom it descends. An open stat
+file always stands for the same process: once that process has ended, reads fail, even if another process has its number
+by then."""
 
 from __future__ import annotations
 

@@ -91,8 +91,6 @@ class CollectorSocket:
 
 
 class ReportSender:
-    """Sends every report to every collector."""
-
     def __init__(self, endpoints: Iterable[Endpoint], recovery_time: float = RECOVERY_TIME) -> None:
         self._collectors = [CollectorSocket(endpoint, recovery_time) for endpoint in endpoints]
 
@@ -103,16 +101,13 @@ class ReportSender:
             collector.resolver.wait_for_first(max(0.0, end - time.monotonic()))
 
     def send(self, datagram: bytes) -> None:
-        """Send one report to all collectors."""
         for collector in self._collectors:
             collector.send(datagram)
 
     def resolve_again(self) -> None:
-        """Look all names up again soon."""
         for collector in self._collectors:
             collector.resolver.refresh()
 
     def close(self) -> None:
-        """Close all sockets."""
         for collector in self._collectors:
             collector.close()

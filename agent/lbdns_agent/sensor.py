@@ -1,7 +1,5 @@
-"""What a sensor is: how to read one source of the measured host, and how to compute metrics from two readings.
-
-The measured host is its kernel files or psutil, its limiting cgroup, its web server and its gateway.
-"""
+"""What a sensor is: how to read one source of the measured host, and how to compute metrics from two readings. The
+measured host is its kernel files or psutil, its limiting cgroup, its web server and its gateway."""
 
 from __future__ import annotations
 

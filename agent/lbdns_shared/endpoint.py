@@ -24,11 +24,7 @@ class Endpoint:
     @property
     def is_address(self) -> bool:
         """Whether the host is an address and not a name."""
-        try:
-            ipaddress.ip_address(self.host.partition("%")[0])
-        except ValueError:
-            return False
-        return True
+        return _ip_version(self.host.partition("%")[0]) is not None
 
 
 def parse_endpoint(text: str, default_port: int) -> Endpoint:
@@ -43,7 +39,7 @@ def parse_endpoint(text: str, default_port: int) -> Endpoint:
     elif host.count(":") == 1:
         host, _, port = host.partition(":")
     wants_ipv6 = bracketed or ":" in host
-    if not host or any(c.isspace() or c in "/[]" for c in host) or wants_ipv6 != _is_ipv6(host):
+    if not host or any(c.isspace() or c in "/[]" for c in host) or wants_ipv6 != (_ip_version(host) == 6):
         raise ValueError(f"{text!r} is not a HOST:PORT such as 127.0.0.1:{default_port}")
     if not port:
         return Endpoint(host, default_port)
@@ -52,12 +48,11 @@ def parse_endpoint(text: str, default_port: int) -> Endpoint:
     return Endpoint(host, int(port))
 
 
-def _is_ipv6(host: str) -> bool:
+def _ip_version(host: str) -> int | None:
     try:
-        ipaddress.IPv6Address(host)
+        return ipaddress.ip_address(host).version
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def parse_listen(text: str, default_port: int) -> Endpoint:

@@ -1,7 +1,5 @@
-"""Key files for signed reports: master keys for collectors, agent keys for agents, one key a line.
-
-A file with several keys serves rotation: all of them are accepted, the first one signs.
-"""
+"""Key files for signed reports: master keys for collectors, agent keys for agents, one key a line. A file with several
+keys serves rotation: all of them are accepted, the first one signs."""
 
 from __future__ import annotations
 
@@ -39,17 +37,14 @@ class MasterKey:
         return AgentKey(self.key_id, host, secret)
 
     def line(self) -> str:
-        """Return the key as a line of a key file."""
         return f"master {base64.b64encode(self.secret).decode()}"
 
 
 def agent_line(key: AgentKey) -> str:
-    """Return an agent's key as a line of a key file."""
     return f"agent {key.host} {key.key_id.hex()} {base64.b64encode(key.secret).decode()}"
 
 
 def new_master_key() -> MasterKey:
-    """Return a random master key."""
     return MasterKey(secrets.token_bytes(KEY_LENGTH))
 
 

@@ -1,8 +1,6 @@
-"""Logging to standard error for every program: one line an event, as text or JSON, with floods suppressed.
-
-If standard error is the systemd journal, lines begin with their priority (sd-daemon(3)) and have no time, which
-the journal adds.
-"""
+"""Logging to standard error for every program: one line an event, as text or JSON, with floods suppressed. If standard
+error is the systemd journal, lines begin with their priority (sd-daemon(3)) and have no time, which the journal
+adds."""
 
 from __future__ import annotations
 
@@ -66,8 +64,8 @@ class _JournalFormatter(logging.Formatter):
         self._inner = inner
 
     def format(self, record: logging.LogRecord) -> str:
-        prefix = f"<{_priority(record.levelno)}>"
-        return "\n".join(prefix + line for line in self._inner.format(record).split("\n"))
+        priority = next((priority for lowest, priority in _PRIORITIES if record.levelno >= lowest), _DEBUG)
+        return "\n".join(f"<{priority}>{line}" for line in self._inner.format(record).split("\n"))
 
 
 @dataclass
@@ -189,10 +187,6 @@ def _summary(window: _Window, similar: bool) -> logging.LogRecord:
     if event := getattr(last, "event", None):
         record.event = event
     return record
-
-
-def _priority(level: int) -> int:
-    return next((priority for lowest, priority in _PRIORITIES if level >= lowest), _DEBUG)
 
 
 def _printable(character: str) -> str:

@@ -52,7 +52,6 @@ class CollectorMembers:
         return self._collector.farm
 
     def deliver(self, snapshot: Snapshot) -> None:
-        """Take over a new snapshot, and notify subscribers."""
         self.snapshot = snapshot
         self.planner.deliver(snapshot)
         self._notify()
@@ -75,11 +74,21 @@ class CollectorMembers:
             callback()
 
 
-class NoSelection:
-    """The SelectionSource of a program that answers no queries: it knows capacities only."""
+class CollectorStatus:
+    """The StatusSource of a collector without a DNS server.
 
-    def __init__(self, planner: Planner) -> None:
-        self.capacities = planner.capacities
+    It is its own CounterSource, and its own SelectionSource: of the members, it knows their capacities only."""
+
+    queries = 0
+
+    def __init__(self, collector: Collector, program: CollectorProgram) -> None:
+        self.scoring = self._collector = collector
+        self.members = CollectorMembers(collector, program.events)
+        self.program = program
+        self.selection = self.counters = self
+        self.capacities = self.members.planner.capacities
+        self.report_counts = collector.counts
+        self.lag: EventLoopLag | None = None
 
     def answers(self, pool: str) -> Sequence[int]:
         return ()
@@ -92,20 +101,6 @@ class NoSelection:
 
     async def explain(self, name: str) -> Mapping[str, Any]:
         raise UnknownNameError("a collector answers no queries; ask the DNS servers that follow it")
-
-
-class CollectorCounters:
-    """The CounterSource of a collector without a DNS server."""
-
-    queries = 0
-
-    def __init__(self, collector: Collector) -> None:
-        self._collector = collector
-        self.lag: EventLoopLag | None = None
-
-    @property
-    def report_counts(self) -> Mapping[str, int]:
-        return self._collector.counts
 
     def type_and_rcode_counts(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
         return {}, {}
@@ -120,17 +115,6 @@ class CollectorCounters:
         if self.lag:
             found = self.lag.figures()
             yield from lag_families(found.lag, found.lag_us)
-
-
-class CollectorStatus:
-    """The StatusSource of a collector without a DNS server."""
-
-    def __init__(self, collector: Collector, program: CollectorProgram) -> None:
-        self.scoring = collector
-        self.members = CollectorMembers(collector, program.events)
-        self.selection = NoSelection(self.members.planner)
-        self.counters = CollectorCounters(collector)
-        self.program = program
 
 
 class CollectorProgram:
@@ -181,7 +165,7 @@ class CollectorProgram:
             privileges.own_folder(farm.config.server.state_dir, farm.config.server.user)
             privileges.become(farm.config.server.user)
             self.serving = True
-            self._status.counters.lag = EventLoopLag("main")
+            self._status.lag = EventLoopLag("main")
             await self._web.start(farm.config.web)
         except LbdnsError:
             await self.stop()
@@ -193,8 +177,8 @@ class CollectorProgram:
 
     async def stop(self) -> None:
         self.serving = False
-        if self._status.counters.lag:
-            self._status.counters.lag.stop()
+        if self._status.lag:
+            self._status.lag.stop()
         await self._stat_file.stop()
         await self._web.stop()
         await self._history_sampler.stop()

@@ -45,7 +45,6 @@ class LimitingCgroup:
         self._tasks_read = False
 
     def start_round(self) -> None:
-        """Forget what was read in the last round."""
         self._limit_known = self._tasks_read = False
 
     @property

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,12 +35,27 @@ class Gateway:
 def parse_ipv4(text: bytes) -> Gateway | None:
     """Return the gateway of the default route with the lowest metric in /proc/net/route, the first of equals. Skips
     lines that are not routes."""
-    return _best(_ipv4_defaults(text))
+    routes = []
+    for line in text.splitlines()[1:]:
+        with contextlib.suppress(ValueError, OverflowError):
+            interface, destination, gateway, flags, _, _, metric, mask = line.split()[:8]
+            # The kernel prints the 32 bits in network order as one number of this machine
+            address = socket.inet_ntoa(int(gateway, 16).to_bytes(4, sys.byteorder))
+            if int(destination, 16) == int(mask, 16) == 0 and _usable(int(flags, 16)):
+                routes.append((int(metric), Gateway(address, interface.decode("ascii", "replace"))))
+    return _best(routes)
 
 
 def parse_ipv6(text: bytes) -> Gateway | None:
     """Return the same from /proc/net/ipv6_route (Documentation/networking: proc_net_ipv6)."""
-    return _best(_ipv6_defaults(text))
+    routes = []
+    for line in text.splitlines():
+        with contextlib.suppress(ValueError, OverflowError):
+            destination, length, _, _, hop, metric, _, _, flags, interface = line.split()[:10]
+            if int(destination, 16) == int(length, 16) == 0 and _usable(int(flags, 16)):
+                address = socket.inet_ntop(socket.AF_INET6, int(hop, 16).to_bytes(16, "big"))
+                routes.append((int(metric, 16), Gateway(address, interface.decode("ascii", "replace"))))
+    return _best(routes)
 
 
 def find_gateway(proc: str = "/proc") -> Gateway | None:
@@ -54,35 +70,9 @@ def find_gateway(proc: str = "/proc") -> Gateway | None:
     return None
 
 
-def _best(routes: Iterator[tuple[int, Gateway]]) -> Gateway | None:
+def _best(routes: Iterable[tuple[int, Gateway]]) -> Gateway | None:
     best = min(routes, key=lambda route: route[0], default=None)
     return best[1] if best else None
-
-
-def _ipv4_defaults(text: bytes) -> Iterator[tuple[int, Gateway]]:
-    for line in text.splitlines()[1:]:
-        fields = line.split()
-        try:
-            interface, destination, gateway, flags, _, _, metric, mask = fields[:8]
-            is_default = int(destination, 16) == int(mask, 16) == 0 and _usable(int(flags, 16))
-            # The kernel prints the 32 bits in network order as one number of this machine
-            address = socket.inet_ntoa(int(gateway, 16).to_bytes(4, sys.byteorder))
-            if is_default:
-                yield int(metric), Gateway(address, interface.decode("ascii", "replace"))
-        except (ValueError, OverflowError):
-            continue
-
-
-def _ipv6_defaults(text: bytes) -> Iterator[tuple[int, Gateway]]:
-    for line in text.splitlines():
-        fields = line.split()
-        try:
-            destination, length, _, _, hop, metric, _, _, flags, interface = fields[:10]
-            if int(destination, 16) == int(length, 16) == 0 and _usable(int(flags, 16)):
-                address = socket.inet_ntop(socket.AF_INET6, int(hop, 16).to_bytes(16, "big"))
-                yield int(metric, 16), Gateway(address, interface.decode("ascii", "replace"))
-        except (ValueError, OverflowError):
-            continue
 
 
 def _usable(flags: int) -> bool:

@@ -22,7 +22,6 @@ def read(host: MeasuredHost) -> float:
 
 
 def read_psutil(psutil: Any) -> float:
-    """Return the host's processors. Raises ValueError."""
     count = psutil.cpu_count()
     if not count:
         raise ValueError("psutil does not know the number of processors")

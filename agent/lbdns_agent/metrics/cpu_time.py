@@ -1,7 +1,5 @@
-"""cpu_idle and cpu_steal: how the processors spent the time since the last sample, in %.
-
-With a cgroup's quota: the share of the quota that was left, and how long the group was throttled.
-"""
+"""cpu_idle and cpu_steal: how the processors spent the time since the last sample, in %. With a cgroup's quota: the
+share of the quota that was left, and how long the group was throttled."""
 
 from __future__ import annotations
 
@@ -39,7 +37,6 @@ def read(host: MeasuredHost) -> HostCpuTimes | QuotaTimes:
 
 
 def read_psutil(psutil: Any) -> HostCpuTimes:
-    """Return the host's times in seconds."""
     times = psutil.cpu_times()._asdict()
     total = sum(value for name, value in times.items() if name not in ("guest", "guest_nice"))
     return HostCpuTimes(times["idle"], times.get("steal"), total)

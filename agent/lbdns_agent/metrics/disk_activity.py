@@ -88,12 +88,9 @@ def values(
 
 def _since(before: DiskCounters, now: DiskCounters) -> tuple[int, int, int]:
     """Return busy ms, requests and ms that these took; zeros if a counter went back (32 bits overflow)."""
-    busy, requests, waited = (
-        (now.busy or 0) - (before.busy or 0),
-        now.requests - before.requests,
-        now.waited - before.waited,
-    )
-    return (busy, requests, waited) if busy >= 0 and requests >= 0 and waited >= 0 else (0, 0, 0)
+    busy = (now.busy or 0) - (before.busy or 0)
+    since = busy, now.requests - before.requests, now.waited - before.waited
+    return since if min(since) >= 0 else (0, 0, 0)
 
 
 SENSOR: Final = Sensor("/proc/diskstats", read, values, read_psutil=read_psutil)

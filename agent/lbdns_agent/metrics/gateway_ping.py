@@ -11,7 +11,6 @@ from lbdns_agent.sensor import MeasuredHost, NonBlockingSensor, newest_value
 
 
 def read(host: MeasuredHost) -> ReadingSteps[float]:
-    """Raises MissingValueError."""
     if host.pinger is None:
         raise SwitchedOffError("switched off by --gateway off" if host.psutil is None else LINUX_ONLY)
     return (yield from host.pinger.ping())

@@ -9,7 +9,6 @@ from lbdns_agent.webserver.monitored_web_server import monitored
 
 
 def read(host: MeasuredHost) -> float:
-    """Raises MissingValueError, OSError."""
     return monitored(host.web).cpu_seconds()
 
 

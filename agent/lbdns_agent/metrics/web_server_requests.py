@@ -51,7 +51,6 @@ def _number(fields: dict[bytes, bytes], names: tuple[bytes, ...]) -> float | Non
 
 
 def read(host: MeasuredHost) -> ReadingSteps[WorkerStatus]:
-    """Raises MissingValueError, ValueError."""
     if host.status is None:
         raise SwitchedOffError("switched off by --server-status off")
     return parse((yield from host.status.fetch()))

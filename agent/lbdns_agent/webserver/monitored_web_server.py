@@ -34,7 +34,6 @@ class MonitoredWebServer:
         return self._sockets.cheap
 
     def start_round(self) -> None:
-        """Forget what was read in the last round."""
         self._up_to_date = False
 
     def listen_queue(self) -> int:

@@ -1,12 +1,11 @@
 """The CPU time of a process and all its descendants; it never goes back while processes start and end.
 
-When a parent waits for a child that ended, the child's time moves to the parent's "waited for" time, so the sum
-over the living processes stays the same. The time of processes that leave the tree is added to the sum. A parent
-that ignores SIGCHLD never waits; it gets a clock that includes its children, if the kernel permits one.
+When a parent waits for a child that ended, the child's time moves to the parent's "waited for" time, so the sum over
+the living processes stays the same. The time of processes that leave the tree is added to the sum. A parent that
+ignores SIGCHLD never waits; it gets a clock that includes its children, if the kernel permits one.
 
-To keep this cheap, stat files stay open. A process whose stat line is unchanged has hardly run, so its children
-are searched again only every SWEEP rounds, and the number of searches in a round is limited.
-"""
+To keep this cheap, stat files stay open. A process whose stat line is unchanged has hardly run, so its children are
+searched again only every SWEEP rounds, and the number of searches in a round is limited."""
 
 from __future__ import annotations
 
@@ -71,7 +70,6 @@ class InheritedCpuClock:
         return int.from_bytes(os.read(self._fd, 8), sys.byteorder) / 1e9
 
     def close(self) -> None:
-        """Stop counting."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -96,7 +94,6 @@ class _Node:
         return self.stat.used + self.stat.waited_for
 
     def close(self) -> None:
-        """Close the node's files."""
         self.file.close()
         if self.clock is not None:
             self.clock.close()
@@ -139,11 +136,9 @@ class ProcessTreeCpu:
         return self._highest / TICKS_PER_SECOND
 
     def pids(self) -> set[int]:
-        """Return the processes of the last round."""
         return set(self._nodes)
 
     def close(self) -> None:
-        """Close all files."""
         self._forget_all_but(set())
 
     def _visit(self, pid: int, parent: int, seen: set[int]) -> float:

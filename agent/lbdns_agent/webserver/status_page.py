@@ -1,8 +1,6 @@
 """The web server's status page: parses its URL, and fetches it with one HTTP/1.0 request, limited in time and size.
-
-Every request opens a connection, because an open connection would occupy a worker of the server between two
-samples. HTTP/1.0 has no chunked responses.
-"""
+Every request opens a connection, because an open connection would occupy a worker of the server between two samples.
+HTTP/1.0 has no chunked responses."""
 
 from __future__ import annotations
 

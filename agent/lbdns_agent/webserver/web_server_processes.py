@@ -1,7 +1,5 @@
-"""The processes of the web server: finds the owners of its listening sockets, and counts their CPU time.
-
-The search visits the open files of all processes and takes milliseconds, so it runs rarely, not for each sample.
-"""
+"""The processes of the web server: finds the owners of its listening sockets, and counts their CPU time. The search
+visits the open files of all processes and takes milliseconds, so it runs rarely, not for each sample."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Metric families as Prometheus text, written in short slices so that the event loop can do other work in between.
-
 prometheus_client's own writer takes several times as long, and does all the work at once: with 1000 members, it would
-block queries for 0.1 s (``python -m lbdns_tools.bench scrape``).
-"""
+block queries for 0.1 s (``python -m lbdns_tools.bench scrape``)."""
 
 from __future__ import annotations
 
@@ -55,7 +53,6 @@ def families(name: str, kind: str, text: str, labels: tuple[str, ...], rows: Ite
 
 
 def family(name: str, kind: str, text: str, value: float) -> Metric:
-    """Return a family that has one value and no labels."""
     return FamilySlice(name, kind, text, (), [((), value)])
 
 

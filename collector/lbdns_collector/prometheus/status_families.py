@@ -76,7 +76,6 @@ def event_families(events: EventLog, started: float) -> Iterator[Metric]:
 
 
 def history_families(history: Mapping[str, Any] | None) -> Iterator[Metric]:
-    """Yield the state of the history; nothing if recording is off."""
     if history is None:
         return
     yield family("lbdns_history_ok", "gauge", "1 while the history is being recorded", history["ok"])

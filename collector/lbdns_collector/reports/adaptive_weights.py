@@ -7,8 +7,7 @@ soon as the new weights are behind. The search keeps the new weights only if fou
 annealing, which accepts a single better result and sometimes a worse one, was tried first: response times vary so much
 that it wandered and reported gains that did not exist. From time to time the search compares the configured weights
 with those in use, and returns to the configured ones unless they are slower. Each weight stays within a factor of its
-configured value, and the sum of all weights stays constant.
-"""
+configured value, and the sum of all weights stays constant."""
 
 from __future__ import annotations
 

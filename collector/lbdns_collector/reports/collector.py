@@ -89,7 +89,6 @@ class Collector:
             sock.pause(asyncio.get_running_loop())
 
     def resume(self) -> None:
-        """Read reports again."""
         self._paused = False
         for sock in self._sockets:
             sock.resume(asyncio.get_running_loop())

@@ -75,15 +75,12 @@ class ReportSocket:
         self.resume(loop)
 
     def pause(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Stop reading; datagrams wait in the socket."""
         loop.remove_reader(self._socket)
 
     def resume(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Read again."""
         loop.add_reader(self._socket, self.drain)
 
     def duplicate(self) -> socket.socket:
-        """Return a duplicate of the socket for another process."""
         return self._socket.dup()
 
     def drain(self) -> bool:

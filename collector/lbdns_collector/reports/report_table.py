@@ -52,7 +52,6 @@ class _ReportingHost:
         self.filled = _LONG_AGO  # when the tokens were counted, monotonic seconds
 
     def may_send(self, now: float) -> bool:
-        """Refill the host's tokens at ``now`` (monotonic seconds). Return whether one is left."""
         self.tokens = min(BURST, self.tokens + (now - self.filled) * RATE)
         self.filled = now
         return self.tokens >= 1.0
@@ -66,7 +65,6 @@ class _ReportingHost:
         return report.time <= self.newest or wall <= self.replaced.get(report.boot, _LONG_AGO)
 
     def note(self, report: Report, wall: float) -> None:
-        """Record an accepted report."""
         # Only accepted reports use a token: an attacker who replays or garbles datagrams cannot starve the host
         self.tokens -= 1.0
         if report.boot != self.boot and self.seq >= 0:
@@ -82,7 +80,6 @@ class _ReportingHost:
         return [self.boot, self.seq, newest, list(self.replaced.items()), self.skew, self.tokens, filled]
 
     def restore(self, value: Any, now: float) -> None:
-        """Take over the state of another process. Raises ValueError or TypeError."""
         boot, seq, newest, replaced, skew, tokens, filled = value
         self.boot, self.seq = int(boot), int(seq)
         self.newest = _LONG_AGO if newest is None else float(newest)

@@ -31,7 +31,6 @@ class HistorySampler:
 
     @property
     def history(self) -> LiveHistory | None:
-        """The history; None while recording is off."""
         return self._history if self._history and self._source.members.farm.config.history.on else None
 
     async def start(self) -> None:
@@ -58,7 +57,6 @@ class HistorySampler:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Write what has been sampled, and stop."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from lbdns.choosing.guard_rails.guard_rails import NO_GUARD, Guard
@@ -83,18 +83,15 @@ class StatusInputs:
         return [self.snapshot.readings.get(member.full_name) for member in pool.members]
 
     def liveness(self, pool: Pool) -> Liveness:
-        """Return the states of the members of ``pool``."""
         return pool_liveness(pool, self.snapshot, self.overrides, self.now, self.farm.config.collector.stale_after)
 
 
 def build_status(inputs: StatusInputs) -> dict[str, Any]:
-    """Return the whole status document."""
     pools = (pool_document(inputs, pool) for pool in inputs.farm.pools)
     return {"pools": [{**head, "members": list(members)} for head, members in pools], **program_document(inputs)}
 
 
 def program_document(inputs: StatusInputs) -> dict[str, Any]:
-    """Return the part of the status document that is about the program."""
     server = inputs.server
     return {
         "server": {
@@ -137,18 +134,12 @@ def status_pieces(inputs: StatusInputs) -> Iterator[bytes]:
 
 
 def status_json(inputs: StatusInputs) -> bytes:
-    """Return the whole document at once."""
     return b"".join(status_pieces(inputs))
 
 
 def _adapted(figures: WeightSearchStatus) -> dict[str, Any]:
-    return {
-        "score": figures.score,
-        "weights": {metric: round(weight, 2) for metric, weight in figures.weights.items()},
-        "trials": figures.trials,
-        "accepted": figures.accepted,
-        "gain": round(figures.gain, 4),
-    }
+    weights = {metric: round(weight, 2) for metric, weight in figures.weights.items()}
+    return asdict(figures) | {"weights": weights, "gain": round(figures.gain, 4)}
 
 
 def change_signature(inputs: StatusInputs) -> tuple[object, float]:

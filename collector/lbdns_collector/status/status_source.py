@@ -27,16 +27,13 @@ class MemberSource(Protocol):
     """The members as configured, as they report, and as operators override them."""
 
     @property
-    def farm(self) -> Farm:
-        """The configuration in force; a reload replaces the object."""
+    def farm(self) -> Farm: ...  # the configuration in force; a reload replaces the object
 
     @property
-    def snapshot(self) -> Snapshot:
-        """The newest snapshot."""
+    def snapshot(self) -> Snapshot: ...  # the newest snapshot
 
     @property
-    def overrides(self) -> Overrides:
-        """The overrides in force."""
+    def overrides(self) -> Overrides: ...  # the overrides in force
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` in the event loop whenever snapshot, overrides or farm have changed. Returns a function
@@ -47,12 +44,10 @@ class ScoreSource(Protocol):
     """How reports are scored now."""
 
     @property
-    def score(self) -> Score:
-        """The score in force."""
+    def score(self) -> Score: ...  # the score in force
 
     @property
-    def adapted(self) -> WeightSearchStatus | None:
-        """The state of the weight search; None if adaptive weights are off."""
+    def adapted(self) -> WeightSearchStatus | None: ...  # None if adaptive weights are off
 
 
 class SelectionSource(Protocol):
@@ -79,12 +74,10 @@ class CounterSource(Protocol):
     """Counters of queries and reports. All of them grow until the program ends."""
 
     @property
-    def queries(self) -> int:
-        """DNS queries received."""
+    def queries(self) -> int: ...  # DNS queries received
 
     @property
-    def report_counts(self) -> Mapping[str, int]:
-        """Report datagrams by result, as in ``Collector.counts``; empty if another program receives the reports."""
+    def report_counts(self) -> Mapping[str, int]: ...  # as ``Collector.counts``; empty if another program has them
 
     def type_and_rcode_counts(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
         """Return queries by the name of their type, and responses by the name of their rcode."""
@@ -100,24 +93,19 @@ class ProgramSource(Protocol):
     """The program itself."""
 
     @property
-    def uptime_s(self) -> float:
-        """Seconds since the program started."""
+    def uptime_s(self) -> float: ...  # seconds since the program started
 
     @property
-    def workers(self) -> int:
-        """Number of processes that answer queries; 0 if the program answers none."""
+    def workers(self) -> int: ...  # number of processes that answer queries; 0 if the program answers none
 
     @property
-    def serving(self) -> bool:
-        """Whether the program's sockets are open and it is not stopping."""
+    def serving(self) -> bool: ...  # whether the program's sockets are open and it is not stopping
 
     @property
-    def events(self) -> EventLog:
-        """The program's event log."""
+    def events(self) -> EventLog: ...  # the program's event log
 
     @property
-    def history(self) -> LiveHistory | None:
-        """The recorded history; None while recording is off."""
+    def history(self) -> LiveHistory | None: ...  # the recorded history; None while recording is off
 
 
 class StatusSource(Protocol):

@@ -38,7 +38,6 @@ class AccessControl:
         self._unlogged = 0
 
     def is_allowed(self, address: str) -> bool:
-        """Return whether a client at ``address`` may connect."""
         try:
             found = _plain(address)
         except ValueError:

@@ -28,17 +28,14 @@ METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 async def status(request: web.Request) -> web.StreamResponse:
-    """Send the status document."""
     return await document(request, await request.app[STATUS].get())
 
 
 async def metrics(request: web.Request) -> web.StreamResponse:
-    """Send the metrics as Prometheus text."""
     return await document(request, await request.app[METRICS].get(), METRICS_TYPE)
 
 
 async def health(request: web.Request) -> web.Response:
-    """Return 200 while the program serves, else 503."""
     if request.app[SOURCE].program.serving:
         return web.Response(text="ok\n")
     return web.Response(status=503, text="not serving\n")
@@ -80,7 +77,6 @@ async def events(request: web.Request) -> web.StreamResponse:
 
 
 async def explain(request: web.Request) -> web.StreamResponse:
-    """Send the explanation of the next answer for a name."""
     name = request.query.get("name", "")
     if not name or len(name) > MAX_NAME:
         return error(400, "name: is missing or too long; example: /api/v1/explain?name=best.hobbit")
@@ -94,7 +90,6 @@ async def explain(request: web.Request) -> web.StreamResponse:
 
 
 async def events_so_far(request: web.Request) -> web.StreamResponse:
-    """Send the newest events."""
     try:
         since = _number(request, "since", 0.0)
         limit = int(_number(request, "limit", LIMIT, 1, KEPT))
@@ -124,7 +119,6 @@ async def _events(request: web.Request, since: float, limit: int, kind: str) -> 
 
 
 async def history(request: web.Request) -> web.StreamResponse:
-    """Send one metric over time."""
     recorded = request.app[SOURCE].program.history
     if recorded is None:
         return error(404, "history is off: [history] on is false in this server's configuration")

@@ -1,5 +1,5 @@
-"""The event hub: turns changes of the status source into events, builds each event once, and sends it to all
-streams."""
+"""The event hub: turns changes of the status source into events, builds each event once, and sends it to all streams.
+The queue of each stream holds its events until the client reads them; clients that read too slowly are cut off."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import itertools
 import logging
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, Literal
@@ -30,7 +31,6 @@ from lbdns_collector.status.status_document import (
 from lbdns_collector.status.status_source import StatusSource, status_inputs
 from lbdns_collector.web.render_scheduler import RenderScheduler
 from lbdns_collector.web.single_flight import SingleFlight
-from lbdns_collector.web.stream_queue import MAX_STREAMS, StreamQueue
 
 log = logging.getLogger("lbdns.web")
 
@@ -43,6 +43,72 @@ PAGES: Final = DutyCycle(10.0, shortest=PAGE_GAP, longest=1.0)
 AT_ONCE: Final = 100  # members in one event for followers: about 2 ms of work before other tasks run
 BREATH: Final = 0.005  # seconds between two such events: if CPU time is short, reports come first
 TICK: Final = 1.0  # seconds between checks for changes without a report: states by age, answer counts
+MAX_STREAMS: Final = 100  # concurrent streams; each open page uses one
+MAX_WAITING: Final = 64  # events that wait for one client, some seconds' worth
+MAX_WAITING_BYTES: Final = 16 * 2**20
+
+
+class StreamQueue:
+    """The events that wait for one client. ``abort`` closes its connection."""
+
+    def __init__(self, abort: Callable[[], None], keep_alive: float) -> None:
+        self.keep_alive = keep_alive  # seconds
+        self._abort = abort
+        self._events: deque[bytes] = deque()
+        self._bytes = 0
+        self._whole = b""
+        self._wake = asyncio.Event()
+        self.ended = False
+
+    def push(self, event: bytes) -> None:
+        """Add an event. If the client is too far behind, it is cut off; it can reconnect and receive the whole status
+        again."""
+        if self.ended:
+            return
+        full = len(self._events) >= MAX_WAITING or self._bytes + len(event) > MAX_WAITING_BYTES
+        if self._events and full:
+            self.end()
+            self._abort()
+            return
+        self._events.append(event)
+        self._bytes += len(event)
+        self._wake.set()
+
+    def replace(self, event: bytes) -> None:
+        """Add an event with the whole status, which replaces a waiting one."""
+        if not self.ended:
+            self._whole = event
+            self._wake.set()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether an event with the whole status still waits."""
+        return bool(self._whole)
+
+    def end(self) -> None:
+        self.ended = True
+        self._clear()
+        self._wake.set()
+
+    async def next(self) -> bytes | None:
+        """Return all waiting events joined, ``b""`` if none came for ``keep_alive`` seconds, or None at the end of the
+        stream."""
+        if not self._events and not self._whole and not self.ended:
+            try:
+                await asyncio.wait_for(self._wake.wait(), self.keep_alive)
+            except TimeoutError:
+                return b""
+        if self.ended:
+            return None
+        waiting = b"".join((*self._events, self._whole))
+        self._clear()
+        self._wake.clear()
+        return waiting
+
+    def _clear(self) -> None:
+        self._events.clear()
+        self._bytes = 0
+        self._whole = b""
 
 
 class EventHub:
@@ -90,7 +156,6 @@ class EventHub:
 
     @property
     def streams(self) -> int:
-        """The number of open streams."""
         return sum(map(len, self._streams.values()))
 
     @property

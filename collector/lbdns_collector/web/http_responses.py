@@ -26,7 +26,6 @@ def error(status: int, what: str, **headers: str) -> web.Response:
 
 
 async def document(request: web.Request, body: bytes, content_type: str = JSON) -> web.StreamResponse:
-    """Send a whole body."""
     if len(body) <= PIECE:
         return web.Response(body=body, headers={"Content-Type": content_type})
     response = web.StreamResponse(headers={"Content-Type": content_type})

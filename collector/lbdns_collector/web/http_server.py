@@ -16,7 +16,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from lbdns.sockets.binding import bound_endpoint
 from lbdns_collector.web.app_keys import SCHEDULER
-from lbdns_collector.web.stream_queue import MAX_STREAMS
+from lbdns_collector.web.event_hub import MAX_STREAMS
 from lbdns_shared.endpoint import Endpoint
 
 log = logging.getLogger("lbdns.web")
@@ -39,21 +39,16 @@ class HttpConnections:
     def __init__(self) -> None:
         self._active: dict[RequestHandler, float] = {}  # monotonic seconds; inf for an event stream
 
-    def __len__(self) -> int:
-        return len(self._active)
-
     def keep(self, server: web.Server, fresh: RequestHandler) -> None:
         """Record a new connection, and forget closed ones."""
         self._active[fresh] = time.monotonic()
         self.forget_ended(server)
 
     def forget_ended(self, server: web.Server) -> None:
-        """Forget closed connections."""
         living = set(server.connections)
         self._active = {protocol: at for protocol, at in self._active.items() if protocol in living}
 
     def touch(self, protocol: RequestHandler) -> None:
-        """Record that a connection began or ended a request."""
         if protocol in self._active:
             self._active[protocol] = time.monotonic()
 
@@ -93,11 +88,6 @@ class HttpServer:
             max_headers=MAX_HEADERS,
         )
         self._accepting: asyncio.Task[None] | None = None
-
-    @property
-    def connections(self) -> int:
-        """The number of open connections."""
-        return len(self._runner.server.connections) if self._runner.server else 0
 
     async def start(self) -> None:
         """Listen and accept connections. Raises ListenError."""

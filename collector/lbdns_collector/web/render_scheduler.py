@@ -2,8 +2,7 @@
 slice comes a pause that grows with the query rate.
 
 Documents are built in the event loop that also answers queries, and a query that arrives during a slice waits for its
-end. So slices are short, and on a busy server they take a small fraction of the time.
-"""
+end. So slices are short, and on a busy server they take a small fraction of the time."""
 
 from __future__ import annotations
 
@@ -61,7 +60,6 @@ class RenderScheduler:
         self.spent = 0.0  # seconds of CPU time so far
 
     def start(self) -> None:
-        """Start measuring the query rate."""
         self._seen, self._seen_at = self._queries(), time.monotonic()
         self._sampling = asyncio.get_running_loop().call_later(QUERY_SAMPLE_PERIOD, self._sample_queries)
 
@@ -77,7 +75,6 @@ class RenderScheduler:
         return QUIET_SLICE if self.pause < BUSY_FROM else BUSY_SLICE
 
     def waiting(self, lane: RenderLane) -> int:
-        """Return how many tasks wait in a lane."""
         return len(self._waiting[lane])
 
     @contextlib.asynccontextmanager

@@ -26,7 +26,6 @@ class SingleFlight:
         return await asyncio.shield(self._next)
 
     async def stop(self) -> None:
-        """Cancel running builds and the clients that wait for them."""
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()

@@ -11,7 +11,7 @@ import pytest
 
 from lbdns.events.server_sent_events import encode_event
 from lbdns_collector.status import status_document
-from lbdns_collector.web import event_hub, stream_queue
+from lbdns_collector.web import event_hub
 from tests.collector.collector_fixtures import make_farm, reading, until
 from tests.collector.web.served_app import served
 
@@ -227,5 +227,5 @@ async def test_stop_ends_streams_at_once(tmp_path: Path) -> None:
 
 
 def test_limits_match_the_manual() -> None:
-    assert (stream_queue.MAX_STREAMS, event_hub.PAGE_GAP, event_hub.TICK) == (100, 0.1, 1.0)
+    assert (event_hub.MAX_STREAMS, event_hub.PAGE_GAP, event_hub.TICK) == (100, 0.1, 1.0)
     assert (status_document.FOLLOWER_KEEP_ALIVE, status_document.PAGE_KEEP_ALIVE) == (2.0, 15.0)

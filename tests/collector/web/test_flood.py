@@ -128,8 +128,10 @@ async def test_a_client_that_does_not_read_a_long_document_is_cut_off(
             loop = asyncio.get_running_loop()
             await loop.sock_connect(sock, (web.server.address.host, web.server.address.port))
             await loop.sock_sendall(sock, b"GET /api/v1/status HTTP/1.1\r\nHost: x\r\n\r\n")
-            await until(lambda: web.server.connections == 1)
-            await until(lambda: not web.server.connections)
+            serving = web.server._runner.server
+            assert serving is not None
+            await until(lambda: len(serving.connections) == 1)
+            await until(lambda: not serving.connections)
 
 
 async def test_a_long_document_arrives_complete(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from lbdns_collector.web.stream_queue import MAX_WAITING, MAX_WAITING_BYTES, StreamQueue
+from lbdns_collector.web.event_hub import MAX_WAITING, MAX_WAITING_BYTES, StreamQueue
 
 
 class Reader:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -13,14 +14,13 @@ from typing import Any
 import pytest
 
 from lbdns.command_line.run_command import run
-from lbdns_shared.errors import LbdnsError
+from lbdns_shared.errors import ConfigError, LbdnsError
 from lbdns_tools import __version__, installed_programs
 from lbdns_tools.lab import lab_command
 from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
-from lbdns_tools.lab.lab_command import command
+from lbdns_tools.lab.lab_command import PRESETS, SIGNALS, command, ends_once
 from lbdns_tools.lab.machines import leftover_cleanup
 from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
-from lbdns_tools.lab.presets.study_table import PRESETS
 from lbdns_tools.lab.study_plan import StudyPlan, StudyPreset, StudySettings, StudyStep
 from tests.tools.lab.presets.fake_lab import FakeLab, made
 
@@ -197,3 +197,53 @@ def test_as_a_program_of_its_own() -> None:
         [sys.executable, "-m", "lbdns_tools.lab", "--version"], capture_output=True, text=True, timeout=60, check=False
     )
     assert (told.returncode, told.stdout) == (0, f"lbdns-lab, version {__version__}\n")
+
+
+each_preset = pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
+
+
+@each_preset
+@pytest.mark.parametrize("quick", [True, False])
+def test_what_will_be_done_is_known_before(preset: StudyPreset, quick: bool) -> None:
+    study = preset.plan(StudySettings(quick=quick), None)
+    assert study.steps
+    assert {step.farm for step in study.steps} == set(study.farms)
+    assert all(step.seconds > 0 and step.name for step in study.steps)
+
+
+@each_preset
+def test_quick_is_quick(preset: StudyPreset) -> None:
+    quick, full = (preset.plan(StudySettings(quick=quick), None).seconds for quick in (True, False))
+    assert quick < min(600, full / 2)
+
+
+@each_preset
+def test_a_selection_that_there_is_not(preset: StudyPreset) -> None:
+    with pytest.raises(ConfigError, match="--selections"):
+        preset.plan(StudySettings(selections=("nobody",)), None)
+
+
+@each_preset
+def test_names_and_help(preset: StudyPreset) -> None:
+    assert PRESETS[preset.name] is preset
+    assert preset.title
+    assert preset.help
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_once_is_enough(number: signal.Signals, capsys: pytest.CaptureFixture[str]) -> None:
+    before = [signal.getsignal(each) for each in SIGNALS]
+    with ends_once():
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), number)
+        os.kill(os.getpid(), signal.SIGINT)  # while everything is put away
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert capsys.readouterr().err == "already shutting down; this takes a few seconds\n" * 2
+    assert [signal.getsignal(each) for each in SIGNALS] == before
+
+
+def test_handlers_are_put_back_after_an_error() -> None:
+    before = [signal.getsignal(each) for each in SIGNALS]
+    with pytest.raises(ValueError, match="ours"), ends_once():
+        raise ValueError("ours")
+    assert [signal.getsignal(each) for each in SIGNALS] == before

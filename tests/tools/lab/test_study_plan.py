@@ -9,7 +9,7 @@ import pytest
 
 from lbdns_shared.errors import ConfigError
 from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
-from lbdns_tools.lab.presets.study_table import PRESETS
+from lbdns_tools.lab.lab_command import PRESETS
 from lbdns_tools.lab.study_plan import StudyPlan, StudySettings, StudyStep
 
 FARM = LabFarm((WebHost("bilbo", 0.1),))

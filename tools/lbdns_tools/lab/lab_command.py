@@ -5,11 +5,14 @@ from __future__ import annotations
 import importlib.util
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 
 import click
@@ -21,14 +24,25 @@ from lbdns_tools import __version__, installed_programs
 from lbdns_tools.lab import study_runner
 from lbdns_tools.lab.farm.lab_farm import NAMES, ZONE, LabFarm
 from lbdns_tools.lab.farm.lab_farm_file import beyond, read_farm
-from lbdns_tools.lab.interrupt_once import ends_once
 from lbdns_tools.lab.lab_options import FARM_FILE, settings_of, study_options
 from lbdns_tools.lab.machines import leftover_cleanup
-from lbdns_tools.lab.presets.study_table import PRESETS
+from lbdns_tools.lab.presets import (
+    arrival_ramp_study,
+    balancer_study,
+    capacity_study,
+    day_trace_study,
+    other_loads_study,
+    webstone_study,
+)
 from lbdns_tools.lab.running_lab import Lab
 from lbdns_tools.lab.study_plan import StudyPreset
 from lbdns_tools.lab.study_progress import watching
 
+STUDIES: Final = (
+    webstone_study, balancer_study, capacity_study, arrival_ramp_study, day_trace_study, other_loads_study,
+)  # fmt: skip
+PRESETS: Final = {study.PRESET.name: study.PRESET for study in STUDIES}
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 CHECK_S: Final = 1.0  # interval at which a kept lab checks that all its programs still run
 MODULES: Final = ("pyroute2", "matplotlib")
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
@@ -159,6 +173,27 @@ def _study(preset: StudyPreset) -> click.Command:
 
 for _preset in PRESETS.values():
     command.add_command(_study(_preset))
+
+
+@contextmanager
+def ends_once() -> Iterator[None]:
+    """Raise KeyboardInterrupt at the first Ctrl-C or SIGTERM only, so that later ones cannot stop a lab's removal."""
+    interrupted = False
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal interrupted
+        if interrupted:
+            print("already shutting down; this takes a few seconds", file=sys.stderr)
+            return
+        interrupted = True
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, handle) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _end(done: study_runner.StudyResult, folder: Path) -> int:

@@ -20,7 +20,7 @@ from lbdns_tools.lab.machines.control_groups import TOP, ControlGroup, make_grou
 from lbdns_tools.lab.machines.lab_programs import LabProgram, LabPrograms
 from lbdns_tools.lab.machines.leftover_cleanup import new_id, record
 from lbdns_tools.lab.machines.placed_machine import PlacedMachine
-from lbdns_tools.lab.web import agent_command, apache_web_host, web_content
+from lbdns_tools.lab.web import web_content, web_host_programs
 
 SETTLED_S: Final = 90.0  # a host with 0.07 cores needs half a minute to work off the backlog of an aborted load
 IDLE_PERCENT: Final = 80.0
@@ -119,7 +119,7 @@ class Lab:
         return [place for place in self.places.values() if place.machine.kind == "client"]
 
     def start_web(self, name: str) -> None:
-        self._web[name] = apache_web_host.apache(
+        self._web[name] = web_host_programs.apache(
             self.programs, self.places[name], self.host(name), self.folder / "content", self.folder / name
         )
 
@@ -129,18 +129,16 @@ class Lab:
 
     def start_agent(self, name: str) -> None:
         place, group = self.places[name], self.groups.get(f"{name}-agent", self.groups[name])
-        command = agent_command.agent_command(self._site, place, self.machines[HUB], self.farm.interval)
+        command = web_host_programs.agent_command(self._site, place, self.machines[HUB], self.farm.interval)
         self._agents[name] = self.programs.start(f"{name}-agent", place.command(*command, group=group))
 
     def stop_agent(self, name: str, kill: bool = False) -> None:
         """Stop a host's agent with SIGTERM, so that it reports its shutdown, or kill it."""
         self._agents.pop(name).stop(signal.SIGKILL if kill else signal.SIGTERM)
 
-    def run_in(self, machine: str, name: str, *command: str, inside_group: bool = True) -> LabProgram:
-        """Start a program on a machine, inside or outside the machine's limits. The caller must stop the program."""
-        place = self.places[machine]
-        group = None if inside_group else self.groups.get(f"{machine}-agent")
-        return self.programs.start(name, place.command(*command, group=group))
+    def run_in(self, machine: str, name: str, *command: str) -> LabProgram:
+        """Start a program within a machine's limits. The caller must stop the program."""
+        return self.programs.start(name, self.places[machine].command(*command))
 
     @contextmanager
     def proxy(self, name: str, method: str = balancer_programs.ROUND_ROBIN) -> Iterator[str]:

@@ -18,7 +18,10 @@ ESTIMATED_OVER: Final = 600.0
 
 
 class StudyProgress:
-    """A study's watcher that writes to a console. Without a bar, the start of each step is a line too."""
+    """Writes a study's progress to a console. Without a bar, the start of each step is a line too.
+
+    Call ``begins`` before each step and ``ends`` after it, with the error if it failed.
+    """
 
     def __init__(self, console: Console, study: StudyPlan, bar: Progress | None) -> None:
         self._console, self._study, self._bar = console, study, bar
@@ -66,16 +69,11 @@ def in_a_line(outcome: MeasuredOutcome) -> str:
 
 @contextmanager
 def watching(study: StudyPlan, console: Console) -> Iterator[StudyProgress]:
-    """Yield a watcher, with a bar if the console is a terminal."""
+    """Yield the display, with a bar if the console is a terminal."""
     if not console.is_terminal:
         yield StudyProgress(console, study, None)
         return
-    columns = (
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
+    left, what = TextColumn("left:"), TextColumn("{task.description}")
+    columns = (BarColumn(), TimeElapsedColumn(), left, TimeRemainingColumn(), what)
     with Progress(*columns, console=console, transient=True, speed_estimate_period=ESTIMATED_OVER) as bar:
         yield StudyProgress(console, study, bar)

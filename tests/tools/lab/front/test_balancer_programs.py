@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lbdns_shared.errors import ConfigError, LbdnsError
+from lbdns_tools import installed_programs
 from lbdns_tools.lab.farm.lab_farm import PROXIES, LabFarm, WebHost
 from lbdns_tools.lab.farm.machine_addresses import LabMachine, machines
 from lbdns_tools.lab.front.balancer_programs import (
@@ -18,13 +19,12 @@ from lbdns_tools.lab.front.balancer_programs import (
     METHODS,
     MOST_CONNECTIONS,
     ROUND_ROBIN,
-    is_there,
     start,
     write_config,
 )
 from lbdns_tools.lab.machines.server_probes import get
-from lbdns_tools.lab.web.apache_web_host import apache
 from lbdns_tools.lab.web.web_content import write_content
+from lbdns_tools.lab.web.web_host_programs import apache
 from tests.needs import needs, program
 from tests.tools.lab.lab_machines import NEEDED, Machines, network_of
 
@@ -87,9 +87,9 @@ def test_pound(hosts: list[LabMachine], tmp_path: Path) -> None:
 def test_a_program_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("lbdns_tools.installed_programs._SYSTEM_FOLDERS", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert not is_there("pound")
+    assert not installed_programs.is_there("pound")
     (tmp_path / "pound").touch(mode=0o755)
-    assert is_there("pound")
+    assert installed_programs.is_there("pound")
 
 
 @pytest.fixture(scope="module")

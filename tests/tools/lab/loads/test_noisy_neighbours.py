@@ -48,8 +48,7 @@ class _Lab:
     folder: Path
     heard: list[str] = field(default_factory=list)
 
-    def run_in(self, machine: str, name: str, *command: str, inside_group: bool) -> _Running:
-        assert inside_group
+    def run_in(self, machine: str, name: str, *command: str) -> _Running:
         assert command[0] == "timeout"
         self.heard.append(f"{name} on {machine}")
         if name.startswith("writer"):

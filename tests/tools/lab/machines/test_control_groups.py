@@ -22,7 +22,6 @@ from lbdns_tools.lab.machines.control_groups import (
     CgroupHierarchy,
     ControlGroup,
     find_hierarchies,
-    made_groups,
     make_group,
 )
 from tests.end_to_end.process import eventually
@@ -185,17 +184,6 @@ class TestVersion1:
                 group.remove()
             group.kill()
 
-    def test_of_all_labs(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-        monkeypatch.setattr(control_groups, "TOP", f"{name}-of-all")
-        assert made_groups() == []
-        first, second = (make_group(f"{control_groups.TOP}/{id}/web") for id in ("abcdef", "012345"))
-        try:
-            assert made_groups() == [f"{control_groups.TOP}/012345", f"{control_groups.TOP}/abcdef"]
-        finally:
-            first.remove()
-            second.remove()
-        assert made_groups() == []
-
 
 @pytest.fixture
 def unified(tmp_path: Path) -> CgroupHierarchies:
@@ -270,7 +258,6 @@ class TestVersion2:
         (lab / "web/cgroup.procs").write_text("11\n12\n0\n")
         (lab / "cgroup.procs").write_text("13\n")
         assert ControlGroup("lbdns-lab/abcdef", unified).pids() == {11, 12, 13}
-        assert made_groups(unified) == ["lbdns-lab/abcdef"]
 
     def test_removed_with_what_is_below(self, tmp_path: Path) -> None:
         (tmp_path / "cgroup.controllers").write_text("cpu memory\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from typing import Any, cast
 
 import pytest
 
@@ -37,7 +38,7 @@ class Made:
 
 def samples_of(groups: dict[str, Made], seconds: float = 6 * FAST) -> tuple[MachineSample, ...]:
     begin = time.time()
-    with CgroupSampler(groups, FAST) as sampler:
+    with CgroupSampler(cast(Any, groups), FAST) as sampler:
         return sampler.between(begin, begin + seconds)
 
 
@@ -72,7 +73,7 @@ def test_group_made_anew_is_no_negative_use() -> None:
     group = Made(0.9)
     group.begun -= 100
     begin = time.time()
-    with CgroupSampler({"web": group}, FAST) as sampler:
+    with CgroupSampler(cast(Any, {"web": group}), FAST) as sampler:
         sampler.between(begin, begin + 2 * FAST)
         group.begun = time.monotonic()
         samples = sampler.between(begin, begin + 8 * FAST)
@@ -92,7 +93,7 @@ def test_only_seconds_that_lie_wholly_within() -> None:
 
 def test_the_last_second_is_waited_for() -> None:
     begin = time.time()
-    with CgroupSampler({"web": Made()}, 0.2) as sampler:
+    with CgroupSampler(cast(Any, {"web": Made()}), 0.2) as sampler:
         samples = sampler.between(begin - 1, begin + 0.8)  # it is asked for before it is over
     assert samples[-1].time == pytest.approx(begin + 0.7, abs=0.15)
 

@@ -11,15 +11,7 @@ import pytest
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
 from lbdns_tools.lab.measuring.measured_case import MachineSample
-from lbdns_tools.lab.measuring.results_csv import (
-    RESULTS,
-    SAMPLE_COLUMNS,
-    SAMPLES,
-    ResultFiles,
-    groups_of,
-    hosts_of,
-    line_of,
-)
+from lbdns_tools.lab.measuring.results_csv import RESULTS, SAMPLE_COLUMNS, SAMPLES, ResultFiles, groups_of, line_of
 from tests.tools.lab.made_up_outcomes import FARM, outcome
 
 BEGUN = 1e9
@@ -119,9 +111,12 @@ def test_samples_are_a_line_each(tmp_path: Path) -> None:
     ]
 
 
-def test_hosts_and_groups_of_several_farms_are_there_once() -> None:
+def test_hosts_and_groups_of_several_farms_are_there_once(tmp_path: Path) -> None:
     equal = LabFarm((WebHost("frodo", 0.2), WebHost("sam", 0.2)), agents_inside=True)
-    assert hosts_of([FARM, equal]) == ("bilbo", "frodo", "sam")
+    with ResultFiles(tmp_path, "made_up", [FARM, equal]) as files:
+        files.add(outcome())
+    columns = (tmp_path / "results.csv").read_text().splitlines()[0].split(",")
+    assert [name for name in columns if name.startswith("share_")] == ["share_bilbo", "share_frodo", "share_sam"]
     groups = groups_of([FARM, equal])
     assert len(set(groups)) == len(groups)
     assert "bilbo-agent" in groups

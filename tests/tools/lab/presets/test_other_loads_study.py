@@ -47,7 +47,7 @@ class _Lab(FakeLab):
     def note(self, what: str, name: str) -> None:
         self.heard.append(f"{what} {name}")
 
-    def run_in(self, machine: str, name: str, *command: str, inside_group: bool) -> _Running:
+    def run_in(self, machine: str, name: str, *command: str) -> _Running:
         self.note(machine, name)
         return _Running()
 

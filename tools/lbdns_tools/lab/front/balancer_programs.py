@@ -8,7 +8,7 @@ open, since Apache closes them, and none pins a client to a server, since all cl
 from __future__ import annotations
 
 import http.client
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -28,25 +28,9 @@ METHODS: Final = (ROUND_ROBIN, LEAST_CONNECTIONS)
 #: 768 for clients and servers together, Pound 128
 MOST_CONNECTIONS: Final = 4096
 _USER, _GROUP = "www-data", "www-data"
-
-
-@dataclass(frozen=True, slots=True)
-class BalancerProgram:
-    """A balancer; ``name`` is the name of its program.
-
-    ``config`` returns its configuration for hosts, a method and a folder for its files; ``arguments`` returns the
-    arguments that start it in the foreground with a configuration file.
-    """
-
-    name: str
-    file_name: str
-    methods: tuple[str, ...]
-    config: Callable[[Sequence[LabMachine], str, Path], str]
-    arguments: Callable[[Path], tuple[str, ...]]
-
-
-# Timeouts as in Debian's haproxy.cfg; health checks as in all examples of its manual
-_HAPROXY: Final = """\
+# By default, HAProxy would keep server connections for a client, and would not check hosts. Timeouts as in Debian's
+# haproxy.cfg; health checks as in all examples of its manual
+_HAPROXY_CFG: Final = """\
 global
     maxconn {most}
     user {user}
@@ -67,18 +51,9 @@ backend web
     balance {method}
 {servers}
 """
-
-
-def haproxy_cfg(hosts: Sequence[LabMachine], method: str, folder: Path) -> str:
-    """Return haproxy.cfg. By default, HAProxy would keep server connections for a client, and would not check hosts."""
-    servers = "\n".join(f"    server {host.name} {host.address}:{HTTP_PORT} check" for host in hosts)
-    return _HAPROXY.format(
-        most=MOST_CONNECTIONS, user=_USER, group=_GROUP, port=HTTP_PORT, method=method, servers=servers
-    )
-
-
-# A client needs two connections; one process per processor, as in the package
-_NGINX: Final = """\
+# A client needs two connections; one process per processor, as in the package. Round robin, and HTTP/1.0 with a
+# connection per request to the hosts, are nginx's defaults
+_NGINX_CONF: Final = """\
 daemon off;
 user {user} {group};
 pid {folder}/nginx.pid;
@@ -113,24 +88,8 @@ http {{
     }}
 }}
 """
-
-
-def nginx_conf(hosts: Sequence[LabMachine], method: str, folder: Path) -> str:
-    """Return nginx.conf. Round robin, and HTTP/1.0 with a connection per request to the hosts, are nginx's defaults."""
-    return _NGINX.format(
-        user=_USER,
-        group=_GROUP,
-        folder=folder,
-        connections=2 * MOST_CONNECTIONS,
-        files=4 * MOST_CONNECTIONS,
-        port=HTTP_PORT,
-        method="        least_conn;\n" if method == LEAST_CONNECTIONS else "",
-        servers="\n".join(f"        server {host.address}:{HTTP_PORT};" for host in hosts),
-    )
-
-
-# By default, Pound chooses at random
-_POUND: Final = """\
+# For Pound 4: Pound 3 has another syntax, Pound 2 lacks Balancer and WorkerMaxCount. Pound chooses at random by default
+_POUND_CFG: Final = """\
 User "{user}"
 Group "{group}"
 Daemon 0
@@ -142,42 +101,49 @@ ListenHTTP
     Address ::
     Port {port}
     Service
-{backends}
+{servers}
     End
 End
 """
+_POUND_HOST: Final = """\
+        Backend
+            Address {address}
+            Port {port}
+        End"""
 
 
-def pound_cfg(hosts: Sequence[LabMachine], method: str, folder: Path) -> str:
-    """Return pound.cfg, for Pound 4: Pound 3 has another syntax, Pound 2 lacks ``Balancer`` and ``WorkerMaxCount``."""
-    backends = "\n".join(
-        f"        Backend\n            Address {host.address}\n            Port {HTTP_PORT}\n        End"
-        for host in hosts
-    )
-    return _POUND.format(user=_USER, group=_GROUP, most=MOST_CONNECTIONS, port=HTTP_PORT, backends=backends)
+@dataclass(frozen=True, slots=True)
+class BalancerProgram:
+    """A balancer. ``template`` is its configuration, ``host`` the part for each web host.
+
+    ``methods`` holds each method with its text in the configuration; ``arguments`` start it in the foreground with
+    the file ``{config}``.
+    """
+
+    file_name: str
+    template: str
+    host: str
+    methods: Mapping[str, str]
+    arguments: tuple[str, ...]
 
 
-_HAPROXY_PROXY: Final = BalancerProgram(
-    "haproxy", "haproxy.cfg", METHODS, haproxy_cfg, lambda config: ("-db", "-f", str(config))
-)
-_NGINX_PROXY: Final = BalancerProgram(
-    "nginx", "nginx.conf", METHODS, nginx_conf,
-    # Without -e, errors before the configuration is read would go to the package's log
-    lambda config: ("-p", str(config.parent), "-e", "stderr", "-c", str(config)),
-)  # fmt: skip
-_POUND_PROXY: Final = BalancerProgram(
-    "pound", "pound.cfg", (ROUND_ROBIN,), pound_cfg,
-    lambda config: ("-F", "-e", "-f", str(config), "-p", str(config.parent / "pound.pid")),
-)  # fmt: skip
 #: One for each of PROXIES
 ALL: Final[Mapping[str, BalancerProgram]] = {
-    proxy.name: proxy for proxy in (_HAPROXY_PROXY, _NGINX_PROXY, _POUND_PROXY)
-}
-
-
-def is_there(name: str) -> bool:
-    """Return whether a balancer is installed; Debian 12, for one, has no Pound."""
-    return installed_programs.is_there(name)
+    "haproxy": BalancerProgram(
+        "haproxy.cfg", _HAPROXY_CFG, "    server {name} {address}:{port} check", {name: name for name in METHODS},
+        ("-db", "-f", "{config}"),
+    ),
+    "nginx": BalancerProgram(
+        "nginx.conf", _NGINX_CONF, "        server {address}:{port};",
+        {ROUND_ROBIN: "", LEAST_CONNECTIONS: "        least_conn;\n"},
+        # Without -e, errors before the configuration is read would go to the package's log
+        ("-p", "{folder}", "-e", "stderr", "-c", "{config}"),
+    ),
+    "pound": BalancerProgram(
+        "pound.cfg", _POUND_CFG, _POUND_HOST, {ROUND_ROBIN: ""},
+        ("-F", "-e", "-f", "{config}", "-p", "{folder}/pound.pid"),
+    ),
+}  # fmt: skip
 
 
 def write_config(name: str, hosts: Sequence[LabMachine], method: str, folder: Path) -> Path:
@@ -186,11 +152,16 @@ def write_config(name: str, hosts: Sequence[LabMachine], method: str, folder: Pa
     if proxy is None:
         raise ConfigError(f"balancer {name!r} is not known{nearest(name, PROXIES)}")
     if method not in proxy.methods:
-        raise ConfigError(f"{name} has no method {method!r}{nearest(method, proxy.methods)}")
+        raise ConfigError(f"{name} has no method {method!r}{nearest(method, tuple(proxy.methods))}")
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o755)
     path = folder / proxy.file_name
-    path.write_text(proxy.config(hosts, method, folder))
+    servers = [proxy.host.format(name=host.name, address=host.address, port=HTTP_PORT) for host in hosts]
+    text = proxy.template.format(
+        most=MOST_CONNECTIONS, connections=2 * MOST_CONNECTIONS, files=4 * MOST_CONNECTIONS, user=_USER, group=_GROUP,
+        folder=folder, port=HTTP_PORT, method=proxy.methods[method], servers="\n".join(servers),
+    )  # fmt: skip
+    path.write_text(text)
     return path
 
 
@@ -199,10 +170,10 @@ def start(
 ) -> LabProgram:
     """Start a balancer with its files in ``folder`` and wait until it forwards a page. Raises LbdnsError."""
     config = write_config(name, hosts, method, folder)
-    command = place.command(installed_programs.path_of(name), *ALL[name].arguments(config))
-    return programs.start(name, command, ready=lambda: _forwards(place))
+    arguments = [argument.format(config=config, folder=folder) for argument in ALL[name].arguments]
 
+    def forwards() -> bool:
+        found = get(place, "/")
+        return found is not None and found[0] == http.client.OK
 
-def _forwards(place: PlacedMachine) -> bool:
-    found = get(place, "/")
-    return found is not None and found[0] == http.client.OK
+    return programs.start(name, place.command(installed_programs.path_of(name), *arguments), ready=forwards)

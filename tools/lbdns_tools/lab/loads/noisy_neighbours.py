@@ -37,7 +37,7 @@ def burners(lab: Lab, host: str, seconds: float) -> Iterator[None]:
     """Run busy loops under the host's own CPU quota while the context lasts."""
     with ExitStack() as stack:
         for number in range(1, BURNERS + 1):
-            running = lab.run_in(host, f"burner{number}-{host}", *burner_command(seconds + LONGER_S), inside_group=True)
+            running = lab.run_in(host, f"burner{number}-{host}", *burner_command(seconds + LONGER_S))
             stack.callback(running.stop)
         yield
 
@@ -51,8 +51,7 @@ def writers(lab: Lab, hosts: Sequence[str], seconds: float) -> Iterator[None]:
         for host in hosts:
             file = folder / host
             stack.callback(file.unlink, missing_ok=True)
-            command = writer_command(seconds + LONGER_S, file)
-            running = lab.run_in(host, f"writer-{host}", *command, inside_group=True)
+            running = lab.run_in(host, f"writer-{host}", *writer_command(seconds + LONGER_S, file))
             stack.callback(running.stop)
         yield
 

@@ -10,7 +10,7 @@ import os
 import shlex
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -128,10 +128,8 @@ class ControlGroup:
 
         Without this, a group weighs no more than a single process outside, no matter how many processes it has.
         """
-        if self.hierarchies.cpu.unified:
-            _write(self.cpu_directory / "cpu.weight", "10000")
-        else:
-            _write(self.cpu_directory / "cpu.shares", str(2**18))
+        name, weight = ("cpu.weight", 10_000) if self.hierarchies.cpu.unified else ("cpu.shares", 2**18)
+        _write(self.cpu_directory / name, str(weight))
 
     def cpu_seconds(self) -> float:
         """Return the total CPU time of the group and its children. Raises OSError, ValueError, KeyError."""
@@ -215,13 +213,6 @@ def make_group(name: str, hierarchies: CgroupHierarchies | None = None) -> Contr
     return group
 
 
-def made_groups(hierarchies: CgroupHierarchies | None = None) -> list[str]:
-    """Return the names of all labs' groups, TOP/ID."""
-    hierarchies = hierarchies or find_hierarchies()
-    found = {f"{TOP}/{path.name}" for each in hierarchies.all() for path in (each.point / TOP).glob("*/")}
-    return sorted(found)
-
-
 def _make(hierarchy: CgroupHierarchy, name: str) -> None:
     for last in (*[False] * (_TRIES - 1), True):
         try:
@@ -299,15 +290,11 @@ def _remove_directory(directory: Path) -> None:
         raise LbdnsError(f"{directory}: cannot remove the control group: it or a child still has processes")
 
 
-def _looks(seconds: float) -> Iterator[None]:
-    end = time.monotonic() + seconds
-    while True:
-        yield
-        if time.monotonic() > end:
-            return
-        time.sleep(_STEP_S)
-
-
 def _within(seconds: float, condition: Callable[[], bool]) -> bool:
     """Return whether ``condition`` becomes true in time."""
-    return any(condition() for _ in _looks(seconds))
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(_STEP_S)
+    return True

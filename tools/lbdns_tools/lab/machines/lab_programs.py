@@ -9,7 +9,6 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from lbdns_shared.errors import LbdnsError
@@ -141,9 +140,7 @@ class LabPrograms:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _await(self, program: LabProgram, ready: Callable[[], bool] | None, seconds: float) -> None:

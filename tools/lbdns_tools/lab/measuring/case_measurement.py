@@ -3,50 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from lbdns_tools.lab.farm.machine_addresses import LabMachine
-from lbdns_tools.lab.measuring.cgroup_sampler import CgroupSampler, SampledGroup
+from lbdns_tools.lab.measuring.cgroup_sampler import CgroupSampler
 from lbdns_tools.lab.measuring.measured_case import MeasuredCase, MeasuredOutcome
 from lbdns_tools.load.load_plan import LoadRun
-from lbdns_tools.load.load_process_pool import LoadPlace, LoadProgress
+from lbdns_tools.load.load_process_pool import LoadPlace
 from lbdns_tools.load.load_study import PlannedRun
 from lbdns_tools.load.result_rows import ResultRow
 from lbdns_tools.load.run_measurement import InterruptedRunError, RunMeasurement
 
-
-class ClientHost(Protocol):
-    """The part of a load-generating machine that a measurement uses."""
-
-    @property
-    def machine(self) -> LabMachine: ...
-
-    def command(self, *argv: str) -> tuple[str, ...]: ...
+if TYPE_CHECKING:
+    from lbdns_tools.lab.running_lab import Lab
 
 
-class MeasuredLab(Protocol):
-    """The part of a lab that a measurement uses."""
-
-    @property
-    def machines(self) -> Mapping[str, LabMachine]: ...
-
-    @property
-    def groups(self) -> Mapping[str, SampledGroup]: ...
-
-    def clients(self) -> Sequence[ClientHost]: ...
-
-    def status(self) -> Mapping[str, Any]: ...
-
-
-def measure(
-    lab: MeasuredLab,
-    case: MeasuredCase,
-    planned: PlannedRun,
-    repetition: int = 1,
-    on_progress: Callable[[LoadProgress], None] = lambda progress: None,
-) -> MeasuredOutcome:
+def measure(lab: Lab, case: MeasuredCase, planned: PlannedRun, repetition: int = 1) -> MeasuredOutcome:
     """Run a planned load from the lab's client hosts and return its outcome.
 
     Shares in the outcome are by machine name instead of address. ``answers`` include the warm-up, and are empty if
@@ -56,13 +30,13 @@ def measure(
     before = answers(lab.status()) if case.resolve else {}
     with CgroupSampler(lab.groups) as sampler:
         try:
-            row = RunMeasurement(0, places, on_progress).measure(planned, repetition)
+            row = RunMeasurement(places=places).measure(planned, repetition)
         except InterruptedRunError:
             raise KeyboardInterrupt from None
         samples = sampler.between(*counted(planned.run, row))
     after = answers(lab.status()) if case.resolve else {}
-    given = {name: count - before.get(name, 0) for name, count in after.items()}
-    return MeasuredOutcome(case, by_name(row, lab.machines), samples, given)
+    counts = {name: count - before.get(name, 0) for name, count in after.items()}
+    return MeasuredOutcome(case, by_name(row, lab.machines), samples, counts)
 
 
 def counted(run: LoadRun, row: ResultRow) -> tuple[float, float]:

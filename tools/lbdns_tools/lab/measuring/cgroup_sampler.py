@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from types import TracebackType
-from typing import Final, Protocol
+from typing import Final
 
 from lbdns_shared.errors import LbdnsError
+from lbdns_tools.lab.machines.control_groups import ControlGroup
 from lbdns_tools.lab.measuring.measured_case import MachineSample
 
 INTERVAL: Final = 1.0  # s; the same as in the studies
@@ -21,24 +21,14 @@ _UNREADABLE: Final = (OSError, ValueError, KeyError, LbdnsError)  # the group is
 SLACK: Final = 0.05
 
 
-class SampledGroup(Protocol):
-    """The part of a control group that the sampler reads."""
-
-    def cpu_seconds(self) -> float: ...
-
-    def memory_bytes(self) -> int | None: ...
-
-
 class CgroupSampler:
     """A context manager that samples groups in a thread, at whole seconds; its samples stay available after exit.
 
     A sample omits groups that cannot be read: groups vanish when machines die, which is part of some studies.
     """
 
-    def __init__(
-        self, groups: Mapping[str, SampledGroup], interval: float = INTERVAL, clock: Callable[[], float] = time.time
-    ) -> None:
-        self._groups, self._interval, self._clock = dict(groups), interval, clock
+    def __init__(self, groups: Mapping[str, ControlGroup], interval: float = INTERVAL) -> None:
+        self._groups, self._interval = dict(groups), interval
         self._before: dict[str, tuple[float, float]] = {}  # group -> monotonic time and CPU seconds of the last read
         self._samples: list[tuple[float, MachineSample]] = []  # with the Unix time at which the sample begins
         self._changed = threading.Condition()
@@ -49,9 +39,7 @@ class CgroupSampler:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._ends.set()
         self._thread.join(STOP_S)
 
@@ -68,10 +56,10 @@ class CgroupSampler:
             )
 
     def _run(self) -> None:
-        begun = self._clock()
+        begun = time.time()
         self._read(begun)
-        while not self._ends.wait(self._interval - self._clock() % self._interval):
-            now = self._clock()
+        while not self._ends.wait(self._interval - time.time() % self._interval):
+            now = time.time()
             sample = self._read(now)
             with self._changed:
                 self._samples.append((begun, sample))

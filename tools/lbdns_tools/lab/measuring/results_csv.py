@@ -6,12 +6,11 @@ import csv
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, TextIO
 
 from lbdns_shared.errors import LbdnsError
-from lbdns_tools.lab.farm import machine_addresses
 from lbdns_tools.lab.farm.lab_farm import LabFarm
+from lbdns_tools.lab.farm.machine_addresses import HUB, machines
 from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
 from lbdns_tools.lab.report import webstone_1999
 from lbdns_tools.load.request_tally import ERRORS
@@ -28,18 +27,11 @@ FIGURES: Final = (
 SAMPLE_COLUMNS: Final = ("time", "case", "second", "group", "cpu_percent", "memory_bytes")
 
 
-def hosts_of(farms: Iterable[LabFarm]) -> tuple[str, ...]:
-    """Return the names of all farms' web hosts, without repetitions."""
-    return tuple(dict.fromkeys(host.name for farm in farms for host in farm.hosts))
-
-
 def groups_of(farms: Iterable[LabFarm]) -> tuple[str, ...]:
     """Return the sampled control groups: one for each machine, and one for each agent outside its host's limits."""
     found: list[str] = []
     for farm in farms:
-        found += [
-            machine.name for machine in machine_addresses.machines(farm) if machine.kind != "hub"
-        ]  # which runs no program
+        found += [machine.name for machine in machines(farm) if machine.name != HUB]  # the hub runs no program
         found += [] if farm.agents_inside else [f"{host.name}-agent" for host in farm.hosts]
     return tuple(dict.fromkeys(found))
 
@@ -53,9 +45,10 @@ def line_of(outcome: MeasuredOutcome, study: str, hosts: Sequence[str], groups: 
     case, figures = outcome.case, columns(outcome.row)
     shares, answers = outcome.row.figures.shares, outcome.answers
     nothing = 0.0 if any(host in shares for host in hosts) else None
+    table = webstone_1999.table_of(case.selection, case.workload) if study == webstone_1999.STUDY else None
+    begun = outcome.row.begun
     line = {
-        "table": (webstone_1999.table_of(case.selection, case.workload) if study == webstone_1999.STUDY else None)
-        or study,
+        "table": table or study,
         "selection": case.selection,
         "workload": case.workload,
         "clients": figures["clients"],
@@ -65,9 +58,7 @@ def line_of(outcome: MeasuredOutcome, study: str, hosts: Sequence[str], groups: 
         **{name: figures[name] for name in FIGURES},
         "target": case.target,
         "farm": case.farm,
-        "begun": None
-        if outcome.row.begun is None
-        else f"{outcome.row.begun:.3f}",  # a Unix time needs more than nine digits
+        "begun": None if begun is None else f"{begun:.3f}",  # a Unix time needs more than nine digits
         **{f"share_{host}": shares.get(host, nothing) for host in hosts},
         **{f"answers_{host}": answers.get(host) for host in hosts},
         **{f"cpu_percent_{group}": outcome.cpu_percent(group) for group in groups},
@@ -85,7 +76,8 @@ class ResultFiles:
 
     def __init__(self, folder: Path, study: str, farms: Iterable[LabFarm]) -> None:
         farms = tuple(farms)
-        self._study, self._hosts, self._groups = study, hosts_of(farms), groups_of(farms)
+        self._study, self._groups = study, groups_of(farms)
+        self._hosts = tuple(dict.fromkeys(host.name for farm in farms for host in farm.hosts))
         self._path = folder / RESULTS
         self._lines: list[dict[str, Any]] = []
         self._columns: list[str] = []
@@ -96,9 +88,7 @@ class ResultFiles:
     def __enter__(self) -> ResultFiles:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._samples.close()
         if self._file:
             self._file.close()

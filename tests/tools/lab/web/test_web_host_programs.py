@@ -1,29 +1,35 @@
-"""Apache as a web host: what it serves, what the host's agent finds."""
+"""The programs of a web host: what Apache serves, the agent's command as the agent reads it, what the agent finds."""
 
 from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from lbdns_agent.alarm_conditions import DEFAULT_CONDITIONS
+from lbdns_agent.cli import build_parser, read_options
+from lbdns_agent.gateway.default_route import Gateway
 from lbdns_shared.errors import LbdnsError
 from lbdns_shared.metric_catalogue import CATALOGUE
 from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
-from lbdns_tools.lab.farm.machine_addresses import HUB
-from lbdns_tools.lab.front.lbdns_server import write_site
-from lbdns_tools.lab.machines.control_groups import make_group
+from lbdns_tools.lab.farm.machine_addresses import HUB, machines
+from lbdns_tools.lab.front.lbdns_server import DnsServerFiles, write_site
+from lbdns_tools.lab.machines.control_groups import CgroupHierarchies, CgroupHierarchy, ControlGroup, make_group
+from lbdns_tools.lab.machines.placed_machine import PlacedMachine
 from lbdns_tools.lab.machines.server_probes import get
-from lbdns_tools.lab.web.agent_command import agent_command
-from lbdns_tools.lab.web.apache_web_host import apache
 from lbdns_tools.lab.web.web_content import write_content
+from lbdns_tools.lab.web.web_host_programs import ALARMS, agent_command, apache
 from lbdns_tools.load.request_mix import file_set
 from tests.end_to_end.process import eventually
 from tests.tools.lab.lab_machines import Machines, needs_a_lab, network_of
 
 CORES, WORKERS = 0.5, 8
 FARM = LabFarm((WebHost("frodo", CORES, workers=WORKERS), WebHost("bilbo", CORES, workers=2)))
+UNIFIED = CgroupHierarchy(Path("/sys/fs/cgroup"), unified=True)
 BEFORE = 5  # requests: more than the agent's and those that waited for the workers
 
 
@@ -118,3 +124,27 @@ def test_the_agent_finds_everything_in_the_hosts_group(lab: Machines) -> None:
     # The agent's own processor time isn't the host's, who only answered its question: it is in a group beside it
     assert agent > 0.05
     assert host < agent / 3
+
+
+def test_the_agent_understands_it() -> None:
+    hub, _, web, *_ = machines(LabFarm((WebHost("frodo", 0.07),)))
+    place = PlacedMachine(
+        web, "lbdns-1-frodo", ControlGroup("lbdns-lab/1/frodo", CgroupHierarchies(UNIFIED, UNIFIED, UNIFIED))
+    )
+    command = agent_command(DnsServerFiles(Path("/lab/dns"), "198.18.0.53"), place, hub, 0.5)
+    assert command[:3] == (sys.executable, "-m", "lbdns_agent")
+    parser = build_parser()
+    options = read_options(parser, parser.parse_args(command[3:]))
+    assert options.name == "frodo"
+    assert [str(collector) for collector in options.collectors] == ["198.18.0.53:7777"]
+    assert options.interval == 0.5
+    assert options.key_file == Path("/lab/dns/frodo.key")
+    assert str(options.status) == "http://198.18.1.1/server-status?auto"
+    assert options.gateway == Gateway("198.18.0.1")
+    assert options.cgroup == "/sys/fs/cgroup/lbdns-lab/1/frodo"
+    assert len(options.alarms) == len(ALARMS)
+
+
+def test_alarms_are_the_agents_own_but_for_the_run_queue() -> None:
+    assert set(DEFAULT_CONDITIONS) - set(ALARMS) == {"run_queue/cpu > 64"}
+    assert set(ALARMS) < set(DEFAULT_CONDITIONS)

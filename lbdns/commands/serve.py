@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from lbdns.command_line.common_options import config_option, log_options
+from lbdns.command_line.common_options import ParsedValue, config_option, log_options
 from lbdns_shared import log
 from lbdns_shared.endpoint import DNS_PORT, Endpoint, parse_listen
 
@@ -18,28 +18,15 @@ Example:
 SIGHUP and 'lbdns reload' reread the configuration; SIGTERM and SIGINT stop the server."""
 
 
-def _endpoints(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[Endpoint, ...]:
-    try:
-        return tuple(parse_listen(value, DNS_PORT) for value in values)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
 @click.command(epilog=EPILOG)
 @config_option
-@click.option(
-    "--listen",
-    multiple=True,
-    metavar="HOST:PORT",
-    callback=_endpoints,
-    help="Answer DNS queries at this address instead of [server] listen. Can be repeated.",
-)
+@click.option("--listen", multiple=True, type=ParsedValue(lambda text: parse_listen(text, DNS_PORT), "HOST:PORT"),
+              help="Answer DNS queries at this address instead of [server] listen. Can be repeated.")  # fmt: skip
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Number of answering processes.")
 @click.option(
-    "--take-over",
-    is_flag=True,
+    "--take-over", is_flag=True,
     help="Replace the running server without losing a query: take over its sockets and its state.",
-)
+)  # fmt: skip
 @log_options
 def serve(
     config: Path, listen: tuple[Endpoint, ...], workers: int | None, take_over: bool, log_format: str, log_level: str

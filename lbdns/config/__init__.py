@@ -37,7 +37,6 @@ __all__ = [
     "QueryLogConfig",
     "RateLimitConfig",
     "ServerConfig",
-    "Term",
     "TransferPermit",
     "WebConfig",
     "ZoneConfig",

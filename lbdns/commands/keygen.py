@@ -15,12 +15,8 @@ from lbdns_shared.report import is_host_name
     epilog="With several keys in a file, all are accepted and the first one signs. Keep key files at mode 0600."
 )
 @click.option("--agent", metavar="HOST", help="Print the key of this host's agent. Requires --master.")
-@click.option(
-    "--master",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The collector's key file; the agent key is derived from its first master key.",
-)
+@click.option("--master", type=click.Path(path_type=Path), metavar="FILE",
+              help="The collector's key file; the agent key is derived from its first master key.")  # fmt: skip
 def keygen(agent: str | None, master: Path | None) -> None:
     """Print a line for a key file on standard output.
 

@@ -25,7 +25,10 @@ LETTERS: Final = "_.-=+*%#"  # for terminals without block characters
 
 def printable(value: object) -> str:
     """Return one line without control characters: names and reasons come from other machines."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(value))
+    text = str(value)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def number(value: float | None, decimals: int = 0) -> str:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ import pytest
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.load import load_process_pool
-from lbdns_tools.load.load_plan import ClosedLoop, OpenLoop, ResolveRule
-from lbdns_tools.load.load_process_pool import LoadPlace, LoadProgress, share_done
+from lbdns_tools.load.load_plan import ClosedLoop, LoadRun, OpenLoop, ResolveRule
+from lbdns_tools.load.load_process_pool import LoadPlace, LoadProgress, RunMeasurement, share_done
+from lbdns_tools.load.load_study import closed
+from lbdns_tools.load.request_mix import one_url
 from lbdns_tools.load.run_statistics import run_statistics
 from tests.end_to_end.process import alive, descendants, eventually
 from tests.tools.load.local_runs import run_of
@@ -185,3 +188,24 @@ def test_places_are_dealt_out_to_the_processes_in_turn(tmp_path: Path) -> None:
 def test_place_that_can_not_be_entered_is_said(before: tuple[str, ...], error: str) -> None:
     with pytest.raises(LbdnsError, match=error):
         load_process_pool.run(run_of(ClosedLoop(1, requests=1), "http://127.0.0.1/"), 1, places=(LoadPlace(before),))
+
+
+def test_every_place_has_a_process() -> None:
+    """Whatever number of processors: a client host without a process would be missing in what was measured."""
+    places = tuple(LoadPlace(sources=(f"127.0.0.{number}",)) for number in range(2, 7))
+    with web(answering(GOOD)) as server:
+        mix = one_url(f"http://127.0.0.1:{server.port}/")
+        planned = closed(LoadRun(ResolveRule("once")), "html", mix, ClosedLoop(10, requests=50))
+        row = RunMeasurement(places=places).measure(planned)
+    assert row.figures.ok == 50
+    assert server.peers == {place.sources[0] for place in places}
+
+
+def test_a_row_knows_when_its_run_began() -> None:
+    with web(answering(GOOD, pause_s=0.02)) as server:
+        mix = one_url(f"http://127.0.0.1:{server.port}/")
+        planned = closed(LoadRun(ResolveRule("once")), "html", mix, ClosedLoop(1, seconds=1.0))
+        row = RunMeasurement(processes=1).measure(planned, repetition=2)
+    assert row.repetition == 2
+    assert row.begun is not None
+    assert time.time() - row.begun == pytest.approx(1.0, abs=0.5)

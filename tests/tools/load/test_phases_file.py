@@ -150,4 +150,4 @@ def test_any_file_is_phases_or_findings(tmp_path: Path, tables: list[dict[str, s
         assert all(str(tmp_path) in finding for finding in error.findings)  # noqa: PT017 - every finding says where
         return
     assert len(phases) == len(tables)
-    assert all(phase.end_s > 0 for phase in phases)
+    assert all(phase.load.length_s > 0 for phase in phases)

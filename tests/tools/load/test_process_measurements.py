@@ -75,7 +75,7 @@ def test_seconds_of_a_run_that_was_stopped() -> None:
 def test_together_over_a_pipe() -> None:
     run = run_of(ClosedLoop(5, seconds=10.0), URL)
     parts = [pickle.loads(pickle.dumps(each)) for each in (part(60, 60, 9.0), part(40, 40, 9.5))]
-    result = combine(run, parts)
+    result = combine(run, parts, begun=1e9)
     assert (result.tally.ok, result.seconds) == (100, 10.0)
     assert result.tally.servers == {"10.0.0.1": [100, 100]}
     assert [process.tally.requests for process in result.processes] == [60, 40]

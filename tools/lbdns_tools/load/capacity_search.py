@@ -167,9 +167,7 @@ def highest_rate(
     accuracy: float = ACCURACY,
 ) -> SearchResult:
     """Search for the highest rate between ``low`` and ``high`` (requests/s) that passes, within ``accuracy`` (a share).
-
-    Raises ValueError if the range or the accuracy is invalid.
-    """
+    Raises ValueError if the range or the accuracy is invalid."""
     return _CapacitySearch(try_rate, lambda rate, figures: criteria.failing(figures, rate), accuracy).run(low, high)
 
 
@@ -182,9 +180,7 @@ def highest_count(
     accuracy: float = ACCURACY,
 ) -> SearchResult:
     """Search for the highest number of connections or clients that passes at ``rate`` requests/s (0: no rate).
-
-    Raises ValueError if the range or the accuracy is invalid.
-    """
+    Raises ValueError if the range or the accuracy is invalid."""
 
     def judge(_: float, figures: RunStatistics) -> str:
         return criteria.failing(figures, rate)
@@ -208,10 +204,8 @@ def frontier(
     high: float,
     accuracy: float = ACCURACY,
 ) -> tuple[FrontierPoint, ...]:
-    """Search for the highest rate at each number of connections, on which that rate depends.
-
-    ``try_point(connections, rate)`` runs a trial. Raises ValueError if the range or the accuracy is invalid.
-    """
+    """Search for the highest rate at each number of connections; ``try_point(connections, rate)`` runs a trial.
+    Raises ValueError if the range or the accuracy is invalid."""
     return tuple(
         FrontierPoint(count, highest_rate(partial(try_point, count), criteria, low, high, accuracy)) for count in counts
     )

@@ -6,11 +6,10 @@ import math
 from random import Random
 from typing import Final
 
-from lbdns_tools.load.arrival_times import arrivals
 from lbdns_tools.load.epoll_loop import EpollLoop, OutOfTimeError, TimeLimits, pause
 from lbdns_tools.load.http_connection import HttpConnection, LoadConnections, RequestError, StaleError
 from lbdns_tools.load.http_response import HttpResponse, request_bytes
-from lbdns_tools.load.load_plan import ClosedLoop, LoadRun, OpenLoop
+from lbdns_tools.load.load_plan import ClosedLoop, LoadRun, OpenLoop, arrivals
 from lbdns_tools.load.process_measurements import StartLateness
 from lbdns_tools.load.request_mix import RequestTarget
 from lbdns_tools.load.request_tally import RequestTally

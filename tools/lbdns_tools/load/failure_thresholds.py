@@ -62,22 +62,17 @@ def parse_threshold(text: str) -> FailureThreshold:
 
 def _factor(text: str, name: str, full: str, unit: str) -> float:
     if full in SHORT.values():
-        if unit in TIME_UNITS:
-            return TIME_UNITS[unit]
-        if not unit and name == full:
-            return 1.0  # the name says seconds
-        raise ValueError(f"{text!r}: {name} is a time and requires a unit, such as 200ms, 0.2s or 500us")
-    if full.endswith("_percent"):
-        if unit in ("", "%"):
-            return 1.0
-        raise ValueError(f"{text!r}: {name} is in %, so the unit must not be {unit}")
-    if unit == "k":
-        return 1000.0
-    if unit:
-        raise ValueError(
-            f"{text!r}: {name} is not a {'percentage' if unit == '%' else 'time'}, so the unit must not be {unit}"
-        )
-    return 1.0
+        units, what = TIME_UNITS, "is a time and requires a unit, such as 200ms, 0.2s or 500us"
+        if name == full:  # the name says seconds
+            units = {"": 1.0, **TIME_UNITS}
+    elif full.endswith("_percent"):
+        units, what = {"": 1.0, "%": 1.0}, f"is in %, so the unit must not be {unit}"
+    else:
+        kind = "percentage" if unit == "%" else "time"
+        units, what = {"": 1.0, "k": 1000.0}, f"is not a {kind}, so the unit must not be {unit}"
+    if unit not in units:
+        raise ValueError(f"{text!r}: {name} {what}")
+    return units[unit]
 
 
 def _shown(name: str, value: float) -> str:

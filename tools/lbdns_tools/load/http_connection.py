@@ -36,9 +36,7 @@ class StaleError(Exception):
 
 class LoadConnections:
     """All connections of a process: their source addresses, and those that are idle or about to be closed.
-
-    At most ``limit`` connections are open if no more requests are under way; 0 is no limit.
-    """
+    At most ``limit`` connections are open if no more requests are under way; 0 is no limit."""
 
     def __init__(self, loop: EpollLoop, keep_alive: bool, sources: Sequence[str] = (), limit: int = 0) -> None:
         self.loop, self.keep_alive, self.limit = loop, keep_alive, limit
@@ -106,11 +104,9 @@ class HttpConnection(DescriptorWaiter):
 
     async def ask(self, request: bytes, reply: HttpResponse) -> None:
         """Send a request and read the whole response. Afterwards the connection is idle, closed or about to close.
-
-        Raises RequestError, or StaleError if the server closed a used connection before this request.
-        """
+        Raises RequestError, or StaleError if the server closed a used connection before this request."""
         self._sockets.idle.pop(self, None)
-        is_well = False
+        ended = True
         try:
             await self._send(request)
             ended = await self._receive(reply)
@@ -120,22 +116,14 @@ class HttpConnection(DescriptorWaiter):
             raise self._sockets.failure(error) from None
         except ProtocolError as error:
             raise RequestError("protocol", str(error)) from None
-        except StaleError:
-            if self.used:
-                raise
-            raise RequestError("reset", "the connection was closed before any response") from None
-        else:
-            self.used += 1
-            is_well = True
+        finally:
             if ended:
                 self.close()
-            elif self._sockets.keep_alive and reply.keeps:
-                self._sockets.idle[self] = None
-            else:
-                self._await_end()
-        finally:
-            if not is_well:
-                self.close()
+        self.used += 1
+        if self._sockets.keep_alive and reply.keeps and not ended:
+            self._sockets.idle[self] = None
+        elif not ended:
+            self._await_end()
 
     @property
     def is_idle(self) -> bool:
@@ -172,7 +160,7 @@ class HttpConnection(DescriptorWaiter):
             rest = rest[sent:]
 
     async def _receive(self, reply: HttpResponse) -> bool:
-        """Read a response; return whether the server closed after it. Raises StaleError if nothing came before that."""
+        """Read a response; return whether the server closed the connection after it."""
         recv, recv_into = self._sock.recv, self._sock.recv_into
         while True:
             await self.ready(READ)
@@ -188,8 +176,10 @@ class HttpConnection(DescriptorWaiter):
             except BlockingIOError:
                 continue
             if not data:
-                if reply.is_empty:
+                if reply.is_empty and self.used:
                     raise StaleError
+                if reply.is_empty:
+                    raise RequestError("reset", "the connection was closed before any response")
                 reply.end()
                 return True
             if reply.feed(data):

@@ -50,20 +50,13 @@ class LatencyHistogram:
 
     @property
     def mean(self) -> float | None:
-        """None if there is nothing in it."""
+        """None if the histogram is empty."""
         count = self.count
         return self.sum / count if count else None
 
-    @property
-    def max(self) -> float | None:
-        """None if there is nothing in it."""
-        return self.longest if self.count else None
-
     def percentile(self, percent: float) -> float | None:
         """Return the time that ``percent`` % of all do not exceed (nearest rank), None if the histogram is empty.
-
-        Raises ValueError unless ``percent`` is between 0 and 100.
-        """
+        Raises ValueError unless ``percent`` is between 0 and 100."""
         rank, count = nearest_rank(self.count, percent), self.count
         if not count:
             return None

@@ -16,10 +16,9 @@ from lbdns_shared.errors import ConfigError, LbdnsError
 from lbdns_tools import __version__, plot_files
 from lbdns_tools.load import load_plots, result_rows, result_table
 from lbdns_tools.load.load_options import STDOUT, check_options, load_options
-from lbdns_tools.load.load_process_pool import LoadPlace
+from lbdns_tools.load.load_process_pool import InterruptedRunError, LoadPlace, RunMeasurement
 from lbdns_tools.load.load_study import make_study
 from lbdns_tools.load.result_rows import ResultRow
-from lbdns_tools.load.run_measurement import InterruptedRunError, RunMeasurement
 from lbdns_tools.load.search_command import SearchOutcome, run_search
 from lbdns_tools.progress_bar import share_bar
 

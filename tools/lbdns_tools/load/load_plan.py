@@ -1,9 +1,11 @@
-"""The plan of a load run: phases, each a closed or an open loop over a request mix, and the resolve rule. Pure."""
+"""The plan of a load run: phases, closed and open loops over a request mix, due times, the resolve rule. Pure."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import count, islice
 from random import Random
 from typing import Final, Literal, get_args
 
@@ -19,6 +21,7 @@ RESOLVE_MODES: Final[tuple[ResolveMode, ...]] = get_args(ResolveMode)
 SPACINGS: Final[tuple[Spacing, ...]] = get_args(Spacing)
 #: s; a WebStone client looks its server up again after a random time between half of this and all of it
 WEBSTONE_LONGEST: Final = 5.0
+_ROUNDING: Final = 1e-9  # of a request: 0.1/s for 30 s are 3 requests, despite rounding errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +55,7 @@ class ResolveRule:
 
 
 def parse_resolve_rule(text: str) -> ResolveRule:
-    """Parse ``request``, ``connection``, ``every:5s``, ``webstone[:5s]``, ``ttl``, ``once`` or ``system``.
-
-    Raises ValueError.
-    """
+    """Parse a mode of ResolveRule, with a time after every: and webstone:. Raises ValueError."""
     mode, colon, span = text.strip().partition(":")
     for known in RESOLVE_MODES:
         if mode == known:
@@ -122,11 +122,38 @@ class OpenLoop:
         """Seconds from the start to the end of the last step."""
         return self.step_s * len(self.segments)
 
-    @property
-    def expected(self) -> float:
-        """The number of requests; the average number if the spacing is random."""
-        all_of_them = sum((first + last) / 2 * self.step_s for first, last in self.segments)
-        return min(all_of_them, self.requests) if self.requests else all_of_them
+
+def arrivals(load: OpenLoop, chance: Random, part: int = 0, parts: int = 1) -> Iterator[float]:
+    """Yield every ``parts``-th due time, ascending, in seconds from the start of the phase.
+
+    With the same ``chance``, all parts together are the whole sequence. Evenly spaced requests start at once: at 2/s
+    they are due at 0.0, 0.5, 1.0. Intervals follow a changing rate.
+    """
+    # At a rate of 1; the rates then stretch it
+    whole = map(float, count()) if load.spacing == "even" else _poisson(chance)
+    positions = islice(whole, part, load.requests or None, parts)
+    step_s = load.step_s
+    before = 0.0  # requests in earlier steps
+    position = next(positions, math.inf)
+    for number, (first, last) in enumerate(load.segments):
+        begin, more = number * step_s, (first + last) / 2 * step_s
+        slope = 2 * (last - first) / step_s if step_s else 0.0
+        end = before + more - _ROUNDING
+        while position < end:
+            inside = max(0.0, position - before)
+            # The root of first*t + slope/4*t^2 = inside, in the form that also holds for slope 0
+            root = first + math.sqrt(max(0.0, first * first + slope * inside))
+            yield begin + (min(2 * inside / root, step_s) if root else 0.0)
+            position = next(positions, math.inf)
+        before += more
+
+
+def _poisson(chance: Random) -> Iterator[float]:
+    """Yield the positions of a Poisson process of rate 1."""
+    position = 0.0
+    while True:
+        position += chance.expovariate(1.0)
+        yield position
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +164,6 @@ class LoadPhase:
     load: ClosedLoop | OpenLoop
     mix: RequestMix
     label: str = ""
-
-    @property
-    def end_s(self) -> float:
-        return self.begin_s + self.load.length_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +189,7 @@ class LoadRun:
     @property
     def seconds(self) -> float:
         """Seconds until the last phase ends sending; infinite if only a number of requests ends a phase."""
-        return max((phase.end_s for phase in self.phases), default=0.0)
+        return max((phase.begin_s + phase.load.length_s for phase in self.phases), default=0.0)
 
 
 def split_run(run: LoadRun, processes: int) -> list[LoadRun]:

@@ -1,9 +1,10 @@
-"""The pool of load processes: start them, let them begin together, collect their results, and end them all."""
+"""The pool of load processes, which measures runs: start them, let them begin together, collect their results."""
 
 from __future__ import annotations
 
 import contextlib
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,10 @@ from typing import IO, Final
 
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.load.load_plan import ClosedLoop, LoadRun, split_run
+from lbdns_tools.load.load_study import PlannedRun
 from lbdns_tools.load.process_measurements import ProcessMeasurement, RunResult, combine
+from lbdns_tools.load.result_rows import ResultRow
+from lbdns_tools.load.run_statistics import run_statistics
 
 READY_S: Final = 60.0  # until all processes are ready; each starts an interpreter, maybe on a busy machine
 SILENCE_S: Final = 60.0  # without a message from a process, which sends four per second
@@ -124,6 +128,42 @@ class _PoolMember:
         self._process.wait()
 
 
+class InterruptedRunError(Exception):
+    """Ctrl-C ended a run; ``row`` is the result up to then."""
+
+    def __init__(self, row: ResultRow) -> None:
+        super().__init__("interrupted")
+        self.row = row
+
+
+@dataclass(frozen=True, slots=True)
+class RunMeasurement:
+    """How to measure runs: the number of processes (0: one per processor), and the places where they run, in turn.
+    Each place runs at least one process."""
+
+    processes: int = 0
+    places: tuple[LoadPlace, ...] = ()
+    on_progress: Callable[[LoadProgress], None] = lambda progress: None
+
+    def measure(self, planned: PlannedRun, repetition: int = 1) -> ResultRow:
+        """Run ``planned`` and return its result row. Raises LbdnsError, and InterruptedRunError on Ctrl-C."""
+        load = planned.again(repetition)
+        processes = self.processes or max(_useful_processes(load), len(self.places))
+        result = run(load, processes, self.on_progress, self.places)
+        found = run_statistics(result.tally, result.seconds, result.saturation)
+        row = ResultRow(planned.point, repetition, found, result.tally, result.begun)
+        if result.interrupted:
+            raise InterruptedRunError(row)
+        return row
+
+
+def _useful_processes(run: LoadRun) -> int:
+    """Return one process per processor, but no more than there are clients if all phases are closed loops."""
+    processors = len(os.sched_getaffinity(0))
+    clients = [phase.load.clients for phase in run.phases if isinstance(phase.load, ClosedLoop)]
+    return min(processors, max(1, sum(clients))) if len(clients) == len(run.phases) else processors
+
+
 def run(
     run: LoadRun,
     processes: int,
@@ -131,10 +171,8 @@ def run(
     places: Sequence[LoadPlace] = (),
 ) -> RunResult:
     """Run ``run`` in several processes and return the result; Ctrl-C ends it early with the result up to then.
-
-    The processes are assigned to ``places`` in turn. Without places they run here, and the kernel chooses the source
-    addresses. Raises LbdnsError.
-    """
+    The processes are assigned to ``places`` in turn; without places they run here, and the kernel chooses the source
+    addresses. Raises LbdnsError."""
     if processes < 1:
         raise LbdnsError(f"the number of processes must be at least 1, not {processes}")
     with ExitStack() as stack:
@@ -152,7 +190,8 @@ def run(
 
 def _measure(run: LoadRun, pool: Sequence[_PoolMember], on_progress: Callable[[LoadProgress], None]) -> RunResult:
     """Let all processes begin together, and return their result. Raises LbdnsError."""
-    begin = time.monotonic() + _AHEAD_S + _AHEAD_EACH_S * len(pool)
+    ahead_s = _AHEAD_S + _AHEAD_EACH_S * len(pool)
+    begin, begun = time.monotonic() + ahead_s, time.time() + ahead_s
     stopped_at = math.inf
 
     def report() -> None:
@@ -174,16 +213,14 @@ def _measure(run: LoadRun, pool: Sequence[_PoolMember], on_progress: Callable[[L
         for _ in _receive(pool, lambda member: member.measured is not None, STOP_S, late):
             pass
     report()
-    return combine(run, [member.measured for member in pool if member.measured], stopped_at)
+    return combine(run, [member.measured for member in pool if member.measured], begun, stopped_at)
 
 
 def _receive(
     pool: Sequence[_PoolMember], is_done: Callable[[_PoolMember], bool], limit_s: float = math.inf, late: str = ""
 ) -> Iterator[None]:
     """Read messages until all processes are done; yield at least once per second.
-
-    Raises LbdnsError if a process fails, or with the text ``late`` after ``limit_s``.
-    """
+    Raises LbdnsError if a process fails, or with the text ``late`` after ``limit_s``."""
     end = time.monotonic() + limit_s
     while waiting := [member for member in pool if not is_done(member)]:
         readable = set(wait([member.connection for member in waiting], 1.0))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lbdns_shared.errors import ConfigError
-from lbdns_tools.load.load_plan import ClosedLoop, LoadPhase, LoadRun, OpenLoop, ResolveRule, Spacing
+from lbdns_tools.load.load_plan import SPACINGS, ClosedLoop, LoadPhase, LoadRun, OpenLoop, ResolveRule, Spacing
 from lbdns_tools.load.phases_file import read_phases
 from lbdns_tools.load.rate_trace import read_trace
 from lbdns_tools.load.request_mix import RequestMix, file_set, one_url, read_urls
@@ -81,7 +81,7 @@ def make_study(options: Mapping[str, Any]) -> tuple[PlannedRun, ...]:
 
 
 def _open_loads(options: Mapping[str, Any]) -> tuple[OpenLoop, ...]:
-    spacing, requests = spacing_of(options), options["requests"] or 0
+    spacing, requests = options["spacing"] or SPACINGS[0], options["requests"] or 0
     if options["rate"]:
         return tuple(steady(rate, options["seconds"], requests, spacing) for rate in options["rate"])
     if options["ramp"]:
@@ -100,10 +100,6 @@ def steady(rate: float, seconds: float | None, requests: int, spacing: Spacing) 
     """Return an open loop at one rate that ends after ``seconds`` or ``requests``, whichever comes first."""
     seconds = seconds or (requests / rate if requests else SECONDS)
     return OpenLoop((rate,), seconds, spacing, requests=requests)
-
-
-def spacing_of(options: Mapping[str, Any]) -> Spacing:
-    return "poisson" if options["spacing"] == "poisson" else "even"
 
 
 def settings_of(options: Mapping[str, Any]) -> LoadRun:

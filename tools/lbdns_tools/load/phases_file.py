@@ -24,9 +24,7 @@ _NO_RATE: Final = OpenLoop((1.0,), 1.0)
 
 def read_phases(path: Path, mix: RequestMix | None = None) -> tuple[LoadPhase, ...]:
     """Return the phases of a file; ``mix`` is for phases without a target. Paths are relative to the file.
-
-    Raises ConfigError with every error found in the file.
-    """
+    Raises ConfigError with every error found in the file."""
     root = read_toml(path)
     phases: list[LoadPhase] = []
     for number, table in enumerate(root.tables("phase"), 1):
@@ -47,7 +45,7 @@ def read_phases(path: Path, mix: RequestMix | None = None) -> tuple[LoadPhase, .
 
 def _load(table: TomlTable, folder: Path) -> ClosedLoop | OpenLoop:
     kind = _one(table, KINDS)
-    spacing: Spacing = SPACINGS[0] if table.one_of("spacing", SPACINGS[0], SPACINGS) == SPACINGS[0] else SPACINGS[1]
+    spacing: Spacing = "poisson" if table.one_of("spacing", "even", SPACINGS) == "poisson" else "even"
     seconds = table.number("seconds", 0.0, 1e-3, MAX_SECONDS) if "seconds" in table.values else 0.0
     requests = table.integer("requests", 0, 1, MAX_REQUESTS) if "requests" in table.values else 0
     think_s = table.number("think", 0.0, 0.0, MAX_SECONDS)

@@ -59,23 +59,23 @@ class ProcessMeasurement:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """Result of one run. Divide counts by ``seconds`` to get rates. ``saturation`` says why the load generator was the
-    limit, "" if it was not; ``interrupted`` if Ctrl-C ended the run early."""
+    """Result of one run."""
 
     tally: RequestTally
-    seconds: float
-    saturation: str
+    seconds: float  # divide counts by this to get rates
+    saturation: str  # why the load generator was the limit; "" if it was not
     processes: tuple[ProcessMeasurement, ...]
-    interrupted: bool
+    interrupted: bool  # by Ctrl-C
+    begun: float  # Unix time of the run's second 0
 
 
-def combine(run: LoadRun, parts: Sequence[ProcessMeasurement], stopped_at: float = math.inf) -> RunResult:
+def combine(run: LoadRun, parts: Sequence[ProcessMeasurement], begun: float, stopped_at: float = math.inf) -> RunResult:
     """Return the result of all processes. ``stopped_at`` is the second of the run at which Ctrl-C ended it."""
     tally = RequestTally()
     for part in parts:
         tally.merge(part.tally)
     seconds = measured_seconds(run, parts, tally.ok, stopped_at)
-    return RunResult(tally, seconds, saturation(parts), tuple(parts), stopped_at < math.inf)
+    return RunResult(tally, seconds, saturation(parts), tuple(parts), stopped_at < math.inf, begun)
 
 
 def measured_seconds(run: LoadRun, parts: Sequence[ProcessMeasurement], ok: int, stopped_at: float = math.inf) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -30,16 +30,13 @@ _UNSAFE: Final = re.compile(r"[\x00-\x20\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class RequestTarget:
-    """A target URL. ``host`` is a name or an address without brackets; ``path`` includes the query.
+    """A target URL."""
 
-    ``expect`` is the length of a correct response's body in bytes, if known.
-    """
-
-    host: str
+    host: str  # a name, or an address without brackets
     port: int
-    path: str
+    path: str  # with the query
     weight: float = 1.0
-    expect: int | None = None
+    expect: int | None = None  # bytes of a correct response's body, if known
 
     @property
     def authority(self) -> str:
@@ -104,9 +101,7 @@ def one_url(text: str) -> RequestMix:
 
 def read_urls(path: Path) -> RequestMix:
     """Read a file with one URL per line, each with an optional weight; empty lines and ``# comments`` are skipped.
-
-    Raises ConfigError with an error for each invalid line.
-    """
+    Raises ConfigError with an error for each invalid line."""
     targets: list[RequestTarget] = []
     wrong: list[str] = []
     for number, line in enumerate(read_lines(path), 1):
@@ -165,9 +160,8 @@ def read_lines(path: Path) -> list[str]:
         raise ConfigError(f"{path}: not UTF-8 text") from None
 
 
-def raise_findings(wrong: Iterable[str]) -> None:
+def raise_findings(found: list[str]) -> None:
     """Raise ConfigError with the findings, if there are any."""
-    found = list(wrong)
     if len(found) > MAX_ERRORS:
         found[MAX_ERRORS:] = [f"... and {len(found) - MAX_ERRORS} more"]
     if found:

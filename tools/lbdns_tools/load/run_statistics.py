@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any, Final
 
-from lbdns_tools.load.latency_histogram import LatencyHistogram
 from lbdns_tools.load.request_tally import RequestTally
 
 
@@ -72,7 +71,7 @@ NUMBERS: Final = (
 
 
 def run_statistics(tally: RequestTally, seconds: float, saturated: str = "") -> RunStatistics:
-    """What ``tally`` comes to over the ``seconds`` in which it was filled."""
+    """Return the statistics of a tally that was filled in ``seconds``."""
     measured = tally.requests > 0
     timed = measured and seconds > 0
 
@@ -94,7 +93,7 @@ def run_statistics(tally: RequestTally, seconds: float, saturated: str = "") -> 
         p90_s=at(90),
         p95_s=at(95),
         p99_s=at(99),
-        max_s=tally.latency.max,
+        max_s=at(100),
         error_percent=100 * tally.failed / tally.requests if measured else None,
         mbit_per_s=per_second(tally.bytes * 8 / 1e6),
         failed_mean_s=tally.failed_latency.mean,
@@ -102,24 +101,17 @@ def run_statistics(tally: RequestTally, seconds: float, saturated: str = "") -> 
         connect_p95_s=tally.connect.percentile(95),
         dns_mean_s=tally.dns.mean,
         dns_p95_s=tally.dns.percentile(95),
-        late_p99_s=_lateness(tally.late),
+        late_p99_s=tally.late.percentile(99) if tally.late.longest else None,
         errors=dict(tally.errors),
         shares={server: tally.servers[server][0] / reached for server in sorted(tally.servers)} if reached else {},
         saturated=saturated,
     )
 
 
-def _lateness(late: LatencyHistogram) -> float | None:
-    """Return the 99th percentile of the lateness, or None for a closed loop, where the lateness is exactly 0."""
-    return late.percentile(99) if late.longest else None
-
-
 @dataclass(frozen=True, slots=True)
 class RepetitionSpread:
     """Mean and sample standard deviation of each of NUMBERS over the repetitions of a run.
-
-    The mean is None if no repetition has a result, the deviation if fewer than two have one.
-    """
+    The mean is None if no repetition has a result, the deviation if fewer than two have one."""
 
     repetitions: int
     measured: int  # repetitions in which at least one request ended

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,8 +16,8 @@ from lbdns_tools.load.capacity_search import (
     frontier,
     highest_count,
 )
-from lbdns_tools.load.load_plan import ClosedLoop
-from lbdns_tools.load.load_study import SECONDS, PlannedRun, closed, mix_of, opened, settings_of, spacing_of, steady
+from lbdns_tools.load.load_plan import SPACINGS, ClosedLoop
+from lbdns_tools.load.load_study import SECONDS, PlannedRun, closed, mix_of, opened, settings_of, steady
 from lbdns_tools.load.result_rows import ResultRow, found_json
 from lbdns_tools.load.run_statistics import RunStatistics
 
@@ -40,26 +40,26 @@ class SearchOutcome:
         return [{"search": what, **found_json(found)} for what, found in self.found]
 
 
-def criteria_of(said: Mapping[str, Any]) -> FailureCriteria:
+def criteria_of(options: Mapping[str, Any]) -> FailureCriteria:
     """Return the failure criteria of a command line; options that are not given keep their defaults."""
     usual = FailureCriteria()
-    percentile, limit_s = said["max_latency"] or (usual.percentile, usual.limit_s)
+    percentile, limit_s = options["max_latency"] or (usual.percentile, usual.limit_s)
     return FailureCriteria(
-        usual.error_percent if said["max_errors"] is None else said["max_errors"],
+        usual.error_percent if options["max_errors"] is None else options["max_errors"],
         percentile,
         limit_s,
-        usual.achieved_share if said["min_achieved"] is None else said["min_achieved"] / 100,
+        usual.achieved_share if options["min_achieved"] is None else options["min_achieved"] / 100,
     )
 
 
 def run_search(
-    said: Mapping[str, Any], measure: Callable[[PlannedRun], ResultRow], rows: list[ResultRow]
+    options: Mapping[str, Any], measure: Callable[[PlannedRun], ResultRow], rows: list[ResultRow]
 ) -> SearchOutcome:
     """Run the search of a command line. ``measure`` runs a trial; its row goes to ``rows``. Raises ConfigError."""
-    settings, mix, criteria = settings_of(said), mix_of(said), criteria_of(said)
-    label, spacing = said["label"] or mix.name, spacing_of(said)
-    accuracy = ACCURACY if said["accuracy"] is None else said["accuracy"] / 100
-    low, high = said["span"]
+    settings, mix, criteria = settings_of(options), mix_of(options), criteria_of(options)
+    label, spacing = options["label"] or mix.name, options["spacing"] or SPACINGS[0]
+    accuracy = ACCURACY if options["accuracy"] is None else options["accuracy"] / 100
+    low, high = options["span"]
 
     def tried(planned: PlannedRun) -> RunStatistics:
         rows.append(measure(planned))
@@ -69,23 +69,20 @@ def run_search(
         """Run a trial with ``count`` requests at a rate, each of which opens a connection."""
         return tried(opened(settings, label, mix, steady(rate, None, count, spacing)))
 
-    if said["search"] == "rate":
-        edges = frontier(at, criteria, said["connections"], low, high, accuracy)
+    if options["search"] == "rate":
+        edges = frontier(at, criteria, options["connections"], low, high, accuracy)
         return SearchOutcome(criteria, edges=edges)
     for end in (low, high):
         if end != int(end):
-            raise ConfigError(f"--range: the number of {said['search']} must be a whole number, not {end:g}")
-    found: list[tuple[str, SearchResult]] = []
-    if said["search"] == "connections":
-        for rate in said["rate"]:
-            what = f"most connections at {rate:g}/s"
-            most = highest_count(partial(at, rate=rate), criteria, rate, int(low), int(high), accuracy)
-            found.append((what, most))
-    else:
-        seconds, think_s = said["seconds"] or SECONDS, said["think"] or 0.0
-        most = highest_count(
-            lambda count: tried(closed(settings, label, mix, ClosedLoop(count, seconds, think_s=think_s))),
-            criteria, 0.0, int(low), int(high), accuracy,
-        )  # fmt: skip
-        found.append(("most clients", most))
-    return SearchOutcome(criteria, found=tuple(found))
+            raise ConfigError(f"--range: the number of {options['search']} must be a whole number, not {end:g}")
+
+    def search(attempt: Callable[[int], RunStatistics], rate: float) -> SearchResult:
+        return highest_count(attempt, criteria, rate, int(low), int(high), accuracy)
+
+    if options["search"] == "connections":
+        rates: Sequence[float] = options["rate"]
+        found = tuple((f"most connections at {rate:g}/s", search(partial(at, rate=rate), rate)) for rate in rates)
+        return SearchOutcome(criteria, found=found)
+    load = ClosedLoop(0, options["seconds"] or SECONDS, think_s=options["think"] or 0.0)
+    most = search(lambda count: tried(closed(settings, label, mix, replace(load, clients=count))), 0.0)
+    return SearchOutcome(criteria, found=(("most clients", most),))

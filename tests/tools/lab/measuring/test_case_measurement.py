@@ -14,10 +14,10 @@ from lbdns_tools.lab.farm.machine_addresses import LabMachine
 from lbdns_tools.lab.measuring.case_measurement import answers, by_name, counted, measure
 from lbdns_tools.lab.measuring.measured_case import MeasuredCase
 from lbdns_tools.load.load_plan import ClosedLoop, LoadRun, OpenLoop, ResolveRule
+from lbdns_tools.load.load_process_pool import InterruptedRunError, RunMeasurement
 from lbdns_tools.load.load_study import PlannedRun, closed
 from lbdns_tools.load.request_mix import one_url
 from lbdns_tools.load.result_rows import ResultRow
-from lbdns_tools.load.run_measurement import InterruptedRunError, RunMeasurement
 from tests.tools.lab.measuring.test_cgroup_sampler import Made
 from tests.tools.load.local_runs import run_of
 from tests.tools.load.loopback_servers import GOOD, answering, web

@@ -11,10 +11,9 @@ from lbdns_tools.lab.farm.machine_addresses import LabMachine
 from lbdns_tools.lab.measuring.cgroup_sampler import CgroupSampler
 from lbdns_tools.lab.measuring.measured_case import MeasuredCase, MeasuredOutcome
 from lbdns_tools.load.load_plan import LoadRun
-from lbdns_tools.load.load_process_pool import LoadPlace
+from lbdns_tools.load.load_process_pool import InterruptedRunError, LoadPlace, RunMeasurement
 from lbdns_tools.load.load_study import PlannedRun
 from lbdns_tools.load.result_rows import ResultRow
-from lbdns_tools.load.run_measurement import InterruptedRunError, RunMeasurement
 
 if TYPE_CHECKING:
     from lbdns_tools.lab.running_lab import Lab

@@ -37,7 +37,7 @@ def crowd_of(run: LoadRun, dns_timeout_s: float = 2.0, sources: tuple[str, ...] 
     resolver = StubResolver(loop, server, Random(1), dns_timeout_s) if server else None
     fixed = {target.host: target.host for phase in run.phases for target in phase.mix.targets}
     fixed = {host: host for host in fixed if Endpoint(host, 0).is_address}
-    crowd = ClientCrowd(loop, run, sockets, resolver, fixed)
+    crowd = ClientCrowd(run, sockets, resolver, fixed)
     crowd.start(time.monotonic() + 0.01)
     finish(loop)
     sockets.close()

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from lbdns_tools.load.run_statistics import RunStatistics
 
+Value = TypeVar("Value")
+Attempt = Callable[[Value], RunStatistics]  # runs a trial
 Ending = Literal["criteria", "top", "bottom", "generator", "trials"]
 
 PERCENTILES: Final = (50, 90, 95, 99)  # those in RunStatistics
@@ -79,7 +81,7 @@ class SearchResult:
 
 @dataclass(slots=True)
 class _CapacitySearch:
-    attempt: Callable[[float], RunStatistics]
+    attempt: Attempt[float]
     judge: Callable[[float, RunStatistics], str]
     accuracy: float
     is_whole: bool = False  # try whole numbers only
@@ -160,11 +162,7 @@ class _CapacitySearch:
 
 
 def highest_rate(
-    try_rate: Callable[[float], RunStatistics],
-    criteria: FailureCriteria,
-    low: float,
-    high: float,
-    accuracy: float = ACCURACY,
+    try_rate: Attempt[float], criteria: FailureCriteria, low: float, high: float, accuracy: float = ACCURACY
 ) -> SearchResult:
     """Search for the highest rate between ``low`` and ``high`` (requests/s) that passes, within ``accuracy`` (a share).
     Raises ValueError if the range or the accuracy is invalid."""
@@ -172,20 +170,14 @@ def highest_rate(
 
 
 def highest_count(
-    try_count: Callable[[int], RunStatistics],
-    criteria: FailureCriteria,
-    rate: float,
-    low: int,
-    high: int,
-    accuracy: float = ACCURACY,
+    try_count: Attempt[int], criteria: FailureCriteria, rate: float, low: int, high: int, accuracy: float = ACCURACY
 ) -> SearchResult:
     """Search for the highest number of connections or clients that passes at ``rate`` requests/s (0: no rate).
     Raises ValueError if the range or the accuracy is invalid."""
-
-    def judge(_: float, figures: RunStatistics) -> str:
-        return criteria.failing(figures, rate)
-
-    return _CapacitySearch(lambda count: try_count(int(count)), judge, accuracy, is_whole=True).run(low, high)
+    search = _CapacitySearch(
+        lambda count: try_count(int(count)), lambda _, figures: criteria.failing(figures, rate), accuracy, is_whole=True
+    )
+    return search.run(low, high)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import math
 from random import Random
 from typing import Final
 
-from lbdns_tools.load.epoll_loop import EpollLoop, OutOfTimeError, TimeLimits, pause
+from lbdns_tools.load.epoll_loop import OutOfTimeError, TimeLimits, pause
 from lbdns_tools.load.http_connection import HttpConnection, LoadConnections, RequestError, StaleError
 from lbdns_tools.load.http_response import HttpResponse, request_bytes
 from lbdns_tools.load.load_plan import ClosedLoop, LoadRun, OpenLoop, arrivals
@@ -63,13 +63,9 @@ class ClientCrowd:
     """All clients of one process, and the tally of their requests."""
 
     def __init__(
-        self,
-        loop: EpollLoop,
-        run: LoadRun,
-        sockets: LoadConnections,
-        resolver: StubResolver | None,
-        fixed: dict[str, str],
+        self, run: LoadRun, sockets: LoadConnections, resolver: StubResolver | None, fixed: dict[str, str]
     ) -> None:
+        loop = sockets.loop
         self._loop, self._run = loop, run
         self._sockets, self._resolver, self._fixed = sockets, resolver, fixed
         self._limits = TimeLimits(loop, run.timeout_s)
@@ -224,18 +220,11 @@ class ClientCrowd:
                 self.ok_in_window += 1
         if intended < self._window:
             return
-        late = max(0.0, start - intended)
-        self.lateness.add(intended - self._begin, late)
-        latency = end - intended if error == "dns" else end - intended - exchange.dns_s
+        due_s, late_s = intended - self._begin, max(0.0, start - intended)
+        self.lateness.add(due_s, late_s)
+        latency_s = end - intended if error == "dns" else end - intended - exchange.dns_s
         self.tally.add(
-            intended - self._begin,
-            latency,
-            exchange.dns_s,
-            exchange.connect_s,
-            exchange.bytes,
-            exchange.server,
-            error,
-            late,
+            due_s, latency_s, exchange.dns_s, exchange.connect_s, exchange.bytes, exchange.server, error, late_s
         )
 
     async def _wait_for_turn(self) -> None:

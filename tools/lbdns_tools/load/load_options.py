@@ -11,27 +11,17 @@ import click
 
 from lbdns.command_line.common_options import ParsedValue
 from lbdns_tools.command_options import SECONDS, SEED_OPTION, add_options, repeat_option
+from lbdns_tools.load import load_option_parsers as parsers
 from lbdns_tools.load.failure_thresholds import parse_threshold
-from lbdns_tools.load.load_option_parsers import (
-    MAX_CLIENTS,
-    MAX_RATE,
-    parse_counts,
-    parse_latency,
-    parse_processes,
-    parse_ramp,
-    parse_rates,
-    parse_resolver,
-    parse_source,
-    parse_span,
-)
+from lbdns_tools.load.load_option_parsers import MAX_CLIENTS, MAX_RATE
 from lbdns_tools.load.load_plan import SPACINGS, parse_resolve_rule
 from lbdns_tools.load.load_study import LOADS, OPEN_LOADS, SEARCHES, TARGETS
 from lbdns_tools.load.request_mix import FILE_SETS
 
 STDOUT: Final = Path("-")  # a file name that stands for standard output
-COUNTS: Final = ParsedValue(parse_counts, "N[..M/STEP],...")
-RATES: Final = ParsedValue(parse_rates, "R[..S/STEP],...")
-RAMP: Final = ParsedValue(parse_ramp, "R..S[..T]")
+COUNTS: Final = ParsedValue(parsers.parse_counts, "N[..M/STEP],...")
+RATES: Final = ParsedValue(parsers.parse_rates, "R[..S/STEP],...")
+RAMP: Final = ParsedValue(parsers.parse_ramp, "R..S[..T]")
 RESOLVE: Final = ParsedValue(parse_resolve_rule, "request|connection|every:5s|webstone[:5s]|ttl|once|system")
 
 
@@ -56,7 +46,7 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     # Name resolution
     click.option(
         "--resolver",
-        type=ParsedValue(parse_resolver, "HOST:PORT"),
+        type=ParsedValue(parsers.parse_resolver, "HOST:PORT"),
         help="Send DNS queries to this server. [default: the system's resolver]",
     ),
     click.option(
@@ -103,13 +93,13 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option(
         "--source",
         "sources",
-        type=ParsedValue(parse_source, "ADDRESS"),
+        type=ParsedValue(parsers.parse_source, "ADDRESS"),
         multiple=True,
         help="Connect from this local address, which has about 28,000 ports. May be given several times.",
     ),
     click.option(
         "--processes",
-        type=ParsedValue(parse_processes, "N|auto"),
+        type=ParsedValue(parsers.parse_processes, "N|auto"),
         default="auto",
         show_default=True,
         help="Number of sending processes. auto: one per processor.",
@@ -121,7 +111,9 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         help="Search for the highest rate at each number of --connections, the most connections at a --rate, or "
         "the most clients.",
     ),
-    click.option("--range", "span", type=ParsedValue(parse_span, "LOW..HIGH"), help="Range that --search covers."),
+    click.option(
+        "--range", "span", type=ParsedValue(parsers.parse_span, "LOW..HIGH"), help="Range that --search covers."
+    ),
     click.option(
         "--connections", type=COUNTS, help="Numbers of connections for --search rate; a trial makes that many."
     ),
@@ -129,7 +121,7 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     _percent("--max-errors", 0, "A trial of --search fails above this share of errors. [default: 1]"),
     click.option(
         "--max-latency",
-        type=ParsedValue(parse_latency, "p99:200ms"),
+        type=ParsedValue(parsers.parse_latency, "p99:200ms"),
         help="A trial of --search fails above this latency. [default: no limit]",
     ),
     _percent("--min-achieved", 0, "A trial of --search fails if less of the rate is answered. [default: 95]"),

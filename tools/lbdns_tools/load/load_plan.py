@@ -39,16 +39,12 @@ class ResolveRule:
 
     def interval(self, chance: Random) -> float:
         """Return the seconds until the next look-up in the modes that depend on time alone; infinite for ``once``."""
-        match self.mode:
-            case "every":
-                return self.seconds
-            case "webstone":
-                longest = self.seconds or WEBSTONE_LONGEST
-                return chance.uniform(longest / 2, longest)
-            case "once" | "system":
-                return math.inf
-            case _:
-                return 0.0
+        if self.mode == "webstone":
+            longest = self.seconds or WEBSTONE_LONGEST
+            return chance.uniform(longest / 2, longest)
+        if self.mode == "every":
+            return self.seconds
+        return math.inf if self.mode in ("once", "system") else 0.0
 
     def __str__(self) -> str:
         return f"{self.mode}:{self.seconds:g}s" if self.seconds else self.mode
@@ -57,10 +53,8 @@ class ResolveRule:
 def parse_resolve_rule(text: str) -> ResolveRule:
     """Parse a mode of ResolveRule, with a time after every: and webstone:. Raises ValueError."""
     mode, colon, span = text.strip().partition(":")
-    for known in RESOLVE_MODES:
-        if mode == known:
-            break
-    else:
+    known = next((known for known in RESOLVE_MODES if known == mode), None)
+    if known is None:
         raise ValueError(f"{mode!r} is not a valid resolve mode{nearest(mode, RESOLVE_MODES)}")
     if known == "every" and not span:
         raise ValueError("every requires a time, such as every:5s")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lbdns_tools.load.capacity_search import FrontierPoint
-from lbdns_tools.load.result_rows import ResultRow, by_point
+from lbdns_tools.load.result_rows import ResultRow, by_point, swept
 from lbdns_tools.load.run_statistics import spread
 from lbdns_tools.plot_files import COLOURS, log_times, need_matplotlib, new, save, style, tidy
 
@@ -74,16 +74,14 @@ def sweep(rows: Sequence[ResultRow]) -> Figure:
 
 def _lines(rows: Sequence[ResultRow]) -> tuple[Mapping[str, Points], str]:
     """Return the points of each label in order, and the label of the x axis."""
-    by_clients = all(row.point.clients is not None for row in rows)
-    by_rate = not by_clients and all(row.point.rate_per_s is not None for row in rows)
+    name = swept(rows)
     lines: dict[str, list[tuple[float, Sequence[ResultRow]]]] = {}
     for number, (point, of) in enumerate(by_point(rows).items(), 1):
-        place = point.clients if by_clients else point.rate_per_s if by_rate else number
-        label = point.label if by_clients or by_rate else ""
-        lines.setdefault(label, []).append((float(place or 0), of))
+        place = getattr(point, name) if name else number
+        lines.setdefault(point.label if name else "", []).append((float(place), of))
     for points in lines.values():
         points.sort(key=lambda point: point[0])
-    return lines, "clients" if by_clients else "rate, requests/s" if by_rate else "number of the run"
+    return lines, {"clients": "clients", "rate_per_s": "rate, requests/s"}.get(name, "number of the run")
 
 
 def _line(axes: Axes, points: Points, name: str, label: str, number: int, factor: float = 1.0) -> None:
@@ -117,9 +115,8 @@ def over_time(rows: Sequence[ResultRow]) -> Figure:
         tidy(panel)
     series = rows[0].tally.series()
     seconds = [second + 0.5 for second, *_ in series]
-    for place, what in ((1, "started"), (2, "successful"), (3, "failed")):
-        colour = COLOURS[(2, 0, 1)[place - 1]]
-        rates.plot(seconds, [moment[place] for moment in series], label=what, color=colour, linewidth=1.6)
+    for place, what, number in ((1, "started", 2), (2, "successful", 0), (3, "failed", 1)):
+        rates.plot(seconds, [moment[place] for moment in series], label=what, color=COLOURS[number], linewidth=1.6)
     rates.set_xlabel("time, s")
     rates.set_ylabel("requests/s")
     rates.set_ylim(bottom=0)

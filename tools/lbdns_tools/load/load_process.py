@@ -42,7 +42,7 @@ class LoadProcess:
         fixed, needs_resolver = _fixed_addresses(run)
         chance = Random(f"queries {run.seed} {run.part} {os.getpid()}")
         resolver = StubResolver(self._loop, _server(run), chance) if needs_resolver else None
-        self._crowd = ClientCrowd(self._loop, run, self._sockets, resolver, fixed)
+        self._crowd = ClientCrowd(run, self._sockets, resolver, fixed)
         self._cpu = [0.0, math.nan]  # seconds of this process at the beginning and at the end of sending
         self._until = math.nan
 

@@ -105,7 +105,10 @@ class _PoolMember:
         except (EOFError, OSError):
             status = self._process.wait(STOP_S)
             how = f"signal {-status}" if status < 0 else f"exit status {status}"
-            raise LbdnsError(f"load process {self.number} ended early, with {how}{self._why()}") from None
+            self._errors.seek(0)
+            output = self._errors.read().decode("utf-8", "replace").strip()
+            why = f": {output.splitlines()[-1]}" if output else ""
+            raise LbdnsError(f"load process {self.number} ended early, with {how}{why}") from None
         match what:
             case "ready":
                 self.is_ready = True
@@ -115,11 +118,6 @@ class _PoolMember:
                 self.measured = content
             case "error":
                 raise LbdnsError(content)
-
-    def _why(self) -> str:
-        self._errors.seek(0)
-        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
-        return f": {lines[-1]}" if lines else ""
 
     def end(self) -> None:
         """End the process if it is still running."""

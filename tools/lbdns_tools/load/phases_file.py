@@ -126,13 +126,11 @@ def _mix(table: TomlTable, folder: Path, mix: RequestMix | None) -> RequestMix |
         return mix
     kind = _one(table, TARGETS)
     try:
-        match kind:
-            case "url":
-                return one_url(table.string("url"))
-            case "urls":
-                return read_urls(folder / table.string("urls"))
-            case _:
-                return file_set(table.one_of("files", "html", FILE_SETS), table.required("base"))
+        if kind == "url":
+            return one_url(table.string("url"))
+        if kind == "urls":
+            return read_urls(folder / table.string("urls"))
+        return file_set(table.one_of("files", "html", FILE_SETS), table.required("base"))
     except (ValueError, ConfigError) as error:
         table.wrong("base" if kind == "files" else kind, str(error))
         return None

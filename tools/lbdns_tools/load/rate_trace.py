@@ -91,12 +91,9 @@ def _column(path: Path, rows: list[TraceRow], column: str) -> tuple[int, list[Tr
         raise ConfigError(f"{path}: there are {len(first)} columns; choose one by its name or its number from 1{names}")
     else:
         index = 0
-    return index, rows[1:] if _is_heading(first[index]) else rows
-
-
-def _is_heading(cell: str) -> bool:
-    """Whether a cell is a heading, and not a mistyped rate."""
-    return bool(cell) and (cell[0].isalpha() or cell[0] == "_") and cell.lower() not in ("nan", "inf", "infinity")
+    cell = first[index]  # a heading, unless it is a mistyped rate
+    is_heading = (cell[:1].isalpha() or cell[:1] == "_") and cell.lower() not in ("nan", "inf", "infinity")
+    return index, rows[1:] if is_heading else rows
 
 
 def _number(text: str) -> float | None:

@@ -72,16 +72,13 @@ class RequestTally:
         if error:
             self.errors[error] += 1
             self.failed_latency.add(latency_s)
-            self.seconds[int(start_s + latency_s)][2] += 1
-            if server:
-                self.servers[server][0] += 1
-            return
-        self.ok += 1
-        self.seconds[int(start_s + latency_s)][1] += 1
+        else:
+            self.ok += 1
+        self.seconds[int(start_s + latency_s)][2 if error else 1] += 1
         if server:
             counts = self.servers[server]
             counts[0] += 1
-            counts[1] += 1
+            counts[1] += not error
 
     @property
     def failed(self) -> int:

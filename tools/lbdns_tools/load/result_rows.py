@@ -65,6 +65,12 @@ def by_point(rows: Sequence[ResultRow]) -> dict[LoadPoint, list[ResultRow]]:
     return points
 
 
+def swept(rows: Sequence[ResultRow]) -> str:
+    """Return the field of LoadPoint that all rows have: "clients" or "rate_per_s"; "" if they have neither."""
+    names = ("clients", "rate_per_s")
+    return next((name for name in names if all(getattr(row.point, name) is not None for row in rows)), "")
+
+
 def as_json(
     rows: Sequence[ResultRow], failures: Sequence[str] = (), edges: Sequence[FrontierPoint] = ()
 ) -> dict[str, Any]:

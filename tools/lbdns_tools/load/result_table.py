@@ -12,7 +12,7 @@ from rich.text import Text
 
 from lbdns_tools.load.capacity_search import SearchResult
 from lbdns_tools.load.request_tally import ERRORS
-from lbdns_tools.load.result_rows import LoadPoint, ResultRow, by_point
+from lbdns_tools.load.result_rows import LoadPoint, ResultRow, by_point, swept
 from lbdns_tools.load.run_statistics import RepetitionSpread, spread
 
 NO_RESULT: Final = "no result"
@@ -64,15 +64,12 @@ def _table(*headings: str) -> Table:
 
 
 def _heading(rows: Sequence[ResultRow]) -> str:
-    if all(row.point.clients is not None for row in rows):
-        return "clients"
-    return "rate/s" if all(row.point.rate_per_s is not None for row in rows) else "run"
+    return {"clients": "clients", "rate_per_s": "rate/s"}.get(swept(rows), "run")
 
 
 def _name(point: LoadPoint, rows: Sequence[ResultRow]) -> str:
     """Return the text that distinguishes a point; the label only if there are several."""
-    heading = _heading(rows)
-    number = {"clients": point.clients, "rate/s": point.rate_per_s}.get(heading)
+    number = getattr(point, swept(rows), None)
     label = point.label if number is None or len({row.point.label for row in rows}) > 1 else ""
     return " ".join(part for part in (f"{number:g}" if number is not None else "", label) if part)
 

@@ -10,6 +10,7 @@ from typing import Any
 from lbdns_shared.errors import ConfigError
 from lbdns_tools.load.capacity_search import (
     ACCURACY,
+    Attempt,
     FailureCriteria,
     FrontierPoint,
     SearchResult,
@@ -76,7 +77,7 @@ def run_search(
         if end != int(end):
             raise ConfigError(f"--range: the number of {options['search']} must be a whole number, not {end:g}")
 
-    def search(attempt: Callable[[int], RunStatistics], rate: float) -> SearchResult:
+    def search(attempt: Attempt[int], rate: float) -> SearchResult:
         return highest_count(attempt, criteria, rate, int(low), int(high), accuracy)
 
     if options["search"] == "connections":

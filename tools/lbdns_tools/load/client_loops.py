@@ -19,10 +19,6 @@ _AT_ONCE: Final = 16  # late requests started before responses are handled again
 _OUT_OF_PORTS_S: Final = 0.01  # pause of a client after a failure on this machine, which takes no time itself
 
 
-class FullError(Exception):
-    """No connection became free within the time limit."""
-
-
 class RequestTimings:
     """Times, bytes and server of one request under way."""
 
@@ -69,10 +65,10 @@ class ClientCrowd:
         self._loop, self._run = loop, run
         self._sockets, self._resolver, self._fixed = sockets, resolver, fixed
         self._limits = TimeLimits(loop, run.timeout_s)
-        self._waiting = TimeLimits(loop, run.timeout_s, FullError)
+        self._waiting = TimeLimits(loop, run.timeout_s)  # for one of max_connections
         self._requests: dict[RequestTarget, bytes] = {}
         self._by_name = run.resolve.mode == "connection"
-        self._tells_ports = len({target.port for phase in run.phases for target in phase.mix.targets}) > 1
+        self._shows_ports = len({target.port for phase in run.phases for target in phase.mix.targets}) > 1
         self.tally = RequestTally()
         self.lateness = StartLateness(run.warm_up_s, run.seconds)
         self.done = self.failed = self.under_way = self.held_back = 0
@@ -86,17 +82,19 @@ class ClientCrowd:
         self._window, self._end = begin + self._run.warm_up_s, begin + self._run.seconds
         for place, phase in enumerate(self._run.phases):
             if isinstance(phase.load, OpenLoop):
-                self._loop.start(self._arrive(place, phase.load, begin + phase.begin_s))
+                self._loop.start(self._run_open_loop(place, phase.load, begin + phase.begin_s))
                 continue
             budget = [phase.load.requests or math.inf]
             for number in range(phase.load.clients):
                 chance = Random(f"client {self._run.seed} {place} {number * self._run.parts + self._run.part}")
-                self._loop.start(self._ask_on(place, phase.load, begin + phase.begin_s, chance, budget))
+                self._loop.start(self._run_client(place, phase.load, begin + phase.begin_s, chance, budget))
 
     def _client(self, chance: Random) -> LoadClient:
         return LoadClient(ClientNames(self._loop, self._resolver, self._run.resolve, self._fixed, chance))
 
-    async def _ask_on(self, place: int, load: ClosedLoop, begin: float, chance: Random, budget: list[float]) -> None:
+    async def _run_client(
+        self, place: int, load: ClosedLoop, begin: float, chance: Random, budget: list[float]
+    ) -> None:
         """Run one client of a closed loop. ``budget`` holds the requests that the phase's clients may still send."""
         loop, clock = self._loop, self._loop.clock
         client, choose = self._client(chance), self._run.phases[place].mix.chooser(chance)
@@ -110,7 +108,7 @@ class ClientCrowd:
                 after = load.think_s or (_OUT_OF_PORTS_S if error == "local" else 0.0)
                 await loop.sleep_until(clock() + after)
 
-    async def _arrive(self, place: int, load: OpenLoop, begin: float) -> None:
+    async def _run_open_loop(self, place: int, load: OpenLoop, begin: float) -> None:
         """Start the requests of an open loop when they are due, or as soon as possible after that."""
         loop, clock = self._loop, self._loop.clock
         chance = Random(f"mix {self._run.seed} {place} {self._run.part}")
@@ -127,20 +125,24 @@ class ClientCrowd:
 
     async def _once(self, target: RequestTarget, client: LoadClient, intended: float) -> str:
         """Send one request and count it. Return the kind of failure, or "" on success."""
-        exchange, error = RequestTimings(), ""
+        timings, error = RequestTimings(), ""
         clock = self._loop.clock
         if self._run.max_connections and self.under_way >= self._run.max_connections:
+            self.held_back += 1
+            task = self._waiting.begin()
             try:
-                await self._wait_for_turn()
-            except FullError:
-                self._count(exchange, "local", intended, intended, clock())
+                await pause()
+            except OutOfTimeError:
+                self._count(timings, "local", intended, intended, clock())
                 return "local"
+            finally:
+                self._waiting.end(task)
         else:
             self.under_way += 1
         start = clock()
         task = self._limits.begin()
         try:
-            await self._fetch(target, client, exchange)
+            await self._fetch(target, client, timings)
         except RequestError as failure:
             error = failure.kind
         except OutOfTimeError:
@@ -149,13 +151,13 @@ class ClientCrowd:
             self._limits.end(task)
             self._give_turn()
         end = clock()
-        if exchange.resolving:
-            exchange.dns_s = end - exchange.resolving
+        if timings.resolving:
+            timings.dns_s = end - timings.resolving
             error = "dns" if error == "timeout" else error
-        self._count(exchange, error, intended, start, end)
+        self._count(timings, error, intended, start, end)
         return error
 
-    async def _fetch(self, target: RequestTarget, client: LoadClient, exchange: RequestTimings) -> None:
+    async def _fetch(self, target: RequestTarget, client: LoadClient, timings: RequestTimings) -> None:
         """Look up, connect, and send the request. Raises RequestError."""
         connection: HttpConnection | None = None
         use = (target.host, target.port)
@@ -164,52 +166,52 @@ class ClientCrowd:
         if connection is None:
             address = client.names.known(target.host)
             if address is None:
-                exchange.resolving = self._loop.clock()
+                timings.resolving = self._loop.clock()
                 address = await client.names.look_up(target.host)
-                exchange.dns_s = self._loop.clock() - exchange.resolving
-                exchange.resolving = 0.0
+                timings.dns_s = self._loop.clock() - timings.resolving
+                timings.resolving = 0.0
             if not self._by_name:
                 use = (address, target.port)
                 connection = client.take(use)
             if connection is None:
-                connection = self._connect(address, target.port, exchange)
-        exchange.server = f"{connection.address}:{target.port}" if self._tells_ports else connection.address
-        reply = HttpResponse()
+                connection = self._connect(address, target.port, timings)
+        timings.server = f"{connection.address}:{target.port}" if self._shows_ports else connection.address
+        response = HttpResponse()
         try:
-            await self._ask(connection, target, reply, exchange)
+            await self._exchange(connection, target, response, timings)
         except StaleError:
             self.tally.retried += 1
-            connection, reply = self._connect(connection.address, target.port, exchange), HttpResponse()
-            await self._ask(connection, target, reply, exchange)
+            connection, response = self._connect(connection.address, target.port, timings), HttpResponse()
+            await self._exchange(connection, target, response, timings)
         client.keep(use, connection)
-        if reply.status >= 400:
-            raise RequestError("4xx" if reply.status < 500 else "5xx", str(reply.status))
-        if target.expect is not None and reply.bytes != target.expect:
-            raise RequestError("protocol", f"{reply.bytes} bytes instead of {target.expect}")
+        if response.status >= 400:
+            raise RequestError("4xx" if response.status < 500 else "5xx", str(response.status))
+        if target.expect is not None and response.bytes != target.expect:
+            raise RequestError("protocol", f"{response.bytes} bytes instead of {target.expect}")
 
-    def _connect(self, address: str, port: int, exchange: RequestTimings) -> HttpConnection:
+    def _connect(self, address: str, port: int, timings: RequestTimings) -> HttpConnection:
         try:
             return self._sockets.connect(address, port)
         except RequestError as failure:
             if failure.kind != "local":
-                exchange.server = f"{address}:{port}" if self._tells_ports else address
+                timings.server = f"{address}:{port}" if self._shows_ports else address
             raise
 
-    async def _ask(
-        self, connection: HttpConnection, target: RequestTarget, reply: HttpResponse, exchange: RequestTimings
+    async def _exchange(
+        self, connection: HttpConnection, target: RequestTarget, response: HttpResponse, timings: RequestTimings
     ) -> None:
         request = self._requests.get(target)
         if request is None:
             request = self._requests[target] = request_bytes(target, self._run.keep_alive)
         is_fresh = not connection.used
         try:
-            await connection.ask(request, reply)
+            await connection.exchange(request, response)
         finally:
-            exchange.bytes += reply.bytes
+            timings.bytes += response.bytes
             if is_fresh:
-                exchange.connect_s = connection.connect_s
+                timings.connect_s = connection.connect_s
 
-    def _count(self, exchange: RequestTimings, error: str, intended: float, start: float, end: float) -> None:
+    def _count(self, timings: RequestTimings, error: str, intended: float, start: float, end: float) -> None:
         """Count a request. Latency is HTTP's alone, from the due time; if the look-up failed, it is the look-up's."""
         self.done += 1
         self.failed += error != ""
@@ -222,19 +224,8 @@ class ClientCrowd:
             return
         due_s, late_s = intended - self._begin, max(0.0, start - intended)
         self.lateness.add(due_s, late_s)
-        latency_s = end - intended if error == "dns" else end - intended - exchange.dns_s
-        self.tally.add(
-            due_s, latency_s, exchange.dns_s, exchange.connect_s, exchange.bytes, exchange.server, error, late_s
-        )
-
-    async def _wait_for_turn(self) -> None:
-        """Wait until one of ``max_connections`` is free. Raises FullError."""
-        self.held_back += 1
-        task = self._waiting.begin()
-        try:
-            await pause()
-        finally:
-            self._waiting.end(task)
+        latency_s = end - intended if error == "dns" else end - intended - timings.dns_s
+        self.tally.add(due_s, latency_s, timings.dns_s, timings.connect_s, timings.bytes, timings.server, error, late_s)
 
     def _give_turn(self) -> None:
         """Give the place of a completed request to the one that has waited longest, if any."""

@@ -102,16 +102,16 @@ class HttpConnection(DescriptorWaiter):
         self._began = sockets.loop.clock()
         sockets.open += 1
 
-    async def ask(self, request: bytes, reply: HttpResponse) -> None:
+    async def exchange(self, request: bytes, response: HttpResponse) -> None:
         """Send a request and read the whole response. Afterwards the connection is idle, closed or about to close.
         Raises RequestError, or StaleError if the server closed a used connection before this request."""
         self._sockets.idle.pop(self, None)
         ended = True
         try:
             await self._send(request)
-            ended = await self._receive(reply)
+            ended = await self._receive(response)
         except OSError as error:
-            if self.used and reply.is_empty and error.errno in _RESET:
+            if self.used and response.is_empty and error.errno in _RESET:
                 raise StaleError from None
             raise self._sockets.failure(error) from None
         except ProtocolError as error:
@@ -120,7 +120,7 @@ class HttpConnection(DescriptorWaiter):
             if ended:
                 self.close()
         self.used += 1
-        if self._sockets.keep_alive and reply.keeps and not ended:
+        if self._sockets.keep_alive and response.keeps and not ended:
             self._sockets.idle[self] = None
         elif not ended:
             self._await_end()
@@ -159,30 +159,30 @@ class HttpConnection(DescriptorWaiter):
                 return
             rest = rest[sent:]
 
-    async def _receive(self, reply: HttpResponse) -> bool:
+    async def _receive(self, response: HttpResponse) -> bool:
         """Read a response; return whether the server closed the connection after it."""
         recv, recv_into = self._sock.recv, self._sock.recv_into
         while True:
             await self.ready(READ)
             try:
-                while skippable := reply.skippable:
+                while skippable := response.skippable:
                     count = recv_into(_nowhere, min(skippable, _BLIND), socket.MSG_TRUNC)
                     if not count:
-                        reply.end()
+                        response.end()
                         return True
-                    if reply.skip(count):
+                    if response.skip(count):
                         return False
                 data = recv(_PIECE)
             except BlockingIOError:
                 continue
             if not data:
-                if reply.is_empty and self.used:
+                if response.is_empty and self.used:
                     raise StaleError
-                if reply.is_empty:
+                if response.is_empty:
                     raise RequestError("reset", "the connection was closed before any response")
-                reply.end()
+                response.end()
                 return True
-            if reply.feed(data):
+            if response.feed(data):
                 return False
 
     def _await_end(self) -> None:

@@ -23,7 +23,7 @@ _LENGTH: Final = re.compile(rb"[0-9]{1,18}")
 _SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r?\n")
 _HEAD_END: Final = re.compile(rb"\n\r?\n")
 
-_IN_HEAD, _IN_BODY, _IN_CHUNKS, _UNTIL_CLOSE, _DONE = range(5)
+_IN_HEAD, _IN_BODY, _IN_CHUNKS, _UNTIL_CLOSE = range(4)
 
 
 class ProtocolError(Exception):
@@ -180,7 +180,6 @@ class HttpResponse:
             at = end + 1
         if end + 1 < len(data):
             raise ProtocolError(f"{len(data) - end - 1} bytes after the last chunk")
-        self._state = _DONE
         return True
 
     def _hold(self, data: bytes, limit: int) -> None:

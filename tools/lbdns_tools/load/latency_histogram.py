@@ -63,8 +63,8 @@ class LatencyHistogram:
         if rank == count:
             return self.longest
         seen = 0
-        for place, so_many in enumerate(self._counts):
-            seen += so_many
+        for place, count_here in enumerate(self._counts):
+            seen += count_here
             if seen >= rank:
                 return min(self.longest, _middle(place))
         raise AssertionError("a rank is at most the count")

@@ -76,9 +76,9 @@ def _lines(rows: Sequence[ResultRow]) -> tuple[Mapping[str, Points], str]:
     """Return the points of each label in order, and the label of the x axis."""
     name = swept(rows)
     lines: dict[str, list[tuple[float, Sequence[ResultRow]]]] = {}
-    for number, (point, of) in enumerate(by_point(rows).items(), 1):
+    for number, (point, runs) in enumerate(by_point(rows).items(), 1):
         place = getattr(point, name) if name else number
-        lines.setdefault(point.label if name else "", []).append((float(place), of))
+        lines.setdefault(point.label if name else "", []).append((float(place), runs))
     for points in lines.values():
         points.sort(key=lambda point: point[0])
     return lines, {"clients": "clients", "rate_per_s": "rate, requests/s"}.get(name, "number of the run")
@@ -86,7 +86,7 @@ def _lines(rows: Sequence[ResultRow]) -> tuple[Mapping[str, Points], str]:
 
 def _line(axes: Axes, points: Points, name: str, label: str, number: int, factor: float = 1.0) -> None:
     """Plot one statistic; points without a result leave a gap, never 0."""
-    spreads = [spread([row.figures for row in of]) for _, of in points]
+    spreads = [spread([row.figures for row in runs]) for _, runs in points]
     means = [NOTHING if (mean := found.mean[name]) is None else mean * factor for found in spreads]
     bars = [(found.deviation[name] or 0.0) * factor for found in spreads]
     places = [place for place, _ in points]
@@ -94,11 +94,11 @@ def _line(axes: Axes, points: Points, name: str, label: str, number: int, factor
 
 
 def _shares(axes: Axes, points: Points) -> None:
-    servers = sorted({server for _, of in points for row in of for server in row.figures.shares})
+    servers = sorted({server for _, runs in points for row in runs for server in row.figures.shares})
     for number, server in enumerate(servers):
         means = []
-        for _, of in points:
-            shares = [100 * row.figures.shares.get(server, 0.0) for row in of if row.figures.shares]
+        for _, runs in points:
+            shares = [100 * row.figures.shares.get(server, 0.0) for row in runs if row.figures.shares]
             means.append(sum(shares) / len(shares) if shares else NOTHING)
         axes.plot([place for place, _ in points], means, label=server, **style(number))
     axes.set_ylabel("share of the requests, %")

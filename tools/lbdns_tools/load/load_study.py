@@ -110,14 +110,9 @@ def settings_of(options: Mapping[str, Any]) -> LoadRun:
         raise ConfigError(
             "--resolve system and --resolver cannot be combined; use another mode, such as --resolve once"
         )
-    return LoadRun(
-        replace(resolve, server=server),
-        options["keep_alive"],
-        options["timeout"],
-        options["warm_up"] or 0.0,
-        options["max_connections"] or 0,
-        options["seed"],
-    )
+    resolve = replace(resolve, server=server)
+    warm_up_s, limit = options["warm_up"] or 0.0, options["max_connections"] or 0
+    return LoadRun(resolve, options["keep_alive"], options["timeout"], warm_up_s, limit, options["seed"])
 
 
 def mix_of(options: Mapping[str, Any]) -> RequestMix:

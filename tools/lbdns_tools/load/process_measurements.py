@@ -1,7 +1,4 @@
-"""Measurements of the load generator's processes, the combined result of a run, and whether a process was the limit.
-
-The limits of the load generator must not pass for the server's. Pure.
-"""
+"""Measurements of the load generator's processes, the result of a run, and limits of the generator itself. Pure."""
 
 from __future__ import annotations
 
@@ -99,10 +96,10 @@ def measured_seconds(run: LoadRun, parts: Sequence[ProcessMeasurement], ok: int,
 
 
 def saturation(parts: Sequence[ProcessMeasurement]) -> str:
-    """Return why the generator was the limit, or "" if it was not."""
+    """Return why the generator was the limit, or "" if it was not: its limits must not pass for the server's."""
     reasons = []
     ports, descriptors = (
-        sum(part.local.get(code, 0) for part in parts for code in of) for of in (_PORTS, _DESCRIPTORS)
+        sum(part.local.get(code, 0) for part in parts for code in codes) for codes in (_PORTS, _DESCRIPTORS)
     )
     if ports:
         reasons.append(

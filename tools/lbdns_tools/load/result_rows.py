@@ -77,8 +77,8 @@ def as_json(
     """Return the document of --json; a statistic without a result is null."""
     document: dict[str, Any] = {
         "points": [
-            asdict(point) | asdict(spread([row.figures for row in of])) | {"runs": [row.as_json() for row in of]}
-            for point, of in by_point(rows).items()
+            asdict(point) | asdict(spread([row.figures for row in runs])) | {"runs": [row.as_json() for row in runs]}
+            for point, runs in by_point(rows).items()
         ],
         "failed_thresholds": list(failures),
     }

@@ -29,7 +29,7 @@ ENDINGS: Final = {
 def show(rows: Sequence[ResultRow], console: Console) -> None:
     """Print WebStone's table in at most 100 columns, the servers' shares, and notes on failures and limits."""
     points = by_point(rows)
-    spreads = {point: spread([row.figures for row in of]) for point, of in points.items()}
+    spreads = {point: spread([row.figures for row in runs]) for point, runs in points.items()}
     # With keep-alive, the number of connections says nothing about the work done
     is_kept = any(row.point.keep_alive for row in rows)
     rate_name, rate = ("req/s", "requests_per_s") if is_kept else ("conn/s", "connections_per_s")
@@ -41,18 +41,18 @@ def show(rows: Sequence[ResultRow], console: Console) -> None:
         mean, off = found.mean, found.deviation
         table.add_row(
             Text(_name(point, rows)),
-            _give(mean[rate], off[rate]),
-            _give(mean["littles_load_factor"]),
-            _give(mean["mean_s"], off["mean_s"], 1000),
-            _give(mean["p50_s"], None, 1000),
-            _give(mean["p95_s"], off["p95_s"], 1000),
-            *(_give(mean[name], None, 1000) for name in ("p99_s", "max_s")),
-            *(_give(mean[name]) for name in ("error_percent", "mbit_per_s")),
+            _cell(mean[rate], off[rate]),
+            _cell(mean["littles_load_factor"]),
+            _cell(mean["mean_s"], off["mean_s"], 1000),
+            _cell(mean["p50_s"], None, 1000),
+            _cell(mean["p95_s"], off["p95_s"], 1000),
+            *(_cell(mean[name], None, 1000) for name in ("p99_s", "max_s")),
+            *(_cell(mean[name]) for name in ("error_percent", "mbit_per_s")),
         )
     console.print(table)
     _show_shares(points, rows, console)
-    for point, of in points.items():
-        for line in _notes(of, spreads[point]):
+    for point, runs in points.items():
+        for line in _notes(runs, spreads[point]):
             console.print(Text(f"{_name(point, rows)} {_heading(rows)}: {line}"))
 
 
@@ -74,7 +74,7 @@ def _name(point: LoadPoint, rows: Sequence[ResultRow]) -> str:
     return " ".join(part for part in (f"{number:g}" if number is not None else "", label) if part)
 
 
-def _give(value: float | None, deviation: float | None = None, factor: float = 1.0) -> str:
+def _cell(value: float | None, deviation: float | None = None, factor: float = 1.0) -> str:
     if value is None:
         return NO_RESULT
     return _three(value * factor) + (f" ±{_three(deviation * factor)}" if deviation is not None else "")
@@ -95,8 +95,8 @@ def _show_shares(points: Mapping[LoadPoint, Sequence[ResultRow]], rows: Sequence
     names = servers if few else ("lowest", "highest", "servers")
     console.print("\nShare of the requests, %")
     table = _table(_heading(rows), *names)
-    for point, of in points.items():
-        reached = [row.figures.shares for row in of if row.figures.shares]
+    for point, runs in points.items():
+        reached = [row.figures.shares for row in runs if row.figures.shares]
         if not reached:
             table.add_row(Text(_name(point, rows)), NO_RESULT, *["-"] * (len(names) - 1))
             continue
@@ -109,19 +109,19 @@ def _show_shares(points: Mapping[LoadPoint, Sequence[ResultRow]], rows: Sequence
     console.print(table)
 
 
-def _notes(of: Sequence[ResultRow], found: RepetitionSpread) -> list[str]:
+def _notes(runs: Sequence[ResultRow], found: RepetitionSpread) -> list[str]:
     """Return notes on failed requests, repetitions without a result, and limits of the load generator."""
     lines = []
-    counts = {error: sum(row.figures.errors[error] for row in of) for error in ERRORS}
+    counts = {error: sum(row.figures.errors[error] for row in runs) for error in ERRORS}
     if any(counts.values()):
         kinds = ", ".join(f"{count} {error}" for error, count in counts.items() if count)
-        lines.append(f"{sum(counts.values())} of {sum(row.figures.requests for row in of)} requests failed: {kinds}")
+        lines.append(f"{sum(counts.values())} of {sum(row.figures.requests for row in runs)} requests failed: {kinds}")
     if 0 < found.measured < found.repetitions:
         lines.append(f"no result in {found.repetitions - found.measured} of {found.repetitions} repetitions")
     lines += [
-        f"the load generator itself was the limit{f' (repetition {row.repetition})' if len(of) > 1 else ''}: "
+        f"the load generator itself was the limit{f' (repetition {row.repetition})' if len(runs) > 1 else ''}: "
         f"{row.figures.saturated}"
-        for row in of
+        for row in runs
         if row.figures.saturated
     ]
     return lines
@@ -138,8 +138,8 @@ def show_searches(
         table.add_row(
             *cells,
             NO_RESULT if found.highest is None else f"{found.highest:.5g}",
-            *(_give(figures.number(name), None, 1000) if figures else "-" for name in ("mean_s", "p95_s", "p99_s")),
-            _give(figures.error_percent) if figures else "-",
+            *(_cell(figures.number(name), None, 1000) if figures else "-" for name in ("mean_s", "p95_s", "p99_s")),
+            _cell(figures.error_percent) if figures else "-",
             str(len(found.trials)),
             Text(ENDINGS[found.ending].format(why=found.why)),
         )

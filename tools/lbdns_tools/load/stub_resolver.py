@@ -161,18 +161,13 @@ async def _over_tcp(sock: socket.socket, waiter: DescriptorWaiter, ident: int, a
 class ClientNames:
     """The name cache of one client: addresses, and until when it uses them."""
 
-    __slots__ = ("_chance", "_fixed", "_known", "_loop", "_resolve", "_resolver")
+    __slots__ = ("_chance", "_fixed", "_known", "_loop", "_resolver", "_rule")
 
     def __init__(
-        self,
-        loop: EpollLoop,
-        resolver: StubResolver | None,
-        resolve: ResolveRule,
-        fixed: dict[str, str],
-        chance: Random,
+        self, loop: EpollLoop, resolver: StubResolver | None, rule: ResolveRule, fixed: dict[str, str], chance: Random
     ) -> None:
         """``fixed`` holds literal addresses, and those that the system has resolved for all clients."""
-        self._loop, self._resolver, self._resolve = loop, resolver, resolve
+        self._loop, self._resolver, self._rule = loop, resolver, rule
         self._fixed, self._chance = fixed, chance
         self._known: dict[str, tuple[str, float]] = {}
 
@@ -187,7 +182,7 @@ class ClientNames:
         """Look the address up and keep it as long as the resolve rule requires. Raises RequestError."""
         assert self._resolver is not None, "names need a resolver"
         answer = await self._resolver.look_up(host)
-        interval = answer.ttl if self._resolve.mode == "ttl" else self._resolve.interval(self._chance)
+        interval = answer.ttl if self._rule.mode == "ttl" else self._rule.interval(self._chance)
         if interval:
             self._known[host] = (answer.addresses[0], self._loop.clock() + interval)
         return answer.addresses[0]

@@ -68,17 +68,15 @@ async def reload(program: Program) -> None:
     """Reload, and log the result. Raises what ``Program.reload`` raises."""
     try:
         await program.reload()
-    except PartlyAppliedError as error:
-        program.events.record("reload", f"reload: {error}", level=logging.ERROR, logger=log.name)
-        raise
-    except LbdnsError as error:
-        what = f"reload: the old configuration stays: {error}"
-        program.events.record("reload", what, level=logging.ERROR, logger=log.name)
-        raise
-    except Exception:
-        log.exception("reload: failed")
-        what = "reload: failed, the old configuration stays; the log says more"
-        program.events.record("reload", what, level=logging.ERROR, logger=log.name)
+    except Exception as error:
+        if isinstance(error, PartlyAppliedError):
+            why = str(error)
+        elif isinstance(error, LbdnsError):
+            why = f"the old configuration stays: {error}"
+        else:
+            log.exception("reload: failed")
+            why = "failed, the old configuration stays; the log says more"
+        program.events.record("reload", f"reload: {why}", level=logging.ERROR, logger=log.name)
         raise
     program.events.record("reload", "reload: done", logger=log.name)
 

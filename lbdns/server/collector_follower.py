@@ -54,7 +54,6 @@ class CollectorFollower:
         return self._following
 
     async def start(self, deliver: Callable[[Snapshot], None]) -> None:
-        """Connect; ``deliver`` is called with a snapshot whenever the collector sends something new."""
         loop = asyncio.get_running_loop()
         self._publisher = SnapshotPublisher(self._make, deliver, loop.call_later, time.perf_counter)
         self._task = loop.create_task(self._follow())

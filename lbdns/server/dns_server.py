@@ -124,8 +124,6 @@ class DnsServer:
         return self._collector
 
     async def start(self) -> None:
-        """Open the sockets, drop root privileges, then open the web interface. Raises LbdnsError; everything is closed
-        again then."""
         for warning in self.farm.warnings:
             log.warning(warning)
         try:
@@ -168,7 +166,7 @@ class DnsServer:
         web = take_one(inherited, "web", config.web.listen) or (
             open_web_socket(config.web.listen) if config.web.listen else None
         )
-        self._overrides.inherit(predecessor.overrides)
+        self._dns.answerer.override(predecessor.overrides)
         self._dns.answerer.deliver(predecessor.snapshot)
         await self._dns.start(self._current.value, inherited)
         await self._drop_root()
@@ -199,8 +197,6 @@ class DnsServer:
         privileges.become(user)
 
     async def reload(self) -> None:
-        """Read the configuration again and use it. No query, report, score or counter is lost. Raises LbdnsError;
-        unless it is a PartlyAppliedError, every part then uses the old configuration."""
         async with self._changing:
             service_manager.notify(service_manager.reloading())
             try:

@@ -39,10 +39,7 @@ class Answerer(Protocol):
     #: Follows the states of members, and has the newest snapshot and the overrides in force. It plans answers only if
     #: this process gives them.
     planner: Planner
-
-    @property
-    def workers(self) -> int:
-        """The number of processes that answer."""
+    workers: int  # processes that answer
 
     @property
     def restarts(self) -> int:

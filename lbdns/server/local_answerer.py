@@ -55,7 +55,6 @@ class LocalAnswerer:
         self.listeners = Listeners(self.responder, self.durations, self._run_deferred)
         loop = asyncio.get_running_loop()
         self._limit_log = RateLimitLog(self.responder)
-        self._limit_log.start(loop)
         self._lag = EventLoopLag("main" if events else "worker")
         self.planner = Planner(table.farm, table.cursors, loop, events=events)
         self.responder.explainer = self.explain_now

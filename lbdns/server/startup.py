@@ -7,7 +7,6 @@ import contextlib
 import os
 import resource
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,8 +14,8 @@ from lbdns.process import privileges, program
 from lbdns.server.dns_server import DnsServer
 from lbdns.server.server_configuration import ServeOptions, read_settings
 from lbdns.server.workers import worker
-from lbdns.server.workers.fork_server import ForkServer, start_fork_server
-from lbdns.sockets.inherited_sockets import InheritedSocket, sockets_from_service_manager
+from lbdns.server.workers.fork_server import start_fork_server
+from lbdns.sockets.inherited_sockets import sockets_from_service_manager
 from lbdns_shared.errors import LbdnsError
 
 #: s until a computing thread, such as one that reads a zone, lets the event loop run: with Python's default of 5 ms,
@@ -35,16 +34,14 @@ def run(path: Path, options: ServeOptions) -> None:
     if config.server.workers > 1:
         privileges.read_ahead_for_workers()
         fork_server = start_fork_server(config.server.user, worker.run)
-    asyncio.run(_serve(path, options, fork_server, inherited))
 
+    async def serve() -> None:
+        server = DnsServer(path, options, fork_server, inherited)
+        await program.run(server, server.over)
+        if server.failure:
+            raise LbdnsError(server.failure)
 
-async def _serve(
-    path: Path, options: ServeOptions, fork_server: ForkServer | None, inherited: Sequence[InheritedSocket]
-) -> None:
-    server = DnsServer(path, options, fork_server, inherited)
-    await program.run(server, server.over)
-    if server.failure:
-        raise LbdnsError(server.failure)
+    asyncio.run(serve())
 
 
 def _allow_many_files() -> None:

@@ -76,16 +76,6 @@ def open_pair(endpoint: Endpoint) -> Pair:
     raise AssertionError("the last attempt returns or raises")
 
 
-def share(sock: socket.socket) -> None:
-    """Let further sockets of this server share the port of ``sock``; the kernel divides the queries among them.
-
-    The first socket is bound without this option, so that a second server started by mistake gets an error instead of
-    half of the queries.
-    """
-    with contextlib.suppress(OSError):
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-
-
 def duplicates(sockets: NumberedSockets) -> dict[int, socket.socket]:
     """Return duplicates (dup(2)) of ``sockets``. Raises ListenError if the process has no descriptor left."""
     made: dict[int, socket.socket] = {}
@@ -214,8 +204,11 @@ class SocketGroups:
         for kind, opens in _OPENERS.items():
             sockets = [sock for sock in group.values() if sock.type == kind]
             if len(sockets) < workers:
+                # The first socket is bound without this, so that a second server started by mistake gets an error
+                # instead of half of the queries
                 for sock in sockets:
-                    share(sock)
+                    with contextlib.suppress(OSError):
+                        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             for _ in range(len(sockets), workers):
                 group[next(self._numbers)] = opens(bound_endpoint(sockets[0]), True)
 

@@ -136,11 +136,9 @@ class OverrideStore:
                 self._events.record(f"{self.path}: overrides are kept over restarts again")
             self.failure = ""
         except OSError as error:
-            self._fail(f"{self.path}: can't be written: {error.strerror}")
+            failure = f"{self.path}: can't be written: {error.strerror}"
+            if failure != self.failure:
+                self._events.record(f"{failure}; overrides hold until the server stops", level=logging.WARNING)
+            self.failure = failure
         finally:
             self._writing = None
-
-    def _fail(self, failure: str) -> None:
-        if failure != self.failure:
-            self._events.record(f"{failure}; overrides hold until the server stops", level=logging.WARNING)
-        self.failure = failure

@@ -34,7 +34,7 @@ MIN_TIMER_WAIT: Final = 0.01  # s; the wall clock and the event loop's clock nev
 
 class OverrideManager:
     """Holds what operators have ordered: the answerer uses it, the store keeps it on disk. The caller must call
-    ``restore`` or ``inherit``, then ``begin``, and ``stop`` at the end."""
+    ``restore``, or give the answerer another server's overrides, then ``begin``, and ``stop`` at the end."""
 
     def __init__(
         self, farm: Farm, answerer: Answerer, events: EventLog, clock: Callable[[], float] = time.time
@@ -62,10 +62,6 @@ class OverrideManager:
             self.events.record(f"in force from before: {some}")
             self._answerer.override(found)
             self._end_expired()
-
-    def inherit(self, overrides: Overrides) -> None:
-        """Continue with the overrides of another server. Until ``begin`` it may still write the file."""
-        self._answerer.override(overrides)
 
     def begin(self) -> None:
         """Carry out requests from now on; no other process may write the file."""

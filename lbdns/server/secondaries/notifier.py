@@ -82,13 +82,8 @@ class Notifier:
             log.exception("%s: failed", what)
         else:
             if rcode is None:
-                signed = f" signed with key {target.key!r}" if target.key else ""
-                log.warning(
-                    "%s: no answer%s to %d tries; the secondary will find the change when it next asks",
-                    what,
-                    signed,
-                    TRIES,
-                )
+                tries = f"{f' signed with key {target.key!r}' if target.key else ''} to {TRIES} tries"
+                log.warning("%s: no answer%s; the secondary will find the change when it next asks", what, tries)
             elif rcode:
                 log.warning("%s: answered %s; does it know this server as its primary?", what, rcode)
             else:

@@ -34,13 +34,7 @@ class Listeners:
         return set(self._open)
 
     def counters(self) -> Counter[str]:
-        """Return counters since the start, by name.
-
-        unsent: responses that the kernel refused; failed: queries dropped because of a bug; shed: queries dropped
-        because of overload; udp_overflows: queries that the kernel dropped because a receive buffer was full;
-        tcp_accepted: connections; tcp_closed_early: connections closed by a limit; query_log_lost: lines of the query
-        log that were not written.
-        """
+        """Return counters since the start, by name; their metrics (``server_families``) say what they count."""
         lost = Counter(query_log_lost=self._query_log.lost)
         return sum((_counted(server) for server in self._open.values()), self._closed + lost)
 
@@ -97,12 +91,9 @@ class Listeners:
 
 
 def receive_no_more(sock: socket.socket) -> None:
-    """Make the kernel put no further datagram into a UDP socket; those that it has stay.
-
-    The socket is connected to itself: a connected socket receives datagrams from its peer alone. Without this, queries
-    that arrive between the last read and the closing would be lost, although another socket of the same group
-    (SO_REUSEPORT) could have received them.
-    """
+    """Make the kernel put no further datagram into a UDP socket; those that it has stay. It would lose queries that
+    arrive between the last read and the closing, which another socket of the group (SO_REUSEPORT) can receive."""
+    # Connected to itself: a connected socket receives datagrams from its peer alone
     address = sock.getsockname()
     if address[0] in ("0.0.0.0", "::"):
         address = (_LOOPBACK[sock.family], *address[1:])

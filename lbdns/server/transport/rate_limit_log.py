@@ -14,28 +14,23 @@ EVERY: Final = 60.0  # s between log lines
 
 
 class RateLimitLog:
-    """Logs the rate limit counters of a responder whenever they have grown."""
+    """Logs the rate limit counters of a responder whenever they have grown, until ``stop``. Create it inside the event
+    loop."""
 
     def __init__(self, responder: Responder, every: float = EVERY) -> None:
         self._responder = responder
         self._every = every
         self._logged = (0, 0)
-        self._timer: asyncio.TimerHandle | None = None
-
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Read the counters every ``every`` seconds. Call ``stop`` to end this."""
-        self._timer = loop.call_later(self._every, self._run, loop)
+        self._timer = asyncio.get_running_loop().call_later(every, self._run)
 
     def stop(self) -> None:
         """Log what has not been logged yet, and stop."""
-        if self._timer:
-            self._timer.cancel()
-            self._timer = None
-            self._log_growth()
-
-    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer.cancel()
         self._log_growth()
-        self.start(loop)
+
+    def _run(self) -> None:
+        self._log_growth()
+        self._timer = asyncio.get_running_loop().call_later(self._every, self._run)
 
     def _log_growth(self) -> None:
         counters = self._responder.counters()

@@ -33,9 +33,9 @@ from lbdns.model.snapshot import EMPTY_SNAPSHOT, Snapshot
 from lbdns.process.duty_cycle import DutyCycle
 from lbdns.server.local_answerer import LocalAnswerer
 from lbdns.server.server_configuration import new_table
-from lbdns.server.workers.answer_sharing import SHARING, write_answers
 from lbdns.server.workers.messages import MessageChannel
 from lbdns.server.workers.snapshot_delta import read_snapshot_delta
+from lbdns.server.workers.worker_counters import SHARING, write_answers
 from lbdns.sockets.inherited_sockets import adopt
 
 COUNTING: Final = DutyCycle(50.0, shortest=0.25)  # messages with counters, while these change
@@ -116,7 +116,9 @@ class _Worker:
         elif what == "snapshot":
             self._deliver(read_snapshot_delta(self._snapshot.readings, value))
         elif what == "overrides":
-            self._override(value)
+            self._overrides = value
+            if self._answerer:
+                self._answerer.override(value)
         elif what == "other_answers":
             assert self._answerer is not None, "the main process sends it after the first switch"
             self._answerer.planner.count_elsewhere(value)
@@ -168,11 +170,6 @@ class _Worker:
         self._snapshot = snapshot
         if self._answerer:
             self._answerer.deliver(snapshot)
-
-    def _override(self, overrides: Overrides) -> None:
-        self._overrides = overrides
-        if self._answerer:
-            self._answerer.override(overrides)
 
     def _explain(self, name: str, owner: str) -> Mapping[str, Any] | None:
         """Return why ``owner`` in the pool ``name`` is answered as it is; None if this worker has no such name."""

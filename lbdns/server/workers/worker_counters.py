@@ -1,10 +1,24 @@
-"""The counters of a worker pool: those of its workers, of processes that have ended, and their sum. Sans-I/O."""
+"""What workers have answered: the sum of their counters, and the totals that they learn of each other.
+
+The kernel distributes queries by the client's address and port. If a few resolvers ask, one worker may give nearly
+all answers, so no worker can infer the total from its own.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
-from lbdns.counting.answer_counters import NO_ANSWERS, NO_COUNTS, AnswerCounters
+from lbdns.counting.answer_counters import NO_ANSWERS, NO_COUNTS, AnswerCounters, read_count
+from lbdns.process.duty_cycle import DutyCycle
+
+#: Workers and the main process each send at most four times a second, and spend below 2 % of a core on it
+SHARING: Final = DutyCycle(50.0, shortest=0.25)
+
+#: Pool and policy -> number of answers
+AnswerTotals = Mapping[tuple[str, str], int]
 
 
 class WorkerCounters:
@@ -36,3 +50,76 @@ class WorkerCounters:
         if self._by_pool is None:
             self._by_pool = self.sum().by_pool()
         return self._by_pool.get(pool, NO_ANSWERS)
+
+
+def write_answers(answers: AnswerTotals) -> list[list[str | int]]:
+    """Return the totals as plain data, for msgpack."""
+    return [[*key, count] for key, count in answers.items()]
+
+
+def read_answers(state: Any) -> AnswerTotals:
+    """Return the totals that ``write_answers`` wrote. Raises ValueError or TypeError if they are not valid."""
+    return {(str(pool), str(policy)): read_count(count) for pool, policy, count in state}
+
+
+class AnswerSharing:
+    """The answers of each worker, and what it knows about the others, by its number.
+
+    Totals never fall: the answers of processes that have ended stay in them. A message that is left out does no harm,
+    since the next one has the newer total.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, send: Callable[[int, AnswerTotals], bool]) -> None:
+        """``send`` sends a worker the changed totals of the others, and returns whether it could."""
+        self._loop, self._send = loop, send
+        self._own: dict[int, AnswerTotals] = {}  # by worker that has a process
+        self._sent: dict[int, dict[tuple[str, str], int]] = {}
+        self._sum: Counter[tuple[str, str]] = Counter()
+        self._timer: asyncio.TimerHandle | None = None
+        self._rest_until = 0.0
+
+    def begin(self, number: int) -> AnswerTotals:
+        """Begin with a new process, and return all totals it must be sent."""
+        self._own[number] = {}
+        self._sent[number] = dict(self._sum)
+        return self._sent[number]
+
+    def knows(self, number: int) -> bool:
+        return number in self._sent
+
+    def lose(self, number: int) -> None:
+        self._own.pop(number, None)
+        self._sent.pop(number, None)
+
+    def take(self, number: int, answers: AnswerTotals) -> None:
+        own = self._own.get(number)
+        if own is None or own == answers:
+            return
+        for key, count in answers.items():
+            self._sum[key] += count - own.get(key, 0)
+        self._own[number] = answers
+        if self._timer is None:
+            self._timer = self._loop.call_at(max(self._rest_until, self._loop.time()), self._share)
+
+    def stop(self) -> None:
+        self._own.clear()
+        if self._timer:
+            self._timer.cancel()
+
+    def _share(self) -> None:
+        """Send each worker what is new, then pause: 256 workers and a thousand pools must not use up a core."""
+        began = self._loop.time()
+        self._timer = None
+        left_out = False
+        for number, sent in self._sent.items():
+            own = self._own[number]
+            elsewhere = {key: count - own.get(key, 0) for key, count in self._sum.items()}
+            changed = {key: count for key, count in elsewhere.items() if count != sent.get(key, 0)}
+            if changed and self._send(number, changed):
+                sent.update(changed)
+            elif changed:
+                left_out = True
+        now = self._loop.time()
+        self._rest_until = now + SHARING.pause_after(now - began)
+        if left_out:
+            self._timer = self._loop.call_at(self._rest_until, self._share)

@@ -8,6 +8,7 @@ import pickle
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import msgpack
@@ -22,9 +23,8 @@ from lbdns.planning.explanation import full_owner
 from lbdns.planning.planner import Planner
 from lbdns.process.apply_configuration import PreparedChange
 from lbdns.server.dns_service import AnsweringConfiguration
-from lbdns.server.workers.answer_sharing import AnswerSharing, read_answers
 from lbdns.server.workers.fork_server import SHUTDOWN_PATIENCE, ForkServer
-from lbdns.server.workers.worker_counters import WorkerCounters
+from lbdns.server.workers.worker_counters import AnswerSharing, WorkerCounters, read_answers
 from lbdns.server.workers.worker_supervisor import WorkerProcess, WorkerSupervisor
 from lbdns_shared.errors import LbdnsError
 
@@ -59,6 +59,7 @@ class WorkerPool:
         loop = asyncio.get_running_loop()
         self._counters = WorkerCounters()
         self.planner = Planner(farm, {}, loop, events=events, answers=self._counters.answers)
+        self.workers = workers
         self._workers = [WorkerProcess(number) for number in range(workers)]
         self._supervisor = WorkerSupervisor(fork_server, self, on_loss, events)
         self._committed: _Generation | None = None
@@ -70,10 +71,6 @@ class WorkerPool:
         self._explanations: dict[int, Mapping[str, Any] | None] = {}  # by request
         self._progress = asyncio.Event()  # set whenever a worker replies or ends
         self._stopping = False
-
-    @property
-    def workers(self) -> int:
-        return len(self._workers)
 
     @property
     def restarts(self) -> int:
@@ -101,13 +98,14 @@ class WorkerPool:
         try:
             await self._all_ready(pending.number)
         except BaseException:
-            self._roll_back(pending)
+            await self._roll_back(pending)
             raise
-
-        async def rollback() -> None:
-            self._roll_back(pending)
-
-        return PreparedChange("workers", lambda: self._commit(pending), lambda: self._all_active(pending), rollback)
+        return PreparedChange(
+            "workers",
+            partial(self._commit, pending),
+            partial(self._all_active, pending),
+            partial(self._roll_back, pending),
+        )
 
     def _commit(self, new: _Generation) -> None:
         before, self._committed, self._pending = self._committed, new, None
@@ -116,7 +114,7 @@ class WorkerPool:
         for worker in self._workers:
             self._switch(worker, new.number)
 
-    def _roll_back(self, pending: _Generation) -> None:
+    async def _roll_back(self, pending: _Generation) -> None:
         self._pending = None
         for worker in self._workers:
             worker.send(("discard", pending.number))

@@ -61,7 +61,7 @@ async def test_inherited_overrides_are_written_once_the_predecessor_has_ended(tm
         await old.say("drain")
         recorded = Overrides((*old.manager.overrides.items, Override("down", "bilbo.hobbit", until=1.0, since=0.0)))
     async with desk(tmp_path / "elsewhere") as new:
-        new.manager.inherit(recorded)
+        new.answerer.override(recorded)
         new.manager.begin()
         assert new.order() == ["bilbo", "gandalf"], "what is over meanwhile has ended"
         await until(new.file.exists)
@@ -105,7 +105,7 @@ async def test_before_the_start_is_complete_orders_wait(tmp_path: Path) -> None:
 async def test_a_start_that_fails_writes_nothing(tmp_path: Path) -> None:
     """The file still belongs to the server that goes on."""
     server = Desk(kept_in(tmp_path, hobbit()))
-    server.manager.inherit(Overrides((Override("drain", "frodo.hobbit"),)))
+    server.answerer.override(Overrides((Override("drain", "frodo.hobbit"),)))
     await server.close()
     await server.manager.stop()
     assert os.listdir(tmp_path) == []

@@ -13,7 +13,7 @@ from lbdns.server.transport.listeners import Listeners, receive_no_more
 from lbdns.server.transport.tcp import TcpServer
 from lbdns.server.transport.udp import UdpServer
 from lbdns.sockets.binding import bound_endpoint, overflows
-from lbdns.sockets.dns_sockets import open_pair, open_udp, share
+from lbdns.sockets.dns_sockets import open_pair, open_udp
 from lbdns_shared.endpoint import Endpoint
 from tests.answering.asking import make_query, make_responder, read, short
 from tests.answering.farms import hobbit
@@ -88,7 +88,7 @@ async def test_a_socket_that_is_not_left_for_good_serves_others() -> None:
 def test_nothing_more_arrives_in_a_socket_that_is_to_be_closed(host: str) -> None:
     with open_udp(Endpoint(host, 0)) as leaving, socket.socket(leaving.family, socket.SOCK_DGRAM) as client:
         port = bound_endpoint(leaving).port
-        share(leaving)
+        leaving.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         with open_udp(Endpoint(host, port), beside=True) as staying:
             to = ("::1" if ":" in host else "127.0.0.1", port)
             client.sendto(b"before", to)

@@ -28,7 +28,6 @@ def limited() -> Responder:
 async def test_it_tells_how_many_and_whom_once(caplog: pytest.LogCaptureFixture) -> None:
     responder = limited()
     limits = RateLimitLog(responder, every=0.01)
-    limits.start(asyncio.get_running_loop())
     for _ in range(6):
         responder.respond(make_query("best.hobbit"), CLIENT)
     with caplog.at_level(logging.WARNING):
@@ -46,7 +45,6 @@ async def test_it_tells_how_many_and_whom_once(caplog: pytest.LogCaptureFixture)
 
 async def test_nobody_limited_nothing_said(caplog: pytest.LogCaptureFixture) -> None:
     limits = RateLimitLog(limited(), every=0.001)
-    limits.start(asyncio.get_running_loop())
     await asyncio.sleep(0.01)
     limits.stop()
     assert not caplog.records

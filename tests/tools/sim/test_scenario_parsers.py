@@ -77,7 +77,7 @@ def test_what_is_read(parse: Callable[[str], Any], text: str, value: object) -> 
         (parsers.parse_clients, "caches:2:0", "seconds that an answer is kept is '0'"),
         (parsers.parse_clients, "caches:2:1:1", "write open, closed:20"),
         (parsers.parse_kill, "s1", "is not of the form NAME@T"),
-        (parsers.parse_kill, "s1@9-3", "ends at 3 s, not after its beginning at 9 s"),
+        (parsers.parse_kill, "s1@9-3", "the end at 3 s must be later than the start at 9 s"),
         (parsers.parse_surge, "2@60", "is not of the form FACTOR@T-T2"),
         (parsers.parse_surge, "x@60-90", "the factor is 'x'"),
         (parsers.parse_other_work, "s1@60-90", "doesn't say how many tasks"),

@@ -38,34 +38,28 @@ class AcceptanceVerdict:
         return self.demand.holds(self.value, self.error)
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "row": self.demand.row,
-            "what": self.demand.what,
-            "demand": f"{'>=' if self.demand.at_least else '<='} {self.demand.bound:g}",
-            "value": self.value,
-            "error": self.error,
-            "holds": self.holds,
-        }
+        figures = {"value": self.value, "error": self.error, "holds": self.holds}
+        return {"row": self.demand.row, "what": self.demand.what, "demand": self.demand.limit, **figures}
 
 
-def jobs_of(wanted: Sequence[AcceptanceDemand], seeds: int) -> list[SimulationJob]:
+def jobs_of(chosen: Sequence[AcceptanceDemand], seeds: int) -> list[SimulationJob]:
     """Return every run that the demands require, each once."""
-    cases = dict.fromkeys((case.scenario, case.policy) for demand in wanted for case in demand.cases)
+    cases = dict.fromkeys((case.scenario, case.policy) for demand in chosen for case in demand.cases)
     return [SimulationJob(scenario, policy, seed) for scenario, policy in cases for seed in range(1, seeds + 1)]
 
 
 def judge(
-    wanted: Sequence[AcceptanceDemand],
+    chosen: Sequence[AcceptanceDemand],
     seeds: int,
     processes: int,
     on_done: Callable[[SimulationJob], None] = lambda job: None,
 ) -> list[AcceptanceVerdict]:
     """Run all simulations that the demands require; return a verdict for each demand."""
-    jobs = jobs_of(wanted, seeds)
+    jobs = jobs_of(chosen, seeds)
     runs: dict[tuple[Scenario, str], list[SimulationResult]] = {}
     for job, result in zip(jobs, in_processes(SimulationJob.run, jobs, processes, on_done), strict=True):
         runs.setdefault((job.scenario, job.policy), []).append(result)
-    return [verdict(demand, runs, seeds) for demand in wanted]
+    return [verdict(demand, runs, seeds) for demand in chosen]
 
 
 def verdict(demand: AcceptanceDemand, runs: ResultsByCase, seeds: int) -> AcceptanceVerdict:
@@ -100,13 +94,13 @@ def _averages(runs: ResultsByCase, left_out: int | None) -> FigureOf:
 @click.option("--json", "as_json", is_flag=True, help="Print the verdicts as JSON.")
 def command(quick: bool, seeds: int | None, processes: int | None, only: str, as_json: bool) -> None:
     """Check policy best against its acceptance demands, and print each demand, figure and verdict."""
-    wanted = [d for d in demands(quick) if only.lower() in f"{d.row} {d.what}".lower()]
-    if not wanted:
+    chosen = [d for d in demands(quick) if only.lower() in f"{d.row} {d.what}".lower()]
+    if not chosen:
         raise click.UsageError(f"no demand contains {only!r}; run without --only to list all demands")
     seeds = seeds or (2 if quick else 6)
     began = time.monotonic()
-    with count_bar(len(jobs_of(wanted, seeds)), "runs") as done:
-        verdicts = judge(wanted, seeds, processes or usable_processors(), done)
+    with count_bar(len(jobs_of(chosen, seeds)), "runs") as done:
+        verdicts = judge(chosen, seeds, processes or usable_processors(), done)
     seconds = time.monotonic() - began
     if as_json:
         found = {"seeds": seeds, "seconds": seconds, "verdicts": [v.as_json() for v in verdicts]}
@@ -123,9 +117,8 @@ def _show(verdicts: Sequence[AcceptanceVerdict], seeds: int, seconds: float) -> 
         table = Table("cell", "figure", "+-", "demand", "verdict", title=row, title_justify="left", min_width=100)
         for v in verdicts:
             if v.demand.row == row:
-                sign = ">=" if v.demand.at_least else "<="
                 mark = "[green]holds[/green]" if v.holds else "[bold red]FAILS[/bold red]"
-                table.add_row(v.demand.what, f"{v.value:.3f}", f"{v.error:.3f}", f"{sign} {v.demand.bound:g}", mark)
+                table.add_row(v.demand.what, f"{v.value:.3f}", f"{v.error:.3f}", v.demand.limit, mark)
         console.print(table)
     held = sum(v.holds for v in verdicts)
     console.print(f"{held} of {len(verdicts)} demands hold; averages of {seeds} seeds; {seconds:.0f} s")

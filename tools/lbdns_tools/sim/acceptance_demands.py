@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from lbdns_agent.alarm_conditions import DEFAULT_CONDITIONS
 from lbdns_tools.sim.simulated_dns import ORACLE
@@ -40,8 +40,7 @@ FigureOf = Callable[[AcceptanceCase, str], float]
 class AcceptanceDemand:
     """The demand that ``figure``, calculated from the results of ``cases``, is at most (or at least) ``bound``.
 
-    With ``within_noise``, a figure within two standard errors of the bound counts as equal to it: for demands such as
-    "no worse", where both sides may behave alike.
+    With ``within_noise``, a figure within two standard errors of the bound counts as equal to it.
     """
 
     row: str
@@ -51,6 +50,10 @@ class AcceptanceDemand:
     bound: float
     at_least: bool = False
     within_noise: bool = False
+
+    @property
+    def limit(self) -> str:
+        return f"{'>=' if self.at_least else '<='} {self.bound:g}"
 
     def holds(self, value: float, error: float = 0.0) -> bool:
         slack = 2 * error if self.within_noise else 0.0
@@ -70,7 +73,10 @@ def ratio(
     what = f"{case.name}: {FIGURES[figure]} / {other.policy if other.policy != case.policy else other.name}"
 
     def quotient(look: FigureOf) -> float:
-        return _quotient(look(case, figure), look(other, figure))
+        value, reference = look(case, figure), look(other, figure)
+        if reference == 0:
+            return 0.0 if value == 0 else math.inf
+        return value / reference
 
     return AcceptanceDemand(row, what, (case, other), quotient, bound, at_least, within_noise)
 
@@ -80,42 +86,29 @@ def none_of(row: str, case: AcceptanceCase, figure: str, what: str) -> Acceptanc
     return AcceptanceDemand(row, f"{case.name}: {what}", (case,), lambda look: look(case, figure), 0.0)
 
 
-def _quotient(value: float, other: float) -> float:
-    if other == 0:
-        return 0.0 if value == 0 else math.inf
-    return value / other
-
-
 def demands(quick: bool = False) -> list[AcceptanceDemand]:
     """Return all demands; with ``quick``, the same rows with fewer cells and shorter runs."""
     groups = (
-        _few,
-        _alike,
-        _unlike,
-        _caches,
-        _few_caches,
-        _closed,
-        _disturbed,
-        _death,
-        _neighbours,
-        _crowds,
-        _first_seconds,
+        _few, _alike, _unlike, _caches, _few_caches, _closed, _disturbed, _death, _neighbours, _crowds, _first_seconds,
         _overload,
-    )
+    )  # fmt: skip
     return [demand for group in groups for demand in group(quick)]
 
 
-def _case(farm: str, workload: str, load: float, quick: bool) -> AcceptanceCase:
-    scenario = Scenario(FARMS[farm], workload, load, duration=40.0 if quick else 120.0)
-    return AcceptanceCase(f"{farm} {workload} {load:g}", scenario)
+def _case(
+    farm: str, workload: str, load: float, quick: bool, text: str | None = None, **changes: Any
+) -> AcceptanceCase:
+    """Return a case. ``text``: instead of the load in its name. ``changes``: other fields of the scenario."""
+    fields = {"duration": 40.0 if quick else 120.0, **changes}
+    return AcceptanceCase(f"{farm} {workload} {text or f'{load:g}'}", Scenario(FARMS[farm], workload, load, **fields))
 
 
 def _few(quick: bool) -> Iterator[AcceptanceDemand]:
     row = "few queries: the highest score, and no worse than round robin"
+    duration = 300.0 if quick else 2000.0
     for farm in FARMS:
         for workload in ("cgi",) if quick else WORKLOADS:
-            scenario = Scenario(FARMS[farm], workload, rate=1.5, duration=300.0 if quick else 2000.0, check_few=True)
-            case = AcceptanceCase(f"{farm} {workload} 1.5/s", scenario)
+            case = _case(farm, workload, 0.85, quick, "1.5/s", rate=1.5, duration=duration, check_few=True)
             yield none_of(row, case, "few_others", "answers with another than the highest score")
             yield ratio(row, case, "mean_ms", case.by(RR), 1.0, within_noise=True)
 
@@ -159,21 +152,18 @@ def _caches(quick: bool) -> Iterator[AcceptanceDemand]:
     row = "200 caching resolvers"
     for farm, bound in (("U10", 0.6), ("H10", 0.15), ("T3", 0.15)):
         for workload in ("mix",) if quick else WORKLOADS:
-            case = _case(farm, workload, 0.7, quick)
-            clients = SimulatedClients("caches", 200)
-            case = AcceptanceCase(f"{case.name} caches", replace(case.scenario, clients=clients))
+            case = _case(farm, workload, 0.7, quick, "0.7 caches", clients=SimulatedClients("caches", 200))
             yield ratio(row, case, "p95_ms", case.by(RR), bound)
 
 
 def _few_caches(quick: bool) -> Iterator[AcceptanceDemand]:
-    """Few answers, each of which decides where a large part of all requests goes."""
     row = "a crowd behind a few caching resolvers"
     for farm in ("U10", "T3") if quick else FARMS:
         for workload in ("mix",) if quick else ("html", "cgi", "mix"):
             for count, seconds, load in ((2, 1.0, 0.2),) if quick else ((2, 1.0, 0.2), (2, 1.0, 0.5), (4, 5.0, 0.3)):
                 clients = SimulatedClients("caches", count, shortest=seconds, longest=seconds)
-                name = f"{farm} {workload} {load:g}, {count} of {seconds:g} s"
-                case = AcceptanceCase(name, Scenario(FARMS[farm], workload, load, clients=clients, duration=60.0))
+                text = f"{load:g}, {count} of {seconds:g} s"
+                case = _case(farm, workload, load, quick, text, clients=clients, duration=60.0)
                 yield ratio(row, case, "mean_ms", case.by(RR), 1.0, within_noise=True)
 
 
@@ -181,10 +171,7 @@ def _closed(quick: bool) -> Iterator[AcceptanceDemand]:
     row = "closed loop, 20 clients that look up every 5 s"
     for farm, bound in (("U10", 0.99), ("H10", 1.05), ("T3", 0.99)):
         for workload in ("html",) if quick else WORKLOADS:
-            case = _case(farm, workload, 0.0, quick)
-            case = AcceptanceCase(
-                f"{farm} {workload} closed", replace(case.scenario, clients=SimulatedClients("closed", 20, 5.0))
-            )
+            case = _case(farm, workload, 0.0, quick, "closed", clients=SimulatedClients("closed", 20, 5.0))
             yield ratio(row, case, "throughput_per_s", case.by(RR), bound, at_least=True)
 
 
@@ -192,8 +179,8 @@ def _disturbed(quick: bool) -> Iterator[AcceptanceDemand]:
     for farm in ("T3",) if quick else FARMS:
         # Full length in the quick form, too: within 40 s, p95 varies by more than the bound allows
         case = _case(farm, "mix", 0.85, quick=False)
-        lossy = AcceptanceCase(f"{case.name} 2 % lost", replace(case.scenario, loss=0.02))
-        twice = AcceptanceCase(f"{case.name} 2 DNS servers", replace(case.scenario, dns_servers=2))
+        lossy = _case(farm, "mix", 0.85, False, "0.85 2 % lost", loss=0.02)
+        twice = _case(farm, "mix", 0.85, False, "0.85 2 DNS servers", dns_servers=2)
         yield ratio("reports lost", lossy, "p95_ms", case, 1.10)
         yield ratio("several DNS servers", twice, "p95_ms", case, 1.10)
 
@@ -201,17 +188,15 @@ def _disturbed(quick: bool) -> Iterator[AcceptanceDemand]:
 def _death(quick: bool) -> Iterator[AcceptanceDemand]:
     row = "a server dies"
     for farm in ("U10",) if quick else FARMS:
-        case = _case(farm, "mix", 0.7, quick)
         victim = FARMS[farm][-1].name
-        case = AcceptanceCase(f"{case.name}, {victim} dies", replace(case.scenario, outages=(Outage(victim, 40.0),)))
+        case = _case(farm, "mix", 0.7, quick, f"0.7, {victim} dies", outages=(Outage(victim, 40.0),))
         yield none_of(row, case, "late_answers", "answers to it after stale_after")
         if farm == "U10":
             yield ratio(row, case, "failed", case.by(RR), 1.2)
 
 
 def _neighbours(quick: bool) -> Iterator[AcceptanceDemand]:
-    """Three busy loops on the host of the strongest web server."""
-    row = "other work on a host"
+    row = "other work on a host"  # three busy loops beside the strongest web server
     for load in (0.3,) if quick else (0.2, 0.3, 0.5):
         other = OtherWork("s3", 10.0, 70.0, 3.0)
         case = AcceptanceCase(f"html {load:g}", Scenario(UNLIKE, "html", load, duration=60.0, other_work=(other,)))
@@ -220,32 +205,27 @@ def _neighbours(quick: bool) -> Iterator[AcceptanceDemand]:
 
 
 def _crowds(quick: bool) -> Iterator[AcceptanceDemand]:
-    """The load jumps from 0.1 to 0.9 for ten seconds."""
-    row = "ninefold crowd"
+    row = "ninefold crowd"  # the load jumps from 0.1 to 0.9 for ten seconds
     for farm in FARMS:
         for workload in ("mix",) if quick else ("html", "cgi", "mix"):
-            scenario = Scenario(FARMS[farm], workload, 0.1, duration=30.0, surges=(Surge(30.0, 40.0, 9.0),))
-            case = AcceptanceCase(f"{farm} {workload} 0.1, 9 x", scenario)
+            case = _case(farm, workload, 0.1, quick, "0.1, 9 x", duration=30.0, surges=(Surge(30.0, 40.0, 9.0),))
             yield ratio(row, case, "mean_ms", case.by(RR), 1.0, within_noise=True)
             yield ratio(row, case, "mean_ms", case.by(WEIGHTED), 2.0, within_noise=True)
 
 
 def _first_seconds(quick: bool) -> Iterator[AcceptanceDemand]:
-    """Clients that wait for each response and look up before each request, measured soon after the start."""
     row = "closed loop with a look-up before every request, after 3 s"
     for workload in ("html",) if quick else ("html", "cgi"):
         for count in (20, 60, 100):
             clients = SimulatedClients("closed", count, 0.0)
-            case = AcceptanceCase(
-                f"{workload} {count} clients", Scenario(UNLIKE, workload, clients=clients, warm_up=3, duration=8)
-            )
+            scenario = Scenario(UNLIKE, workload, clients=clients, warm_up=3, duration=8)
+            case = AcceptanceCase(f"{workload} {count} clients", scenario)
             yield ratio(row, case, "throughput_per_s", case.by(ORACLE), 0.9, at_least=True)
             yield ratio(row, case, "throughput_per_s", case.by(WEIGHTED), 1.0, at_least=True)
             yield ratio(row, case, "p95_ms", case.by(WEIGHTED), 1.0)
 
 
 def _overload(quick: bool) -> Iterator[AcceptanceDemand]:
-    """Enough clients to make agents raise alarms and web servers refuse connections."""
     row = "more clients than web servers have room for: alarms"
     servers = tuple(replace(server, workers=50) for server in UNLIKE)
     for count in (700,) if quick else (700, 1400):

@@ -30,17 +30,13 @@ def read_record(what: Path, begin: float | None = None, end: float | None = None
 
     Raises LbdnsError.
     """
-    path, pool = _split(what)
-    if not _is_history(path):
-        if begin is not None or end is not None:
-            raise ConfigError(f"--begin and --end require a history; {path} is a recording")
-        return read_recording(what)
-    return read_history(path, pool, 0.0 if begin is None else begin, 1e11 if end is None else end)
-
-
-def _split(what: Path) -> tuple[Path, str]:
     before, colon, pool = str(what).rpartition(":")
-    return (Path(before), pool) if colon and not what.exists() else (what, "")
+    path, pool = (Path(before), pool) if colon and not what.exists() else (what, "")
+    if _is_history(path):
+        return _read_history(path, pool, 0.0 if begin is None else begin, 1e11 if end is None else end)
+    if begin is not None or end is not None:
+        raise ConfigError(f"--begin and --end require a history; {path} is a recording")
+    return read_recording(what)
 
 
 def _is_history(path: Path) -> bool:
@@ -51,18 +47,27 @@ def _is_history(path: Path) -> bool:
         return False
 
 
-def read_history(path: Path, pool: str, begin: float, end: float) -> Recording:
-    """Return the recording of a pool from ``begin`` to ``end`` (Unix seconds). Raises LbdnsError."""
+def _read_history(path: Path, pool: str, begin: float, end: float) -> Recording:
+    """Return the recording of a pool; its times count from the first second of the history's part."""
     reader = HistoryReader(path)
     about = _pool(reader, pool)
-    gathered = _HistoryEvents()
+    members: dict[str, None] = {}  # in order of appearance
+    events: list[RecordedEvent] = []
+    answers: list[tuple[float, Mapping[str, float]]] = []
+    started: float | None = None
     for moment in reader.raw(about.name, begin, end):
-        gathered.take(moment)
-    if gathered.started is None:
+        members.update(dict.fromkeys(moment.members))
+        if started is None:
+            started = moment.time
+        else:  # answers of the first second precede the recording
+            counts = zip(moment.members, moment.columns.get("answers", ()), strict=False)
+            answers.append((moment.time - started, {name: count for name, count in counts if count > 0}))
+        events += _reports(moment, moment.time - started)
+    if started is None:
         raise ConfigError(_nothing(reader, about.name, begin, end))
-    members = tuple(gathered.members)
-    events = gathered.events(members)
-    return Recording(RecordingHeader(about.name, about.zone, members, about.policies, gathered.started), tuple(events))
+    events += [RecordedAnswers(time, tuple(int(counts.get(m, 0)) for m in members)) for time, counts in answers]
+    events.sort(key=lambda event: event.time)
+    return Recording(RecordingHeader(about.name, about.zone, tuple(members), about.policies, started), tuple(events))
 
 
 def _pool(reader: HistoryReader, pool: str) -> RecordedPool:
@@ -70,16 +75,14 @@ def _pool(reader: HistoryReader, pool: str) -> RecordedPool:
     if not pool and len(known) == 1:
         return next(iter(known.values()))
     if not pool and known:
-        raise ConfigError(
-            f"--replay: {reader.path}: choose a pool with FILE:POOL; the history contains {', '.join(known)}"
-        )
+        names = ", ".join(known)
+        raise ConfigError(f"--replay: {reader.path}: choose a pool with FILE:POOL; the history contains {names}")
     if pool not in known:
         raise ConfigError(f"--replay: {reader.path}: the history contains no pool {pool!r}{nearest(pool, known)}")
     return known[pool]
 
 
 def _nothing(reader: HistoryReader, pool: str, begin: float, end: float) -> str:
-    """Return why there is nothing to replay."""
     begins = reader.begins()
     what = f"--replay: {reader.path}: contains no second-by-second values of pool {pool}"
     if raw := begins.get("raw"):
@@ -90,36 +93,7 @@ def _nothing(reader: HistoryReader, pool: str, begin: float, end: float) -> str:
     return what
 
 
-class _HistoryEvents:
-    """Collects reports and answers; times count from the first second of the history's part."""
-
-    def __init__(self) -> None:
-        self.started: float | None = None
-        self.members: dict[str, None] = {}  # in order of appearance
-        self._heard: list[RecordedEvent] = []
-        self._answered: list[tuple[float, Mapping[str, int]]] = []
-
-    def take(self, moment: RawMoment) -> None:
-        self.members.update(dict.fromkeys(moment.members))
-        if self.started is None:
-            self.started = moment.time
-        else:  # answers of the first second precede the recording
-            answers = moment.columns.get("answers", ())
-            counts = {name: int(n) for name, n in zip(moment.members, answers, strict=False) if n > 0}
-            self._answered.append((moment.time - self.started, counts))
-        self._heard.extend(_heard(moment, moment.time - self.started))
-
-    def events(self, members: tuple[str, ...]) -> list[RecordedEvent]:
-        """Return all events in order of time."""
-        found = [*self._heard]
-        found += [
-            RecordedAnswers(time, tuple(counts.get(name, 0) for name in members)) for time, counts in self._answered
-        ]
-        found.sort(key=lambda event: event.time)
-        return found
-
-
-def _heard(moment: RawMoment, time: float) -> Iterator[RecordedReport]:
+def _reports(moment: RawMoment, time: float) -> Iterator[RecordedReport]:
     """Yield the reports that arrived in this second."""
     columns = moment.columns
     metrics = [name for name in columns if name not in OWN]

@@ -43,9 +43,8 @@ class LiveRecorder:
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise ConfigError(
-                f"{url!r} is not a valid URL; write the URL of a running lbdns, such as http://127.0.0.1:8053"
-            )
+            hint = "write the URL of a running lbdns, such as http://127.0.0.1:8053"
+            raise ConfigError(f"{url!r} is not a valid URL; {hint}")
         self._url, self._pool = url.rstrip("/"), pool
         self._begin, self._take = begin, take
         self._members: tuple[str, ...] = ()
@@ -67,12 +66,11 @@ class LiveRecorder:
             try:
                 self._open(await self._status(session))
             except (aiohttp.ClientError, OSError) as error:
-                raise LbdnsError(
-                    f"{self._url}: no response: {_reason(error)}. Is 'lbdns serve' running there?"
-                ) from None
+                text = f"{self._url}: no response: {_reason(error)}. Is 'lbdns serve' running there?"
+                raise LbdnsError(text) from None
             except ValueError as error:
                 raise LbdnsError(f"{self._url}: the response is not from lbdns: {error}") from None
-            tasks = [asyncio.create_task(self._again(self._follow, session)), asyncio.create_task(self._count(session))]
+            tasks = [asyncio.create_task(self._follow(session)), asyncio.create_task(self._count(session))]
             try:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(stop.wait(), seconds)
@@ -95,9 +93,8 @@ class LiveRecorder:
         self._pool = str(pool["name"])
         self._counts = _answers(pool)
         self._started = time.monotonic()
-        self._begin(
-            RecordingHeader(self._pool, zone, self._members, dict(pool.get("policies", {})), round(time.time(), 3))
-        )
+        policies = dict(pool.get("policies", {}))
+        self._begin(RecordingHeader(self._pool, zone, self._members, policies, round(time.time(), 3)))
 
     async def _status(self, session: aiohttp.ClientSession) -> dict[str, Any]:
         async with session.get(f"{self._url}/api/v1/status") as response:
@@ -105,20 +102,19 @@ class LiveRecorder:
                 raise ValueError(f"/api/v1/status is {response.status} {response.reason}")
             status = json.loads(await response.read())
         read_status(status, 0.0)  # raises ValueError if it is not a status
-        found: dict[str, Any] = status
-        return found
+        return dict(status)
 
-    async def _again(self, what: Callable[[aiohttp.ClientSession], Any], session: aiohttp.ClientSession) -> None:
+    async def _follow(self, session: aiohttp.ClientSession) -> None:
         while True:
             try:
-                await what(session)
+                await self._read_events(session)
                 trouble = "the server closed the connection"
             except (aiohttp.ClientError, OSError, ValueError) as error:
                 trouble = _reason(error)
             log.warning("%s: %s; retrying", self._url, trouble)
             await asyncio.sleep(PAUSE)
 
-    async def _follow(self, session: aiohttp.ClientSession) -> None:
+    async def _read_events(self, session: aiohttp.ClientSession) -> None:
         events = ServerSentEventReader()
         async with session.get(f"{self._url}/api/v1/events", params={"changes": "1"}) as response:
             if response.status != 200 or response.content_type != "text/event-stream":
@@ -126,9 +122,9 @@ class LiveRecorder:
             async for piece in response.content.iter_any():
                 for event in events.feed(piece):
                     if event.name in ("status", "changes"):
-                        self._hear(read_status(json.loads(event.data), self._now()))
+                        self._take_reports(read_status(json.loads(event.data), self._now()))
 
-    def _hear(self, readings: Mapping[str, Reading | None]) -> None:
+    def _take_reports(self, readings: Mapping[str, Reading | None]) -> None:
         found = [(r.received, name, r) for name, r in readings.items() if r is not None and name in self._by_full_name]
         for received, name, reading in sorted(found, key=lambda item: item[:2]):
             before = self._seen.get(name)
@@ -136,8 +132,8 @@ class LiveRecorder:
                 continue
             self._seen[name] = reading
             # Times in a recording never decrease: a report that is read after a later count gets the time of that count
-            time_of_it = max(received, self._latest)
-            self._emit(RecordedReport(self._by_full_name[name], replace(reading, received=time_of_it)))
+            recorded = replace(reading, received=max(received, self._latest))
+            self._emit(RecordedReport(self._by_full_name[name], recorded))
 
     async def _count(self, session: aiohttp.ClientSession) -> None:
         due = self._now()
@@ -150,10 +146,9 @@ class LiveRecorder:
 
     async def _poll(self, session: aiohttp.ClientSession) -> None:
         status = await self._status(session)
-        pool = next((pool for pool in status["pools"] if pool["name"] == self._pool), None)
-        if pool is None:
+        now = next((_answers(pool) for pool in status["pools"] if pool["name"] == self._pool), None)
+        if now is None:
             return
-        now = _answers(pool)
         # A count that has decreased belongs to a restarted server
         more = [n - o if (n := now.get(m, 0)) >= (o := self._counts.get(m, 0)) else n for m in self._members]
         self._counts = now
@@ -195,9 +190,5 @@ def record_live(url: str, pool: str | None, seconds: float) -> Recording:
     """Record a running lbdns for ``seconds``. Raises LbdnsError."""
     headers: list[RecordingHeader] = []
     events: list[RecordedEvent] = []
-
-    async def run() -> None:
-        await LiveRecorder(url, pool, headers.append, events.append).listen(asyncio.Event(), seconds)
-
-    asyncio.run(run())
+    asyncio.run(LiveRecorder(url, pool, headers.append, events.append).listen(asyncio.Event(), seconds))
     return Recording(headers[0], tuple(events))

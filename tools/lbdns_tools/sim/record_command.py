@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sys
 from pathlib import Path
 from typing import TextIO
 
@@ -39,9 +38,7 @@ def command(url: str, file: Path, seconds: float | None, pool: str | None, force
         asyncio.run(_record(url, pool, seconds, writer))
     finally:
         writer.close()
-    click.echo(
-        f"{file}: {writer.reports} reports and {writer.answers} answers in {writer.seconds:.1f} s", file=sys.stderr
-    )
+    click.echo(f"{file}: {writer.reports} reports and {writer.answers} answers in {writer.seconds:.1f} s", err=True)
 
 
 async def _record(url: str, pool: str | None, seconds: float | None, writer: _RecordingWriter) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,9 +15,6 @@ from lbdns_shared.errors import ConfigError
 
 VERSION: Final = 1
 MAX_LINE: Final = 2**20  # bytes; a report is 1200 at most, a thousand members' answers about 50,000
-_HEADER_KEYS: Final = ("lbdns_record", "pool", "zone", "members", "policies", "started")
-_REPORT_KEYS: Final = ("t", "report", "interval", "score", "metrics", "alarm", "gone")
-_ANSWER_KEYS: Final = ("t", "answers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,33 +62,20 @@ class Recording:
 
     @property
     def seconds(self) -> float:
-        """The time from the beginning to the last event."""
         return max(0.0, self.events[-1].time) if self.events else 0.0
 
     @property
     def answered(self) -> tuple[int, ...]:
         """All answers by member."""
-        totals = [0] * len(self.members)
-        for event in self.events:
-            if isinstance(event, RecordedAnswers):
-                totals = [total + count for total, count in zip(totals, event.counts, strict=True)]
-        return tuple(totals)
+        counts = [event.counts for event in self.events if isinstance(event, RecordedAnswers)]
+        return tuple(map(sum, zip(*counts, strict=True))) or (0,) * len(self.members)
 
 
 # Writing
 
 
 def header_line(header: RecordingHeader) -> str:
-    return _line(
-        {
-            "lbdns_record": VERSION,
-            "pool": header.pool,
-            "zone": header.zone,
-            "members": list(header.members),
-            "policies": dict(header.policies),
-            "started": header.started,
-        }
-    )
+    return _line({"lbdns_record": VERSION, **asdict(header)})
 
 
 def event_line(event: RecordedEvent, members: Sequence[str]) -> str:
@@ -99,18 +83,9 @@ def event_line(event: RecordedEvent, members: Sequence[str]) -> str:
         counts = {name: count for name, count in zip(members, event.counts, strict=True) if count}
         return _line({"t": round(event.time, 4), "answers": counts})
     reading = event.reading
-    line: dict[str, Any] = {
-        "t": round(event.time, 4),
-        "report": event.member,
-        "interval": reading.interval,
-        "score": reading.score,
-        "metrics": dict(reading.metrics),
-    }
-    if reading.alarm:
-        line["alarm"] = reading.alarm
-    if reading.gone:
-        line["gone"] = True
-    return _line(line)
+    figures = {"interval": reading.interval, "score": reading.score, "metrics": dict(reading.metrics)}
+    exceptions = {key: value for key, value in (("alarm", reading.alarm), ("gone", reading.gone)) if value}
+    return _line({"t": round(event.time, 4), "report": event.member, **figures, **exceptions})
 
 
 def _line(values: Mapping[str, Any]) -> str:
@@ -164,24 +139,20 @@ def parse_recording(lines: Iterable[bytes], name: str) -> Recording:
 
 def _object(line: bytes) -> dict[str, Any]:
     try:
-        values = json.loads(line.decode("utf-8"), parse_constant=_no_number)
+        values = json.loads(line.decode("utf-8"), parse_constant=int)  # ValueError for NaN and Infinity
     except (ValueError, RecursionError):
-        raise ValueError("not a JSON object on one line") from None
+        values = None
     if not isinstance(values, dict):
         raise ValueError("not a JSON object on one line")
     return values
-
-
-def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is not a JSON number")
 
 
 def _header(values: Mapping[str, Any]) -> RecordingHeader:
     if "lbdns_record" not in values:
         raise ValueError('not an lbdns-sim recording: the first line must begin with {"lbdns_record": 1')
     if type(values["lbdns_record"]) is not int or values["lbdns_record"] != VERSION:
-        raise ValueError(f"is a record of version {values['lbdns_record']!r}; this lbdns-sim reads version {VERSION}")
-    _keys(values, _HEADER_KEYS, _HEADER_KEYS)
+        raise ValueError(f"a recording of version {values['lbdns_record']!r}; this lbdns-sim reads version {VERSION}")
+    _check_keys(values, ("lbdns_record", "pool", "zone", "members", "policies", "started"))
     members, policies = values["members"], values["policies"]
     if not isinstance(members, list) or not members or not all(isinstance(name, str) and name for name in members):
         raise ValueError("members must be a list of names")
@@ -195,19 +166,18 @@ def _header(values: Mapping[str, Any]) -> RecordingHeader:
 
 def _event(values: Mapping[str, Any], members: Sequence[str]) -> RecordedEvent:
     if "report" in values:
-        return _heard(values, members)
+        return _report(values, members)
     if "answers" in values:
-        return _answered(values, members)
+        return _answers(values, members)
     raise ValueError("must be a report or answers")
 
 
-def _heard(values: Mapping[str, Any], members: Sequence[str]) -> RecordedReport:
-    _keys(values, _REPORT_KEYS, _REPORT_KEYS[:5])
+def _report(values: Mapping[str, Any], members: Sequence[str]) -> RecordedReport:
+    _check_keys(values, ("t", "report", "interval", "score", "metrics"), ("alarm", "gone"))
     name = _of_type(values, "report", str)
     if name not in members:
         raise ValueError(f"report: there is no member {name!r}{nearest(name, members)}")
-    interval = _number(values, "interval")
-    if interval <= 0:
+    if (interval := _number(values, "interval")) <= 0:
         raise ValueError(f"interval must be more than 0, not {interval:g}")
     metrics = _of_type(values, "metrics", dict)
     reading = Reading(
@@ -221,8 +191,8 @@ def _heard(values: Mapping[str, Any], members: Sequence[str]) -> RecordedReport:
     return RecordedReport(name, reading)
 
 
-def _answered(values: Mapping[str, Any], members: Sequence[str]) -> RecordedAnswers:
-    _keys(values, _ANSWER_KEYS, _ANSWER_KEYS)
+def _answers(values: Mapping[str, Any], members: Sequence[str]) -> RecordedAnswers:
+    _check_keys(values, ("t", "answers"))
     answers = _of_type(values, "answers", dict)
     for name, count in answers.items():
         if name not in members:
@@ -232,10 +202,10 @@ def _answered(values: Mapping[str, Any], members: Sequence[str]) -> RecordedAnsw
     return RecordedAnswers(_number(values, "t"), tuple(answers.get(name, 0) for name in members))
 
 
-def _keys(values: Mapping[str, Any], known: Sequence[str], required: Sequence[str]) -> None:
+def _check_keys(values: Mapping[str, Any], required: Sequence[str], optional: Sequence[str] = ()) -> None:
     for key in values:
-        if key not in known:
-            raise ValueError(f"unknown key {key!r}{nearest(key, known)}")
+        if key not in (*required, *optional):
+            raise ValueError(f"unknown key {key!r}{nearest(key, (*required, *optional))}")
     for key in required:
         if key not in values:
             raise ValueError(f"{key} is missing")

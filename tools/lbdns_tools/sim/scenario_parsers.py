@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection
-from typing import Final, TypeVar
+from dataclasses import replace
+from typing import Final
 
 from lbdns.policies import POLICIES
 from lbdns.text.suggestions import nearest
@@ -15,28 +16,29 @@ from lbdns_tools.sim.simulated_dns import ORACLE
 from lbdns_tools.sim.simulated_requests import WORKLOADS
 from lbdns_tools.sim.simulation_scenario import FARMS, OtherWork, Outage, ServerSpec, SimulatedClients, Surge
 
-T = TypeVar("T")
-
 _NUMBER: Final = r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+"
 _SERVER: Final = re.compile(rf"(?:([^=\s]+)\s*=\s*)?({_NUMBER})\s*x\s*({_NUMBER})\Z")
 _SPAN: Final = re.compile(rf"(.+)@({_NUMBER})(?:-({_NUMBER}))?\Z")
-
-_FARM_NAME: Final = r"[A-Za-z]\w*"
 
 MAX_SERVERS: Final = 1000  # an event looks at each of them: more would take hours
 MAX_CLIENTS: Final = 100_000
 MAX_SPEED: Final = 1e6  # of a core, and cores: far beyond any machine, and far from overflowing
 MAX_TASKS: Final = 1e6
-MAX_LOAD: Final = 10.0  # ten times what a farm can carry is a flood, and every policy fails in it
+MAX_LOAD: Final = 10.0  # at ten times the farm's capacity, every policy fails
 MAX_DNS_SERVERS: Final = 100
 
 
 def parse_servers(text: str) -> tuple[ServerSpec, ...]:
-    """A farm: its name, or servers as ``SPEEDxCORES`` or ``NAME=SPEEDxCORES``, commas between them. Servers
-    without a name are s1, s2, ... by their place."""
+    """Parse the name of a farm, or a list of ``SPEEDxCORES`` or ``NAME=SPEEDxCORES``.
+
+    Servers without a name are called s1, s2, ... by their place.
+    """
     items = _items(text)
-    if len(items) == 1 and re.fullmatch(_FARM_NAME, items[0]):
-        return _named_farm(items[0])
+    if len(items) == 1 and re.fullmatch(r"[A-Za-z]\w*", items[0]):
+        if (name := items[0].upper()) in FARMS:
+            return FARMS[name]
+        known = nearest(name, FARMS)
+        raise ValueError(f"{items[0]!r} is neither a farm nor servers such as 1.1x1,0.7x1,2x2{known}")
     servers = tuple(_server(item, number) for number, item in enumerate(items, 1))
     if len(servers) > MAX_SERVERS:
         raise ValueError(f"{len(servers)} servers are more than {MAX_SERVERS}")
@@ -46,19 +48,11 @@ def parse_servers(text: str) -> tuple[ServerSpec, ...]:
     return servers
 
 
-def _named_farm(text: str) -> tuple[ServerSpec, ...]:
-    farm = FARMS.get(text.upper())
-    if farm is not None:
-        return farm
-    raise ValueError(f"{text!r} is neither a farm nor servers such as 1.1x1,0.7x1,2x2{nearest(text.upper(), FARMS)}")
-
-
 def _server(text: str, number: int) -> ServerSpec:
     match = _SERVER.match(text)
     if not match:
-        raise ValueError(
-            f"{text!r} is not a valid server; write SPEEDxCORES or NAME=SPEEDxCORES, such as 1.1x1 or web1=2x2"
-        )
+        form = "SPEEDxCORES or NAME=SPEEDxCORES, such as 1.1x1 or web1=2x2"
+        raise ValueError(f"{text!r} is not a valid server; write {form}")
     speed, cores = float(match[2]), float(match[3])
     for what, value in (("speed", speed), ("cores", cores)):
         if not 0 < value <= MAX_SPEED:
@@ -71,34 +65,35 @@ def parse_clients(text: str) -> SimulatedClients:
     kind, *numbers = text.strip().split(":")
     if kind not in ("open", "closed", "caches"):
         raise ValueError(f"{kind!r} is not a valid kind of clients{nearest(kind, ('open', 'closed', 'caches'))}")
-    most = {"open": 0, "closed": 2, "caches": 2}[kind]
-    least = min(1, most)
-    if not least <= len(numbers) <= most:
+    if len(numbers) not in ((0,) if kind == "open" else (1, 2)):
         raise ValueError(
             f"{text!r} is not valid for clients; write open, closed:20, closed:20:5 (s to the next look-up), "
             "caches:200, caches:2:1 (s that each keeps an answer)"
         )
     if kind == "open":
         return SimulatedClients()
-    count = _whole(numbers[0], f"{text!r}: the number of {'clients' if kind == 'closed' else 'caches'}", MAX_CLIENTS)
-    if kind == "caches":
-        if len(numbers) == 1:
-            return SimulatedClients("caches", count)
-        seconds = _number(numbers[1], f"{text!r}: seconds that an answer is kept")
-        return SimulatedClients("caches", count, shortest=seconds, longest=seconds)
-    return SimulatedClients(
-        "closed", count, _look_up(numbers[1], text) if len(numbers) == 2 else SimulatedClients().resolve
-    )
+    what = f"{text!r}: the number of {'clients' if kind == 'closed' else 'caches'}"
+    count = int(numbers[0]) if re.fullmatch(r"\s*[0-9]{1,9}\s*", numbers[0]) else 0
+    if not 1 <= count <= MAX_CLIENTS:
+        raise ValueError(f"{what} is {numbers[0]!r}, not a whole number from 1 to {MAX_CLIENTS}")
+    if kind == "closed":
+        clients = SimulatedClients("closed", count)
+        return replace(clients, resolve=_look_up(numbers[1], text)) if len(numbers) == 2 else clients
+    clients = SimulatedClients("caches", count)
+    if len(numbers) == 1:
+        return clients
+    seconds = _number(numbers[1], f"{text!r}: seconds that an answer is kept")
+    return replace(clients, shortest=seconds, longest=seconds)
 
 
 def _look_up(seconds: str, text: str) -> float:
     """Return the seconds for which a client uses an answer."""
     if re.fullmatch(r"0+(\.0*)?", seconds.strip()):
         return 0.0
+    what = "not 0 (before every request) or a number above it and up to 1e+09"
     try:
         return _number(seconds, "")
     except ValueError:
-        what = "not 0 (before every request) or a number above it and up to 1e+09"
         raise ValueError(f"{text!r}: seconds to the next look-up is {seconds!r}, {what}") from None
 
 
@@ -113,20 +108,17 @@ def clients_text(clients: SimulatedClients) -> str:
 
 def parse_kill(text: str) -> Outage:
     """Parse ``NAME@T`` or ``NAME@T-T2``: the host dies at T, and recovers at T2."""
-    name, start, end = _span(text, "NAME@T or NAME@T-T2, such as s1@60-90")
-    return Outage(name, start, end)
+    return Outage(*_span(text, "NAME@T or NAME@T-T2, such as s1@60-90"))
 
 
 def parse_hang(text: str) -> Outage:
-    """Parse ``NAME@T`` or ``NAME@T-T2``: the web server dies, and its agent continues to report."""
-    name, start, end = _span(text, "NAME@T or NAME@T-T2, such as s1@60-90")
-    return Outage(name, start, end, service_only=True)
+    """Parse the same: the web server dies, and its agent continues to report."""
+    return replace(parse_kill(text), service_only=True)
 
 
 def parse_surge(text: str) -> Surge:
     """Parse ``FACTOR@T-T2``: FACTOR times as many requests from T to T2."""
-    form = "FACTOR@T-T2, such as 3@60-90"
-    factor, start, end = _span(text, form, ends=True)
+    factor, start, end = _span(text, "FACTOR@T-T2, such as 3@60-90", ends=True)
     return Surge(start, end, _number(factor, f"{text!r}: the factor", 1e6))
 
 
@@ -141,12 +133,11 @@ def parse_other_work(text: str) -> OtherWork:
 
 
 def parse_alarm(text: str) -> str:
-    """A condition of ``lbdns-agent --alarm``: ``METRIC[/cpu] > NUMBER``."""
+    """Parse a condition of ``lbdns-agent --alarm``: ``METRIC[/cpu] > NUMBER``."""
     return str(parse_alarm_condition(text, CATALOGUE))
 
 
 def parse_loads(text: str) -> tuple[float, ...]:
-    """Shares of the farm's capacity, commas between them."""
     return tuple(_number(item, "a load", MAX_LOAD) for item in _items(text))
 
 
@@ -163,13 +154,13 @@ def parse_clients_list(text: str) -> tuple[SimulatedClients, ...]:
 
 
 def _span(text: str, form: str, ends: bool = False) -> tuple[str, float, float]:
-    """What stands before the @, and the two times behind it."""
+    """Return the text before the @, and the two times after it; the second is infinite if it is absent."""
     match = _SPAN.match(text.strip())
     if not match or (ends and not match[3]):
-        raise ValueError(f"{text!r} is not of the form {form} (s from the beginning of the run, warm-up included)")
+        raise ValueError(f"{text!r} is not of the form {form} (s from the start of the run, warm-up included)")
     start, end = float(match[2]), float(match[3]) if match[3] else math.inf
     if end <= start:
-        raise ValueError(f"{text!r}: ends at {end:g} s, not after its beginning at {start:g} s")
+        raise ValueError(f"{text!r}: the end at {end:g} s must be later than the start at {start:g} s")
     return match[1].strip(), start, end
 
 
@@ -192,11 +183,4 @@ def _number(text: str, what: str, most: float = 1e9) -> float:
     value = float(text) if re.fullmatch(_NUMBER, text.strip()) else 0.0
     if not 0 < value <= most:
         raise ValueError(f"{what} is {text!r}, not a number above 0 and up to {most:g}")
-    return value
-
-
-def _whole(text: str, what: str, most: int) -> int:
-    value = int(text) if re.fullmatch("[0-9]{1,9}", text.strip()) else 0
-    if not 1 <= value <= most:
-        raise ValueError(f"{what} is {text!r}, not a whole number from 1 to {most}")
     return value

@@ -7,7 +7,7 @@ from math import ceil
 
 
 def nearest_rank(count: int, percent: float) -> int:
-    """Return the rank, from 1, of the smallest of ``count`` sorted values that ``percent`` % of them don't exceed.
+    """Return the rank, from 1, of the smallest of ``count`` sorted values that ``percent`` % don't exceed.
 
     Raises ValueError unless ``percent`` is between 0 and 100.
     """

@@ -23,10 +23,7 @@ def count_bar(total: int, unit: str) -> Iterator[Callable[[object], None]]:
 
 @contextmanager
 def share_bar(visible: bool) -> Iterator[Callable[[str, float, str], None]]:
-    """Yield a function to call with a run's label, the share of the run that is done (0 to 1), and a text.
-
-    The bar starts again when the label changes. Runs must follow one another.
-    """
+    """Yield a function to call with a run's label, the share of it that is done, and a text. Runs don't overlap."""
     if not visible:
         yield lambda label, share, text: None
         return

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lbdns.model.farm import load_farm
-from lbdns_tools.bench.page_reader_cost import ReaderCounts, _farm, page_farm, per_second, summary
+from lbdns_tools.bench.page_reader_cost import _farm, page_farm, per_second, reader_counts, summary
 from lbdns_tools.bench.page_readers import DummyServer, PageReaders
 from lbdns_tools.free_ports import free_port
 
@@ -37,9 +37,9 @@ def test_text_that_is_not_a_farm(text: str) -> None:
 def test_counts_come_from_whole_lines(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("")
-    assert ReaderCounts(log).newest() == {}
+    assert reader_counts(log) == {}
     log.write_text('{"time": 1.0, "answers": 3}\n{"time": 3.0, "answers": 8}\n{"time": 4.')
-    assert ReaderCounts(log).newest() == {"time": 3.0, "answers": 8}
+    assert reader_counts(log) == {"time": 3.0, "answers": 8}
     assert per_second({"time": 1.0, "answers": 3}, {"time": 3.0, "answers": 8}) == {"answers_per_s": 2.5}
 
 

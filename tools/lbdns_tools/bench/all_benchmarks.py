@@ -171,12 +171,9 @@ def with_figures(text: str, figures: Sequence[KeptFigure]) -> str:
     lines = text.splitlines()
     begin, end = _table_rows(lines)
     kept = read_figures(text) | {(figure.benchmark, figure.figure): figure for figure in figures}
-    lines[begin:end] = [f"| {' | '.join(_cell(value) for value in astuple(row))} |" for row in kept.values()]
+    rows = ((f"{cell:.10g}" if isinstance(cell, float) else cell for cell in astuple(row)) for row in kept.values())
+    lines[begin:end] = [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join(lines) + "\n"
-
-
-def _cell(value: object) -> str:
-    return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
 def _table_rows(lines: Sequence[str]) -> tuple[int, int]:

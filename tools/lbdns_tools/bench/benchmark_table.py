@@ -30,105 +30,99 @@ class Headline:
         return change > self.noise * abs(kept)
 
 
-@dataclass(frozen=True, slots=True)
 class Benchmark:
     """A benchmark, and how ``all`` runs it: ``short`` are its arguments there."""
 
-    module: str
-    help: str
-    short: tuple[str, ...]
-    headlines: tuple[Headline, ...]
-
-
-def _benchmark(module: str, help: str, short: str, *headlines: Headline) -> Benchmark:
-    return Benchmark(f"lbdns_tools.bench.{module}", help, tuple(short.split()), headlines)
+    def __init__(self, module: str, help: str, short: str, *headlines: Headline) -> None:
+        self.module, self.help = f"lbdns_tools.bench.{module}", help
+        self.short, self.headlines = short.split(), headlines
 
 
 BENCHMARKS: Final[Mapping[str, Benchmark]] = {
-    "agent_cost": _benchmark(
+    "agent_cost": Benchmark(
         "agent_cost", "CPU time and memory of an agent with every sensor on", "--seconds 10",
         Headline("CPU", "% of a core", ("agent", "cpu_percent"), 0.3),
         Headline("memory", "MB", ("agent", "rss_mb"), 0.1),
     ),
-    "collector_cost": _benchmark(
+    "collector_cost": Benchmark(
         "collector_cost", "CPU time and memory of a collector under the reports of many agents",
         "--agents 2000 --seconds 8 --follow",
         Headline("CPU per report", "us", ("cpu_us_per_report",), 0.25),
         Headline("memory", "MB", ("rss_mb",), 0.1),
     ),
-    "freshness": _benchmark(
+    "freshness": Benchmark(
         "answer_freshness", "time from a report to the first answer that reflects it", "--reports 150",
         Headline("report to answer, p50", "ms", ("p50_ms",), 0.5),
     ),
-    "history_size": _benchmark(
+    "history_size": Benchmark(
         "history_size", "size of a recorded history, the cost of recording it, and the time to read plots from it",
         "--members 50 --hours 0.5",
         Headline("size", "bytes", ("bytes",), 0.05),
         Headline("recording", "% of a core", ("cpu_percent",), 0.3),
     ),
-    "load": _benchmark(
+    "load": Benchmark(
         "load_generator_speed", "requests/s of lbdns-load, and its figures beside those of wrk, ab and httperf",
         "--seconds 2 --repeats 1",
         Headline("requests per CPU second", "requests/s",
                  ("keep-alive off", "lbdns-load", "requests_per_s_per_core"), 0.25, higher_is_better=True),
     ),
-    "page": _benchmark(
+    "page": Benchmark(
         "page_reader_cost", "latency of DNS answers while readers load the pages",
         "--farms 0x0 --rounds 2 --seconds 2",
         Headline("p99 with readers / without", "ratio", ("farms", "3 members", "kernel_p99_ratio"), 0.5),
     ),
-    "restart": _benchmark(
+    "restart": Benchmark(
         "queries_during_restart", "queries lost during reloads, take-overs and deaths of workers",
         "--queries 40000 --reloads 2 --take-over",
         Headline("lost", "queries", ("lost",), 0.0),
         Headline("longest answer", "ms", ("longest_ms",), 1.0),
     ),
-    "scrape": _benchmark(
+    "scrape": Benchmark(
         "scrape_cost", "cost of a scrape of /metrics for a server with many members", "",
         Headline("CPU per scrape", "ms", ("work_ms",), 0.25),
         Headline("longest step", "ms", ("longest_step_ms",), 1.0),
     ),
-    "sim": _benchmark(
+    "sim": Benchmark(
         "simulator_speed", "CPU time of the simulator for a million requests", "--requests 40000",
         Headline("T3 under best", "s per million requests", ("cases", "T3 best", "seconds"), 0.25),
     ),
-    "dns.peers": _benchmark(
+    "dns.peers": Benchmark(
         "dns.peers", "queries/s and CPU time per query beside NSD, Knot, gdnsd, PowerDNS, CoreDNS or other checkouts",
         "--rounds 3 --seconds 2 --peers --compare-planes",
         Headline("CPU per query, native plane", "us", ("servers", "lbdns native", "cpu_us_per_query"), 0.15),
         Headline("CPU per query, python plane", "us", ("servers", "lbdns python", "cpu_us_per_query"), 0.15),
     ),
-    "dns.latency": _benchmark(
+    "dns.latency": Benchmark(
         "dns.answer_latency", "latency of an answer at half of the maximum rate, beside NSD",
         "--rounds 2 --seconds 3 --peers",
         Headline("p99", "ms", ("servers", "lbdns", "kernel_p99_ms"), 1.0),
     ),
-    "dns.freshness_load": _benchmark(
+    "dns.freshness_load": Benchmark(
         "dns.freshness_under_load", "time from a report to a changed answer at 80 % of the maximum rate",
         "--reports 150",
         Headline("report to answer, p50", "ms", ("p50_ms",), 0.5),
     ),
-    "dns.flood": _benchmark(
+    "dns.flood": Benchmark(
         "dns.malformed_flood", "latency and loss of good queries during a flood of malformed ones",
         "--seconds 8 --alone",
         Headline("p50 during the flood", "ms", ("servers", "lbdns", "p50_ms"), 1.0),
     ),
-    "dns.endurance": _benchmark(
+    "dns.endurance": Benchmark(
         "dns.endurance", "memory over millions of queries, random names and malformed datagrams among them",
         "--millions 0.4",
         Headline("highest memory", "MB", ("rss_most_mb",), 0.1),
     ),
-    "dns.startup": _benchmark(
+    "dns.startup": Benchmark(
         "dns.startup_time", "time from exec to the first answer, and memory with a zone of 100,000 names",
         "--times 3 --names 20000",
         Headline("first answer, small zone", "ms", ("servers", "lbdns", "small zone", "median_ms"), 0.25),
         Headline("memory, large zone", "MB", ("servers", "lbdns", "large zone", "rss_mb"), 0.1),
     ),
-    "dns.amplification": _benchmark(
+    "dns.amplification": Benchmark(
         "dns.amplification", "bytes sent for each byte received, by kind of query", "--seconds 1",
         Headline("highest ratio", "bytes/byte", ("worst_ratio",), 0.1),
     ),
-    "dns.coherence": _benchmark(
+    "dns.coherence": Benchmark(
         "dns.address_family_affinity", "CPU time per query with address family affinity to that without it",
         "--rounds 2 --seconds 1 --plane python",
         Headline("A and AAAA: on / off", "ratio", ("planes", "python", "A and AAAA", "ratio"), 0.1),

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from lbdns_tools.apache_process import PAGES_FOLDER, apache
 from lbdns_tools.bench import benchmark_command as command
@@ -65,48 +66,46 @@ def ours(url: str, load: ClosedLoop | OpenLoop, keep_alive: bool) -> dict[str, A
     }
 
 
-def ab(url: str, concurrency: int, seconds: float, keep_alive: bool) -> dict[str, Any]:
-    text = _output(["ab", "-q", "-t", f"{seconds:g}", "-n", "10000000", "-c", str(concurrency)]
-                   + ["-k"] * keep_alive + [url])  # fmt: skip
-    return {
-        "requests_per_s": _number(r"Requests per second:\s+([\d.]+)", text),
-        "mean_ms": _number(r"Time per request:\s+([\d.]+) \[ms\] \(mean\)", text),
-        "failed": _number(r"Failed requests:\s+(\d+)", text),
-    }
+def ab(url: str, concurrency: int, seconds: float, keep_alive: bool) -> dict[str, float]:
+    command_line = ["ab", "-q", "-t", f"{seconds:g}", "-n", "10000000", "-c", str(concurrency)]
+    return _figures(
+        [*command_line, *["-k"] * keep_alive, url],
+        requests_per_s=r"Requests per second:\s+([\d.]+)",
+        mean_ms=r"Time per request:\s+([\d.]+) \[ms\] \(mean\)",
+        failed=r"Failed requests:\s+(\d+)",
+    )
 
 
-def wrk(url: str, concurrency: int, seconds: float, keep_alive: bool) -> dict[str, Any]:
+def wrk(url: str, concurrency: int, seconds: float, keep_alive: bool) -> dict[str, float]:
     close = [] if keep_alive else ["-H", "Connection: close"]
-    text = _output(["wrk", "-t", "1", "-c", str(concurrency), "-d", f"{seconds:g}s", *close, url])
-    return {"requests_per_s": _number(r"Requests/sec:\s+([\d.]+)", text)}
+    command_line = ["wrk", "-t", "1", "-c", str(concurrency), "-d", f"{seconds:g}s", *close, url]
+    return _figures(command_line, requests_per_s=r"Requests/sec:\s+([\d.]+)")
 
 
-def httperf(url: str, rate: float, seconds: float) -> dict[str, Any]:
+def httperf(url: str, rate: float, seconds: float) -> dict[str, float]:
     """One connection per request at a fixed rate; the mean is that of whole connections, as in lbdns-load."""
-    host, _, rest = url.removeprefix("http://").partition(":")
-    port, _, path = rest.partition("/")
-    count = round(rate * seconds)
-    text = _output(["httperf", "--server", host, "--port", port, "--uri", f"/{path}", "--hog", "--timeout", "5",
-                    "--rate", f"{rate:g}", "--num-conns", str(count), "--num-calls", "1"])  # fmt: skip
-    return {
-        "requests_per_s": _number(r"Request rate: ([\d.]+)", text),
-        "mean_ms": _number(r"Connection time \[ms\]: min [\d.]+ avg ([\d.]+)", text),
-        "failed": _number(r"Errors: total (\d+)", text),
-    }
+    at = urlsplit(url)
+    command_line = ["httperf", "--server", str(at.hostname), "--port", str(at.port), "--uri", at.path, "--hog"]
+    command_line += ["--timeout", "5", "--rate", f"{rate:g}", "--num-conns", str(round(rate * seconds))]
+    return _figures(
+        [*command_line, "--num-calls", "1"],
+        requests_per_s=r"Request rate: ([\d.]+)",
+        mean_ms=r"Connection time \[ms\]: min [\d.]+ avg ([\d.]+)",
+        failed=r"Errors: total (\d+)",
+    )
 
 
-def _output(program: Sequence[str]) -> str:
+def _figures(program: Sequence[str], **patterns: str) -> dict[str, float]:
+    """Run a load generator, and return the figures in its output that ``patterns`` match. Raises BenchmarkError."""
     done = subprocess.run(program, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
         raise BenchmarkError(f"{program[0]}: exit status {done.returncode}: {done.stderr.strip()[-300:]}")
-    return done.stdout
-
-
-def _number(pattern: str, text: str) -> float:
-    found = re.search(pattern, text)
-    if found is None:
-        raise BenchmarkError(f"the output has no {pattern}:\n{text}")
-    return float(found[1])
+    figures = {}
+    for name, pattern in patterns.items():
+        if not (found := re.search(pattern, done.stdout)):
+            raise BenchmarkError(f"the output has no {pattern}:\n{done.stdout}")
+        figures[name] = float(found[1])
+    return figures
 
 
 def difference(ours: float, others: float) -> float:
@@ -154,31 +153,32 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
         for generator in result[what]
         if generator != "lbdns-load"
     }
-    result["met"] = _met(result)
-    return result
-
-
-def _met(result: dict[str, Any]) -> bool:
-    reached = [result[way]["lbdns-load"]["requests_per_s_per_core"] for way in ("keep-alive off", "keep-alive on")]
+    reached = [
+        result[way]["lbdns-load"]["requests_per_s_per_core"] or 0.0 for way in ("keep-alive off", "keep-alive on")
+    ]
     agree = all(abs(each) <= AGREEMENT for each in result["differences"].values())
-    return agree and all(rate is not None and rate >= TARGET for rate in reached)
+    return result | {"met": agree and min(reached) >= TARGET}
 
 
 def tables(results: command.Results) -> command.Tables:
-    rows: list[tuple[str, str, str]] = []
-    for way in ("keep-alive off", "keep-alive on"):
-        for generator, each in results[way].items():
-            core = each.get("requests_per_s_per_core")
-            more = f" ({core:.0f} per second of CPU time)" if core else ""
-            rows.append((f"1 kB, {way}", generator, f"{each['requests_per_s']:.0f} requests/s{more}"))
-    rows += [("CGI, server at its limit", generator, f"{each['requests_per_s']:.1f} requests/s")
-             for generator, each in results["cgi"].items()]  # fmt: skip
     rate = results["requests_per_s"]
-    for what, title in (("rate", f"CGI at {rate:g}/s"), ("sleep", f"0.2 s of sleep at {rate / 2:g}/s")):
-        rows += [(title, generator, f"mean {each['mean_ms']:.3f} ms") for generator, each in results[what].items()]
-    rows += [(name, "", f"{100 * each:+.1f} %") for name, each in results["differences"].items()]
-    title = f"{results['concurrency']} clients, {results['seconds']:g} s each"
-    return [command.table(title, ("question", "generator", "figure"), rows)]
+    questions = {
+        "keep-alive off": "1 kB, keep-alive off",
+        "keep-alive on": "1 kB, keep-alive on",
+        "cgi": "CGI, server at its limit",
+        "rate": f"CGI at {rate:g}/s",
+        "sleep": f"0.2 s of sleep at {rate / 2:g}/s",
+    }
+    keys = ("requests_per_s", "requests_per_s_per_core", "mean_ms")
+    rows = [
+        (question, generator, *(f"{found[key]:.2f}" if found.get(key) is not None else "" for key in keys))
+        for what, question in questions.items()
+        for generator, found in results[what].items()
+    ]
+    heads = ("question", "generator", "requests/s", "per s of CPU time", "mean ms")
+    yield command.table(f"{results['concurrency']} clients, {results['seconds']:g} s each", heads, rows)
+    rows = [(name, f"{100 * difference:+.1f} %") for name, difference in results["differences"].items()]
+    yield command.table("lbdns-load against the others", ("", "difference"), rows)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -112,18 +112,9 @@ class MeasuredProcess:
 
 @contextlib.contextmanager
 def running(
-    name: str,
-    command: Sequence[str],
-    core: int | None,
-    log: Path,
-    environment: Mapping[str, str] | None = None,
-    folder: Path | None = None,
-    patience: float = PATIENCE,
+    name: str, command: Sequence[str], core: int | None, log: Path, patience: float = PATIENCE
 ) -> Iterator[MeasuredProcess]:
-    """Run a program in ``folder``, on any core if ``core`` is None, for the length of a with statement.
-
-    ``environment`` is added to that of this process; ``log`` receives the output.
-    """
+    """Run a program for the length of a with statement, on any core if ``core`` is None; its output goes to ``log``."""
     pinned = [] if core is None else [need("taskset", "util-linux"), "-c", str(core)]
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -131,8 +122,6 @@ def running(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **(environment or {})},
-            cwd=folder,
             start_new_session=True,  # so that its children end with it, and Ctrl-C reaches it only through us
         )
     try:

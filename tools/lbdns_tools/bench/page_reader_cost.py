@@ -83,25 +83,20 @@ def prompt_dnsperf(run: DnsperfRun) -> Iterator[MeasuredProcess]:
         yield load
 
 
-class ReaderCounts:
-    """The readers' counters, from the lines that ``page_readers`` prints."""
+def reader_counts(log: Path) -> dict[str, float]:
+    """Return the newest counters that ``page_readers`` printed, empty if none; ``time`` is on the monotonic clock."""
+    lines = log.read_text().split("\n")[:-1]
+    found: dict[str, float] = json.loads(lines[-1]) if lines else {}
+    return found
 
-    def __init__(self, log: Path) -> None:
-        self._log = log
 
-    def newest(self) -> dict[str, float]:
-        """Return the counters of the newest line, empty if there is none. ``time`` is on the monotonic clock."""
-        lines = self._log.read_text().split("\n")[:-1]
-        found: dict[str, float] = json.loads(lines[-1]) if lines else {}
-        return found
-
-    def await_all(self) -> None:
-        """Wait until the readers have pages and the streams have events. Raises BenchmarkError."""
-        deadline = time.monotonic() + START
-        while not ((counts := self.newest()) and counts["answers"] >= KEEPERS and counts["event_bytes"]):
-            if time.monotonic() > deadline:
-                raise BenchmarkError(f"the readers received no pages within {START:g} s: {counts}")
-            time.sleep(0.05)
+def await_readers(log: Path) -> None:
+    """Wait until the readers have pages and the streams have events. Raises BenchmarkError."""
+    deadline = time.monotonic() + START
+    while not ((counts := reader_counts(log)) and counts["answers"] >= KEEPERS and counts["event_bytes"]):
+        if time.monotonic() > deadline:
+            raise BenchmarkError(f"the readers received no pages within {START:g} s: {counts}")
+        time.sleep(0.05)
 
 
 def per_second(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
@@ -144,13 +139,12 @@ class PageReaderRounds:
         run = DnsperfRun(self._server.port, self._queries, options.load_core, seconds=seconds,
                          rate=self.most * options.share, options=("-e", "-v"))  # fmt: skip
         with page_readers_part("readers", self._folder, options.load_core, port=port) as log:
-            counts = ReaderCounts(log)
-            counts.await_all()
+            await_readers(log)
             with prompt_dnsperf(run) as load:
                 probe(self._server.port, query_wire(*BEST), options.rate, SETTLE)
-                before, cpu = counts.newest(), self._server.process.cpu_seconds()
+                before, cpu = reader_counts(log), self._server.process.cpu_seconds()
                 probes = probe(self._server.port, query_wire(*BEST), options.rate, options.seconds)
-                after, cpu = counts.newest(), self._server.process.cpu_seconds() - cpu
+                after, cpu = reader_counts(log), self._server.process.cpu_seconds() - cpu
                 own = latencies(load.output(seconds + MARGIN))
         figures = {**latency_figures(probes, own), "lost": probes.lost}
         figures["server_cpu_percent"] = round(100 * cpu / options.seconds, 2)

@@ -128,7 +128,7 @@ class QueryLoad:
 
 
 class ServerUnderLoad:
-    """``lbdns serve`` on one configuration, and the processes that replace it."""
+    """``lbdns serve`` on one configuration, and the processes that replace it. The caller must call ``close``."""
 
     def __init__(self, folder: Path, workers: int) -> None:
         self.port = free_port()
@@ -138,7 +138,6 @@ class ServerUnderLoad:
         (folder / "bench.zone").write_text(ZONE_HEAD + address_records(("web1", "web2")))
         self.write(0)
         self._all = [self._start("--workers", str(workers))]
-        await_answer(self.port, QUERY, START)
 
     def write(self, ttl: int) -> None:
         """Write the configuration with a TTL."""
@@ -171,7 +170,6 @@ class ServerUnderLoad:
         return f"replaced by {workers} workers in {took * 1000:.0f} ms"
 
     def kill_worker(self, number: int) -> str:
-        """Send SIGKILL to one worker, another one for each number."""
         fork_server = _children(self._all[-1].pid)
         workers = sorted(worker for pid in fork_server for worker in _children(pid))
         os.kill(workers[number % len(workers)], signal.SIGKILL)
@@ -196,6 +194,7 @@ def measure_losses(
 ) -> QueryTally:
     """Send ``queries`` to a server while ``disruptions`` happen one after another, and more until the last is over."""
     with closing(ServerUnderLoad(folder, workers)) as server, ThreadPoolExecutor(1) as doer:
+        await_answer(server.port, QUERY, START)
         load = QueryLoad(server.port, queries, rate)
         load.goes_on.set()
 

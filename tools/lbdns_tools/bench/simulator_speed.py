@@ -24,10 +24,7 @@ WORKLOAD, LOAD = "mix", 0.85
 
 
 def measure_case(farm: str, policy: str, requests: int) -> command.Results:
-    """Simulate about ``requests`` requests, then run the bare loop over as many.
-
-    Return the CPU seconds for a million requests of both: ``seconds``, and ``floor`` for the bare loop.
-    """
+    """Return the CPU seconds for a million requests: of the simulator (``seconds``), of the bare loop (``floor``)."""
     servers = FARMS[farm]
     rate = LOAD * sum(server.capacity for server in servers) / WORKLOADS[WORKLOAD].mean
     scenario = Scenario(servers, WORKLOAD, LOAD, warm_up=0.0, duration=max(1.0, requests / rate))

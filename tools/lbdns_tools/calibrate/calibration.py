@@ -70,10 +70,7 @@ def trials_of(metrics: Sequence[str]) -> int:
 def calibrate(
     farm: TrialFarm, metrics: Sequence[str], method: Method, measure: Measure, rounds: int, on_done: Callable[[], None]
 ) -> Calibration:
-    """Find the weights of ``metrics`` and compare the new score.
-
-    Raises LbdnsError if no metric does better than round robin, or if the farm can't run the trials.
-    """
+    """Find the weights of ``metrics`` and compare the new score. Raises LbdnsError if no metric beats round robin."""
     base, *outcomes = farm.run([BASE, *(alone(metric) for metric in metrics)], rounds, on_done)
     weighed = weigh(dict(zip(metrics, outcomes, strict=True)), base, method, measure)
     terms = terms_of(weighed)
@@ -125,11 +122,9 @@ def achieved(outcome: TrialOutcome, measure: Measure) -> float:
 
 
 def gained(outcomes: Sequence[TrialOutcome], base: Sequence[TrialOutcome], measure: Measure) -> tuple[float, float]:
-    """Return the mean ln of the ratio of ``outcomes`` to ``base``, and its standard error.
-
-    Rounds are compared in pairs: influences that both share (the same requests, the same hour) cancel out. Logarithms
-    keep one round in which round robin collapses from outweighing all others.
-    """
+    """Return the mean ln of the ratio of ``outcomes`` to ``base``, and its standard error."""
+    # Rounds are compared in pairs: influences that both share (the same requests, the same hour) cancel out. Logarithms
+    # keep one round in which round robin collapses from outweighing all others
     ratios = [
         math.log(max(achieved(outcome, measure), _LEAST) / max(achieved(other, measure), _LEAST))
         for outcome, other in zip(outcomes, base, strict=True)

@@ -110,7 +110,7 @@ def command(
         if load_command is None:
             raise click.UsageError("a live farm needs --load-command 'ab ...'; otherwise give --simulate")
         live = LiveConfiguration(config, control)
-        farm = LiveFarm(live, url or url_of(live.path), load_command, settle, seed=1)
+        farm = LiveFarm(live, url or url_of(live.path), load_command, settle)
         how, measure = f"the live farm of {config}, under: {load_command!r}", measure or "throughput"
     found = _calibrate(farm, metrics, cast(Method, method), cast(Measure, measure), rounds)
     if json_output:

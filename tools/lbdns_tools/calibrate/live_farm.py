@@ -32,10 +32,10 @@ Member = Mapping[str, Any]
 class LiveFarm:
     """A running ``lbdns serve`` and its web servers. The load begins ``settle`` seconds after a trial is set."""
 
-    def __init__(self, config: LiveConfiguration, url: str, load_command: str, settle: float, seed: int) -> None:
+    def __init__(self, config: LiveConfiguration, url: str, load_command: str, settle: float) -> None:
         """Raises ConfigError if the load command is empty or badly quoted."""
         self._config, self._url, self._settle = config, url, settle
-        self._chance = random.Random(seed)
+        self._chance = random.Random(1)
         self._stop = _StopSignal()
         try:
             self._command = shlex.split(load_command)

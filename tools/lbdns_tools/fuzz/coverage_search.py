@@ -20,10 +20,7 @@ HANG: Final = 60  # seconds of real time, generous for a busy machine; SECONDS i
 
 
 def search(name: str, seconds: int, corpus: Path | None, found: Path) -> int:
-    """Search for ``seconds``, from the seeds and the inputs in ``corpus``; inputs that fail go to the folder ``found``.
-
-    ``corpus`` receives the inputs that reach new branches. Return 1 if any input failed, otherwise 0.
-    """
+    """Search from the seeds and ``corpus``, which receives new inputs; return 1 if any failed and is in ``found``."""
     found.mkdir(parents=True, exist_ok=True)
     before = set(found.iterdir())
     with tempfile.TemporaryDirectory(prefix="lbdns-fuzz-") as folder:

@@ -61,10 +61,7 @@ def run_target(target: FuzzTarget, data: bytes) -> None:
 
 
 def shrink_input(target: FuzzTarget, data: bytes) -> bytes:
-    """Remove pieces of ``data``, the longest first, as long as it fails in the same way, and return the rest.
-
-    Raises ValueError if the input does not fail.
-    """
+    """Return ``data`` without the pieces that its failure does not need. Raises ValueError if it does not fail."""
     expected = failure(target, data)
     if expected is None:
         raise ValueError("this input does not fail")

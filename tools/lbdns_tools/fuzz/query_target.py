@@ -97,19 +97,14 @@ WORDS: Final = (
 
 @cache
 def _farm(limited: bool) -> Farm:
-    every_address = ipaddress.ip_network("0.0.0.0/0")
+    transfers = (TransferPermit(ipaddress.ip_network("0.0.0.0/0")), TransferPermit(None, KEY.name))
     pools = (
         PoolConfig("web", "hobbit", ("bilbo", "frodo", "gandalf"), {"best": "best", "round.robin": "round_robin"}, 0),
         PoolConfig("addr", "hobbit", ("frodo", "gandalf"), {"addr": "round_robin"}, 5, "address"),
     )
     config = Config(
         path=Path("lbdns.toml"), server=ServerConfig(identity="ns1", version="lbdns"),
-        zones=(
-            ZoneConfig(
-                "hobbit", Path("hobbit.zone"), (TransferPermit(every_address), TransferPermit(None, KEY.name)),
-            ),
-        ),
-        pools=pools, collector=CollectorConfig(),
+        zones=(ZoneConfig("hobbit", Path("hobbit.zone"), transfers),), pools=pools, collector=CollectorConfig(),
         rate_limit=RateLimitConfig(responses_per_second=1 if limited else 1000),
         forward=ForwardConfig((Endpoint("192.0.2.53", 53),), (ipaddress.ip_network("10.0.0.0/8"),)), keys=(KEY,),
     )  # fmt: skip
@@ -125,8 +120,8 @@ def _fresh_responder(limited: bool) -> Responder:
     """Return a responder without state from earlier queries. It reuses the allocations of the one before."""
     responder = _responder(limited)
     responder.table = AnswerTable(_farm(limited))
-    for handout in responder.table.cursors.values():
-        handout.set_plan(Plan((1,)))  # always the same member, so that responses can be compared
+    for cursor in responder.table.cursors.values():
+        cursor.set_plan(Plan((1,)))  # always the same member, so that responses can be compared
     # Far in the future: rate limit windows have ended, and repeated queries are forgotten
     responder.tick(responder.now + NOW, WALL)
     return responder

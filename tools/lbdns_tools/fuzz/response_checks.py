@@ -16,7 +16,7 @@ _NO_SUBNET: Final = bytes((0, 8, 0, 4, 0, 0, 0, 0))  # a client subnet option of
 
 
 def check_response(query: bytes, response: bytes, tcp: bool, payload: int) -> dns.message.Message:
-    """Check a response to ``query`` and return it as a message. Raises AssertionError or DNSException.
+    """Return the checked response as a message. Raises AssertionError or DNSException.
 
     ``payload`` is the server's limit for responses over UDP, in bytes.
     """

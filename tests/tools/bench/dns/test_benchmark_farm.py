@@ -67,11 +67,11 @@ def test_another_checkout_brings_its_own_packages_and_python(tmp_path: Path) -> 
     (tmp_path / "lbdns" / "__main__.py").write_text("import sys; sys.exit('not this: ' + ' '.join(sys.argv[1:2]))")
     program = LbdnsProgram(tmp_path)
     assert program.error(tmp_path / "lbdns.toml") == "not this: check"
-    assert program.command()[0] == sys.executable
+    assert sys.executable in program.command()
     python = tmp_path / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.touch()
-    assert program.command("serve") == [str(python), "-m", "lbdns", "serve"]
+    assert program.command("serve")[-4:] == [str(python), "-m", "lbdns", "serve"]
 
 
 def test_counters_of_members_only_grow() -> None:

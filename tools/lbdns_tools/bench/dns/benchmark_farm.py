@@ -90,24 +90,17 @@ class LbdnsProgram:
             raise BenchmarkError(f"{self.checkout}: must be a checkout of the project, but has no lbdns/__init__.py")
 
     def command(self, *arguments: str) -> list[str]:
-        python = sys.executable
-        if self.checkout and (own := self.checkout / ".venv" / "bin" / "python").exists():
-            python = str(own)
-        return [python, "-m", "lbdns", *arguments]
-
-    def environment(self) -> dict[str, str]:
-        """Return what must be added to the environment so that Python imports the packages of the checkout."""
         if not self.checkout:
-            return {}
-        return {"PYTHONPATH": os.pathsep.join(str(self.checkout / part) for part in ("", "agent", "collector"))}
+            return [sys.executable, "-m", "lbdns", *arguments]
+        packages = os.pathsep.join(str(self.checkout / part) for part in ("", "agent", "collector"))
+        own = self.checkout / ".venv" / "bin" / "python"
+        python = str(own) if own.exists() else sys.executable
+        return ["env", f"--chdir={self.checkout}", f"PYTHONPATH={packages}", python, "-m", "lbdns", *arguments]
 
     def error(self, config: Path) -> str:
         """Return the error that ``lbdns check`` prints for a configuration, or nothing if it accepts it."""
-        done = subprocess.run(
-            self.command("check", "-c", str(config)),
-            capture_output=True, text=True, timeout=CHECK_LIMIT, check=False,
-            env={**os.environ, **self.environment()}, cwd=self.checkout,
-        )  # fmt: skip
+        check = self.command("check", "-c", str(config))
+        done = subprocess.run(check, capture_output=True, text=True, timeout=CHECK_LIMIT, check=False)
         return "" if done.returncode == 0 else (done.stderr or done.stdout).strip()
 
 

@@ -105,9 +105,8 @@ def serving_peer(
 @contextlib.contextmanager
 def serving_lbdns(farm: BenchmarkFarm, core: int, name: str = "lbdns") -> Iterator[MeasuredServer]:
     """Run lbdns with its farm, and reports that arrive every second, for the length of a with statement."""
-    program = farm.program
     with (
-        running(name, farm.command(), core, farm.folder / "log", program.environment(), program.checkout) as process,
+        running(name, farm.command(), core, farm.folder / "log") as process,
         reporting_members(farm.report_port, farm.key),
     ):
         _await_first_answer(process, farm.port)

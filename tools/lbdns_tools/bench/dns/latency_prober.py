@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import dns.edns
-import dns.flags
 import dns.message
 import dns.rdatatype
 
@@ -29,10 +28,9 @@ COOKIE: Final = 10  # EDNS option (RFC 7873)
 _TIMESPEC: Final = struct.Struct("@qq")
 
 
-def query_wire(name: str, qtype: str = "A", edns: bool = True, recursion: bool = False) -> bytes:
+def query_wire(name: str, qtype: str = "A", edns: bool = True) -> bytes:
     """Return a query with id 0."""
-    flags = dns.flags.RD if recursion else 0
-    query = dns.message.make_query(name, qtype, use_edns=0 if edns else False, payload=PAYLOAD, id=0, flags=flags)
+    query = dns.message.make_query(name, qtype, use_edns=0 if edns else False, payload=PAYLOAD, id=0, flags=0)
     return query.to_wire()
 
 
@@ -62,13 +60,13 @@ def latency_figures(probes: ProbeResult, dnsperf: Sequence[float]) -> dict[str, 
     }
 
 
-def probe(port: int, query: bytes, rate: float, seconds: float, address: str = "127.0.0.1") -> ProbeResult:
+def probe(port: int, query: bytes, rate: float, seconds: float) -> ProbeResult:
     """Send ``rate`` queries/s for ``seconds``. A query without an answer GRACE seconds after the end is lost."""
     assert rate <= MAX_RATE
     found, waiting = ProbeResult(), dict[bytes, int]()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        sock.connect((address, port))
+        sock.connect(("127.0.0.1", port))
         sock.setblocking(False)
         readable = select.poll()
         readable.register(sock, select.POLLIN)
@@ -103,11 +101,11 @@ def _read_answers(sock: socket.socket, waiting: dict[bytes, int], times: list[fl
                 times.append((seconds * 10**9 + nanoseconds - sent) / 1e6)
 
 
-def await_answer(port: int, query: bytes, limit: float, step: float = 0.005, address: str = "127.0.0.1") -> bytes:
+def await_answer(port: int, query: bytes, limit: float, step: float = 0.005) -> bytes:
     """Send a query every ``step`` seconds; return the first answer. Raises BenchmarkError after ``limit`` seconds."""
     deadline = time.monotonic() + limit
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.connect((address, port))
+        sock.connect(("127.0.0.1", port))
         sock.settimeout(step)
         while time.monotonic() < deadline:
             try:
@@ -117,7 +115,7 @@ def await_answer(port: int, query: bytes, limit: float, step: float = 0.005, add
                 continue
             except ConnectionRefusedError:  # the server does not listen yet
                 time.sleep(step)
-    raise BenchmarkError(f"no answer from {address}:{port} within {limit:g} s")
+    raise BenchmarkError(f"no answer from 127.0.0.1:{port} within {limit:g} s")
 
 
 def answered_names(answer: bytes) -> list[str]:

@@ -28,22 +28,12 @@ LIMIT: Final = 60.0  # seconds a server may take to its first answer
 SHOWN: Final = 15  # modules that --imports lists
 
 
-def first_answer(
-    name: str, command_line: Sequence[str], port: int, query: bytes, core: int, log: Path
-) -> tuple[float, int]:
-    """Start a server; return the milliseconds from exec to its first answer, and its resident bytes then."""
-    begin = time.perf_counter()
-    with running(name, command_line, core, log) as server:
-        await_answer(port, query, LIMIT, STEP)
-        return 1000 * (time.perf_counter() - begin), server.rss()
-
-
 class StartedServers:
     """lbdns and NSD with the same zone, to be started again and again."""
 
     def __init__(self, folder: Path, count: int, options: argparse.Namespace) -> None:
         folder.mkdir()
-        self._folder, self._options = folder, options
+        self._folder, self._core = folder, options.server_core
         lines = address_records(f"h{number:06d}" for number in range(count))
         self._farm = BenchmarkFarm(folder, zone=lines, plane=options.plane)
         self._port = free_port()
@@ -52,19 +42,24 @@ class StartedServers:
         self._query = query_wire(f"h{count - 1:06d}.hobbit" if count else "best.hobbit")
 
     def both(self) -> dict[str, tuple[float, int]]:
-        core, log = self._options.server_core, self._folder / "log"
         return {
-            "lbdns": first_answer("lbdns", self._farm.command(), self._farm.port, self._query, core, log),
-            "nsd": first_answer("nsd", self._nsd, self._port, self._query, core, log),
+            "lbdns": self._start("lbdns", self._farm.command(), self._farm.port),
+            "nsd": self._start("nsd", self._nsd, self._port),
         }
 
     def imports(self) -> list[tuple[int, str]]:
         """Start lbdns once; return microseconds and name of the modules that take longest by themselves."""
         command_line = self._farm.command()
         command_line[1:1] = ["-X", "importtime"]
-        log = self._folder / "imports"
-        first_answer("lbdns", command_line, self._farm.port, self._query, self._options.server_core, log)
-        return slowest(log.read_text())
+        self._start("imports", command_line, self._farm.port)
+        return slowest((self._folder / "imports").read_text())
+
+    def _start(self, name: str, command_line: Sequence[str], port: int) -> tuple[float, int]:
+        """Start a server; return the milliseconds from exec to its first answer, and its resident bytes then."""
+        begin = time.perf_counter()
+        with running(name, command_line, self._core, self._folder / name) as server:
+            await_answer(port, self._query, LIMIT, STEP)
+            return 1000 * (time.perf_counter() - begin), server.rss()
 
 
 def slowest(text: str) -> list[tuple[int, str]]:

@@ -36,6 +36,7 @@ EXAMPLE: Final = "--agents 3 --reports 300"
 START: Final = 10.0  # s that the server may take to its first answer
 LIMIT: Final = 2.0  # s: a report that no answer reflects by then is lost
 TARGET: Final = 10.0  # ms, the 99th percentile at three agents
+QUERY: Final = query_wire("best.bench", edns=False)
 TARGET_TEXT: Final = f"p99 at most {TARGET:g} ms"
 
 
@@ -55,51 +56,40 @@ class FreshnessFarm:
         self.command = [sys.executable, "-m", "lbdns", "serve", "-c", str(config), "--log-level", "error"]
 
 
-class BestNameClient:
-    """Asks one server for best.bench, again and again."""
-
-    QUESTION: Final = b"\x04best\x05bench\0\0\1\0\1"
-
-    def __init__(self, port: int) -> None:
-        self._sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._sock.connect(("127.0.0.1", port))
-        self._sock.settimeout(0.2)
-
-    def best(self) -> bytes:
-        """Return the address in the server's answer (4 bytes), or nothing if query or answer is lost."""
-        query = random.randbytes(2) + b"\1\0\0\1\0\0\0\0\0\0" + self.QUESTION
-        self._sock.send(query)
-        try:
-            while True:
-                answer = self._sock.recv(512)
-                if answer[:2] == query[:2]:
-                    return answer[-4:]
-        except TimeoutError:
-            return b""
-
-
-def send_and_watch(client: BestNameClient, farm: FreshnessFarm, reports: int, interval: float) -> list[float]:
+def send_and_watch(farm: FreshnessFarm, reports: int, interval: float) -> list[float]:
     """Send reports of all agents in turn; return the milliseconds until an answer named each sender, or ``inf``."""
-    sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    sender.connect(("127.0.0.1", farm.report_port))
-    begin, hosts = time.monotonic(), list(farm.members)
-    found = []
-    for number in range(reports):
-        host = hosts[number % len(hosts)]
-        # Agents are spread over the interval, a little unevenly
-        due = begin + (number + random.random() / 2) * interval / len(hosts)
-        time.sleep(max(0.0, due - time.monotonic()))
-        report = Report(host, 1, number + 1, time.time(), interval, {"requests_per_s": float(number + 1)})
-        datagram = encode(report, farm.key.agent_key(host))
-        sent = time.perf_counter()
-        sender.send(datagram)
-        while client.best() != farm.members[host]:
-            if time.perf_counter() - sent > LIMIT:
-                found.append(math.inf)
-                break
-        else:
-            found.append((time.perf_counter() - sent) * 1000)
-    return found
+    udp = (socket.AF_INET, socket.SOCK_DGRAM)
+    begin, hosts, times = time.monotonic(), list(farm.members), []
+    with socket.socket(*udp) as sender, socket.socket(*udp) as client:
+        sender.connect(("127.0.0.1", farm.report_port))
+        client.connect(("127.0.0.1", farm.port))
+        client.settimeout(0.2)
+        for number in range(reports):
+            host = hosts[number % len(hosts)]
+            # Agents are spread over the interval, a little unevenly
+            due = begin + (number + random.random() / 2) * interval / len(hosts)
+            time.sleep(max(0.0, due - time.monotonic()))
+            report = Report(host, 1, number + 1, time.time(), interval, {"requests_per_s": float(number + 1)})
+            datagram = encode(report, farm.key.agent_key(host))
+            sent = time.perf_counter()
+            sender.send(datagram)
+            answered = False
+            while not answered and time.perf_counter() - sent <= LIMIT:
+                answered = _best_member(client) == farm.members[host]
+            times.append((time.perf_counter() - sent) * 1000 if answered else math.inf)
+    return times
+
+
+def _best_member(client: socket.socket) -> bytes:
+    """Return the address in the server's answer (4 bytes), or nothing if query or answer is lost."""
+    query = random.randbytes(2) + QUERY[2:]
+    client.send(query)
+    try:
+        while (answer := client.recv(512))[:2] != query[:2]:
+            pass
+    except TimeoutError:
+        return b""
+    return answer[-4:]
 
 
 def freshness_figures(times: Sequence[float], target: float) -> command.Results:
@@ -111,8 +101,8 @@ def freshness_figures(times: Sequence[float], target: float) -> command.Results:
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     farm = FreshnessFarm(folder, options.agents)
     with running("lbdns", farm.command, None, folder / "log"):
-        await_answer(farm.port, query_wire("best.bench"), START)
-        times = send_and_watch(BestNameClient(farm.port), farm, options.reports, options.interval)
+        await_answer(farm.port, QUERY, START)
+        times = send_and_watch(farm, options.reports, options.interval)
     return {"agents": options.agents, **freshness_figures(times, TARGET)}
 
 

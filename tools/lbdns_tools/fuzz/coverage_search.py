@@ -8,6 +8,7 @@ import random
 import sys
 import tempfile
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -51,30 +52,28 @@ def _search_and_end(name: str, seconds: int, corpus: Path, found: Path, folder: 
         return target.mutate(data, max_size, random.Random(seed), atheris.Mutate)
 
     arguments = [sys.argv[0], *options, str(corpus), str(seeds)]
-    atheris.Setup(arguments, FindingsWriter(target, found).try_input, custom_mutator=mutate)
+    atheris.Setup(arguments, findings_writer(target, found), custom_mutator=mutate)
     atheris.Fuzz()
     os._exit(0)
 
 
-class FindingsWriter:
-    """Writes the first input for each kind of failure, and lets the search go on."""
+def findings_writer(target: FuzzTarget, folder: Path) -> Callable[[bytes], None]:
+    """Return a function that runs inputs, writes the first one of each kind of failure, and lets the search go on."""
+    places: set[str] = set()
 
-    def __init__(self, target: FuzzTarget, folder: Path) -> None:
-        self._target = target
-        self._folder = folder
-        self.places: set[str] = set()
-
-    def try_input(self, data: bytes) -> None:
+    def try_input(data: bytes) -> None:
         try:
-            run_target(self._target, data)
+            run_target(target, data)
         except Exception as error:
             place = _place(error)
-            if place not in self.places:
-                self.places.add(place)
-                path = self._folder / f"found-{hashlib.sha256(data).hexdigest()[:12]}"
+            if place not in places:
+                places.add(place)
+                path = folder / f"found-{hashlib.sha256(data).hexdigest()[:12]}"
                 path.write_bytes(data)
                 print(f"found {path}: {place}", flush=True)
                 traceback.print_exception(error, file=sys.stdout)
+
+    return try_input
 
 
 def _place(error: Exception) -> str:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from lbdns_tools.bench import benchmark_command as command
-from lbdns_tools.bench.answer_freshness import BestNameClient, FreshnessFarm, freshness_figures, send_and_watch
+from lbdns_tools.bench.answer_freshness import QUERY, FreshnessFarm, freshness_figures, send_and_watch
 from lbdns_tools.bench.dns.compared_servers import START
 from lbdns_tools.bench.dns.dnsperf import DnsperfRun, dnsperf_beside, run_dnsperf, write_queries
-from lbdns_tools.bench.dns.latency_prober import await_answer, query_wire
+from lbdns_tools.bench.dns.latency_prober import await_answer
 from lbdns_tools.bench.measured_processes import BenchmarkError, running, take_priority
 
 TAKES: Final = "about 30 s (3 s + reports x interval / agents)"
@@ -34,13 +34,13 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     farm = FreshnessFarm(folder, options.agents, options.plane)
     queries = write_queries(folder / "queries", [("best.bench", "A")])
     with running("lbdns", farm.command, options.server_core, folder / "log") as server:
-        await_answer(farm.port, query_wire("best.bench"), START)
+        await_answer(farm.port, QUERY, START)
         most = run_dnsperf(DnsperfRun(farm.port, queries, options.load_core, seconds=FIND)).rate
         take_priority()
         load_rate = most * options.share
         run = DnsperfRun(farm.port, queries, options.load_core, seconds=LONGEST + TAIL, rate=load_rate)
         with dnsperf_beside(run) as load:
-            times = send_and_watch(BestNameClient(farm.port), farm, options.reports, options.interval)
+            times = send_and_watch(farm, options.reports, options.interval)
             if load.ended:
                 raise BenchmarkError("dnsperf ended before the last report: the server was not under load all the time")
         server.require_alive()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import logging
 import math
+import os
 import random
+import signal
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,13 +20,14 @@ from lbdns_agent.host_sampler import HostSampler
 from lbdns_agent.non_blocking_sensors import SensorTasks
 from lbdns_agent.report_sender import RECOVERY_TIME, ReportSender
 from lbdns_agent.sensor import open_host
-from lbdns_agent.signal_pipe import STOP, SignalPipe
 from lbdns_shared.errors import KeyFileError, LbdnsError
 from lbdns_shared.keys import read_key_file
 from lbdns_shared.report import AgentKey, Kind, Report, encode
 
 LONGEST_WAIT: Final = 0.25  # seconds, and share of the interval, that a report waits for non-blocking sensors
 NAME_TIMEOUT: Final = 1.0  # seconds that the first report waits for the look-up of the collectors' names
+STOP: Final = (signal.SIGTERM, signal.SIGINT)
+RELOAD: Final = signal.SIGHUP
 
 log = logging.getLogger("lbdns.agent")
 
@@ -68,6 +71,34 @@ def load_signing_key(path: Path | None, name: str) -> AgentKey | None:
     for warning in warnings:
         log.warning("%s", warning)
     return key
+
+
+class SignalPipe:
+    """Catches the STOP and RELOAD signals of this process until ``close``, in the main thread only. ``fd`` is readable
+    once a signal has arrived, so that poll(2) can wait for it."""
+
+    def __init__(self) -> None:
+        self.fd, self._write_end = os.pipe()
+        for end in (self.fd, self._write_end):
+            os.set_blocking(end, False)
+        self._fd_before = signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
+        # Python writes to the descriptor only if there is a handler; the caller of ``take`` acts on the signal
+        self._before = {number: signal.signal(number, lambda *_: None) for number in (*STOP, RELOAD)}
+
+    def take(self) -> list[int]:
+        """Return the numbers of the signals that have arrived since the last call, in order."""
+        try:
+            return list(os.read(self.fd, 64))
+        except BlockingIOError:
+            return []
+
+    def close(self) -> None:
+        """Restore the handlers that were there before."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(self._fd_before)
+        os.close(self.fd)
+        os.close(self._write_end)
 
 
 class ReportingAgent:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,12 +16,7 @@ PER_CPU: Final = "/cpu"
 #: Limits that no healthy server reaches: a long accept queue, almost no memory left, a very long run queue.
 DEFAULT_CONDITIONS: Final = ("listen_queue > 256", "mem_available < 2", "run_queue/cpu > 64")
 
-_COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
-    ">": operator.gt,
-    ">=": operator.ge,
-    "<": operator.lt,
-    "<=": operator.le,
-}
+_COMPARISONS: Final = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 _FORM = re.compile(r"\s*([A-Za-z0-9_]+)(\s*/\s*cpu)?\s*(>=|<=|>|<)\s*(\S+)\s*\Z")
 
 

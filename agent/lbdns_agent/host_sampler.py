@@ -61,11 +61,9 @@ class HostSampler:
         ]
 
     def sample(self, wait: float, interval: float) -> HostSample:
-        """Read every sensor and return the sample.
-
-        Waits ``wait`` seconds at most for non-blocking sensors. A result that arrives later counts for the next sample,
-        unless it is older than ``interval`` seconds by then. The momentary sensors are read first, because the agent's
-        own requests put processes to work; the others while these requests are answered."""
+        """Read every sensor and return the sample. Wait ``wait`` seconds at most for non-blocking sensors; a later
+        result counts for the next sample, unless it is older than ``interval`` seconds by then."""
+        # The agent's own requests put processes to work: momentary sensors are read before, the others meanwhile
         found: dict[str, float] = {}
         missing: dict[str, str] = {}
         self._host.start_round()

@@ -1,6 +1,5 @@
-"""A process's or thread's stat file in /proc: its parent, state and CPU times, and from whom it descends. An open stat
-file always stands for the same process: once that process has ended, reads fail, even if another process has its number
-by then."""
+"""A process's or thread's stat file in /proc: its parent, state and CPU times, and from whom it descends. An open file
+always stands for the same process: once that has ended, reads fail, even if another process has its number by then."""
 
 from __future__ import annotations
 
@@ -11,6 +10,7 @@ from typing import Final
 
 from lbdns_agent.kernel_files import KernelFile, read_once, read_short
 
+KEPT_OPEN: Final = 256  # files of processes, and as many of threads; a soft limit of 1024 open files is usual
 TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 
 

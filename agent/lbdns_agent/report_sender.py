@@ -18,9 +18,8 @@ log = logging.getLogger("lbdns.agent")
 
 
 class CollectorSocket:
-    """The socket for one collector, given by name or address. Sending never waits and never raises. The socket is
-    connected, so that the kernel reports a closed port (udp(7)). It does so when the next datagram is sent; that
-    datagram is then sent again, so the first one to a restarted collector arrives."""
+    """The socket for one collector. Sending never waits and never raises. The socket is connected, so that the kernel
+    reports a closed port when the next datagram is sent (udp(7)); that datagram is then sent again."""
 
     def __init__(
         self, endpoint: Endpoint, recovery_time: float = RECOVERY_TIME, clock: Callable[[], float] = time.monotonic

@@ -79,11 +79,9 @@ def _import_psutil(proc: str) -> Any:
 
 @dataclass(frozen=True)
 class Sensor(Generic[T]):
-    """One source of metrics that is read without waiting.
-
-    ``read`` may raise any exception if the source can't be read. ``values`` is pure; its arguments are the previous
-    reading (None at first), this reading, and the seconds between them. ``momentary`` sensors measure this very moment,
-    so they are read before the agent's own requests put other processes to work."""
+    """One source of metrics that is read without waiting. ``read`` may raise any exception. ``values`` is pure; its
+    arguments are the previous reading (None at first), this reading, and the seconds between them. ``momentary``
+    sensors measure this very moment: they are read before the agent's own requests put other processes to work."""
 
     source: str
     read: Callable[[MeasuredHost], T]

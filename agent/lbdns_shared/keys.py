@@ -57,10 +57,8 @@ class KeyFile:
 
     def key_to_send(self, host: str) -> AgentKey | None:
         """Return the key that ``host`` signs with: its own agent key, else one derived from the first master key."""
-        for key in self.agents:
-            if key.host == host:
-                return key
-        return self.masters[0].agent_key(host) if self.masters else None
+        own = next((key for key in self.agents if key.host == host), None)
+        return self.masters[0].agent_key(host) if own is None and self.masters else own
 
 
 def parse_key_file(text: str, where: str) -> KeyFile:

@@ -1,6 +1,5 @@
-"""Logging to standard error for every program: one line an event, as text or JSON, with floods suppressed. If standard
-error is the systemd journal, lines begin with their priority (sd-daemon(3)) and have no time, which the journal
-adds."""
+"""Logging to standard error for every program: one line an event, as text or JSON, with floods suppressed. In the
+systemd journal, lines begin with their priority (sd-daemon(3)) and have no time, which the journal adds."""
 
 from __future__ import annotations
 
@@ -16,10 +15,8 @@ from typing import Any, Final
 
 FORMATS: Final = ("text", "json")
 LEVELS: Final = ("debug", "info", "warning", "error")
-_STDERR: Final = 2
 #: Logging level and priority (syslog(3)), the most severe first
-_PRIORITIES: Final = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
-_DEBUG: Final = 7
+_PRIORITIES: Final = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6), (0, 7))
 
 WINDOW: Final = 10.0  # s
 SIMILAR_LIMIT: Final = 10  # lines in a window
@@ -64,7 +61,7 @@ class _JournalFormatter(logging.Formatter):
         self._inner = inner
 
     def format(self, record: logging.LogRecord) -> str:
-        priority = next((priority for lowest, priority in _PRIORITIES if record.levelno >= lowest), _DEBUG)
+        priority = next(priority for lowest, priority in _PRIORITIES if record.levelno >= lowest)
         return "\n".join(f"<{priority}>{line}" for line in self._inner.format(record).split("\n"))
 
 
@@ -196,7 +193,7 @@ def _printable(character: str) -> str:
 def _is_journal() -> bool:
     """Return whether standard error is the journal, according to systemd's environment (systemd.exec(5))."""
     try:
-        status = os.fstat(_STDERR)
+        status = os.fstat(2)
     except OSError:
         return False
     return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"

@@ -20,28 +20,27 @@ class MetricDescription:
     sensor: str
 
 
-_TABLE: Final[tuple[tuple[str, str, Better | None, str, str], ...]] = (
-    # metric, unit, better, sensor, meaning
-    ("run_queue", "tasks", "low", "run_queue", "runnable tasks, the sampler itself not counted"),
-    ("cpu_idle", "%", "high", "cpu_time", "idle time of all processors over the interval"),
-    ("scan_rate", "pages/s", "low", "scan_rate", "pages scanned for reclaim"),
-    ("gateway_ping", "ms", "low", "gateway_ping", "ICMP echo round trip to the default gateway"),
-    ("requests_per_s", "requests/s", "high", "web_server_requests", "requests since the last sample"),
-    ("busy_workers", "workers", "low", "web_server_requests", "web server workers at work"),
-    ("idle_workers", "workers", "high", "web_server_requests", "web server workers waiting for work"),
-    ("requests_total", "requests", None, "web_server_requests", "requests since the web server started"),
-    ("httpd_cpu_seconds", "s", None, "httpd_cpu_seconds", "CPU time of the web server and its children, cumulative"),
-    ("cpu_count", "cores", None, "cpu_count", "processors, or the quota of the cgroup"),
-    ("load1", "tasks", "low", "load1", "load average over one minute"),
-    ("cpu_steal", "%", "low", "cpu_time", "time that the hypervisor or the quota took away"),
-    ("mem_available", "%", "high", "mem_available", "memory available without swapping"),
-    ("disk_busy", "%", "low", "disk_activity", "time the busiest disk was at work"),
-    ("disk_await", "ms", "low", "disk_activity", "mean time of a request to the busiest disk"),
-    ("listen_queue", "connections", "low", "listen_queue", "connections waiting to be accepted"),
-    ("net_rx", "bytes/s", None, "network_traffic", "bytes received"),
-    ("net_tx", "bytes/s", None, "network_traffic", "bytes sent"),
-)
-
 CATALOGUE: Final[Mapping[str, MetricDescription]] = {
-    name: MetricDescription(unit, meaning, better, sensor) for name, unit, better, sensor, meaning in _TABLE
+    "run_queue": MetricDescription("tasks", "runnable tasks, the sampler itself not counted", "low", "run_queue"),
+    "cpu_idle": MetricDescription("%", "idle time of all processors over the interval", "high", "cpu_time"),
+    "scan_rate": MetricDescription("pages/s", "pages scanned for reclaim", "low", "scan_rate"),
+    "gateway_ping": MetricDescription("ms", "ICMP echo round trip to the default gateway", "low", "gateway_ping"),
+    "requests_per_s": MetricDescription("requests/s", "requests since the last sample", "high", "web_server_requests"),
+    "busy_workers": MetricDescription("workers", "web server workers at work", "low", "web_server_requests"),
+    "idle_workers": MetricDescription("workers", "web server workers waiting for work", "high", "web_server_requests"),
+    "requests_total": MetricDescription(
+        "requests", "requests since the web server started", None, "web_server_requests"
+    ),
+    "httpd_cpu_seconds": MetricDescription(
+        "s", "CPU time of the web server and its children, cumulative", None, "httpd_cpu_seconds"
+    ),
+    "cpu_count": MetricDescription("cores", "processors, or the quota of the cgroup", None, "cpu_count"),
+    "load1": MetricDescription("tasks", "load average over one minute", "low", "load1"),
+    "cpu_steal": MetricDescription("%", "time that the hypervisor or the quota took away", "low", "cpu_time"),
+    "mem_available": MetricDescription("%", "memory available without swapping", "high", "mem_available"),
+    "disk_busy": MetricDescription("%", "time the busiest disk was at work", "low", "disk_activity"),
+    "disk_await": MetricDescription("ms", "mean time of a request to the busiest disk", "low", "disk_activity"),
+    "listen_queue": MetricDescription("connections", "connections waiting to be accepted", "low", "listen_queue"),
+    "net_rx": MetricDescription("bytes/s", "bytes received", None, "network_traffic"),
+    "net_tx": MetricDescription("bytes/s", "bytes sent", None, "network_traffic"),
 }

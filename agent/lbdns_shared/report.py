@@ -46,7 +46,6 @@ REASONS: Final = ("too_long", "malformed", "unknown_host", "bad_tag", "rate", "c
 
 _HEADER_LENGTH: Final = 9
 _HOST = re.compile(rb"[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*\Z")
-_U64: Final = 2**64
 
 
 @dataclass(frozen=True)
@@ -174,7 +173,7 @@ def decode_body(envelope: Envelope) -> Report:
 
 def _unsigned(body: Mapping[str, Any], name: str, least: int) -> int:
     value = body.get(name)
-    if type(value) is not int or not least <= value < _U64:
+    if type(value) is not int or not least <= value < 2**64:
         raise ReportError("malformed", f"{name} must be an integer from {least}, not {brief_repr(value)}")
     return value
 

@@ -75,9 +75,7 @@ class CollectorMembers:
 
 
 class CollectorStatus:
-    """The StatusSource of a collector without a DNS server.
-
-    It is its own CounterSource, and its own SelectionSource: of the members, it knows their capacities only."""
+    """The StatusSource of a collector without a DNS server, and its CounterSource and SelectionSource."""
 
     queries = 0
 
@@ -118,9 +116,8 @@ class CollectorStatus:
 
 
 class CollectorProgram:
-    """The collector, web interface and stat file of one configuration file; a ``Program`` of ``lbdns.process.program``,
-    and the ProgramSource of a collector without a DNS server. Construct it inside a running event loop. Raises
-    ConfigError."""
+    """The collector, web interface and stat file of one configuration file; a ``Program`` of ``lbdns.process.program``
+    and a ProgramSource. Construct it inside a running event loop. Raises ConfigError."""
 
     workers = 0
 

@@ -4,7 +4,7 @@ import os
 import select
 import signal
 
-from lbdns_agent.signal_pipe import RELOAD, SignalPipe
+from lbdns_agent.agent_loop import RELOAD, SignalPipe
 
 
 def test_signals_become_readable_and_everything_is_put_back() -> None:

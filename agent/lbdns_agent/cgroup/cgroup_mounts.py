@@ -55,15 +55,10 @@ def cgroup_directory(mounts: Iterable[CgroupMount], controller: str, path: str) 
     for mount in mounts:
         if controller not in mount.controllers:
             continue
-        relative = path
-        if mount.root != "/":
-            if path != mount.root and not path.startswith(mount.root + "/"):
-                # A container sees only its own part of the tree: the mount point is its group
-                relative = ""
-            else:
-                relative = path[len(mount.root) :]
+        root = mount.root.rstrip("/")
+        relative = path[len(root) :] if not root or path == root or path.startswith(root + "/") else ".."
         if ".." in relative.split("/"):
-            relative = ""
+            relative = ""  # a container sees only its own part of the tree: the mount point is its group
         directory = mount.point / relative.strip("/")
         if directory.is_dir():
             return directory, mount.point

@@ -9,9 +9,8 @@ from typing import Final
 
 from lbdns_agent.cgroup.cgroup_mounts import cgroup_subtree
 from lbdns_agent.kernel_files import KernelFile
-from lbdns_agent.process_stat import TICKS_PER_SECOND, ProcessStat, ProcessStatFile, parse
+from lbdns_agent.process_stat import KEPT_OPEN, TICKS_PER_SECOND, ProcessStat, ProcessStatFile, parse
 
-KEPT_OPEN: Final = 256  # threads; a soft limit of 1024 open files is usual
 SEARCH_INTERVAL: Final = 5.0  # seconds between two searches for new and removed groups below
 
 

@@ -14,7 +14,7 @@ def read(host: MeasuredHost) -> int:
 
 def quick_read(host: MeasuredHost) -> MetricValues:
     """Return nothing without sock_diag: to read the whole table of connections is too expensive."""
-    return {"listen_queue": float(read(host))} if host.web is not None and host.web.cheap else {}
+    return {"listen_queue": float(read(host))} if host.web is not None and host.web.sockets.cheap else {}
 
 
 SENSOR: Final = Sensor("listening sockets", read, newest_value("listen_queue"), momentary=True, quick_read=quick_read)

@@ -28,9 +28,8 @@ class WorkerStatus:
 def parse(page: bytes) -> WorkerStatus:
     """Parse a server-status?auto page (mod_status). Raises ValueError for another page, or one cut short."""
     # Apache ends every line with a newline; text after the last one may be half a number
-    lines = page[: page.rfind(b"\n") + 1].splitlines()
     fields: dict[bytes, bytes] = {}
-    for line in lines:
+    for line in page[: page.rfind(b"\n") + 1].splitlines():
         name, colon, value = line.partition(b": ")
         if colon:
             fields.setdefault(name, value)

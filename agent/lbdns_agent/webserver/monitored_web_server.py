@@ -21,17 +21,12 @@ class MonitoredWebServer:
     def __init__(self, addresses: Callable[[], tuple[bytes, ...]], port: int, proc: str = "/proc") -> None:
         self._addresses = addresses
         self._port = port
-        self._sockets = ListeningSocketReader(proc)
+        self.sockets = ListeningSocketReader(proc)
         self._processes = WebServerProcesses(proc)
         self._listeners: list[ListeningSocket] = []  # the server's sockets
         self._up_to_date = False  # ``_listeners`` was read in this round
         self._next_full_read = 0.0
         self._local: set[bytes] = set()
-
-    @property
-    def cheap(self) -> bool:
-        """Whether the accept queues are cheap enough to be read between samples."""
-        return self._sockets.cheap
 
     def start_round(self) -> None:
         self._up_to_date = False
@@ -57,12 +52,12 @@ class MonitoredWebServer:
         if self._up_to_date:
             return
         if self._listeners and time.monotonic() < self._next_full_read:
-            again = self._sockets.read_again(self._listeners)
+            again = self.sockets.read_again(self._listeners)
             if again is not None:
                 self._listeners, self._up_to_date = again, True
                 return
         self._listeners = []
-        listeners = self._sockets.read_all()
+        listeners = self.sockets.read_all()
         mine = frozenset(listener.inode for listener in self._page_sockets(listeners))
         own = self._processes.find(mine, frozenset(listener.inode for listener in listeners))
         self._listeners = [listener for listener in listeners if listener.inode in mine or listener.inode in own]

@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from lbdns_agent.kernel_files import read_once
-from lbdns_agent.process_stat import TICKS_PER_SECOND, ProcessStat, ProcessStatFile, parse, read_process_stat
+from lbdns_agent.process_stat import KEPT_OPEN, TICKS_PER_SECOND, ProcessStat, ProcessStatFile, parse, read_process_stat
 
-KEPT_OPEN: Final = 256  # processes; a soft limit of 1024 open files is usual
 SEARCHES: Final = 16  # children files read in a round (new processes not counted); the others have their turn later
 SWEEP: Final = 16  # rounds between searches of a process whose line is unchanged: vfork() leaves no trace in it
 SIGNAL_CHECKS: Final = 3  # searches of a process that also check whether it ignores SIGCHLD

@@ -1,6 +1,5 @@
-"""The web server's status page: parses its URL, and fetches it with one HTTP/1.0 request, limited in time and size.
-Every request opens a connection, because an open connection would occupy a worker of the server between two samples.
-HTTP/1.0 has no chunked responses."""
+"""The web server's status page: parses its URL, and fetches it with one request, limited in time and size. Each request
+opens a connection: an open one would occupy a worker between samples. HTTP/1.0 has no chunked responses."""
 
 from __future__ import annotations
 
@@ -47,8 +46,7 @@ class StatusUrl:
 
 def parse_status_url(text: str) -> StatusUrl:
     """Parse ``http[s]://HOST[:PORT][/PATH][?QUERY]``. Raises ValueError. The default path is /server-status. The query
-    always gets ``auto``, which selects the machine-readable form (Apache's mod_status, "Machine Readable Status
-    File")."""
+    always gets ``auto``, which selects mod_status's machine-readable form."""
     scheme, separator, rest = text.strip().partition("://")
     scheme = scheme.lower()
     if not separator or scheme not in _PORTS:

@@ -80,9 +80,8 @@ class WebServerProcesses:
         self._sum, self._of_tree, self._of_group = 0.0, 0.0, None
 
     def _from_best_source(self, tree: ProcessTreeCpu, of_tree: float) -> float:
-        """Return the sum, increased by the time since the last call. The server's own cgroup is the better source if
-        there is one: it is more precise than ticks, and loses nothing. The sum stays continuous when the source
-        changes."""
+        """Return the sum, increased by the time since the last call, whichever source measures it. The server's own
+        cgroup, if there is one, is the best source: it is more precise than ticks, and loses nothing."""
         used = of_tree - self._of_tree
         of_group = _seconds_of(self._group)
         group_used = None if of_group is None or self._of_group is None else of_group - self._of_group

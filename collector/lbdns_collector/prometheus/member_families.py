@@ -19,8 +19,7 @@ QUARANTINED_STATE: Final = "quarantined"
 
 
 def has_member_series(farm: Farm) -> bool:
-    """Return whether each member gets time series of its own. A dozen series per member cost CPU time here, and storage
-    in Prometheus."""
+    """Return whether each member gets a dozen series of its own, which cost CPU time and storage."""
     return _members(farm) <= farm.config.web.max_member_series
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import platform
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -27,14 +27,12 @@ LEVELS: Final = ("info", "warning", "error")
 #: The results of a reload, and the level of the event that reports each
 _RESULTS: Final[Mapping[str, str]] = {"success": "info", "failure": "error"}
 _process = ProcessCollector(registry=None)
-Work = Callable[[Iterator[bytes]], Awaitable[list[bytes]]]
 NO_REFUSALS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
-async def metrics_text(source: StatusSource, refused: Mapping[str, int] = NO_REFUSALS, work: Work = in_slices) -> bytes:
-    """Return every family of ``source`` in the Prometheus text format. ``refused``: HTTP requests refused, by reason.
-    ``work`` runs the many small steps, and lets other tasks run in between."""
-    return b"".join(await work(exposition_text(metric_families(source, refused))))
+async def metrics_text(source: StatusSource, refused: Mapping[str, int] = NO_REFUSALS) -> bytes:
+    """Return every family of ``source`` as Prometheus text. ``refused``: HTTP requests refused, by reason."""
+    return b"".join(await in_slices(exposition_text(metric_families(source, refused))))
 
 
 def metric_families(source: StatusSource, refused: Mapping[str, int] = NO_REFUSALS) -> Iterator[Metric]:

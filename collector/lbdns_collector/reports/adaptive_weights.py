@@ -1,13 +1,11 @@
-"""Adaptive weights: a search for weights of a score that shorten response times. Sans-I/O: the caller passes time and
-chance in.
+"""Adaptive weights: a search for score weights that shorten response times. Sans-I/O: time and chance are arguments.
 
-The search works by trial. A trial moves some weight from one term to another, then uses the old and the new weights in
-turn (old, new, new, old), each for ``period`` seconds, so that changes in load affect both alike. The trial ends as
-soon as the new weights are behind. The search keeps the new weights only if four such rounds leave no doubt. Simulated
-annealing, which accepts a single better result and sometimes a worse one, was tried first: response times vary so much
-that it wandered and reported gains that did not exist. From time to time the search compares the configured weights
-with those in use, and returns to the configured ones unless they are slower. Each weight stays within a factor of its
-configured value, and the sum of all weights stays constant."""
+A trial moves some weight from one term to another, then uses the old and the new weights in turn, each for ``period``
+seconds, so that changes in load affect both alike. It ends as soon as the new weights are behind; the search keeps them
+only if four rounds leave no doubt. From time to time it compares the configured weights with those in use, and returns
+to the configured ones unless they are slower. Each weight stays within a factor of its configured value, and the sum of
+all weights stays constant. Simulated annealing, which accepts a single better result and sometimes a worse one, was
+tried first: response times vary so much that it reported gains that did not exist."""
 
 from __future__ import annotations
 

@@ -57,9 +57,8 @@ class _ReportingHost:
         return self.tokens >= 1.0
 
     def has_seen(self, report: Report, wall: float) -> bool:
-        """Return whether ``report`` is not newer than the last accepted report. A report with another boot must have a
-        later time than every report before it, and its boot must be new: setting an agent's clock back must not make
-        datagrams from an earlier boot acceptable again."""
+        """Return whether ``report`` is not newer than the last accepted report."""
+        # Another boot must be new, and later than every report before it: a clock set back must not revive an old boot
         if report.boot == self.boot:
             return report.seq <= self.seq
         return report.time <= self.newest or wall <= self.replaced.get(report.boot, _LONG_AGO)
@@ -115,9 +114,8 @@ class ReportTable:
         self._changed = False
 
     def accept(self, datagram: bytes, source: str, now: float, wall: float) -> str:
-        """Check a datagram from address ``source``, and record its reading if it is accepted. ``now`` is in monotonic
-        seconds, ``wall`` in Unix seconds. Returns "accepted" or one of ``lbdns_shared.report.REASONS``. Never raises,
-        whatever the datagram contains."""
+        """Check a datagram from address ``source``, and record its reading if it is accepted. Return "accepted" or one
+        of ``lbdns_shared.report.REASONS``; never raise. ``now`` is in monotonic seconds, ``wall`` in Unix seconds."""
         try:
             result = self._judge(datagram, source, now, wall)
         except ReportError as error:

@@ -16,10 +16,8 @@ COPYING: Final = DutyCycle(40.0, longest=0.01)
 
 
 class SnapshotPublisher:
-    """Publishes the first change at once, and later changes together after a gap.
-
-    The gap is proportional to the time that publishing takes. With three members, each report is published within one
-    or two milliseconds; with ten thousand, publishing happens in fewer, larger steps. The shorter of the last two
+    """Publishes the first change at once, and later changes together after a gap in proportion to the time that
+    publishing takes: one or two milliseconds with three members, more with ten thousand. The shorter of the last two
     publishing times counts, so that a single hiccup of the machine does not delay the next report."""
 
     def __init__(

@@ -90,8 +90,8 @@ class StatFile:
         stale_after = farm.config.collector.stale_after
         resting = all(state_of(reading, now, stale_after) == "silent" for reading in snapshot.readings.values())
         # The farm is compared by identity: it is immutable, and a reload makes another one
-        said = (path, id(farm), snapshot.version, overrides, resting)
-        if resting and said == self._written:
+        written = (path, id(farm), snapshot.version, overrides, resting)
+        if resting and written == self._written:
             return
         try:
             await asyncio.to_thread(lambda: replace_file(path, render(farm, snapshot, overrides, now)))
@@ -100,7 +100,7 @@ class StatFile:
             return
         if self._failed:
             log.info("stat_file: %s: writing works again", path)
-        self._failed, self._written = "", said
+        self._failed, self._written = "", written
 
     def _fail(self, what: str) -> None:
         self.failures += 1

@@ -92,7 +92,10 @@ def build_status(inputs: StatusInputs) -> dict[str, Any]:
 
 
 def program_document(inputs: StatusInputs) -> dict[str, Any]:
-    server = inputs.server
+    server, adaptive = inputs.server, {}
+    if figures := inputs.adapted:
+        weights = {metric: round(weight, 2) for metric, weight in figures.weights.items()}
+        adaptive["adaptive"] = asdict(figures) | {"weights": weights, "gain": round(figures.gain, 4)}
     return {
         "server": {
             "version": server.version,
@@ -104,7 +107,7 @@ def program_document(inputs: StatusInputs) -> dict[str, Any]:
             "rcodes": dict(server.rcodes),
             "history": server.history or {"on": False, "ok": True, "error": "", "dropped": 0, "bytes": 0},
         },
-        **({"adaptive": _adapted(inputs.adapted)} if inputs.adapted else {}),
+        **adaptive,
     }
 
 
@@ -135,11 +138,6 @@ def status_pieces(inputs: StatusInputs) -> Iterator[bytes]:
 
 def status_json(inputs: StatusInputs) -> bytes:
     return b"".join(status_pieces(inputs))
-
-
-def _adapted(figures: WeightSearchStatus) -> dict[str, Any]:
-    weights = {metric: round(weight, 2) for metric, weight in figures.weights.items()}
-    return asdict(figures) | {"weights": weights, "gain": round(figures.gain, 4)}
 
 
 def change_signature(inputs: StatusInputs) -> tuple[object, float]:
@@ -232,9 +230,8 @@ def _reported(reading: Reading | None, now: float) -> dict[str, Any]:
 
 
 class ReportChanges:
-    """Builds the short document for followers: what the reports of changed members say. It has the shape of the status
-    document, without pools and members that did not change, and with only those keys that a report can change. It is
-    built for ten thousand members that change every second, so it looks at nothing else."""
+    """Builds the short document for followers: the shape of the status document, with only the changed members and only
+    the keys that a report can change. Ten thousand members may change every second, so it looks at nothing else."""
 
     def __init__(self, farm: Farm) -> None:
         self.farm = farm
@@ -260,9 +257,8 @@ def changed_members(before: Mapping[str, Reading], after: Mapping[str, Reading])
 
 
 def read_status(document: object, now: float) -> dict[str, Reading | None]:
-    """Return the readings in a status document by the member's full name; None for a member that never reported.
-    ``now`` is the reader's monotonic clock, and ages become times on it. Raises ValueError with the reason if
-    ``document`` is not a valid status document."""
+    """Return the readings in a status document by the member's full name; None for a member that never reported. Ages
+    become times on the reader's monotonic clock, which is at ``now``. Raises ValueError if it is not valid."""
     readings: dict[str, Reading | None] = {}
     for pool in _objects(document, "pools"):
         zone = _value(pool, "zone", str)

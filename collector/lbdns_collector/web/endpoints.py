@@ -14,7 +14,7 @@ from lbdns.events.server_sent_events import KEEP_ALIVE
 from lbdns.text.suggestions import nearest
 from lbdns_collector.status.status_document import separated, to_json
 from lbdns_collector.web.app_keys import HUB, METRICS, SCHEDULER, SOURCE, STATUS
-from lbdns_collector.web.event_hub import StreamKind
+from lbdns_collector.web.event_hub import MAX_STREAMS, StreamKind
 from lbdns_collector.web.http_responses import document, error, joined, send
 from lbdns_collector.web.http_server import CONNECTIONS
 from lbdns_shared.errors import ConfigError, LbdnsError, UnknownNameError
@@ -53,7 +53,7 @@ async def events(request: web.Request) -> web.StreamResponse:
     if request.method == "HEAD":
         await response.prepare(request)
         return response
-    if hub.is_full:
+    if hub.streams >= MAX_STREAMS:
         return error(
             503, "too many event streams are open; /api/v1/status returns the same document once", Retry_After="10"
         )

@@ -115,8 +115,7 @@ class EventHub:
     """Feeds two kinds of streams: pages receive the whole status as it changes, followers the members that changed.
 
     Followers get an event in the event loop's next turn after a snapshot, with a limited number of members at a time:
-    between two events, reports are read and queries answered. Documents for pages are built in the render scheduler's
-    slices."""
+    reports are read and queries answered in between. Documents for pages are built in scheduled slices."""
 
     def __init__(self, source: StatusSource, scheduler: RenderScheduler, status: SingleFlight) -> None:
         self._source, self._scheduler, self._status = source, scheduler, status
@@ -157,10 +156,6 @@ class EventHub:
     @property
     def streams(self) -> int:
         return sum(map(len, self._streams.values()))
-
-    @property
-    def is_full(self) -> bool:
-        return self.streams >= MAX_STREAMS
 
     async def open(self, abort: Callable[[], None], kind: StreamKind) -> tuple[StreamQueue, bytes]:
         """Return a new stream and its first event, the whole status. The stream already holds all later changes. A

@@ -40,9 +40,8 @@ BUSY_FROM: Final = 10.0  # slices of pause; from this on, slices are short
 
 
 class RenderScheduler:
-    """Gives turns to one task at a time. ``queries`` returns the number of DNS queries so far, ``members`` the farm's
-    size. CPU time is spent from a credit, which earns 1 second in ``pause`` seconds. Pauses are short while credit is
-    left; without credit, they last until there is some."""
+    """Gives turns to one task at a time. ``queries`` returns the DNS queries so far, ``members`` the farm's size.
+    CPU time is spent from a credit, which earns 1 second in ``pause`` seconds; without credit, pauses last longer."""
 
     def __init__(self, queries: Callable[[], int], members: Callable[[], int]) -> None:
         self._queries, self._members = queries, members
@@ -102,9 +101,8 @@ class RenderScheduler:
                     return done
 
     async def beside(self, work: Coroutine[None, None, T]) -> T:
-        """Await ``work``, which runs in a thread or has slices of its own, and return its result. One such task runs at
-        a time, with a rest before the next: a thread that computes holds the interpreter lock, and the event loop waits
-        for that lock."""
+        """Return the result of ``work``, which runs in a thread or has slices of its own. One such task runs at a time,
+        with a rest before the next: the event loop waits while a thread that computes holds the interpreter lock."""
         try:
             async with self._beside:
                 await asyncio.sleep(max(0.0, self._rested - time.monotonic()))

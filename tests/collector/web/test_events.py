@@ -11,7 +11,7 @@ import pytest
 
 from lbdns.events.server_sent_events import encode_event
 from lbdns_collector.status import status_document
-from lbdns_collector.web import event_hub
+from lbdns_collector.web import endpoints, event_hub
 from tests.collector.collector_fixtures import make_farm, reading, until
 from tests.collector.web.served_app import served
 
@@ -201,7 +201,7 @@ async def test_a_client_that_does_not_read_is_cut_off(tmp_path: Path) -> None:
 
 
 async def test_there_is_a_limit_and_room_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_hub, "MAX_STREAMS", 2)
+    monkeypatch.setattr(endpoints, "MAX_STREAMS", 2)
     async with served(tmp_path) as web:
         async with web.events() as one, web.events("?changes=1") as two:
             await one.next()

@@ -63,10 +63,9 @@ class ExplanationNames:
         def make(_: int) -> ResponseBody:
             if qtype not in (Type.TXT, Type.ANY):
                 return write_body(AnswerSections(authority=index.negative), qname)
-            told = texts(explainer(pool, owner))
-            return write_body(
-                AnswerSections(answer=tuple(Record(qname, Type.TXT, 0, strings(text)) for text in told)), qname
-            )
+            explanation = explainer(pool, owner)
+            records = tuple(Record(qname, Type.TXT, 0, strings(text)) for text in texts(explanation))
+            return write_body(AnswerSections(answer=records), qname)
 
         return ExplanationEntry(b"", index.zone.name, qtype, make)
 
@@ -93,16 +92,16 @@ def strings(text: str) -> bytes:
     return b"".join(bytes((len(part),)) + part.encode("ascii") for part in (*found, plain))
 
 
-def _summary(told: Mapping[str, Any], shown: int) -> str:
-    requests, members = told["requests_per_s"], len(told["members"])
+def _summary(explanation: Mapping[str, Any], shown: int) -> str:
+    requests, members = explanation["requests_per_s"], len(explanation["members"])
     fields = (
-        f"next={told['next']} ({told['why']})",
-        f"policy={told['policy']} pool={told['pool']}",
-        f"answers={_number(told['answers_per_s'])}/s",
+        f"next={explanation['next']} ({explanation['why']})",
+        f"policy={explanation['policy']} pool={explanation['pool']}",
+        f"answers={_number(explanation['answers_per_s'])}/s",
         f"requests={_number(requests)}/s" if requests is not None else "requests=unknown",
-        f"interval={_number(told['interval_s'])}s",
-        f"fail_open=yes ({told['fail_open_reason']})" if told["fail_open"] else "fail_open=no",
-        f"worker={told['worker']}" if told["workers"] > 1 else "",
+        f"interval={_number(explanation['interval_s'])}s",
+        f"fail_open=yes ({explanation['fail_open_reason']})" if explanation["fail_open"] else "fail_open=no",
+        f"worker={explanation['worker']}" if explanation["workers"] > 1 else "",
         f"members={members}" + (f" ({members - shown} less probable ones are left out)" if shown < members else ""),
     )
     return " ".join(filter(None, fields))

@@ -103,7 +103,7 @@ class PlanCursor:
         counts = self.counts()
         return [before + counts[i] for i, before in enumerate(self._before)]
 
-    def handed(self) -> Selections:
+    def selections(self) -> Selections:
         """Return the selections of the present plan in the form that policies read."""
         counts = self.counts()
         return Selections(self.plan, tuple(counts[i] for i in range(len(self._before))), self.last)

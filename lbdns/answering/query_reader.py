@@ -57,7 +57,7 @@ def read_query(message: bytes) -> Query | None:
         return Query(ident, flags, error=Rcode.FORMERR)
     if not questions:
         return _without_question(message, flags, additionals)
-    name_end = _question_name_end(message)
+    name_end = skip_name(message, HEADER_LENGTH, pointers=False)
     end = name_end + 4
     if not name_end or end > len(message):
         return Query(ident, flags, error=Rcode.FORMERR)
@@ -90,21 +90,6 @@ def _error(edns: Edns | None, sound: bool) -> Rcode:
     if not sound:
         return Rcode.FORMERR
     return Rcode.BADVERS if edns and edns.version != 0 else Rcode.NOERROR
-
-
-def _question_name_end(message: bytes) -> int:
-    """Return the end of the question's name; 0 if it is cut, too long, or has a pointer or an unknown label type."""
-    at = HEADER_LENGTH
-    while at < len(message):
-        length = message[at]
-        if length > MAX_LABEL:
-            return 0
-        at += 1 + length
-        if at - HEADER_LENGTH > MAX_NAME:
-            return 0
-        if not length:
-            return at
-    return 0
 
 
 def _read_soa(message: bytes, at: int) -> tuple[int, int]:
@@ -143,16 +128,16 @@ def _read_additional(message: bytes, at: int, count: int) -> tuple[Edns | None, 
     return edns, tsig_at, at == len(message)
 
 
-def skip_name(message: bytes, at: int) -> int:
-    """Return the end of the name at ``at``, which may end in a pointer; 0 if it is malformed. Follows no pointer."""
+def skip_name(message: bytes, at: int, pointers: bool = True) -> int:
+    """Return the end of the name at ``at``, which may end in a pointer if ``pointers``; 0 if it is malformed."""
     start = at
     while at < len(message):
         length = message[at]
-        if length >= 0xC0:
+        if length >= 0xC0 and pointers:
             return at + 2
+        at += 1 + length
         if length > MAX_LABEL or at - start > MAX_NAME:
             return 0
-        at += 1 + length
         if not length:
             return at
     return 0

@@ -25,10 +25,7 @@ class ZoneIndex:
         self.pool_owners = frozenset(pool_owners)
         #: Every name that exists, including empty non-terminals (RFC 8020)
         self.names: frozenset[bytes] = frozenset(
-            above
-            for owner in (*zone.nodes, *self.pool_owners)
-            for above in names.suffixes(owner)
-            if len(above) >= len(zone.origin)
+            above for owner in (*zone.nodes, *self.pool_owners) for above in _ancestors(owner, zone.origin)
         )
         self.negative = (negative_soa(zone),)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Final, Literal
 
 #: The state that an operator forces on a member; "up" and "down" replace what its reports say.
@@ -15,14 +14,10 @@ ForcedState = Literal["", "drained", "up", "down"]
 OverrideKind = Literal["drain", "up", "down", "weight"]
 KINDS: Final[tuple[OverrideKind, ...]] = ("drain", "up", "down", "weight")
 #: Override kind -> slot. A member has at most one override per slot; a new one replaces the old one.
-SLOTS: Final[Mapping[OverrideKind, str]] = MappingProxyType(
-    {"drain": "drain", "up": "force", "down": "force", "weight": "weight"}
-)
+SLOTS: Final[Mapping[OverrideKind, str]] = {"drain": "drain", "up": "force", "down": "force", "weight": "weight"}
 LEAST_FACTOR: Final = 0.01
 GREATEST_FACTOR: Final = 100.0
 MAX_REASON: Final = 200  # characters
-_NO_FACTORS: Final[Mapping[str, float]] = MappingProxyType({})
-_NO_FORCE: Final[Mapping[str, ForcedState]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +87,8 @@ def read_override(value: Any) -> Override:
 class PoolOverrides:
     """The combined effect of all overrides on one pool, by full member name."""
 
-    forced: Mapping[str, ForcedState] = field(default_factory=lambda: _NO_FORCE)
-    factors: Mapping[str, float] = field(default_factory=lambda: _NO_FACTORS)
+    forced: Mapping[str, ForcedState] = field(default_factory=dict)
+    factors: Mapping[str, float] = field(default_factory=dict)
 
     def forced_state(self, member: str) -> ForcedState:
         """Return the state forced on ``member`` (full name), empty if none is."""

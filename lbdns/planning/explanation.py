@@ -72,8 +72,8 @@ def explain(
 ) -> dict[str, Any]:
     """Return which member the next answer for ``owner`` selects, and why. Changes nothing; ``now`` is monotonic."""
     policy = pool.config.names[owner]
-    view, liveness, plan, given = chooser.view(policy, now), chooser.liveness, cursor.plan, cursor.taken
-    coming = next_selections(plan, given, PREVIEW)
+    view, liveness, plan, taken = chooser.view(policy, now), chooser.liveness, cursor.plan, cursor.taken
+    coming = next_selections(plan, taken, PREVIEW)
     due = coming[0]
     return {
         "name": full_owner(pool, owner),
@@ -83,18 +83,18 @@ def explain(
         "policy": policy,
         "ttl": pool.config.ttl,
         "next": pool.members[due].name,
-        "why": _why(policy, plan, given, liveness, view, chooser.guards(now)[due]),
+        "why": _why(policy, plan, taken, liveness, view, chooser.guards(now)[due]),
         "fail_open": bool(liveness.fail_open),
         "fail_open_reason": liveness.fail_open,
         "measured": view.measured,
         "interval_s": round(view.interval, 3),
         # The chooser learns of the selections from the present plan only with the next one
-        "answers_per_s": round(view.answers_per_s + given * chooser.servers / AVERAGE, 3),
+        "answers_per_s": round(view.answers_per_s + taken * chooser.servers / AVERAGE, 3),
         "requests_per_s": round(view.requests_per_s, 3) if view.requests_per_s < math.inf else None,
-        "answers_allowed": _allowed(policy, plan, given, view),
+        "answers_allowed": _allowed(policy, plan, taken, view),
         "plan": {
             "length": len(plan.order),
-            "given": given,
+            "given": taken,
             "next": [pool.members[i].name for i in coming],
             "repeats": True,
         },
@@ -112,7 +112,7 @@ def _members(
     parts: ScoreParts,
     now: float,
 ) -> list[dict[str, Any]]:
-    selections, totals, liveness = cursor.handed(), cursor.totals(), chooser.liveness
+    selections, totals, liveness = cursor.selections(), cursor.totals(), chooser.liveness
     credits, guards = carried_credits(selections, len(pool.members)), chooser.guards(now)
     capacity, answers = sum(seen.capacity for seen in view.members), sum(totals)
     on_time, candidates = set(view.on_time), set(liveness.candidates)
@@ -162,33 +162,33 @@ def _first_until(policy: str, plan: Plan) -> int:
     return plan.repeat_from if POLICIES[policy].why_first and plan.repeat_from > plan.probes else 0
 
 
-def _allowed(policy: str, plan: Plan, given: int, view: PoolView) -> int:
+def _allowed(policy: str, plan: Plan, taken: int, view: PoolView) -> int:
     if POLICIES[policy].why_first:
-        return max(0, _first_until(policy, plan) - max(given, plan.probes))
-    return max(0, view.answers_allowed - given)
+        return max(0, _first_until(policy, plan) - max(taken, plan.probes))
+    return max(0, view.answers_allowed - taken)
 
 
-def next_selections(plan: Plan, given: int, count: int) -> Sequence[int]:
-    """Return the next ``count`` selections of a plan after the first ``given``."""
+def next_selections(plan: Plan, taken: int, count: int) -> Sequence[int]:
+    """Return the next ``count`` selections of a plan after the first ``taken``."""
     order, begin = plan.order, plan.repeat_from
-    at = given if given < len(order) else begin + (given - len(order)) % (len(order) - begin)
+    at = taken if taken < len(order) else begin + (taken - len(order)) % (len(order) - begin)
     return tuple(islice(chain(order[at:], cycle(order[begin:])), count))
 
 
-def probabilities(policy: str, plan: Plan, given: int) -> Mapping[int, float]:
+def probabilities(policy: str, plan: Plan, taken: int) -> Mapping[int, float]:
     """Return each member's share of the next selections, by index: in light traffic those of the plan's first part.
 
     Otherwise they are one full round of the plan, so that the result does not depend on the place in the round.
     """
     until = _first_until(policy, plan)
-    if given < until:
-        coming = plan.order[given:until]
+    if taken < until:
+        coming = plan.order[taken:until]
     else:
-        coming = next_selections(plan, given, len(plan.order) - plan.repeat_from + max(0, plan.probes - given))
+        coming = next_selections(plan, taken, len(plan.order) - plan.repeat_from + max(0, plan.probes - taken))
     return {member: count / len(coming) for member, count in Counter(coming).items()}
 
 
-def _why(policy: str, plan: Plan, given: int, liveness: Liveness, view: PoolView, guard: Guard) -> str:
+def _why(policy: str, plan: Plan, taken: int, liveness: Liveness, view: PoolView, guard: Guard) -> str:
     spec = POLICIES[policy]
     if liveness.fail_open and plan.weights:
         return f"the pool fails open ({liveness.fail_open}): {spec.why}"
@@ -196,12 +196,12 @@ def _why(policy: str, plan: Plan, given: int, liveness: Liveness, view: PoolView
         all_drained = set(liveness.states) == {"drained"}
         members = "all members are drained, and" if all_drained else "all members that are not drained"
         return f"the pool fails open ({liveness.fail_open}): {members} take turns"
-    if given < plan.probes:
+    if taken < plan.probes:
         suspicion = f" ({guard.why})" if guard.why else ""
         return f"a probe: the member seems to have failed{suspicion}, and this answer shows whether it still does"
     if len(liveness.candidates) == 1:
         return "no other member can be selected"
-    why = spec.why_first if given < _first_until(policy, plan) else spec.why
+    why = spec.why_first if taken < _first_until(policy, plan) else spec.why
     if not why.endswith(HIGHEST_SCORE):
         return why
     scores = [view.members[i].score for i in liveness.candidates]

@@ -116,7 +116,7 @@ class FarmPlans:
         for policy in dict.fromkeys(pool.owners.values()):
             cursor = self.cursors.get((pool.name, policy))
             if cursor:
-                selections = cursor.handed()
+                selections = cursor.selections()
                 self._ended[pool.name, policy] += sum(selections.counts)
                 plan = chooser.plan(policy, selections, now)
                 cursor.set_plan(plan, liveness.candidates)

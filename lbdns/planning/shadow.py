@@ -122,7 +122,7 @@ class ShadowPlans:
                 self._configs[key] = config
                 cursor = self._cursors[key] = ShadowCursor(len(places))
                 if configs.get(key) == config and key in before:
-                    cursors[key].end_plan(before[key].handed().counts)
+                    cursors[key].end_plan(before[key].selections().counts)
                     cursor.take_over(cursors[key], [places.get(name) for name in members[pool.name]])
 
     def follow(self, pool: str, policy: str, live: Selections, plan: Plan, chooser: Chooser, now: float) -> None:

@@ -359,7 +359,7 @@ def reloaded(responder: Responder, members: list[str]) -> Responder:
     fresh = AnswerTable(hobbit(pool(members=members)))
     fresh.take_over(responder.table)
     for handout in fresh.cursors.values():
-        last = handout.handed().last
+        last = handout.selections().last
         order = range(len(members))
         behind = -1 if last is None else last
         handout.set_plan(Plan((*(i for i in order if i > behind), *(i for i in order if i <= behind))))

@@ -47,14 +47,14 @@ def test_goes_on_where_the_order_repeats(order: Sequence[int], repeat_from: int,
 def test_knows_the_last_before_the_first_of_a_new_plan() -> None:
     handout = PlanCursor(MEMBERS)
     assert handout.last is None
-    assert handout.handed().last is None
+    assert handout.selections().last is None
     take(handout, 2)
     handout.set_plan(Plan((3,)))
-    assert handout.handed().last == 1
-    assert handout.handed().counts == (0, 0, 0, 0)
+    assert handout.selections().last == 1
+    assert handout.selections().counts == (0, 0, 0, 0)
     take(handout, 1)
-    assert handout.handed().last == 3
-    assert handout.handed().counts == (0, 0, 0, 1)
+    assert handout.selections().last == 3
+    assert handout.selections().counts == (0, 0, 0, 1)
 
 
 @st.composite
@@ -81,9 +81,9 @@ def test_agrees_with_a_list_of_all_hand_outs(steps: list[tuple[Plan, int]]) -> N
         expected = naive(plan, count)
         assert take(handout, count) == expected
         everything += expected
-        assert handout.handed().plan is plan
-        assert handout.handed().counts == tuple(expected.count(i) for i in range(MEMBERS))
-        assert handout.handed().last == (everything[-1] if everything else None)
+        assert handout.selections().plan is plan
+        assert handout.selections().counts == tuple(expected.count(i) for i in range(MEMBERS))
+        assert handout.selections().last == (everything[-1] if everything else None)
         assert handout.totals() == [everything.count(i) for i in range(MEMBERS)]
 
 
@@ -102,4 +102,4 @@ def test_takes_over_totals_and_last(plan: Plan, count: int, mapping: list[int | 
             expected[now] += 1
     assert new.totals() == expected
     assert new.last == (mapping[given_out[-1]] if given_out else None)
-    assert new.handed().counts == (0,) * 5, "nothing of the new plan is out"
+    assert new.selections().counts == (0,) * 5, "nothing of the new plan is out"

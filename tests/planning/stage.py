@@ -50,7 +50,9 @@ class Stage:
         if not self.chooser.observe(Snapshot(1, dict(self._readings)), pool_overrides, self.now):
             return
         for (_, policy), handout in self.table.cursors.items():
-            handout.set_plan(self.chooser.plan(policy, handout.handed(), self.now), self.chooser.liveness.candidates)
+            handout.set_plan(
+                self.chooser.plan(policy, handout.selections(), self.now), self.chooser.liveness.candidates
+            )
 
     def explain(self, owner: str = "best") -> dict[str, Any]:
         """Return the explanation and check that JSON can represent it."""

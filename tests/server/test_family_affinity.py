@@ -105,7 +105,7 @@ def test_a_drained_member_is_not_given_natively_either() -> None:
             handout.set_plan(Plan((2,)), (1, 2))
             for ident, rtype in enumerate(("AAAA", "HTTPS"), 2):
                 assert [member(one) for one in asked.ask(make_query("best.hobbit", rtype, ident=ident))] == ["gandalf"]
-            assert handout.handed().counts == (0, 0, 1)
+            assert handout.selections().counts == (0, 0, 1)
 
 
 @needs(native=True)

@@ -7,7 +7,6 @@ and returning would disturb the whole pool each time.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Final
 
 FLOOR: Final = 0.1  # share from the first moment: with less, the few selections would not show whether it works
@@ -15,7 +14,6 @@ FIRST_REPORTS: Final = 5.0  # s within which agents send their first reports aft
 MEMORY: Final = 60.0  # s in which returns are counted
 OFTEN: Final = 3  # returns within MEMORY; each further one doubles the length of slow start ...
 LONGEST: Final = 8.0  # ... up to this multiple of the configured length
-NOT_ALARMED: Final[Mapping[int, float]] = MappingProxyType({})
 
 
 class SlowStart:
@@ -51,7 +49,7 @@ class SlowStart:
         self._spans.clear()
         self._first_reports_until = now + max(FIRST_REPORTS, 2 * interval)
 
-    def observe(self, candidates: tuple[int, ...], now: float, alarmed_for: Mapping[int, float] = NOT_ALARMED) -> None:
+    def observe(self, candidates: tuple[int, ...], now: float, alarmed_for: Mapping[int, float]) -> None:
         """Start a slow start for each member that has become a candidate by ``now``.
 
         ``alarmed_for``: seconds for which an alarm kept a member out. It is still warm, so its slow start lasts no

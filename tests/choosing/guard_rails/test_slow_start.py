@@ -13,14 +13,14 @@ OTHERS = (0, 1)
 def ramps(seconds: float = 10.0) -> SlowStart:
     """Return the slow start of a pool whose three members have always been candidates."""
     found = SlowStart(3, seconds)
-    found.observe(ALL, 0.0)
+    found.observe(ALL, 0.0, {})
     return found
 
 
 def come_back(found: SlowStart, now: float) -> None:
     """Let member 2 leave and return at ``now``."""
-    found.observe(OTHERS, now - 0.5)
-    found.observe(ALL, now)
+    found.observe(OTHERS, now - 0.5, {})
+    found.observe(ALL, now, {})
 
 
 @pytest.mark.parametrize(
@@ -81,39 +81,39 @@ def test_nobody_is_ramped_at_the_start() -> None:
     found = SlowStart(3, 10.0)
     found.restart(100.0, 1.0)
     for now, there in enumerate([(1,), (1, 2), ALL], 100):
-        found.observe(there, float(now))
+        found.observe(there, float(now), {})
         assert found.ramps(float(now)) == {}
 
 
 def test_who_goes_soon_after_a_start_is_ramped_when_it_is_back() -> None:
     found = SlowStart(3, 10.0)
     found.restart(100.0, 1.0)
-    found.observe((1, 2), 100.0)
-    found.observe((1,), 101.0)
-    found.observe(ALL, 102.0)
+    found.observe((1, 2), 100.0, {})
+    found.observe((1,), 101.0, {})
+    found.observe(ALL, 102.0, {})
     assert found.ramps(102.0) == {2: FLOOR}
 
 
 def test_who_comes_late_after_a_start_is_ramped() -> None:
     found = SlowStart(3, 10.0)
     found.restart(100.0, 1.0)
-    found.observe(OTHERS, 100.0)
-    found.observe(ALL, 106.0)
+    found.observe(OTHERS, 100.0, {})
+    found.observe(ALL, 106.0, {})
     assert found.ramps(106.0) == {2: FLOOR}
 
 
 def test_rare_reports_give_a_start_more_time() -> None:
     found = SlowStart(3, 10.0)
     found.restart(100.0, 30.0)
-    found.observe(OTHERS, 100.0)
-    found.observe(ALL, 129.0)
+    found.observe(OTHERS, 100.0, {})
+    found.observe(ALL, 129.0, {})
     assert found.ramps(129.0) == {}
 
 
 def test_when_all_have_changed_nobody_is_ramped() -> None:
     found = ramps()
-    found.observe(OTHERS, 100.0)
-    found.observe((2,), 101.0)
+    found.observe(OTHERS, 100.0, {})
+    found.observe((2,), 101.0, {})
     assert found.ramps(101.0) == {}, "no other member carries the pool"
 
 
@@ -130,14 +130,14 @@ def test_a_reload_goes_on_with_those_who_stay() -> None:
     new = SlowStart(3, 10.0)
     new.take_over(old, [2, 0, None])
     assert new.ramps(105.0) == {0: pytest.approx((1 + FLOOR) / 2)}
-    new.observe((0, 1, 2), 105.0)
+    new.observe((0, 1, 2), 105.0, {})
     assert new.ramps(105.0)[2] == FLOOR, "a new member has a slow start too"
 
 
 @pytest.mark.parametrize(("lasted", "ends"), [(0.5, 0.5), (3.0, 3.0), (10.0, 10.0), (600.0, 10.0)])
 def test_after_an_alarm_a_ramp_takes_no_longer_than_the_alarm_did(lasted: float, ends: float) -> None:
     found = ramps()
-    found.observe(OTHERS, 100.0)
+    found.observe(OTHERS, 100.0, {})
     found.observe(ALL, 200.0, {2: lasted})
     assert found.ramps(200.0) == {2: FLOOR}
     assert found.ramps(200.0 + ends - 0.01)

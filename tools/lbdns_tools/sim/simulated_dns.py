@@ -57,7 +57,7 @@ class SimulatedDnsServer:
         return member in scores and scores[member] == max(scores.values())
 
     def _plan(self, now: float) -> None:
-        plan = self._chooser.plan(self._policy, self.cursor.handed(), now)
+        plan = self._chooser.plan(self._policy, self.cursor.selections(), now)
         self.cursor.set_plan(plan, self._chooser.liveness.candidates)
 
 

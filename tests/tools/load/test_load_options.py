@@ -10,7 +10,8 @@ import pytest
 
 from lbdns_shared.endpoint import Endpoint
 from lbdns_tools.load.load_options import EXCLUDES, NEEDS, OPTIONS, SEARCH_EXCLUDES, SEARCH_NEEDS, option_name
-from lbdns_tools.load.load_study import LOADS, SEARCHES, TARGETS
+from lbdns_tools.load.load_study import LOADS, SEARCHES
+from lbdns_tools.load.phases_file import TARGETS
 from tests.tools.load.load_command_line import said
 
 URL = "http://a/"

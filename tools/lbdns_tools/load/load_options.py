@@ -15,7 +15,8 @@ from lbdns_tools.load import load_option_parsers as parsers
 from lbdns_tools.load.failure_thresholds import parse_threshold
 from lbdns_tools.load.load_option_parsers import MAX_CLIENTS, MAX_RATE
 from lbdns_tools.load.load_plan import SPACINGS, parse_resolve_rule
-from lbdns_tools.load.load_study import LOADS, OPEN_LOADS, SEARCHES, TARGETS
+from lbdns_tools.load.load_study import LOADS, OPEN_LOADS, SEARCHES
+from lbdns_tools.load.phases_file import TARGETS
 from lbdns_tools.load.request_mix import FILE_SETS
 
 STDOUT: Final = Path("-")  # a file name that stands for standard output
@@ -42,7 +43,7 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.argument("url", required=False),
     _file("--urls", "FILE", "Request the URLs in FILE: one per line, optionally followed by its weight."),
     click.option("--files", type=click.Choice(FILE_SETS), help="Request WebStone's set of files, with its weights."),
-    click.option("--base", metavar="URL", help="Where the files of --files are."),
+    click.option("--base", metavar="URL", help="Base URL of the files of --files."),
     # Name resolution
     click.option(
         "--resolver",
@@ -134,7 +135,7 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         "--fail-if",
         multiple=True,
         type=ParsedValue(parse_threshold, "FIGURE>LIMIT"),
-        help="Exit with status 1 if this is so, such as 'p99>200ms'. May be given several times.",
+        help="Exit with status 1 if this holds, such as 'p99>200ms'. May be given several times.",
     ),
     click.option("--quiet", is_flag=True, help="Print no table and no progress."),
 )

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from lbdns_shared.errors import ConfigError
-from lbdns_tools.load.load_plan import SPACINGS, ClosedLoop, LoadPhase, LoadRun, OpenLoop, ResolveRule, Spacing
-from lbdns_tools.load.phases_file import read_phases
+from lbdns_tools.load.load_plan import ClosedLoop, LoadPhase, LoadRun, OpenLoop, ResolveRule, Spacing
+from lbdns_tools.load.phases_file import TARGETS, read_phases
 from lbdns_tools.load.rate_trace import read_trace
 from lbdns_tools.load.request_mix import RequestMix, file_set, one_url, read_urls
 from lbdns_tools.load.result_rows import LoadPoint
@@ -18,7 +18,6 @@ CLIENTS: Final = 20  # default without clients and rate: WebStone's fewest
 SECONDS: Final = 10.0  # default without seconds and requests
 OPEN_LOADS: Final = ("rate", "ramp", "trace")
 LOADS: Final = ("clients", *OPEN_LOADS, "phases")
-TARGETS: Final = ("url", "urls", "files")
 SEARCHES: Final = ("rate", "connections", "clients")
 
 
@@ -81,7 +80,7 @@ def make_study(options: Mapping[str, Any]) -> tuple[PlannedRun, ...]:
 
 
 def _open_loads(options: Mapping[str, Any]) -> tuple[OpenLoop, ...]:
-    spacing, requests = options["spacing"] or SPACINGS[0], options["requests"] or 0
+    spacing, requests = options["spacing"] or "even", options["requests"] or 0
     if options["rate"]:
         return tuple(steady(rate, options["seconds"], requests, spacing) for rate in options["rate"])
     if options["ramp"]:

@@ -17,7 +17,7 @@ from lbdns_tools.load.capacity_search import (
     frontier,
     highest_count,
 )
-from lbdns_tools.load.load_plan import SPACINGS, ClosedLoop
+from lbdns_tools.load.load_plan import ClosedLoop
 from lbdns_tools.load.load_study import SECONDS, PlannedRun, closed, mix_of, opened, settings_of, steady
 from lbdns_tools.load.result_rows import ResultRow, found_json
 from lbdns_tools.load.run_statistics import RunStatistics
@@ -58,20 +58,20 @@ def run_search(
 ) -> SearchOutcome:
     """Run the search of a command line. ``measure`` runs a trial; its row goes to ``rows``. Raises ConfigError."""
     settings, mix, criteria = settings_of(options), mix_of(options), criteria_of(options)
-    label, spacing = options["label"] or mix.name, options["spacing"] or SPACINGS[0]
+    label, spacing = options["label"] or mix.name, options["spacing"] or "even"
     accuracy = ACCURACY if options["accuracy"] is None else options["accuracy"] / 100
     low, high = options["span"]
 
-    def tried(planned: PlannedRun) -> RunStatistics:
+    def run_trial(planned: PlannedRun) -> RunStatistics:
         rows.append(measure(planned))
         return rows[-1].figures
 
-    def at(count: int, rate: float) -> RunStatistics:
+    def trial_at(count: int, rate: float) -> RunStatistics:
         """Run a trial with ``count`` requests at a rate, each of which opens a connection."""
-        return tried(opened(settings, label, mix, steady(rate, None, count, spacing)))
+        return run_trial(opened(settings, label, mix, steady(rate, None, count, spacing)))
 
     if options["search"] == "rate":
-        edges = frontier(at, criteria, options["connections"], low, high, accuracy)
+        edges = frontier(trial_at, criteria, options["connections"], low, high, accuracy)
         return SearchOutcome(criteria, edges=edges)
     for end in (low, high):
         if end != int(end):
@@ -82,8 +82,8 @@ def run_search(
 
     if options["search"] == "connections":
         rates: Sequence[float] = options["rate"]
-        found = tuple((f"most connections at {rate:g}/s", search(partial(at, rate=rate), rate)) for rate in rates)
+        found = tuple((f"most connections at {rate:g}/s", search(partial(trial_at, rate=rate), rate)) for rate in rates)
         return SearchOutcome(criteria, found=found)
     load = ClosedLoop(0, options["seconds"] or SECONDS, think_s=options["think"] or 0.0)
-    most = search(lambda count: tried(closed(settings, label, mix, replace(load, clients=count))), 0.0)
+    most = search(lambda count: run_trial(closed(settings, label, mix, replace(load, clients=count))), 0.0)
     return SearchOutcome(criteria, found=(("most clients", most),))

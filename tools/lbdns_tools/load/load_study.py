@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lbdns_shared.errors import ConfigError
-from lbdns_tools.load.load_plan import ClosedLoop, LoadPhase, LoadRun, OpenLoop, ResolveRule, Spacing
+from lbdns_tools.load.load_plan import SPACINGS, ClosedLoop, LoadPhase, LoadRun, OpenLoop, ResolveRule, Spacing
 from lbdns_tools.load.phases_file import TARGETS, read_phases
 from lbdns_tools.load.rate_trace import read_trace
 from lbdns_tools.load.request_mix import RequestMix, file_set, one_url, read_urls
@@ -80,7 +80,7 @@ def make_study(options: Mapping[str, Any]) -> tuple[PlannedRun, ...]:
 
 
 def _open_loads(options: Mapping[str, Any]) -> tuple[OpenLoop, ...]:
-    spacing, requests = options["spacing"] or "even", options["requests"] or 0
+    spacing, requests = options["spacing"] or SPACINGS[0], options["requests"] or 0
     if options["rate"]:
         return tuple(steady(rate, options["seconds"], requests, spacing) for rate in options["rate"])
     if options["ramp"]:

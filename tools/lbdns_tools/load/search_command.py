@@ -17,7 +17,7 @@ from lbdns_tools.load.capacity_search import (
     frontier,
     highest_count,
 )
-from lbdns_tools.load.load_plan import ClosedLoop
+from lbdns_tools.load.load_plan import SPACINGS, ClosedLoop
 from lbdns_tools.load.load_study import SECONDS, PlannedRun, closed, mix_of, opened, settings_of, steady
 from lbdns_tools.load.result_rows import ResultRow, found_json
 from lbdns_tools.load.run_statistics import RunStatistics
@@ -58,7 +58,7 @@ def run_search(
 ) -> SearchOutcome:
     """Run the search of a command line. ``measure`` runs a trial; its row goes to ``rows``. Raises ConfigError."""
     settings, mix, criteria = settings_of(options), mix_of(options), criteria_of(options)
-    label, spacing = options["label"] or mix.name, options["spacing"] or "even"
+    label, spacing = options["label"] or mix.name, options["spacing"] or SPACINGS[0]
     accuracy = ACCURACY if options["accuracy"] is None else options["accuracy"] / 100
     low, high = options["span"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 from lbdns.answering.answer_table import AnswerTable
@@ -18,11 +19,9 @@ _BUCKETS: Final = len(BOUNDS) + 1
 
 @dataclass(frozen=True, slots=True)
 class AnswerCounters:
-    """Counters of one process, or the sum of several. The fields have the names of their keys in the stat file.
-
-    No counter ever decreases if the caller adds those of ended processes. ``levels`` are gauges: they can be added over
-    processes, but end with their process.
-    """
+    """Counters of one process, or the sum of several. The fields have the names of their keys in the stat file. No
+    counter ever decreases if the caller adds those of ended processes. ``levels`` are gauges: they can be added over
+    processes, but end with their process."""
 
     # Queries: zone, type, transport, rcode
     asked: Mapping[tuple[str, int, str, int], int] = field(default_factory=dict)
@@ -130,15 +129,12 @@ def count_answers(
     )
 
 
-def by_type_and_rcode(*asked: Mapping[tuple[str, int, str, int], int]) -> tuple[dict[str, int], dict[str, int]]:
+def by_type_and_rcode(*asked: Mapping[tuple[str, int, str, int], int]) -> tuple[Counter[str], Counter[str]]:
     """Return the queries by type name, and the responses by RCODE name. Types outside TYPE_NAMES count as "other"."""
-    types: dict[str, int] = {}
-    rcodes: dict[str, int] = {}
-    for counts in asked:
-        for (_, qtype, _, rcode), count in counts.items():
-            name, code = TYPE_NAMES.get(qtype, "other"), Rcode(rcode).name
-            types[name] = types.get(name, 0) + count
-            rcodes[code] = rcodes.get(code, 0) + count
+    types, rcodes = Counter[str](), Counter[str]()
+    for (_, qtype, _, rcode), count in chain.from_iterable(counts.items() for counts in asked):
+        types[TYPE_NAMES.get(qtype, "other")] += count
+        rcodes[Rcode(rcode).name] += count
     return types, rcodes
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Final
 
 #: Upper ends of the buckets, seconds; the last bucket has none.
@@ -32,9 +33,4 @@ class ResponseTimes:
 
 def cumulative(counts: Sequence[int]) -> list[tuple[str, int]]:
     """Return buckets as Prometheus expects them: the upper end as text, and the queries up to it."""
-    passed = 0
-    buckets = []
-    for bound, count in zip((*map(repr, BOUNDS), "+Inf"), counts, strict=True):
-        passed += count
-        buckets.append((bound, passed))
-    return buckets
+    return list(zip((*map(repr, BOUNDS), "+Inf"), accumulate(counts), strict=True))

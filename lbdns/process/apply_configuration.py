@@ -55,12 +55,9 @@ class Part(Protocol[NewT_contra]):
 
 
 async def apply(parts: Sequence[Part[NewT]], new: NewT) -> None:
-    """Have every part use ``new``, or none.
-
-    Parts prepare, commit and finish in order; they roll back in reverse order. The caller must not apply two
-    configurations at the same time. Raises what the ``prepare`` of a part raises (every part then uses the old
-    configuration), and PartlyAppliedError if a part breaks its promise not to fail.
-    """
+    """Have every part use ``new``, or none. Parts prepare, commit and finish in order; they roll back in reverse order.
+    The caller must not apply two configurations at the same time. Raises what the ``prepare`` of a part raises (every
+    part then uses the old configuration), and PartlyAppliedError if a part breaks its promise not to fail."""
     prepared: list[PreparedChange] = []
     try:
         for part in parts:

@@ -102,6 +102,5 @@ def _entry(user: str) -> pwd.struct_passwd:
     try:
         return pwd.getpwnam(user)
     except KeyError:
-        raise ConfigError(
-            f"[server] user: there is no user {user!r}; create it with 'adduser --system {user}'"
-        ) from None
+        create = f"create it with 'adduser --system {user}'"
+        raise ConfigError(f"[server] user: there is no user {user!r}; {create}") from None

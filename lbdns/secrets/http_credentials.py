@@ -58,8 +58,8 @@ class HttpCredentials:
         return sum(_same(text, token) for token in self.tokens) > 0
 
 
-def _same(given: str, known: str) -> bool:
-    return hmac.compare_digest(given.encode(), known.encode())
+def _same(text: str, known: str) -> bool:
+    return hmac.compare_digest(text.encode(), known.encode())
 
 
 NO_CREDENTIALS: Final = HttpCredentials()

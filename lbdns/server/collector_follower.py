@@ -44,14 +44,9 @@ class CollectorFollower:
         self._snapshot = EMPTY_SNAPSHOT
         self._publisher: SnapshotPublisher | None = None
         self._task: asyncio.Task[None] | None = None
-        self._following = False  # connected and whole status read
+        self.connected = False  # and the whole status has been read
         self._logged_failure = False  # one line when the connection breaks, one when it is back
         self._pause = FIRST_PAUSE  # seconds
-
-    @property
-    def connected(self) -> bool:
-        """Whether the connection is up and the whole status has been read."""
-        return self._following
 
     async def start(self, deliver: Callable[[Snapshot], None]) -> None:
         loop = asyncio.get_running_loop()
@@ -111,7 +106,7 @@ class CollectorFollower:
                     # A subscriber failed on a snapshot; stopping would be worse than trying again
                     log.exception("collector %s: its data could not be used", self._url)
                     trouble = "reconnecting"
-                self._following = False
+                self.connected = False
                 if not self._logged_failure:
                     self._logged_failure = True
                     what = f"collector {self._url}: {trouble}; readings age until it is back; retrying"
@@ -162,9 +157,9 @@ class CollectorFollower:
 
     def _connected(self, missing: set[str]) -> None:
         """Take note of a whole status: it comes when a connection begins and when the collector reloads."""
-        if not self._following:
+        if not self.connected:
             self._events.record("collector", f"collector {self._url}: following", logger=log.name)
-        self._following, self._logged_failure, self._pause = True, False, FIRST_PAUSE
+        self.connected, self._logged_failure, self._pause = True, False, FIRST_PAUSE
         if missing:
             some = ", ".join(sorted(missing)[:5]) + (", ..." if len(missing) > 5 else "")
             log.warning("collector %s: does not know %s; add these members to its pools too", self._url, some)

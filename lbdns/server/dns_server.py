@@ -7,14 +7,12 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from lbdns.events.event_log import EventLog
-from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.model.farm import Farm
-from lbdns.model.snapshot import Snapshot
 from lbdns.process import privileges, service_manager
 from lbdns.process.apply_configuration import Part, apply
 from lbdns.server.control.control_commands import override_commands, server_commands
@@ -42,17 +40,10 @@ from lbdns_collector.web.web_interface import WebInterface, open_web_socket
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import LbdnsError
 
+if TYPE_CHECKING:
+    from lbdns.server.collector_follower import CollectorFollower
+
 log = logging.getLogger("lbdns.server")
-
-
-class SnapshotFeed(Part[CheckedConfiguration], Protocol):
-    """The source of snapshots: the embedded collector, or the connection to another one."""
-
-    async def start(self, deliver: Callable[[Snapshot], None]) -> None:
-        """Begin to call ``deliver`` with each new snapshot. To be called once. Raises LbdnsError."""
-
-    async def stop(self) -> None:
-        """Deliver nothing more, and close everything. May be called without ``start``."""
 
 
 class DnsServer:
@@ -109,11 +100,10 @@ class DnsServer:
     def _make_answerer(self, configuration: ServeConfiguration, fork_server: ForkServer | None) -> Answerer:
         if fork_server is None:
             return LocalAnswerer(configuration.table, events=self.events)
-        return WorkerPool(
-            configuration.farm, fork_server, configuration.farm.config.server.workers, self._fail, self.events
-        )
+        workers = configuration.farm.config.server.workers
+        return WorkerPool(configuration.farm, fork_server, workers, self._fail, self.events)
 
-    def _make_feed(self, configuration: ServeConfiguration) -> SnapshotFeed:
+    def _make_feed(self, configuration: ServeConfiguration) -> Collector | CollectorFollower:
         if self.farm.config.collector.connect:
             # Here: only a server that follows another collector needs an HTTP client
             from lbdns.server.collector_follower import CollectorFollower

@@ -103,13 +103,11 @@ def server_families(farm: Farm, counters: AnswerCounters, failing_open: Mapping[
     rows: list[FamilyRow] = [((pool,), failing_open.get(pool, False)) for pool in pools]
     yield from families("lbdns_pool_fail_open", "gauge", "1 while a pool fails open", ("pool",), rows)
     rows = [((pool,), counters.fail_open_ms.get(pool, 0) / 1000) for pool in pools]
-    yield from families(
-        "lbdns_pool_fail_open_seconds", "counter", "Time for which the pool failed open", ("pool",), rows
-    )
+    text = "Time for which the pool failed open"
+    yield from families("lbdns_pool_fail_open_seconds", "counter", text, ("pool",), rows)
     yield from lag_families(counters.lag, counters.lag_us)
 
 
 def follower_families(connected: bool) -> Iterator[Metric]:
-    yield family(
-        "lbdns_collector_connected", "gauge", "1 while connected to the collector that this server follows", connected
-    )
+    text = "1 while connected to the collector that this server follows"
+    yield family("lbdns_collector_connected", "gauge", text, connected)

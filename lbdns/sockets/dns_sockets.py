@@ -139,11 +139,9 @@ class SocketGroups:
     def prepare(
         self, endpoints: Iterable[Endpoint], workers: int, inherited: Sequence[InheritedSocket] = ()
     ) -> SocketChange:
-        """Open the sockets that are missing for these addresses and this many workers, and return the change.
-
-        All ``inherited`` sockets are taken, also those at addresses that are not configured, since queries may wait in
-        them. Raises ListenError if an address is not available; every socket opened here is closed then.
-        """
+        """Open the sockets that are missing for these addresses and this many workers, and return the change. All
+        ``inherited`` sockets are taken, also those at addresses that are not configured, since queries may wait in
+        them. Raises ListenError if an address is not available; every socket opened here is closed then."""
         change = SocketChange(self, self._open)
         wanted = tuple(dict.fromkeys(endpoints))
         try:

@@ -39,11 +39,9 @@ def adopt(descriptor: int) -> socket.socket:
 def sockets_from_service_manager(
     config: Config, environment: MutableMapping[str, str], first: int = _FIRST
 ) -> list[InheritedSocket]:
-    """Return the sockets that the service manager opened for this process.
-
-    Their variables are removed from ``environment``, so that no child process uses them. Raises ConfigError if the
-    configuration has no use for a socket.
-    """
+    """Return the sockets that the service manager opened for this process. Their variables are removed from
+    ``environment``, so that no child process uses them. Raises ConfigError if the configuration has no use for a
+    socket."""
     variables = {key: environment.pop(key, "") for key in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")}
     if variables["LISTEN_PID"] != str(os.getpid()) or not variables["LISTEN_FDS"].isdecimal():
         return []
@@ -80,16 +78,13 @@ def _use_of(config: Config, sock: socket.socket) -> tuple[str, str]:
     kind = "UDP" if sock.type == socket.SOCK_DGRAM else "TCP"
     if sock.type != socket.SOCK_DGRAM and not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
         return "", f"{kind} {here}, which does not listen"
-    return _purpose(config, sock, here), f"{kind} {here}"
-
-
-def _purpose(config: Config, sock: socket.socket, here: Endpoint) -> str:
-    if any(same_address(here, wanted) for wanted in config.server.listen):
-        return "dns"
-    if sock.type == socket.SOCK_DGRAM:
-        listen = () if config.collector.connect else config.collector.listen
-        return "reports" if any(same_address(here, wanted) for wanted in listen) else ""
-    return "web" if config.web.listen and same_address(here, config.web.listen) else ""
+    uses = {"dns": config.server.listen}
+    if kind == "TCP":
+        uses["web"] = (config.web.listen,) if config.web.listen else ()
+    elif not config.collector.connect:
+        uses["reports"] = config.collector.listen
+    purposes = [purpose for purpose, listen in uses.items() if any(same_address(here, each) for each in listen)]
+    return purposes[0] if purposes else "", f"{kind} {here}"
 
 
 def same_address(one: Endpoint, other: Endpoint) -> bool:

@@ -70,13 +70,14 @@ class OverrideManager:
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
         """Return a change to the farm and state folder of ``new``; the overrides in force stay."""
-        return PreparedChange("overrides", commit=lambda: self._use(new.farm))
 
-    def _use(self, farm: Farm) -> None:
-        self._farm = farm
-        self.events.use(farm)
-        self.store.path = farm.config.server.state_dir / FILE_NAME
-        self._check()
+        def commit() -> None:
+            self._farm = new.farm
+            self.events.use(new.farm)
+            self.store.path = new.farm.config.server.state_dir / FILE_NAME
+            self._check()
+
+        return PreparedChange("overrides", commit)
 
     async def stop(self) -> None:
         """Write what is not written yet. May be called twice."""

@@ -48,9 +48,8 @@ def read_override_request(fields: Mapping[str, Any]) -> OverrideRequest:
     command = fields["command"]
     for field in fields:
         if field not in _FIELDS[command]:
-            raise LbdnsError(
-                f"{command}: there is no {field[:MAX_NAME]!r}{nearest(field[:MAX_NAME], _FIELDS[command])}"
-            )
+            name = field[:MAX_NAME]
+            raise LbdnsError(f"{command}: there is no {name!r}{nearest(name, _FIELDS[command])}")
     kind, factor = _kind(command, fields)
     request = OverrideRequest(
         "drain" if command == "undrain" else command,
@@ -102,9 +101,8 @@ def _seconds(fields: Mapping[str, Any]) -> float:
     if value is None:
         return math.inf
     if not _is_number(value) or not 0 < value <= LONGEST:
-        raise LbdnsError(
-            f"{fields['command']}: for_s: must be a number of seconds, more than 0 and at most {LONGEST:.0f}"
-        )
+        what = f"must be a number of seconds, more than 0 and at most {LONGEST:.0f}"
+        raise LbdnsError(f"{fields['command']}: for_s: {what}")
     return float(value)
 
 

@@ -40,9 +40,8 @@ def find_targets(farm: Farm, request: OverrideRequest) -> OverrideTargets:
     UnknownNameError, with the nearest known name."""
     pools = farm.pools if not request.pool else [pool for pool in farm.pools if pool.name == request.pool]
     if not pools:
-        raise UnknownNameError(
-            f"pool: there is no {request.pool!r}{nearest(request.pool, (p.name for p in farm.pools))}"
-        )
+        near = nearest(request.pool, (pool.name for pool in farm.pools))
+        raise UnknownNameError(f"pool: there is no {request.pool!r}{near}")
     wanted = full_form(request.member)
     known = [member for pool in pools for member in pool.members]
     found = [m for m in known if m.full_name == wanted] or [m for m in known if m.name == wanted]
@@ -171,9 +170,7 @@ def overrides_to_end(targets: OverrideTargets, request: OverrideRequest, overrid
             f"{names}: {everywhere[0].text()!r} is for every pool; it can't end for pool {request.pool} alone. End it "
             "without --pool, then repeat it for the pools where it must stay"
         )
-    what = {"drain": "not drained", "force": "not forced up or down", "weight": "of no other weight than 1"}[
-        request.slot
-    ]
+    states = {"drain": "not drained", "force": "not forced up or down", "weight": "of no other weight than 1"}
     where = f" in pool {request.pool}" if request.pool else ""
     there = join_some((f"{o.text()}{f' (pool {o.pool})' if o.pool else ''}" for o in ours), "; ")
-    raise LbdnsError(f"{names} is {what}{where}; in force: {there or 'nothing'}")
+    raise LbdnsError(f"{names} is {states[request.slot]}{where}; in force: {there or 'nothing'}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import socket
 from collections import Counter, deque
@@ -33,14 +34,12 @@ class Upstreams:
     def __init__(self, endpoints: Iterable[Endpoint], counters: Counter[str]) -> None:
         self._upstreams = [_Upstream(endpoint) for endpoint in endpoints]
         self._counters = counters
-        self._probes: set[asyncio.Task[UpstreamResponse | None]] = set()
+        self._probes: set[asyncio.Task[None]] = set()
 
     async def ask(self, question: UpstreamQuestion) -> UpstreamResponse | None:
         """Return the answer of the first upstream that has one; else the first failure; None if no upstream responds.
-
         An upstream that refuses or can't be reached gets the question once; one that times out gets it again, within
-        TOTAL seconds.
-        """
+        TOTAL seconds."""
         failure: UpstreamResponse | None = None
         try:
             async with asyncio.timeout(TOTAL):
@@ -79,11 +78,9 @@ class Upstreams:
                     probe.add_done_callback(self._probes.discard)
         return answering + silent
 
-    async def _probe(self, upstream: _Upstream, question: UpstreamQuestion) -> UpstreamResponse | None:
-        try:
-            return await self._ask_one(upstream, question)
-        except OSError:
-            return None
+    async def _probe(self, upstream: _Upstream, question: UpstreamQuestion) -> None:
+        with contextlib.suppress(OSError):
+            await self._ask_one(upstream, question)
 
     async def _ask_one(self, upstream: _Upstream, question: UpstreamQuestion) -> UpstreamResponse:
         """Return the response of one upstream. Raises TimeoutError, or another OSError if it can't be reached."""

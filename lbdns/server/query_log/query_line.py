@@ -108,16 +108,10 @@ def _rcode(sample: LoggedQuery, query: Query) -> str | None:
         return None
     rcode = sample.response[3] & 0xF
     if query.edns is not None:
-        rcode |= _extended(sample.response) << 4
+        # The upper bits are in the OPT record (RFC 6891 section 6.1.3)
+        response = sample.response
+        rcode |= next((response[begin - 6] for _, rtype, begin, _ in _records(response) if rtype == Type.OPT), 0) << 4
     return _RCODES.get(rcode) or f"RCODE{rcode}"
-
-
-def _extended(response: bytes) -> int:
-    """Return the upper bits of the RCODE, from the OPT record (RFC 6891 section 6.1.3)."""
-    for _, rtype, begin, _ in _records(response):
-        if rtype == Type.OPT:
-            return response[begin - 6]
-    return 0
 
 
 def _records(response: bytes) -> Iterator[tuple[bytes, int, int, int]]:

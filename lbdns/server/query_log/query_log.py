@@ -185,10 +185,6 @@ class _LogFile:
             if self._failed:
                 self._failed = False
                 log.info("query log: %s is being written again", self.path)
-        return self._count(data, written)
-
-    def _count(self, data: bytes, written: int) -> int:
-        """Return the complete lines in the first ``written`` bytes of ``data``, and note an incomplete one."""
         had_torn, part = self._torn, data[:written]
         self._torn = not part.endswith(b"\n") if part else had_torn
         return max(0, part.count(b"\n") - had_torn)

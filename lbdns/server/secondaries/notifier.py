@@ -8,7 +8,6 @@ import logging
 import secrets
 import socket
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from lbdns.config import KeyConfig, NotifyTarget
@@ -40,7 +39,7 @@ class Notifier:
     def __init__(self, first_wait: float = FIRST_WAIT) -> None:
         self._first_wait = first_wait
         self._sent: dict[_Task, int] = {}  # the serial that was last sent, or is being sent
-        self._running: dict[_Task, asyncio.Task[None]] = {}
+        self._running: dict[_Task, asyncio.Task[None]] = {}  # also the last one that has ended
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
     def reload(self, farm: Farm) -> None:
@@ -55,9 +54,7 @@ class Notifier:
             if self._sent.get(task) != zone.serial:
                 self._cancel(task)
                 self._sent[task] = zone.serial
-                running = asyncio.get_running_loop().create_task(self._notify(farm, zone, task[1]))
-                self._running[task] = running
-                running.add_done_callback(partial(self._forget, task))
+                self._running[task] = asyncio.get_running_loop().create_task(self._notify(farm, zone, task[1]))
 
     async def stop(self) -> None:
         running = list(self._running.values())
@@ -68,10 +65,6 @@ class Notifier:
     def _cancel(self, task: _Task) -> None:
         if running := self._running.pop(task, None):
             running.cancel()
-
-    def _forget(self, task: _Task, done: asyncio.Task[None]) -> None:
-        if self._running.get(task) is done:
-            del self._running[task]
 
     async def _notify(self, farm: Farm, zone: Zone, target: NotifyTarget) -> None:
         what = f"NOTIFY {to_text(zone.origin)} serial {zone.serial} to {target}"
@@ -90,7 +83,6 @@ class Notifier:
                 log.info("%s: answered", what)
 
     async def _tries(self, farm: Farm, zone: Zone, target: NotifyTarget) -> str | None:
-        """Return the rcode of the answer, empty for NOERROR; None if there is no answer."""
         key = next((key for key in farm.config.keys if key.name == target.key), None)
         source = source_for(target.endpoint, farm.config.server.listen)
         wait = self._first_wait

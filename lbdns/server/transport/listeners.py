@@ -68,11 +68,9 @@ class Listeners:
                 await tcp.start(loop)
 
     async def leave(self, numbers: set[int], *, for_good: bool) -> None:
-        """Stop answering on these sockets, after answering the queries that have arrived.
-
-        ``for_good``: no other process answers there, so the kernel must accept no further query. Otherwise the sockets
-        stay open for the processes that share them.
-        """
+        """Stop answering on these sockets, after answering the queries that have arrived. ``for_good``: no other
+        process answers there, so the kernel must accept no further query. Otherwise the sockets stay open for the
+        processes that share them."""
         loop = asyncio.get_running_loop()
         for number in numbers:
             server = self._open.pop(number)
@@ -102,12 +100,7 @@ def receive_no_more(sock: socket.socket) -> None:
 
 
 def _counted(server: UdpServer | TcpServer) -> Counter[str]:
-    counts = Counter(failed=server.errors.count)
+    failed = server.errors.count
     if isinstance(server, UdpServer):
-        counts["unsent"] = server.unsent
-        counts["shed"] = server.shedder.shed
-        counts["udp_overflows"] = server.overflows
-    else:
-        counts["tcp_accepted"] = server.accepted
-        counts["tcp_closed_early"] = server.closed_early
-    return counts
+        return Counter(failed=failed, unsent=server.unsent, shed=server.shedder.shed, udp_overflows=server.overflows)
+    return Counter(failed=failed, tcp_accepted=server.accepted, tcp_closed_early=server.closed_early)

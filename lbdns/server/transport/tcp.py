@@ -255,15 +255,12 @@ class _Connection(asyncio.Protocol):
         if responses:
             self.transport.write(b"".join(responses))
         if self._transfer:
-            self._begin_transfer()
+            self._scheduled = True  # continued by the end of the transfer
+            self.transport.pause_reading()
+            self.deadline = self._loop.time() + IN_LINE
+            self._server.transfers.begin(self)
         else:
             self._finish_turn(more=queries == AT_ONCE)
-
-    def _begin_transfer(self) -> None:
-        self._scheduled = True  # continued by the end of the transfer
-        self.transport.pause_reading()
-        self.deadline = self._loop.time() + IN_LINE
-        self._server.transfers.begin(self)
 
     def send_one(self) -> bool:
         """Send the next message of the transfer; return whether another can follow at once."""

@@ -147,20 +147,17 @@ class UdpServer:
                 return self._unread(error, queries)
             self.unsent += unsent
             self.shedder.shed += shed
-            sampled = self._take_samples(batch, self._tap) if self._tap else ()
+            sampled: Sequence[int] = ()  # indexes of the unanswered queries that are sampled
+            if self._tap:
+                samples, sampled = batch.take_samples()
+                for sample in samples:
+                    self._tap.log_finished(*sample)
             for number, (query, client, peer) in enumerate(unanswered):
                 self._answer_slowly(batch, query, client, peer, number in sampled)
             queries += read
             if read < self._batch_size:
                 break
         return queries
-
-    def _take_samples(self, batch: DatagramBatch, tap: QueryLogTap) -> Sequence[int]:
-        """Log the finished samples of the last batch; return the indexes of its unanswered queries that are sampled."""
-        samples, unanswered = batch.take_samples()
-        for sample in samples:
-            tap.log_finished(*sample)
-        return unanswered
 
     def _answer_slowly(self, batch: DatagramBatch, query: bytes, client: Client, peer: Any, is_sampled: bool) -> None:
         respond = self._responder.respond_slowly

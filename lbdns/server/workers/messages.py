@@ -49,8 +49,8 @@ class MessageReader:
 
     def close(self) -> None:
         """Close the descriptors of a message that never became complete."""
-        while self._descriptors:
-            os.close(self._descriptors.popleft())
+        _close_all(self._descriptors)
+        self._descriptors.clear()
 
 
 def split_message(payload: bytes, descriptors: Sequence[int]) -> Iterator[tuple[bytes, Sequence[int]]]:

@@ -10,11 +10,9 @@ from lbdns.model.snapshot import Reading, Snapshot
 
 
 def write_snapshot_delta(before: Mapping[str, Reading], snapshot: Snapshot) -> bytes:
-    """Return what a process that knows the readings ``before`` needs to make ``snapshot``.
-
-    Unchanged readings stay the same objects there, and so do metrics that a new reading shares with the one before:
-    choosers recognise by identity what is new.
-    """
+    """Return what a process that knows the readings ``before`` needs to make ``snapshot``. Unchanged readings stay the
+    same objects there, and so do metrics that a new reading shares with the one before: choosers recognise by identity
+    what is new."""
     after = snapshot.readings
     changed: dict[str, tuple[Any, ...]] = {}
     for name, reading in after.items():

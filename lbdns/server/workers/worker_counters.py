@@ -63,11 +63,9 @@ def read_answers(state: Any) -> AnswerTotals:
 
 
 class AnswerSharing:
-    """The answers of each worker, and what it knows about the others, by its number.
-
-    Totals never fall: the answers of processes that have ended stay in them. A message that is left out does no harm,
-    since the next one has the newer total.
-    """
+    """The answers of each worker, and what it knows about the others, by its number. Totals never fall: the answers of
+    processes that have ended stay in them. A message that is left out does no harm, since the next one has the newer
+    total."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, send: Callable[[int, AnswerTotals], bool]) -> None:
         """``send`` sends a worker the changed totals of the others, and returns whether it could."""

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.model.overrides import NO_OVERRIDES, Override, Overrides
+from lbdns.process.apply_configuration import apply
 from lbdns.server.control import override_file, override_manager
 from lbdns_shared.errors import LbdnsError
 from tests.answering.farms import hobbit, pool
@@ -34,7 +36,7 @@ async def test_everything_outlives_a_restart(tmp_path: Path) -> None:
 async def test_a_reload_that_moves_the_folder_takes_them_along(tmp_path: Path) -> None:
     async with desk(tmp_path / "old") as server:
         await server.say("drain")
-        server.manager._use(kept_in(tmp_path / "new", hobbit()))
+        await apply([server.manager], CheckedConfiguration(kept_in(tmp_path / "new", hobbit()), ()))
         await until((tmp_path / "new" / "overrides.json").exists)
         await until(lambda: not (tmp_path / "old" / "overrides.json").exists())
         assert override_file.read(tmp_path / "new" / "overrides.json")[0] == server.manager.overrides
@@ -44,7 +46,8 @@ async def test_overrides_outlive_their_member_and_can_be_ended(tmp_path: Path) -
     async with desk(tmp_path, TWO_POOLS) as server:
         await server.say("drain", "bilbo")
         await server.say("drain", "gandalf", pool="mail")
-        server.manager._use(kept_in(tmp_path, hobbit(pool(members=("frodo", "gandalf")))))
+        smaller = hobbit(pool(members=("frodo", "gandalf")))
+        await apply([server.manager], CheckedConfiguration(kept_in(tmp_path, smaller), ()))
         assert [o["pools"] for o in (await server.say("overrides"))["in_force"]] == [[], []]
         with pytest.raises(LbdnsError, match="no pool has 'bilbo'"):
             await server.say("undrain", "bilbo")

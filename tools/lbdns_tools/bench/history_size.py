@@ -159,12 +159,12 @@ def _read_times(path: Path, members: int, seconds: int) -> dict[str, float]:
     """Return the seconds that plots of 600 points take, for three members and for all."""
     end = BEGIN + seconds
     found = {}
-    few = [f"web{number}" for number in range(min(3, members))]
+    three = [f"web{number}" for number in range(min(3, members))]
     for name, span in (("10 min", 600), ("1 h", 3600), ("6 h", 6 * 3600), ("1 d", 86_400)):
-        for wanted in (few, []):
+        for shown in (three, []):
             for metric in ("cpu_idle", "answers"):
                 begun = time.perf_counter()
-                series = HistoryReader(path).series("pool0", metric, wanted, end - min(span, seconds), end, 600)
+                series = HistoryReader(path).series("pool0", metric, shown, end - min(span, seconds), end, 600)
                 took = time.perf_counter() - begun
                 key = f"{metric}, {name}, {len(series.series)} members, {len(series.times)} points of {series.tier}"
                 found[key] = round(took, 3)

@@ -80,10 +80,10 @@ def with_valid_tag(datagram: bytes) -> bytes:
 def check(data: bytes) -> None:
     keyed, open_to_all = ReportTable(HOSTS, [KEY], THESIS), ReportTable(HOSTS, [], THESIS)
     seen: set[tuple[str, int, int]] = set()
-    now = given = 0.0
+    now = received = 0.0
     for after, datagram in split_datagrams(data):
         now += after
-        given += 1
+        received += 1
         _check_decoder(datagram)
         open_to_all.accept(datagram, SOURCE, now, WALL + now)
         for form in (datagram, with_valid_tag(datagram)):
@@ -93,8 +93,8 @@ def check(data: bytes) -> None:
                 _check_accepted(form, now, seen)
         for table in (keyed, open_to_all):
             _check_readings(table)
-    assert sum(keyed.counts.values()) == 2 * given
-    assert sum(open_to_all.counts.values()) == given
+    assert sum(keyed.counts.values()) == 2 * received
+    assert sum(open_to_all.counts.values()) == received
 
 
 def _check_decoder(datagram: bytes) -> None:

@@ -38,7 +38,7 @@ CLIENT: Final = ("127.0.0.1", 5353)  # no rate limit
 GENERATED: Final = 300  # records; the real limit takes minutes with instrumentation
 RECORDS: Final = 200  # of one name and type
 INCLUDED: Final = 40  # files
-ASKED: Final = 6  # names of a zone in queries: the first and the last ones
+QUERIED: Final = 6  # names of a zone in queries: the first and the last ones
 MAX_TTL: Final = 2**31 - 1  # seconds, RFC 2181 section 8
 ABSENT: Final = 65_279  # a type that inputs do not have
 
@@ -144,7 +144,7 @@ def _check_served(zone: Zone) -> None:
     responder = _responder()
     responder.table = _table(zone)
     owners = list(zone.nodes)
-    for owner in owners[: ASKED // 2] + owners[ASKED // 2 :][-ASKED // 2 :]:
+    for owner in owners[: QUERIED // 2] + owners[QUERIED // 2 :][-QUERIED // 2 :]:
         has = [rtype for rtype in zone.nodes[owner] if owner != zone.origin or rtype not in (2, 6)]
         for rtype in has[:4]:
             _query_and_check(responder, zone, owner, rtype, UDP)

@@ -92,17 +92,15 @@ def _count_answers(sock: socket.socket, flow: AmplificationFlow) -> None:
 
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     farm = BenchmarkFarm(folder, limit=None, zone=BIG, plane=options.plane)
-    flows: dict[str, AmplificationFlow] = {}
+    traffic = {kind: [query] for kind, query in KINDS.items()} | {"all in turn": list(KINDS.values())}
     with serving_lbdns(farm, options.server_core) as server:
-        for number, (kind, query) in enumerate(KINDS.items()):
-            flows[kind] = query_at_rate(server.port, f"127.1.{number}.1", [query], options.rate, options.seconds)
-        everything = list(KINDS.values())
-        flows["all in turn"] = whole = query_at_rate(
-            server.port, "127.2.0.1", everything, options.rate, options.seconds
-        )
+        flows = {
+            kind: query_at_rate(server.port, f"127.1.{number}.1", queries, options.rate, options.seconds)
+            for number, (kind, queries) in enumerate(traffic.items())
+        }
     worst = max(flow.ratio for flow in flows.values())
     return {
-        "note": f"{server.note}; highest ratio {worst}, all in turn {whole.ratio}",
+        "note": f"{server.note}; highest ratio {worst}, all in turn {flows['all in turn'].ratio}",
         "worst_ratio": worst,
         "kinds": {kind: asdict(flow) | {"ratio": flow.ratio} for kind, flow in flows.items()},
     }

@@ -15,7 +15,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
@@ -39,7 +39,7 @@ _PLAIN: Final = query_wire("best.hobbit", edns=False)
 _HEADER: Final = struct.Struct("!HHHHHH")
 
 
-def _header(chance: random.Random, flags: int = 0, counts: tuple[int, int, int, int] = (1, 0, 0, 0)) -> bytes:
+def _header(chance: random.Random, flags: int = 0, counts: Sequence[int] = (1, 0, 0, 0)) -> bytes:
     return _HEADER.pack(chance.getrandbits(16), flags, *counts)
 
 
@@ -48,11 +48,6 @@ def _flipped(chance: random.Random) -> bytes:
     for _ in range(chance.randrange(1, 6)):
         made[chance.randrange(2, len(made))] = chance.getrandbits(8)
     return bytes(made)
-
-
-def _any_counts(chance: random.Random) -> bytes:
-    counts = [chance.choice((0, 1, 2, 255, 65535)) for _ in range(4)]
-    return _header(chance, 0, (counts[0], counts[1], counts[2], counts[3])) + _PLAIN[12:]
 
 
 def _pointers(chance: random.Random) -> bytes:
@@ -81,7 +76,9 @@ KINDS: Final[dict[str, Callable[[random.Random], bytes]]] = {
     "cut short": lambda chance: _GOOD[: chance.randrange(len(_GOOD))],
     "bits flipped": _flipped,
     "any flags": lambda chance: _header(chance, chance.getrandbits(16)) + _PLAIN[12:],
-    "any counts": _any_counts,
+    "any counts": lambda chance: (
+        _header(chance, 0, [chance.choice((0, 1, 2, 255, 65535)) for _ in range(4)]) + _PLAIN[12:]
+    ),
     "pointers": _pointers,
     "name too long": _long_name,
     # A label whose first two bits are 01 or 10, which are not in use (RFC 6891 section 5)

@@ -29,7 +29,7 @@ SHOWN: Final = 15  # modules that --imports lists
 
 
 class StartedServers:
-    """lbdns and NSD with the same zone, to be started again and again."""
+    """lbdns and NSD with the same zone; each call starts them anew."""
 
     def __init__(self, folder: Path, count: int, options: argparse.Namespace) -> None:
         folder.mkdir()

@@ -28,7 +28,6 @@ ECHO_REQUEST_4, ECHO_REPLY_4 = 8, 0
 ECHO_REQUEST_6, ECHO_REPLY_6 = 128, 129
 _HEADER = struct.Struct("!BBHHH")  # type, code, checksum, identifier, sequence
 IDENTIFIER: Final = slice(4, 6)
-
 HOW_TO_ALLOW: Final = (
     "ICMP is not permitted; allow it with 'sysctl net.ipv4.ping_group_range=\"0 2147483647\"' "
     "or the capability CAP_NET_RAW"

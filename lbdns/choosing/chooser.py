@@ -16,8 +16,7 @@ from lbdns.model.liveness import Liveness
 from lbdns.model.overrides import PoolOverrides
 from lbdns.model.snapshot import Snapshot
 from lbdns.policies import POLICIES
-from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections
-from lbdns.policies.rotation import rotation
+from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections, rotation
 
 if TYPE_CHECKING:
     from random import Random

@@ -1,6 +1,6 @@
 """The table of policies. A policy decides the order in which members are selected.
 
-To add one: write a module with its ``PolicySpec``, add the spec to ``POLICIES``, add a test and a row in the docs.
+To add one: write its module with a ``PolicySpec``, add the spec to ``POLICIES``, add a test and a row in the docs.
 """
 
 from __future__ import annotations
@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from lbdns.policies.best import BEST
-from lbdns.policies.greedy_charging import LEAST_CHARGED, TWO_CHOICES
+from lbdns.policies.best_score import BEST_SCORE
+from lbdns.policies.least_charged import LEAST_CHARGED
 from lbdns.policies.plan import PolicySpec
-from lbdns.policies.rotation import BEST_SCORE, ROUND_ROBIN
+from lbdns.policies.round_robin import ROUND_ROBIN
+from lbdns.policies.two_choices import TWO_CHOICES
 from lbdns.policies.weighted import WEIGHTED
 
 #: Every policy, by the name that configurations use

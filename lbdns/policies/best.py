@@ -13,9 +13,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from lbdns.policies.best_score import best_score
 from lbdns.policies.operating_point import OperatingPoint, operating_point, parallel_requests
 from lbdns.policies.plan import HIGHEST_SCORE, Plan, PolicySpec, PoolView, Selections
-from lbdns.policies.rotation import best_score
 from lbdns.policies.weighted import smooth_plan
 
 if TYPE_CHECKING:

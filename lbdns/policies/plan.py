@@ -110,3 +110,11 @@ class PolicySpec:
     weighs_load: bool = False  # its shares follow load or capacity: it still applies when every member gives an alarm
     uses_score: bool = False  # whether a member's score changes its plans
     strict_rotation: bool = False  # it promises an order of single queries: clients get no address family affinity
+
+
+def rotation(indexes: Sequence[int], previous: Selections | None) -> Plan:
+    """Return a strict rotation over ``indexes`` (ascending) that starts after the member selected last."""
+    last = previous.last if previous else None
+    if last is None:
+        return Plan(tuple(indexes))
+    return Plan((*(i for i in indexes if i > last), *(i for i in indexes if i <= last)))

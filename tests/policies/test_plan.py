@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from lbdns.policies.plan import Plan, Selections, rotation
 from tests.policies.views import member, view
 
 
@@ -29,3 +30,11 @@ def test_overdue_members_are_skipped_while_they_are_fewer_than_half(
 def test_members_that_are_not_usable_do_not_count() -> None:
     pool = view(member(overdue=True), member(usable=False), member(usable=False))
     assert pool.on_time == [0]
+
+
+@pytest.mark.parametrize(
+    ("last", "order"), [(None, (0, 2, 3)), (0, (2, 3, 0)), (2, (3, 0, 2)), (3, (0, 2, 3)), (1, (2, 3, 0))]
+)
+def test_rotation_continues_after_the_member_selected_last(last: int | None, order: tuple[int, ...]) -> None:
+    before = None if last is None else Selections(Plan((0,)), (0, 0, 0, 0), last)
+    assert rotation([0, 2, 3], before).order == order

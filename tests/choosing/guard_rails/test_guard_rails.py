@@ -15,8 +15,7 @@ from lbdns.choosing.guard_rails.slow_start import FLOOR
 from lbdns.model.overrides import NO_POOL_OVERRIDES
 from lbdns.model.snapshot import Reading, Snapshot
 from lbdns.policies import POLICIES
-from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections
-from lbdns.policies.rotation import rotation
+from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections, rotation
 from tests.choosing.guard_rails.guarded_pool import Pool
 
 

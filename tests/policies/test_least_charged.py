@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbdns.policies.greedy_charging import least_charged, two_choices
+from lbdns.policies.least_charged import least_charged
 from tests.policies.views import hand_out, member, run, view
 
 
@@ -46,44 +46,9 @@ def test_slow_start_reduces_selections() -> None:
     st.lists(st.tuples(st.booleans(), st.floats(0, 100), st.floats(0.01, 100)), min_size=1, max_size=20),
     st.floats(0.1, 5000),
 )
-def test_least_charged_selects_only_usable_members(members: list[tuple[bool, float, float]], rate: float) -> None:
+def test_only_usable_members_are_selected(members: list[tuple[bool, float, float]], rate: float) -> None:
     pool = view(*(member(usable=u, load=n, capacity=c) for u, n, c in members), rate=rate)
     if pool.candidates:
         order = least_charged(pool, None, Random(1)).order
-        assert order
-        assert set(order) <= set(pool.candidates)
-
-
-def test_the_fullest_member_never_wins() -> None:
-    pool = view(member(load=1000.0), member(), member(), rate=100.0)
-    assert 0 not in two_choices(pool, None, Random(1)).order
-
-
-def test_the_draw_is_random() -> None:
-    pool = view(*(member() for _ in range(8)))
-    one, other, again = (two_choices(pool, None, Random(seed)).order for seed in (1, 2, 1))
-    assert one == again
-    assert one != other
-
-
-def test_two_members_are_always_both_drawn() -> None:
-    shares = Counter(hand_out(two_choices(view(member(capacity=3.0), member()), None, Random(1)), 400))
-    assert shares[0] == pytest.approx(300, abs=3)
-
-
-def test_two_choices_gives_equal_members_equal_shares() -> None:
-    shares = Counter(hand_out(two_choices(view(*(member() for _ in range(10))), None, Random(1)), 1000))
-    assert all(shares[i] == pytest.approx(100, abs=15) for i in range(10))
-
-
-def test_two_choices_with_a_single_member() -> None:
-    assert hand_out(two_choices(view(member(usable=False), member()), None, Random(1)), 3) == [1, 1, 1]
-
-
-@given(st.lists(st.tuples(st.booleans(), st.floats(0, 100)), min_size=1, max_size=20), st.integers())
-def test_two_choices_selects_only_usable_members(members: list[tuple[bool, float]], seed: int) -> None:
-    pool = view(*(member(usable=u, load=n) for u, n in members))
-    if pool.candidates:
-        order = two_choices(pool, None, Random(seed)).order
         assert order
         assert set(order) <= set(pool.candidates)

@@ -1,8 +1,6 @@
-"""The policies that charge each selection to its member while they make a plan: ``least_charged``, ``two_choices``.
+"""``least_charged``: each answer names the least full member, counting selections since that member's last report.
 
-``least_charged`` approximates join-shortest-queue with delayed reports. It works best at low rates and behind caches.
-``two_choices`` cannot herd badly however many DNS servers there are, but its draw is less even. Its source: M.
-Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing" (1996).
+It approximates join-shortest-queue with delayed reports. It works best at low rates and behind caches.
 """
 
 from __future__ import annotations
@@ -10,8 +8,7 @@ from __future__ import annotations
 from heapq import heapify, heapreplace
 from typing import TYPE_CHECKING, Final
 
-from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections
-from lbdns.policies.rotation import rotation
+from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections, rotation
 from lbdns.policies.weighted import plan_length
 
 if TYPE_CHECKING:
@@ -19,9 +16,10 @@ if TYPE_CHECKING:
 
 
 class ChargedLoads:
-    """Each member's load in relation to its capacity, with ``view.multiplier`` for every selection since its report.
+    """Each member's load, with the charge of every selection since its report, in relation to its capacity.
 
-    Other processes and DNS servers make theirs at the same time.
+    ``members`` are the indexes to select from. A selection counts as ``view.multiplier`` requests, because other
+    processes and DNS servers make theirs at the same time.
     """
 
     def __init__(self, view: PoolView) -> None:
@@ -54,20 +52,6 @@ def least_charged(view: PoolView, previous: Selections | None, rng: Random) -> P
     return Plan(tuple(order))
 
 
-def two_choices(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
-    """Return a plan of policy ``two_choices``, drawn in advance."""
-    charges = ChargedLoads(view)
-    if len(charges.members) == 1:
-        return Plan((charges.members[0],))
-    order = []
-    for _ in range(plan_length(view)):
-        member = min(rng.sample(charges.members, 2), key=charges.fullness)
-        order.append(member)
-        charges.charge(member)
-    return Plan(tuple(order))
-
-
 LEAST_CHARGED: Final = PolicySpec(
     "least_charged", least_charged, why="least full for its capacity, counting selections since its last report"
 )
-TWO_CHOICES: Final = PolicySpec("two_choices", two_choices, why="the less full of two members drawn at random")

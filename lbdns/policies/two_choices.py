@@ -1,0 +1,32 @@
+"""``two_choices``: each answer names the less full of two members drawn at random (power of two choices).
+
+It cannot herd badly however many DNS servers there are, but the draw is less even than the deterministic policies.
+Source: M. Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing" (1996).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from lbdns.policies.least_charged import ChargedLoads
+from lbdns.policies.plan import Plan, PolicySpec, PoolView, Selections
+from lbdns.policies.weighted import plan_length
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+def two_choices(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
+    """Return a plan of policy ``two_choices``, drawn in advance."""
+    charges = ChargedLoads(view)
+    if len(charges.members) == 1:
+        return Plan((charges.members[0],))
+    order = []
+    for _ in range(plan_length(view)):
+        member = min(rng.sample(charges.members, 2), key=charges.fullness)
+        order.append(member)
+        charges.charge(member)
+    return Plan(tuple(order))
+
+
+TWO_CHOICES: Final = PolicySpec("two_choices", two_choices, why="the less full of two members drawn at random")

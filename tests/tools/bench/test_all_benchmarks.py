@@ -9,10 +9,11 @@ import pytest
 
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.bench import all_benchmarks
-from lbdns_tools.bench.all_benchmarks import HEAD, RULE, KeptFigure, figures_file, read_figures, with_figures
+from lbdns_tools.bench.all_benchmarks import HEAD, KeptFigure, figures_file, read_figures, with_figures
 from lbdns_tools.bench.benchmark_table import BENCHMARKS
 
 RESULTS = {"work_ms": 12.3456, "longest_step_ms": 2.0, "cores": 2}
+RULE = "|---|---|---|---|---|---|"
 ROW = "| dns.peers | CPU per query | 5.25 | us | 2 cores | 2026-11-01 |"
 TEXT = f"# Benchmarks\n\n{HEAD}\n{RULE}\n{ROW}\n\nMore text.\n"
 FIGURE = KeptFigure("dns.peers", "CPU per query", 5.25, "us", "2 cores", "2026-11-01")

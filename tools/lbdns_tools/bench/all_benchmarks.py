@@ -27,7 +27,6 @@ LIMIT_OF_ONE: Final = 120.0  # seconds
 END: Final = 20.0  # seconds that a benchmark may take to end its servers
 BUSY: Final = 0.3  # load of the machine above which its figures mean little
 HEAD: Final = "| benchmark | figure | value | unit | conditions | date |"
-RULE: Final = "|---|---|---|---|---|---|"
 _CHECKOUT: Final = Path(__file__).parents[3]
 HEADS: Final = ("benchmark", "figure", "now", "kept", "change", "")
 

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from operator import methodcaller
 from pathlib import Path
@@ -60,40 +60,39 @@ class QueryLoad:
         self.tally = QueryTally()
         self.goes_on = threading.Event()
         self._queries, self._rate = queries, rate
-        self._sockets = []
+        self._sockets: dict[int, socket.socket] = {}  # by descriptor
         for _ in range(PORTS):
             sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             sock.setblocking(False)
             sock.connect(("127.0.0.1", port))
-            self._sockets.append(sock)
-        self._in_flight: list[dict[bytes, float]] = [{} for _ in range(PORTS)]
+            self._sockets[sock.fileno()] = sock
+        self._in_flight: dict[int, dict[bytes, float]] = {descriptor: {} for descriptor in self._sockets}
 
     def run(self) -> QueryTally:
         began = time.monotonic()
         poll = select.poll()
-        places = {sock.fileno(): place for place, sock in enumerate(self._sockets)}
-        for sock in self._sockets:
-            poll.register(sock, select.POLLIN)
+        for descriptor in self._sockets:
+            poll.register(descriptor, select.POLLIN)
         swept = began
-        while self._has_more() or any(self._in_flight):
+        while self._has_more() or any(self._in_flight.values()):
             now = time.monotonic()
-            for place in range(PORTS):
-                self._send(place, now, now - began)
+            for descriptor in self._sockets:
+                self._send(descriptor, now, now - began)
             for descriptor, _ in poll.poll(5):
-                self._receive(places[descriptor])
+                self._receive(descriptor)
             if now - swept > GIVE_UP / 10:
                 swept = now
                 self._sweep(now)
         self.tally.seconds = time.monotonic() - began
-        for sock in self._sockets:
+        for sock in self._sockets.values():
             sock.close()
         return self.tally
 
     def _has_more(self) -> bool:
         return self.tally.sent < self._queries or self.goes_on.is_set()
 
-    def _send(self, place: int, now: float, elapsed: float) -> None:
-        tally, in_flight, sock = self.tally, self._in_flight[place], self._sockets[place]
+    def _send(self, descriptor: int, now: float, elapsed: float) -> None:
+        tally, in_flight, sock = self.tally, self._in_flight[descriptor], self._sockets[descriptor]
         while len(in_flight) < WINDOW and self._has_more():
             if self._rate and tally.sent > self._rate * elapsed:
                 return
@@ -106,9 +105,9 @@ class QueryLoad:
                 continue
             in_flight[number] = now
 
-    def _receive(self, place: int) -> None:
-        tally, in_flight, sock = self.tally, self._in_flight[place], self._sockets[place]
-        try:
+    def _receive(self, descriptor: int) -> None:
+        tally, in_flight, sock = self.tally, self._in_flight[descriptor], self._sockets[descriptor]
+        with suppress(OSError):
             while True:
                 answer = sock.recv(512)
                 sent = in_flight.pop(answer[:2], None)
@@ -117,11 +116,9 @@ class QueryLoad:
                 else:
                     tally.answered += 1
                     tally.longest = max(tally.longest, time.monotonic() - sent)
-        except OSError:
-            pass
 
     def _sweep(self, now: float) -> None:
-        for in_flight in self._in_flight:
+        for in_flight in self._in_flight.values():
             for number in [number for number, sent in in_flight.items() if now - sent > GIVE_UP]:
                 del in_flight[number]
                 self.tally.lost += 1

@@ -173,10 +173,6 @@ def _running(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-class InterruptedTrialError(LbdnsError):
-    """A signal interrupted the calibration."""
-
-
 class _StopSignal:
     """Receives the signals that end programs, and acts on them only in ``wait``: never while a file is restored."""
 
@@ -185,9 +181,9 @@ class _StopSignal:
         self._name = ""
 
     def wait(self, seconds: float) -> None:
-        """Wait. Raises InterruptedTrialError as soon as a signal arrives."""
+        """Wait. Raises LbdnsError as soon as a signal arrives."""
         if self._received.wait(seconds):
-            raise InterruptedTrialError(f"{self._name}: stopped before the calibration was complete")
+            raise LbdnsError(f"{self._name}: stopped before the calibration was complete")
 
     @contextlib.contextmanager
     def on_signals(self) -> Iterator[None]:

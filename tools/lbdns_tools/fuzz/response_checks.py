@@ -16,10 +16,7 @@ _NO_SUBNET: Final = bytes((0, 8, 0, 4, 0, 0, 0, 0))  # a client subnet option of
 
 
 def check_response(query: bytes, response: bytes, tcp: bool, payload: int) -> dns.message.Message:
-    """Return the checked response as a message. Raises AssertionError or DNSException.
-
-    ``payload`` is the server's limit for responses over UDP, in bytes.
-    """
+    """Return the checked response; ``payload`` is the server's limit over UDP. Raises AssertionError, DNSException."""
     message = _read(response)
     assert response[:2] == query[:2], "another id"
     assert message.flags & dns.flags.QR

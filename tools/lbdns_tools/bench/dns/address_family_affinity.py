@@ -55,10 +55,7 @@ class QueryPattern:
 
 
 def query_from(port: int, queries: Sequence[bytes], addresses: int, seconds: float) -> DnsperfResult:
-    """Send all ``queries`` from each address in turn, BURST by BURST, with a new id each time round.
-
-    Raises BenchmarkError if the server does not answer.
-    """
+    """Send ``queries`` from each address in turn, BURST by BURST. Raises BenchmarkError if the server is silent."""
     sent = answered = 0
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("0.0.0.0", 0))

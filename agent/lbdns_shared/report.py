@@ -22,7 +22,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from reprlib import repr as _shown  # repr itself fails on a value with a thousand levels of nesting
+from reprlib import repr as brief_repr  # repr itself fails on a value with a thousand levels of nesting
 from typing import Any, Final, Literal, NamedTuple
 
 import msgpack
@@ -152,7 +152,7 @@ def decode_body(envelope: Envelope) -> Report:
         raise ReportError("malformed", "the body is not a map")
     kind = body.get("kind", "data")
     if kind not in KINDS:
-        raise ReportError("malformed", f"kind is {_shown(kind)}, it must be one of {', '.join(KINDS)}")
+        raise ReportError("malformed", f"kind is {brief_repr(kind)}, it must be one of {', '.join(KINDS)}")
     alarm = body.get("alarm", "")
     if not isinstance(alarm, str):
         raise ReportError("malformed", "alarm must be a string")
@@ -174,14 +174,14 @@ def decode_body(envelope: Envelope) -> Report:
 def _unsigned(body: Mapping[str, Any], name: str, least: int) -> int:
     value = body.get(name)
     if type(value) is not int or not least <= value < 2**64:
-        raise ReportError("malformed", f"{name} must be an integer from {least}, not {_shown(value)}")
+        raise ReportError("malformed", f"{name} must be an integer from {least}, not {brief_repr(value)}")
     return value
 
 
 def _number(body: Mapping[str, Any], name: str) -> float:
     value = body.get(name)
     if type(value) not in (int, float) or not math.isfinite(value):  # type: ignore[arg-type]
-        raise ReportError("malformed", f"{name} must be a finite number, not {_shown(value)}")
+        raise ReportError("malformed", f"{name} must be a finite number, not {brief_repr(value)}")
     return float(value)  # type: ignore[arg-type]
 
 
@@ -192,7 +192,9 @@ def _metrics(value: object) -> dict[str, float]:
     for name, number in value.items():
         kind = type(number)
         if type(name) is not str or (kind is not float and kind is not int) or not math.isfinite(number):
-            raise ReportError("malformed", f"metric {_shown(name)} must be a finite number, not {_shown(number)}")
+            raise ReportError(
+                "malformed", f"metric {brief_repr(name)} must be a finite number, not {brief_repr(number)}"
+            )
         if kind is int:
             value[name] = float(number)
     return value

@@ -116,9 +116,7 @@ def farm(file: Path, words: tuple[str, ...]) -> int:
 
 
 def _run_on_client(lab: Lab, words: Sequence[str]) -> int:
-    """Run a command on the first client host and return its exit status."""
-    client = lab.clients()[0]
-    status = subprocess.run(client.command(*words), check=False).returncode
+    status = subprocess.run(lab.clients()[0].command(*words), check=False).returncode
     return status if status >= 0 else 128 - status  # after a signal, the status that shells report
 
 
@@ -145,7 +143,6 @@ def whereabouts(lab: Lab) -> Iterable[str]:
 
 
 def _study(preset: StudyPreset) -> click.Command:
-    """Return the command that runs a study."""
 
     @click.command(
         preset.name,

@@ -62,10 +62,7 @@ class StudyPlan:
         return sum(step.seconds for step in self.steps)
 
     def only(self, pattern: str) -> StudyPlan:
-        """Return the study with only the steps whose name matches ``pattern``, ignoring case, and the steps they need.
-
-        Raises ConfigError if the pattern is not a regular expression, or if no step matches.
-        """
+        """Return the study with the steps whose name matches ``pattern`` and those they need. Raises ConfigError."""
         try:
             wanted = re.compile(pattern, re.IGNORECASE)
         except re.error as error:
@@ -87,10 +84,7 @@ class StudyPlan:
 
 @dataclass(frozen=True, slots=True)
 class StudyPreset:
-    """A study that ``lbdns-lab NAME`` can run.
-
-    ``plan`` takes the settings and the farm from --farm (None: the study's own) and raises ConfigError.
-    """
+    """A study that ``lbdns-lab NAME`` can run. ``plan`` takes the settings and --farm (None: the study's own farm)."""
 
     name: str
     title: str

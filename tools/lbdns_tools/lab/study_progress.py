@@ -18,10 +18,7 @@ ESTIMATED_OVER: Final = 600.0
 
 
 class StudyProgress:
-    """Writes a study's progress to a console. Without a bar, the start of each step is a line too.
-
-    Call ``begins`` before each step and ``ends`` after it, with the error if it failed.
-    """
+    """Writes a study's progress to a console. Without a bar, the start of each step is a line too."""
 
     def __init__(self, console: Console, study: StudyPlan, bar: Progress | None) -> None:
         self._console, self._study, self._bar = console, study, bar

@@ -86,7 +86,7 @@ def test_each_point_and_all_of_them() -> None:
 
 def test_pictures_show_every_repetition(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     drawn: list[Series] = []
-    monkeypatch.setattr(report_charts, "beside_1999", lambda path, now, *more: drawn.append(now))
+    monkeypatch.setattr(report_charts, "beside_1999", lambda path, now, **more: drawn.append(now))
     measured = ((1, 90.0), (2, 108.0), (3, None))
     outcomes = [made("best", throughput=throughput, repetition=number) for number, throughput in measured]
     by_heading(outcomes)["Beside 1999"].pictures[0].draw(tmp_path / "any.svg")

@@ -125,31 +125,24 @@ def reached(lab: Lab, selection: str, balancer: tuple[str, str] | None = None) -
     return lab.proxy(*balancer) if balancer else nullcontext(target_of(lab, selection))
 
 
-@dataclass(slots=True)
-class CarriedRates:
-    """The rate in requests/s that the farm sustained with each selection; later loads are shares of these rates."""
+class CarriedRates(dict[str, float]):
+    """The rate in requests/s that the farm sustained with each selection; later loads are shares of these rates.
 
-    rates: dict[str, float] = field(default_factory=dict)
+    A rate that was not measured raises LbdnsError.
+    """
 
     def learn(self, selection: str, outcome: MeasuredOutcome) -> None:
         if rate := outcome.row.figures.requests_per_s:
-            self.rates[selection] = rate
+            self[selection] = rate
 
     @property
     def highest(self) -> float:
-        """The highest rate of all selections. Raises LbdnsError if no rate was measured."""
-        if not self.rates:
-            raise LbdnsError("this load is a share of the rate that the farm carries, and that rate was not measured")
-        return max(self.rates.values())
+        """The highest rate of all selections."""
+        return max(self.values()) if self else self[""]
 
-    def __getitem__(self, selection: str) -> float:
-        """Raises LbdnsError if the selection's rate was not measured."""
-        if selection not in self.rates:
-            raise LbdnsError(
-                f"this load is a share of the rate that the farm carries with {selection}, and that rate was not "
-                "measured"
-            )
-        return self.rates[selection]
+    def __missing__(self, selection: str) -> float:
+        which = f"the farm carries with {selection}" if selection else "the farm carries"
+        raise LbdnsError(f"this load is a share of the rate that {which}, and that rate was not measured")
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +237,7 @@ class FarmLoad:
 def learning(farm: str, what: str, mix: RequestMix, settings: StudySettings) -> StudyStep:
     """Return the step that restarts lbdns and its agents and loads the farm until lbdns knows the workload.
 
-    Every workload begins with this step; its load does not count. ``mix`` must request the name of ``best``.
+    Each workload begins with this step, whose load does not count. ``mix`` must request the name of ``best``.
     """
     seconds = QUICK_LEARNING_S if settings.quick else LEARNING_S
     usual = LoadRun(ResolveRule("connection"), timeout_s=TIMEOUT_S, seed=settings.seed)

@@ -32,10 +32,7 @@ SCALER_RUNS: Final = (
 
 @cache
 def day(steps: int = DAY_STEPS) -> tuple[float, ...]:
-    """Return the rates in requests/s at the ``steps`` + 1 ends of equal parts of the day, linear in between.
-
-    ``steps`` must be a multiple of 24, so that the lowest and highest rates are among them; raises ValueError.
-    """
+    """Return the rates in requests/s at the ends of ``steps`` equal parts of the day, a multiple of 24 (ValueError)."""
     if steps < 24 or steps % 24:
         raise ValueError(f"the number of steps must be a multiple of 24, not {steps}")
     swing = [(1 - cos(2 * pi * (24 * step / steps - DAY_NIGHT_H) / 24)) / 2 for step in range(steps + 1)]

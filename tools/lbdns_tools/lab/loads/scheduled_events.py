@@ -84,7 +84,7 @@ class ScheduledEvents:
 def last_given(seen: Sequence[Answers], member: str, since: float) -> float | None:
     """Return the seconds from ``since`` until answers stopped naming ``member``; None without a later read.
 
-    This is the time of the last read that found a higher count, so up to LOOK_S too late; 0.0 if the count never grew.
+    The time is that of the last read that found a higher count, up to LOOK_S too late; 0.0 if the count never grew.
     """
     later = [(moment, answers.get(member, 0)) for moment, answers in seen if moment >= since]
     if not later:

@@ -139,10 +139,7 @@ class ControlGroup:
         return int((directory / "cpuacct.usage").read_bytes()) / 1e9
 
     def memory_bytes(self) -> int | None:
-        """Return the memory in use by the group and its children, without the reclaimable page cache.
-
-        None without a memory controller. Raises OSError or ValueError if the counters cannot be read.
-        """
+        """Return the memory in use less the page cache; None without a controller. Raises OSError, ValueError."""
         memory = self.hierarchies.memory
         if memory is None:
             return None
@@ -182,10 +179,7 @@ class ControlGroup:
             raise LbdnsError(f"{self.name}: processes {left} did not end within {KILL_S:g} s after SIGKILL")
 
     def remove(self) -> bool:
-        """Remove the group, its children, and parents left empty; return whether the group existed.
-
-        Call ``kill`` first: no process may be left in the group. Raises LbdnsError.
-        """
+        """Remove the group, which must have no process, its children, and empty parents; return whether it existed."""
         found = [directory for directory in self.directories() if directory.is_dir()]
         for directory in found:
             for folder in reversed(_tree(directory)):
@@ -276,7 +270,7 @@ def _why(error: OSError) -> str:
 
 
 def _tree(directory: Path) -> list[Path]:
-    """Return a directory and all below it, parents first; an empty list if it does not exist."""
+    """Return a directory and all below it, parents first; [] if it does not exist."""
     return [Path(folder) for folder, _, _ in os.walk(directory)]
 
 
@@ -291,7 +285,6 @@ def _remove_directory(directory: Path) -> None:
 
 
 def _within(seconds: float, condition: Callable[[], bool]) -> bool:
-    """Return whether ``condition`` becomes true in time."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:

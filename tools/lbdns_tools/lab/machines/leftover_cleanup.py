@@ -35,13 +35,6 @@ class LabOwner:
     started: int  # clock ticks after the boot
     boot: str
 
-    @property
-    def is_alive(self) -> bool:
-        try:
-            return _owner(self.pid) == self
-        except (OSError, ValueError):
-            return False
-
 
 @dataclass(frozen=True, slots=True)
 class LabTraces:
@@ -58,7 +51,10 @@ class LabTraces:
 
     @property
     def is_running(self) -> bool:
-        return self.owner is not None and self.owner.is_alive
+        try:
+            return self.owner is not None and _owner(self.owner.pid) == self.owner
+        except (OSError, ValueError):
+            return False
 
     def remove(self) -> list[str]:
         """Remove the lab and return what was removed, a line each. Raises LbdnsError.
@@ -107,14 +103,14 @@ def new_id(registry: Path = REGISTRY) -> str:
 
 def record(id: str, registry: Path = REGISTRY) -> LabTraces:
     """Record that this process makes a lab, and make the lab's folder. Call this first. Raises LbdnsError."""
-    traces = LabTraces(id, _owner(os.getpid()), registry)
-    assert traces.owner is not None
+    owner = _owner(os.getpid())
+    traces = LabTraces(id, owner, registry)
     for last in (*[False] * (_TRIES - 1), True):
         try:
             registry.mkdir(mode=0o755, parents=True, exist_ok=True)
             # Linked when complete: another process that read half a record would take its owner for dead
             part = registry / f".{id}-{os.getpid()}"
-            part.write_text(json.dumps(asdict(traces.owner)))
+            part.write_text(json.dumps(asdict(owner)))
             try:
                 os.link(part, traces._note)
             finally:
@@ -141,20 +137,15 @@ def labs(registry: Path = REGISTRY) -> list[LabTraces]:
 
 
 def clean(all: bool = False, registry: Path = REGISTRY) -> list[str]:
-    """Remove the labs whose owner is dead, or ``all`` labs, and return what was removed, a line each.
-
-    Raises LbdnsError for what could not be removed, after everything else was.
-    """
+    """Remove the labs whose owner is dead, or ``all``; return what was removed, a line each. Raises LbdnsError."""
     removed: list[str] = []
     troubles: list[str] = []
     for traces in labs(registry):
-        if traces.is_running and not all:
+        owner = traces.owner if traces.is_running else None
+        if owner and not all:
             continue
-        if traces.is_running:
-            assert traces.owner is not None
-            removed.append(f"lab {traces.id}, run by process {traces.owner.pid}")
-        else:
-            removed.append(f"lab {traces.id}, left behind by a process that has ended")
+        whose = f"run by process {owner.pid}" if owner else "left behind by a process that has ended"
+        removed.append(f"lab {traces.id}, {whose}")
         try:
             removed += traces.remove()
         except LbdnsError as error:

@@ -65,14 +65,11 @@ _OF_KIND: Final[Mapping[str, Mapping[str, str]]] = {"hub": _HUB, "client": _CONN
 
 def namespace_of(id: str, machine_name: str) -> str:
     """Return the name of a machine's network namespace."""
-    return f"{_prefix(id)}{machine_name}"
+    return f"lbdns-{id}-{machine_name}"
 
 
 def build(id: str, machines: Sequence[LabMachine]) -> None:
-    """Build the network of a lab; the first machine is the hub.
-
-    Raises LbdnsError; the caller must then call ``remove``, since parts of the network may exist.
-    """
+    """Build the network of a lab; the first machine is the hub. After an LbdnsError, ``remove`` must be called."""
     _, errors = _pyroute2()
     if not Path(_SYSCTLS, "ipv6").is_dir():
         raise LbdnsError(
@@ -92,12 +89,17 @@ def build(id: str, machines: Sequence[LabMachine]) -> None:
 
 def remove(id: str) -> list[str]:
     """Remove a lab's namespaces and its files below /etc/netns; return what was removed. Raises LbdnsError."""
-    removed = []
-    with contextlib.suppress(FileNotFoundError):
-        for path in sorted(NAMESPACES.glob(f"{_prefix(id)}*")):
-            _remove_namespace(path.name)
-            removed.append(f"network namespace {path.name}")
-    for path in sorted(ETC.glob(f"{_prefix(id)}*")):
+    removed, names = [], namespace_of(id, "*")
+    for path in sorted(NAMESPACES.glob(names)):
+        netns, _ = _pyroute2()
+        try:
+            netns.remove(path.name)
+        except FileNotFoundError:
+            pass  # another process has just removed it
+        except OSError as error:
+            raise LbdnsError(f"cannot remove the network namespace {path.name}: {_why(error)}") from None
+        removed.append(f"network namespace {path.name}")
+    for path in sorted(ETC.glob(names)):
         shutil.rmtree(path, ignore_errors=True)
         removed.append(str(path))
     with contextlib.suppress(OSError):
@@ -122,10 +124,6 @@ def _in_thread(do: Callable[[], _Result]) -> _Result:
         return threads.submit(do).result()
 
 
-def _prefix(id: str) -> str:
-    return f"lbdns-{id}-"
-
-
 def _pyroute2() -> tuple[Any, type[Exception]]:
     try:
         from pyroute2 import netns
@@ -133,16 +131,6 @@ def _pyroute2() -> tuple[Any, type[Exception]]:
     except ModuleNotFoundError:
         raise LbdnsError("pyroute2 is not installed: run `make deps-lab`, or pip install 'lbdns-tools[lab]'") from None
     return netns, NetlinkError
-
-
-def _remove_namespace(name: str) -> None:
-    netns, _ = _pyroute2()
-    try:
-        netns.remove(name)
-    except FileNotFoundError:
-        pass  # another process has just removed it
-    except OSError as error:
-        raise LbdnsError(f"cannot remove the network namespace {name}: {_why(error)}") from None
 
 
 def _make_namespace(name: str, machine: LabMachine) -> None:
@@ -193,7 +181,6 @@ def _build_machine(machine: LabMachine, hub: LabMachine) -> None:
 
 
 def _address(route: Any, link: int, machine: LabMachine) -> None:
-    """Add a machine's addresses to its interface, and bring the interface and the loopback up."""
     route.link("set", index=_index(route, "lo"), state="up")
     route.link("set", index=link, state="up")
     for address in machine.addresses4:

@@ -32,10 +32,7 @@ class PlacedMachine:
     group: ControlGroup
 
     def command(self, *argv: str, group: ControlGroup | None = None) -> tuple[str, ...]:
-        """Return a command that runs ``argv`` on this machine, in ``group`` or in the machine's own control group.
-
-        Without ``argv``, return the prefix to which a command line can be appended.
-        """
+        """Return a command for ``argv`` on this machine, in ``group`` or its own; its prefix without ``argv``."""
         own_mounts = ("unshare", "--mount", "--propagation", "slave", "--")
         return (group or self.group).command(*own_mounts, "sh", "-c", _ENTER, self.namespace, *argv)
 

@@ -44,10 +44,7 @@ class CgroupSampler:
         self._thread.join(STOP_S)
 
     def between(self, begin: float, end: float) -> tuple[MachineSample, ...]:
-        """Return the samples of the seconds that lie wholly between two Unix times.
-
-        Waits up to PATIENCE for the last of these samples.
-        """
+        """Return the samples of the seconds wholly between two Unix times; wait up to PATIENCE for the last."""
         last = math.floor(end / self._interval) * self._interval
         with self._changed:
             self._changed.wait_for(lambda: bool(self._samples) and self._samples[-1][1].time >= last, PATIENCE)

@@ -107,7 +107,6 @@ def _web_row(
 
 
 def _sweep(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
-    """Return the concurrency sweep: a table for each figure, with a column for each selection."""
     by_name = by_selection(outcomes)
     counts = sorted({outcome.row.point.clients or 0 for outcome in outcomes})
     figures = {

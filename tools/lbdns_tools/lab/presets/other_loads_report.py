@@ -124,11 +124,9 @@ def death_sentence(outcome: MeasuredOutcome) -> str:
         until = "no answer named the host after its death"
     if "back_s" not in more:
         return f"{selection}: {until}; it was not back before the end."
-    again = (
-        "no answer named it again before the end"
-        if back is None
-        else f"answers named it again {float(back):.2g} s after its return"
-    )
+    again = "no answer named it again before the end"
+    if back is not None:
+        again = f"answers named it again {float(back):.2g} s after its return"
     return f"{selection}: {until}; {again}. {outcome.row.figures.failed} requests were lost."
 
 
@@ -157,9 +155,6 @@ def _recovered(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
             continue
         late = [p.middle_s + 0.5 - end for p in parts
                 if p.middle_s > end and (p.response_s or 0.0) > max(2 * usual, NOTICED_S)]  # fmt: skip
-        words.append(
-            f"{outcome.case.selection}: response times were back to normal {max(late):.0f} s after the crowd."
-            if late
-            else f"{outcome.case.selection}: response times were back to normal as soon as the crowd was over."
-        )
+        when = f"{max(late):.0f} s after the crowd" if late else "as soon as the crowd was over"
+        words.append(f"{outcome.case.selection}: response times were back to normal {when}.")
     return words

@@ -116,7 +116,6 @@ def _writers(loading: FarmLoad, seconds: float, lab: Lab, selection: str, repeti
 def _dies(
     loading: FarmLoad, seconds: float, with_agent: bool, lab: Lab, selection: str, repetition: int
 ) -> Iterable[MeasuredOutcome]:
-    """Kill the host after a third of the time, and bring it back after two thirds."""
     host = strongest(lab.farm).name
     more: dict[str, str | float] = {"part": "host dies" if with_agent else "web dies", "host": host}
     lab.settle()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import product
 from statistics import fmean
 from typing import Final
 
@@ -91,11 +93,8 @@ def _ratios(
         for name, of in (("mean", fmean), ("least", min), ("most", max))
     ]
     if one is not None:
-        errors = (
-            ratio_scatter.error_of_mean(each.repeated[figure] for each in compared)
-            for figure in ("throughput", "p95", "mean")
-        )
-        summary.append(("error of the mean", *errors, None, None))
+        repeated = ([each.repeated[figure] for each in compared] for figure in ("throughput", "p95", "mean"))
+        summary.append(("error of the mean", *map(ratio_scatter.error_of_mean, repeated), None, None))
     ratios = SectionTable("Each point", columns, rows)
     over_all = SectionTable(
         f"Over {len(compared)} points: best / round robin",
@@ -108,7 +107,6 @@ def _ratios(
 def _ratio_row(
     found: OutcomeIndex, each: SelectionRatios, of_the_sum: float | None, one: float | None
 ) -> tuple[ReportCell, ...]:
-    """Return the row of a point. ``one`` is the relative deviation of a single ratio."""
     ratios = each.repeated["throughput"]
     error = ratio_scatter.error(ratios, one) if ratios and one is not None else None
     key, rotation = each.key, each.key._replace(selection="round_robin")
@@ -126,7 +124,6 @@ def _over(compared: Iterable[SelectionRatios], figure: str, of: Callable[[list[f
 
 
 def _literal(found: OutcomeIndex, farm: LabFarm, name: str) -> ReportSection:
-    """Return the section on the literal rule of 1999, best_score."""
     host = strongest(farm)
     columns = (
         "a choice", "workload", "clients", "throughput / best", "throughput / round robin", "p95 / best",
@@ -153,7 +150,6 @@ def _literal_row(found: OutcomeIndex, key: PointKey, host: str) -> tuple[ReportC
 
 
 def _beside_1999(found: OutcomeIndex, farm: str) -> ReportSection:
-    """Return the section with the ratios of connections/s between selections, then and now, and the six charts."""
     columns = ["workload", "clients"]
     for pair in ("round robin / single", "best / round robin"):
         columns += [f"{pair}: 1999", *(f"now, {WORDS[resolve]}" for resolve in WORDS)]
@@ -184,22 +180,14 @@ def _ratio_now(found: OutcomeIndex, key: PointKey, other: str, resolve: str) -> 
 
 def _pictures(found: OutcomeIndex, farm: str) -> Iterable[ReportPicture]:
     """Yield the six charts for each measured way of resolving; the study of 1999 used WebStone's intervals."""
-    for resolve in WORDS:
-        for figure in PICTURES:
-            for workload in webstone_1999.WORKLOADS:
-                now = _series(found, farm, resolve, workload, FIGURES[figure][0])
-                if any(selection != "single" for selection in now):
-                    yield _picture(figure, workload, resolve, now)
-
-
-def _picture(figure: str, workload: str, resolve: str, now: report_charts.Series) -> ReportPicture:
-    words = FIGURES[figure][1]
-    then = webstone_1999.series(figure, workload)
-    return ReportPicture(
-        f"{workload}-{figure}-{resolve}",
-        f"{workload}: {words} by the number of clients; a choice {WORDS[resolve]}",
-        lambda path: report_charts.beside_1999(path, now, then, "clients", words),
-    )
+    for resolve, figure, workload in product(WORDS, PICTURES, webstone_1999.WORKLOADS):
+        name, words = FIGURES[figure]
+        now = _series(found, farm, resolve, workload, name)
+        if any(selection != "single" for selection in now):
+            caption = f"{workload}: {words} by the number of clients; a choice {WORDS[resolve]}"
+            then = webstone_1999.series(figure, workload)
+            draw = partial(report_charts.beside_1999, now=now, then=then, x="clients", y=words)
+            yield ReportPicture(f"{workload}-{figure}-{resolve}", caption, draw)
 
 
 def _series(found: OutcomeIndex, farm: str, resolve: str, workload: str, figure: str) -> report_charts.Series:
@@ -248,7 +236,6 @@ def _table(found: OutcomeIndex, of: PointKey) -> SectionTable:
 
 
 def _own_cpu(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
-    """Return the section with the CPU of lbdns and its agents in each run."""
     columns = ("farm", "selection", "workload", "a choice", "clients", "lbdns", "agents, mean", "busiest agent")
     rows = [
         (o.case.farm, o.case.selection, o.case.workload, WORDS.get(o.case.resolve), o.row.point.clients,

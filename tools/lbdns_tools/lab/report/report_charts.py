@@ -59,11 +59,11 @@ text {font-family: system-ui, "Segoe UI", Roboto, "Noto Sans", sans-serif !impor
 
 
 def lines(path: Path, series: Series, x: str, y: str, *, log: bool = False) -> None:
-    """Draw a line for each label. Raises LbdnsError."""
+    """Draw a line for each label."""
     need_matplotlib()
     figure, ((axes,),) = new(1, 1, WIDTH, HEIGHT)
     _lines(axes, series, x, y, log=log)
-    _legend(figure, axes, len(series))
+    _legend(figure, [axes])
     _finish(figure, path)
 
 
@@ -99,29 +99,19 @@ def course(
 
 
 def beside_1999(path: Path, now: Series, then: Series, x: str, y: str, *, log: bool = False) -> None:
-    """Draw today's results beside those of 1999, each with its own axes, since only the curves' shapes are comparable.
-
-    Raises LbdnsError.
-    """
+    """Draw today's results beside those of 1999, each with its own axes: only the curves' shapes are comparable."""
     need_matplotlib()
     figure, ((left, right),) = new(1, 2, WIDE, HEIGHT)
     labels = _ordered([*now, *then])
     for axes, series, title in ((left, now, "measured here"), (right, then, "1999")):
         _lines(axes, series, x, y, labels=labels, log=log)
         axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
-    handles: dict[str, Any] = {}
-    for axes in (left, right):
-        found, names = axes.get_legend_handles_labels()
-        handles |= {name: handle for name, handle in zip(names, found, strict=True) if name not in handles}
-    _legend_of(figure, {label: handles[label] for label in labels if label in handles})
+    _legend(figure, [left, right])
     _finish(figure, path)
 
 
 def over_time(path: Path, panels: Mapping[str, Series], *, marks: Mapping[str, float] | None = None) -> None:
-    """Draw stacked panels, by the label of their y axis, over the same seconds.
-
-    ``marks`` are the seconds of events, by label. Raises LbdnsError.
-    """
+    """Draw stacked panels, by the label of their y axis, over the same seconds; ``marks`` are seconds of events."""
     need_matplotlib()
     figure, rows = new(len(panels), 1, WIDTH, 0.9 + 2.1 * len(panels), sharex=True)
     for (axes,), (y, series) in zip(rows, panels.items(), strict=True):
@@ -139,7 +129,7 @@ def over_time(path: Path, panels: Mapping[str, Series], *, marks: Mapping[str, f
 
 
 def bars(path: Path, groups: Mapping[str, Mapping[str, float | None]], y: str) -> None:
-    """Draw groups of bars with a bar for each label, and its value above. Raises LbdnsError."""
+    """Draw groups of bars with a bar for each label, and its value above."""
     need_matplotlib()
     figure, ((axes,),) = new(1, 1, WIDTH, HEIGHT)
     tidy(axes)
@@ -161,8 +151,7 @@ def bars(path: Path, groups: Mapping[str, Mapping[str, float | None]], y: str) -
             axes.bar_label(drawn, ["" if value is None else f"{value:.3g}" for value in values], fontsize=7, padding=1)
     axes.set_xticks(range(len(groups)), list(groups))
     axes.set_ylabel(y)
-    if len(labels) > 1:
-        _legend(figure, axes, len(labels))
+    _legend(figure, [axes])
     _finish(figure, path)
 
 
@@ -213,7 +202,6 @@ def _means(points: Points) -> tuple[list[float], list[float], list[tuple[float, 
 
 
 def _ordered(labels: Sequence[str]) -> list[str]:
-    """Return the labels without repetitions: those of ORDER first, then the others."""
     return [label for label in ORDER if label in labels] + [x for x in dict.fromkeys(labels) if x not in ORDER]
 
 
@@ -233,20 +221,18 @@ def _place(label: str, labels: Sequence[str]) -> int:
     return free[others.index(label) % len(free)]
 
 
-def _legend(figure: Figure, axes: Axes, count: int) -> None:
-    if count > 1:
-        handles, names = axes.get_legend_handles_labels()
-        _legend_of(figure, dict(zip(names, handles, strict=True)))
-
-
-def _legend_of(figure: Figure, handles: Mapping[str, Any]) -> None:
-    """Add a legend above the chart."""
-    figure.legend(list(handles.values()), list(handles), loc="outside upper left", ncols=min(6, len(handles)),
-                  frameon=False, fontsize=9)  # fmt: skip
+def _legend(figure: Figure, panels: Sequence[Axes]) -> None:
+    handles: dict[str, Any] = {}
+    for axes in panels:
+        found, names = axes.get_legend_handles_labels()
+        handles = dict(zip(names, found, strict=True)) | handles
+    if len(handles) > 1:
+        labels = _ordered(list(handles))
+        figure.legend([handles[label] for label in labels], labels, loc="outside upper left",
+                      ncols=min(6, len(labels)), frameon=False, fontsize=9)  # fmt: skip
 
 
 def _finish(figure: Figure, path: Path) -> None:
-    """Write the chart with the page's style."""
     save(figure, path)
     try:
         text = path.read_text("utf-8")

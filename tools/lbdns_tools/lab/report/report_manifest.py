@@ -31,6 +31,10 @@ def begin(study: str, settings: Mapping[str, object], farms: Mapping[str, LabFar
     return {
         "study": study,
         "began": _now(),
+        "ended": None,
+        "took_s": None,
+        "interrupted": False,
+        "failed": [],
         "settings": dict(settings),
         "machine": machine(),
         "versions": versions(farms.values()),
@@ -42,10 +46,8 @@ def end(document: Mapping[str, Any], failed: Sequence[str] = (), interrupted: bo
     """Return the manifest with the end time, what ``failed``, and whether the study was interrupted."""
     ended = _now()
     took = datetime.fromisoformat(ended) - datetime.fromisoformat(document["began"])
-    times = {"ended": ended, "took_s": round(took.total_seconds(), 1), "interrupted": interrupted}
-    return {"study": document["study"], "began": document["began"], **times, "failed": list(failed)} | {
-        name: value for name, value in document.items() if name not in ("study", "began")
-    }
+    took_s = round(took.total_seconds(), 1)
+    return {**document, "ended": ended, "took_s": took_s, "interrupted": interrupted, "failed": list(failed)}
 
 
 def versions(farms: Iterable[LabFarm]) -> dict[str, str]:
@@ -59,11 +61,11 @@ def versions(farms: Iterable[LabFarm]) -> dict[str, str]:
 
 def version_of(program: str, arguments: Sequence[str]) -> str:
     """Return the version that a program prints, NOT_THERE or UNKNOWN."""
-    if not installed_programs.is_there(program):
+    path = installed_programs.find(program)
+    if path is None:
         return NOT_THERE
     try:
-        command = [installed_programs.path_of(program), *arguments]
-        printed = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)
+        printed = subprocess.run([path, *arguments], capture_output=True, text=True, timeout=_PATIENCE, check=False)
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
         return UNKNOWN
     found = _VERSION.search(printed.stdout + printed.stderr)  # nginx prints its version on standard error
@@ -87,7 +89,6 @@ def machine(root: Path = Path("/")) -> dict[str, Any]:
 
 
 def _field(text: str, name: str) -> str | None:
-    """Return the value of the first ``name : value`` in /proc/cpuinfo."""
     found = re.search(rf"^{re.escape(name)}\s*: *(.*)$", text, re.MULTILINE)
     return found.group(1).strip() if found else None
 

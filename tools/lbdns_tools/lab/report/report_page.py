@@ -28,15 +28,10 @@ MADE_WITH: Final = "How it was measured"
 NO_RESULT: Final = '<span class="none" title="no result">&ndash;</span>'
 NOT_SET: Final = '<span class="none" title="not set">&ndash;</span>'
 _MOMENT: Final = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\+00:00$")
-#: Parts of the manifest that are shown at the top of the page, and therefore not below
-_ON_TOP: Final = ("failed",)
 
 
 def write_report(folder: Path, title: str, sections: Sequence[ReportSection], manifest: Mapping[str, Any]) -> Path:
-    """Write the report and return the page's path. An error message replaces a picture that cannot be drawn.
-
-    Raises LbdnsError.
-    """
+    """Write the report and return the page's path. Errors of pictures are shown in their place. Raises LbdnsError."""
     try:
         (folder / PICTURES).mkdir(parents=True, exist_ok=True)
         (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, default=str) + "\n", "utf-8")
@@ -74,9 +69,10 @@ def page_of(
     sections: Sequence[ReportSection],
     manifest: Mapping[str, Any],
     drawn: Mapping[int, str],
-    files: Sequence[tuple[str, str]] = (),
+    files: Sequence[tuple[str, str]],
 ) -> str:
     """Return the page's HTML. ``drawn`` is the result of ``_draw``."""
+    headings = [*(section.heading for section in sections), MADE_WITH]
     lines = [
         "<!DOCTYPE html>",
         '<html lang="en">',
@@ -86,7 +82,7 @@ def page_of(
         f"<header><h1>{escape(title)}</h1>",
         f"<p>{escape(_when(manifest))}</p></header>",
         "<nav><div><h2>Contents</h2><ol>",
-        *(f'<li><a href="#part-{n}">{escape(heading)}</a></li>' for n, heading in _headings(sections)),
+        *(f'<li><a href="#part-{n}">{escape(heading)}</a></li>' for n, heading in enumerate(headings, 1)),
         "</ol></div></nav>",
         "<main>",
         *_troubles(manifest),
@@ -94,21 +90,13 @@ def page_of(
     for number, section in enumerate(sections, 1):
         lines += [f'<section id="part-{number}"><h2>{escape(section.heading)}</h2>', *_section(section, drawn)]
         lines.append("</section>")
-    lines += [f'<section id="part-{len(sections) + 1}"><h2>{MADE_WITH}</h2>']
-    if files:
-        lines.append("<ul>")
-        lines += [f'<li><a href="{escape(name)}">{escape(name)}</a>: {escape(what)}</li>' for name, what in files]
-        lines.append("</ul>")
-    lines += [*_facts(manifest), "</section>", "</main>", "</body>", "</html>"]
+    lines += [f'<section id="part-{len(headings)}"><h2>{MADE_WITH}</h2>', "<ul>"]
+    lines += [f'<li><a href="{escape(name)}">{escape(name)}</a>: {escape(what)}</li>' for name, what in files]
+    lines += ["</ul>", *_facts(manifest), "</section>", "</main>", "</body>", "</html>"]
     return "\n".join(lines) + "\n"
 
 
-def _headings(sections: Sequence[ReportSection]) -> Iterator[tuple[int, str]]:
-    return enumerate([*(section.heading for section in sections), MADE_WITH], 1)
-
-
 def _when(manifest: Mapping[str, Any]) -> str:
-    """Return start time and machine in one line."""
     machine = manifest.get("machine", {})
     parts = [
         _text(manifest.get("began")) or "",
@@ -120,7 +108,6 @@ def _when(manifest: Mapping[str, Any]) -> str:
 
 
 def _troubles(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the warning that a study was interrupted or had failures."""
     failed = manifest.get("failed") or ()
     if not failed and not manifest.get("interrupted"):
         return
@@ -159,7 +146,8 @@ def _table(table: SectionTable) -> Iterator[str]:
     # No <caption>: it would be as wide as the table, and would scroll off a phone's screen
     yield f'<p class="caption">{caption}</p>'
     yield f'<div class="scroll" role="region" aria-label="{caption}" tabindex="0"><table>'
-    heads = (f'<th scope="col"{kind}>{_heading(name)}</th>' for name, kind in zip(table.columns, kinds, strict=True))
+    names = [escape(column.replace(", ", ",\u00a0")) for column in table.columns]  # no line break before a unit
+    heads = (f'<th scope="col"{kind}>{name}</th>' for name, kind in zip(names, kinds, strict=True))
     yield f"<thead><tr>{''.join(heads)}</tr></thead><tbody>"
     has_groups = len({row[0] for row in table.rows}) < len(table.rows)
     for before, row in zip([None, *table.rows], table.rows, strict=False):
@@ -169,11 +157,6 @@ def _table(table: SectionTable) -> Iterator[str]:
         begins = ' class="next"' if has_groups and before and before[0] != row[0] else ""
         yield f"<tr{begins}>{first}{''.join(others)}</tr>"
     yield "</tbody></table></div>"
-
-
-def _heading(column: str) -> str:
-    """Return a column's heading, with no line break between a word and its unit."""
-    return escape(column.replace(", ", ",\u00a0"))
 
 
 def shown(cell: ReportCell, digits: int = 3) -> str:
@@ -191,7 +174,8 @@ def shown(cell: ReportCell, digits: int = 3) -> str:
 
 def _facts(manifest: Mapping[str, Any]) -> Iterator[str]:
     """Yield the manifest as HTML: plain values first, then each group under a heading."""
-    plain = {name: value for name, value in manifest.items() if not _is_group(value) and name not in _ON_TOP}
+    # Failures are shown at the top of the page
+    plain = {name: value for name, value in manifest.items() if not _is_group(value) and name != "failed"}
     yield from _pairs(plain)
     for name, value in manifest.items():
         if isinstance(value, Mapping) and value:
@@ -204,7 +188,6 @@ def _facts(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _group(value: Mapping[str, Any], caption: str = "") -> Iterator[str]:
-    """Yield plain values as pairs, followed by a table for each list of mappings."""
     yield from _pairs({name: part for name, part in value.items() if not _is_group(part)}, caption)
     for name, part in value.items():
         if isinstance(part, Sequence) and _is_group(part):

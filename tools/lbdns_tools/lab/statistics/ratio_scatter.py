@@ -34,10 +34,7 @@ class ChanceRange(NamedTuple):
 
 
 def deviation(points: Iterable[Ratios]) -> float | None:
-    """Return the pooled standard deviation of a measured ratio, as a fraction of its point's true ratio.
-
-    None if there are too few repetitions.
-    """
+    """Return the pooled standard deviation of a ratio, relative to its point's mean; None with too few repetitions."""
     residuals = _residuals(points)
     return fmean(residual * residual for residual in residuals) ** 0.5 if residuals else None
 

@@ -75,9 +75,9 @@ def alone(outcomes: Iterable[MeasuredOutcome], farm: str, workload: str) -> dict
 
 
 def sum_alone(by_host: dict[str, dict[int, float]], hosts: Sequence[str], clients: int) -> float | None:
-    """Return the sum of the hosts' throughputs alone, each at the nearest number of clients; None if one is missing.
+    """Return the sum of the hosts' throughputs alone; None if one is missing.
 
-    The nearest number will do, because a busy host hardly serves more requests with more clients.
+    The nearest number of clients will do, because a busy host hardly serves more requests with more clients.
     """
     if not hosts or any(host not in by_host for host in hosts):
         return None

@@ -26,10 +26,7 @@ ALARMS: Final = ("listen_queue > 256", "mem_available < 2")
 
 
 def apache(programs: LabPrograms, place: PlacedMachine, host: WebHost, content: Path, folder: Path) -> LabProgram:
-    """Start a host's Apache with its files in ``folder`` and wait until all its workers run.
-
-    ``content`` is the folder that ``write_content`` has filled. Raises LbdnsError.
-    """
+    """Start a host's Apache on the pages of ``write_content`` and wait for all its workers. Raises LbdnsError."""
     # A port alone gives one socket for both families: with two, the workers would need a mutex for every accept
     httpd = ApacheSetup(folder, content, str(HTTP_PORT), f"{host.name}.{ZONE}", workers=host.workers)
     command = place.command(*httpd.command())
@@ -53,10 +50,7 @@ def _all_there(place: PlacedMachine, workers: int, content: Path) -> bool:
 
 
 def agent_command(site: DnsServerFiles, place: PlacedMachine, gateway: LabMachine, interval: float) -> tuple[str, ...]:
-    """Return the command that runs a web host's agent, reporting every ``interval`` seconds; start it in ``place``.
-
-    The agent reports the metrics of the machine's control group, even if it runs in another group itself.
-    """
+    """Return the command of a web host's agent. In any group, it reports the metrics of the machine's group."""
     machine = place.machine
     command = [
         sys.executable, "-m", "lbdns_agent",

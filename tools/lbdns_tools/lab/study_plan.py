@@ -12,7 +12,7 @@ from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
 
 if TYPE_CHECKING:
-    from lbdns_tools.lab.report.report_sections import ReportSection
+    from lbdns_tools.lab.report.report_page import ReportSection
     from lbdns_tools.lab.running_lab import Lab
 
 

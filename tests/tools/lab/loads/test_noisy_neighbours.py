@@ -6,8 +6,10 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
+import psutil
 import pytest
 
 from lbdns_tools.lab.loads.noisy_neighbours import BURNERS, burner_command, burners, filesystem, writer_command, writers
@@ -77,9 +79,12 @@ def test_writers_leave_no_file(tmp_path: Path) -> None:
     assert lab.heard[-1] == "writer-bilbo stopped"
 
 
-def test_the_file_system_of_a_folder(tmp_path: Path) -> None:
-    mounts = tmp_path / "mounts"
-    mounts.write_text("root / ext4 rw 0 0\nrun /run tmpfs rw 0 0\nmore /run/lock ramfs rw 0 0\n")
-    assert filesystem(Path("/run/x/1"), str(mounts)) == "tmpfs"
-    assert filesystem(Path("/runner"), str(mounts)) == "ext4"
-    assert filesystem(Path("/run"), str(tmp_path / "nothing")) == ""
+def test_the_file_system_of_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert filesystem(Path("/proc/sys")) == "proc"
+    mounts = [("/", "ext4"), ("/run", "ext2"), ("/run", "tmpfs"), ("/run/lock", "ramfs")]
+    found = [SimpleNamespace(mountpoint=point, fstype=kind) for point, kind in mounts]
+    monkeypatch.setattr(psutil, "disk_partitions", lambda all: found)
+    assert filesystem(Path("/run/x/1")) == "tmpfs"
+    assert filesystem(Path("/runner")) == "ext4"
+    found.clear()
+    assert filesystem(Path("/run")) == ""

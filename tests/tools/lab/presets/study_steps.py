@@ -11,7 +11,7 @@ import pytest
 
 from lbdns_tools.lab.measuring import case_measurement
 from lbdns_tools.lab.measuring.measured_case import MeasuredCase, MeasuredOutcome
-from lbdns_tools.lab.report.report_sections import ReportSection
+from lbdns_tools.lab.report.report_page import ReportSection
 from lbdns_tools.lab.study_plan import StudyPlan
 from lbdns_tools.load.load_plan import OpenLoop
 from lbdns_tools.load.load_study import PlannedRun

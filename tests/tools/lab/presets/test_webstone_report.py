@@ -13,8 +13,7 @@ from lbdns_tools.lab.presets.webstone_report import sections
 from lbdns_tools.lab.presets.webstone_study import EQUAL
 from lbdns_tools.lab.report import report_charts
 from lbdns_tools.lab.report.report_charts import Series
-from lbdns_tools.lab.report.report_page import write_report
-from lbdns_tools.lab.report.report_sections import ReportSection
+from lbdns_tools.lab.report.report_page import ReportSection, write_report
 from tests.tools.lab.presets.fake_lab import made
 
 FARMS = {"unequal": LabFarm(UNEQUAL), "equal": LabFarm(EQUAL)}

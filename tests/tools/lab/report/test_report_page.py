@@ -11,8 +11,15 @@ import pytest
 
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.report import report_manifest
-from lbdns_tools.lab.report.report_page import MADE_WITH, NO_RESULT, shown, write_report
-from lbdns_tools.lab.report.report_sections import ReportPicture, ReportSection, SectionTable
+from lbdns_tools.lab.report.report_page import (
+    MADE_WITH,
+    NO_RESULT,
+    ReportPicture,
+    ReportSection,
+    SectionTable,
+    shown,
+    write_report,
+)
 from tests.tools.lab.made_up_outcomes import FARM
 
 EVIL = "<script>alert('x')</script> & \"y\""

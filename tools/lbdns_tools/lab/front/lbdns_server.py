@@ -21,8 +21,6 @@ from lbdns_tools.lab.machines.network_namespaces import inside
 from lbdns_tools.lab.machines.placed_machine import PlacedMachine
 from lbdns_tools.lab.machines.server_probes import answers_dns
 
-PROGRAM: Final = "lbdns"  # the name of the running program, and of its log
-
 _ZONE: Final = """\
 $TTL 300
 @ SOA ns hostmaster 1 3600 900 604800 60
@@ -74,9 +72,8 @@ def zone_text(machines: Sequence[LabMachine]) -> str:
     return _ZONE + "".join(f"{line}\n" for line in lines)
 
 
-def config_text(farm: LabFarm, machines: Sequence[LabMachine]) -> str:
-    """Return lbdns.toml with all web hosts in one pool, which has a name for each policy."""
-    own = _dns_of(machines)
+def config_text(farm: LabFarm, own: LabMachine) -> str:
+    """Return lbdns.toml of the machine ``own`` with all web hosts in one pool, which has a name for each policy."""
     return _CONFIG.format(
         listen=_strings(f"{own.address}:{DNS_PORT}", f"[{own.address6}]:{DNS_PORT}"),
         zone=ZONE,
@@ -114,20 +111,21 @@ class DnsServerFiles:
 def write_site(farm: LabFarm, machines: Sequence[LabMachine], folder: Path) -> DnsServerFiles:
     """Write the configuration, the zone and new keys into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
-    site = DnsServerFiles(folder, _dns_of(machines).address)
+    own = next(machine for machine in machines if machine.kind == "dns")
+    site = DnsServerFiles(folder, own.address)
     master = new_master_key()
     _write_private(folder / "report.key", master.line())
     for host in farm.hosts:
         _write_private(site.agent_key(host.name), agent_line(master.agent_key(host.name)))
     (folder / f"{ZONE}.zone").write_text(zone_text(machines))
-    site.config.write_text(config_text(farm, machines))
+    site.config.write_text(config_text(farm, own))
     return site
 
 
 def serve(programs: LabPrograms, place: PlacedMachine, site: DnsServerFiles) -> LabProgram:
     """Start ``lbdns serve`` and wait until it answers queries. Raises LbdnsError."""
     command = place.command(sys.executable, "-m", "lbdns", "serve", "-c", str(site.config))
-    return programs.start(PROGRAM, command, ready=lambda: answers_dns(place, f"ns.{ZONE}"))
+    return programs.start("lbdns", command, ready=lambda: answers_dns(place, f"ns.{ZONE}"))
 
 
 def status(place: PlacedMachine) -> dict[str, Any]:
@@ -135,10 +133,6 @@ def status(place: PlacedMachine) -> dict[str, Any]:
     base = f"http://{place.machine.address}:{HTTP_PORT}"
     found: dict[str, Any] = json.loads(inside(place.namespace, lambda: fetch(base, STATUS_PATH, NO_CREDENTIALS)))
     return found
-
-
-def _dns_of(machines: Sequence[LabMachine]) -> LabMachine:
-    return next(machine for machine in machines if machine.kind == "dns")
 
 
 def _strings(*texts: str) -> str:

@@ -10,6 +10,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import psutil
+
 if TYPE_CHECKING:
     from lbdns_tools.lab.running_lab import Lab
 
@@ -56,17 +58,9 @@ def writers(lab: Lab, hosts: Sequence[str], seconds: float) -> Iterator[None]:
         yield
 
 
-def filesystem(folder: Path, mounts: str = "/proc/self/mounts") -> str:
+def filesystem(folder: Path) -> str:
     """Return the type of the file system that holds a folder, such as tmpfs, which has no disk; "" if unknown."""
-    path = str(folder.resolve())
-    best = ("", "")
-    try:
-        lines = Path(mounts).read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return ""
-    for line in lines:
-        _, point, kind, *_ = line.split(" ")
-        # Of several mounts on the same point, the last one is visible
-        if (path + "/").startswith(point.rstrip("/") + "/") and len(point) >= len(best[0]):
-            best = (point, kind)
-    return best[1]
+    path = folder.resolve()
+    # Of several mounts on the same point, the last one is visible
+    types = {mount.mountpoint: mount.fstype for mount in psutil.disk_partitions(all=True)}
+    return next((types[str(point)] for point in (path, *path.parents) if str(point) in types), "")

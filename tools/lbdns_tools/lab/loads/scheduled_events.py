@@ -86,17 +86,17 @@ def last_given(seen: Sequence[Answers], member: str, since: float) -> float | No
 
     The time is that of the last read that found a higher count, up to LOOK_S too late; 0.0 if the count never grew.
     """
-    later = [(moment, answers.get(member, 0)) for moment, answers in seen if moment >= since]
-    if not later:
+    if all(moment < since for moment, _ in seen):
         return None
-    grown = [moment for (_, before), (moment, count) in pairwise(later) if count > before]
-    return (grown[-1] - since) if grown else 0.0
+    return max(_growth(seen, member, since), default=0.0)
 
 
 def first_given(seen: Sequence[Answers], member: str, since: float) -> float | None:
     """Return the seconds from ``since`` until answers named ``member`` again; None if they did not."""
+    return min(_growth(seen, member, since), default=None)
+
+
+def _growth(seen: Sequence[Answers], member: str, since: float) -> list[float]:
+    """Return the seconds from ``since`` of the reads that found a higher count than the read before."""
     later = [(moment, answers.get(member, 0)) for moment, answers in seen if moment >= since]
-    for (_, before), (moment, count) in pairwise(later):
-        if count > before:
-            return moment - since
-    return None
+    return [moment - since for (_, before), (moment, count) in pairwise(later) if count > before]

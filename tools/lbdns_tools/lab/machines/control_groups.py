@@ -117,7 +117,8 @@ class ControlGroup:
         if memory is None:
             raise LbdnsError(f"{self.name}: cannot limit memory: this machine has no memory controller")
         directory = memory.point / self.name
-        limit, swap = ("memory.max", "memory.swap.max") if memory.unified else _MEMORY_V1
+        version_1 = ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes")
+        limit, swap = ("memory.max", "memory.swap.max") if memory.unified else version_1
         _write(directory / limit, str(size))
         if (directory / swap).exists():  # a kernel may be built without swap accounting
             # Version 2 limits swap alone, version 1 memory and swap together
@@ -154,7 +155,7 @@ class ControlGroup:
         found: set[int] = set()
         for directory in self.directories():
             for folder in _tree(directory):
-                with contextlib.suppress(FileNotFoundError, OSError):  # removed in the meantime (ENOENT, ENODEV)
+                with contextlib.suppress(OSError):  # removed in the meantime (ENOENT, ENODEV)
                     found.update(map(int, (folder / "cgroup.procs").read_bytes().split()))
         # 0 stands for a process in an invisible PID namespace; kill(0) would signal our own process group
         return found - {0}
@@ -189,9 +190,6 @@ class ControlGroup:
                 with contextlib.suppress(OSError):
                     (hierarchy.point / parent).rmdir()
         return bool(found)
-
-
-_MEMORY_V1: Final = ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes")
 
 
 def make_group(name: str, hierarchies: CgroupHierarchies | None = None) -> ControlGroup:
@@ -236,7 +234,8 @@ def _enable_controllers(directory: Path) -> None:
         if isinstance(error, FileNotFoundError):
             raise
         # EBUSY: "No Internal Process Constraint", which exempts only the true root; a container doesn't see that root
-        in_the_way = f" (this process, {os.getpid()}, is one of them)" if _is_inside(directory) else ""
+        is_inside = str(os.getpid()) in _words(directory / "cgroup.procs")
+        in_the_way = f" (this process, {os.getpid()}, is one of them)" if is_inside else ""
         raise LbdnsError(
             f"{file}: cannot enable {', '.join(sorted(wanted))}: {_why(error)}. A group that has processes cannot limit"
             f" its child groups{in_the_way}: move the processes in {directory / 'cgroup.procs'} to a child group, such"
@@ -244,14 +243,8 @@ def _enable_controllers(directory: Path) -> None:
         ) from None
 
 
-def _is_inside(directory: Path) -> bool:
-    with contextlib.suppress(OSError):
-        return str(os.getpid()) in _words(directory / "cgroup.procs")
-    return False
-
-
 def _words(file: Path) -> set[str]:
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(OSError):
         return set(file.read_text().split())
     return set()
 
@@ -276,7 +269,7 @@ def _tree(directory: Path) -> list[Path]:
 
 def _remove_directory(directory: Path) -> None:
     def is_gone() -> bool:
-        with contextlib.suppress(FileNotFoundError, OSError):
+        with contextlib.suppress(OSError):
             directory.rmdir()
         return not directory.exists()
 

@@ -54,12 +54,6 @@ _EVERYWHERE: Final[Mapping[str, str]] = {
 _CONNECTING: Final[Mapping[str, str]] = {"ipv4/ip_local_port_range": "1024 65535", "ipv4/tcp_tw_reuse": "1"}
 #: The sysctls of the hub. As a router it rejects packets for other networks at once; a host would drop them silently
 _HUB: Final[Mapping[str, str]] = {"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1"}
-#: Sysctls that keep the hub's frames out of the packet filter; not every kernel has them
-_BRIDGED: Final = (
-    "bridge/bridge-nf-call-iptables",
-    "bridge/bridge-nf-call-ip6tables",
-    "bridge/bridge-nf-call-arptables",
-)
 _OF_KIND: Final[Mapping[str, Mapping[str, str]]] = {"hub": _HUB, "client": _CONNECTING, "proxy": _CONNECTING}
 
 
@@ -150,9 +144,9 @@ def _make_namespace(name: str, machine: LabMachine) -> None:
     for name, value in {**_EVERYWHERE, **_OF_KIND.get(machine.kind, {})}.items():
         (_SYSCTLS / name).write_text(value)
     if machine.kind == "hub":
-        for name in _BRIDGED:
-            with contextlib.suppress(FileNotFoundError):
-                (_SYSCTLS / name).write_text("0")
+        for tables in ("iptables", "ip6tables", "arptables"):  # keeps the hub's frames out of the packet filter
+            with contextlib.suppress(FileNotFoundError):  # not every kernel has these
+                (_SYSCTLS / f"bridge/bridge-nf-call-{tables}").write_text("0")
 
 
 def _build_hub(hub: LabMachine, namespaces: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.farm_load import DIRECT, front_group
 from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
 from lbdns_tools.lab.report import report_charts
-from lbdns_tools.lab.report.report_sections import ReportCell, ReportPicture, ReportSection, SectionTable
+from lbdns_tools.lab.report.report_page import ReportCell, ReportPicture, ReportSection, SectionTable
 from lbdns_tools.lab.statistics.outcome_index import (
     by_selection,
     mean_cpu,

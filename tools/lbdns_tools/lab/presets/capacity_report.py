@@ -9,7 +9,7 @@ from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.farm_load import ALONE, front_group, strongest
 from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
 from lbdns_tools.lab.report.report_charts import Line, chart
-from lbdns_tools.lab.report.report_sections import ReportCell, ReportSection, SectionTable
+from lbdns_tools.lab.report.report_page import ReportCell, ReportSection, SectionTable
 from lbdns_tools.lab.statistics.outcome_index import by_selection, mean_cpu, mean_of, means, most_memory, part, quotient
 from lbdns_tools.lab.statistics.round_robin_comparison import saturated
 from lbdns_tools.load.capacity_search import FailureCriteria

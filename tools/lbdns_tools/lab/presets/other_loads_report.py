@@ -9,7 +9,7 @@ from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.noisy_neighbours import BLOCK_KB, BLOCKS, BURNERS
 from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
 from lbdns_tools.lab.report.report_charts import course
-from lbdns_tools.lab.report.report_sections import ReportCell, ReportSection, SectionTable
+from lbdns_tools.lab.report.report_page import ReportCell, ReportSection, SectionTable
 from lbdns_tools.lab.statistics.outcome_index import by_selection, mean_cpu, mean_of_known, means, part
 from lbdns_tools.lab.statistics.round_robin_comparison import beside_round_robin, saturated
 from lbdns_tools.lab.statistics.run_windows import windows

@@ -13,7 +13,7 @@ from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.farm_load import strongest
 from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
 from lbdns_tools.lab.report import report_charts, webstone_1999
-from lbdns_tools.lab.report.report_sections import ReportCell, ReportPicture, ReportSection, SectionTable
+from lbdns_tools.lab.report.report_page import ReportCell, ReportPicture, ReportSection, SectionTable
 from lbdns_tools.lab.statistics import ratio_scatter, webstone_demands
 from lbdns_tools.lab.statistics.outcome_index import OutcomeIndex, PointKey
 from lbdns_tools.lab.statistics.webstone_demands import THROUGHPUT, VERDICTS, WORDS, SelectionRatios

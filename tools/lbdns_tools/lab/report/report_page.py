@@ -1,11 +1,12 @@
-"""Writes a study's report: index.html with its tables, pictures and manifest. All text is HTML-escaped."""
+"""A study's report: its sections, and index.html with their tables and pictures and the manifest, all HTML-escaped."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +14,9 @@ from typing import Any, Final
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.measuring import results_csv
 from lbdns_tools.lab.report.report_css import CSS
-from lbdns_tools.lab.report.report_sections import ReportCell, ReportPicture, ReportSection, SectionTable
+
+#: A cell of a table: None is "no result"
+ReportCell = str | float | int | None
 
 PAGE: Final = "index.html"
 MANIFEST: Final = "manifest.json"
@@ -28,6 +31,35 @@ MADE_WITH: Final = "How it was measured"
 NO_RESULT: Final = '<span class="none" title="no result">&ndash;</span>'
 NOT_SET: Final = '<span class="none" title="not set">&ndash;</span>'
 _MOMENT: Final = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\+00:00$")
+
+
+@dataclass(frozen=True, slots=True)
+class SectionTable:
+    """A table. ``caption`` gives the units; numbers are shown with ``digits`` significant digits."""
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[ReportCell]]
+    digits: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPicture:
+    """A picture. ``draw`` writes the SVG file to a path; ``name`` is the file's name without its extension."""
+
+    name: str
+    caption: str
+    draw: Callable[[Path], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSection:
+    """A part of a report, shown in this order: paragraphs (``words``), tables, pictures."""
+
+    heading: str
+    words: Sequence[str] = ()
+    tables: Sequence[SectionTable] = ()
+    pictures: Sequence[ReportPicture] = ()
 
 
 def write_report(folder: Path, title: str, sections: Sequence[ReportSection], manifest: Mapping[str, Any]) -> Path:

@@ -128,11 +128,6 @@ class StudyDemand:
     mean: float | None = None
     by_chance: ratio_scatter.ChanceRange | None = None
 
-    @property
-    def met(self) -> bool | None:
-        """Whether the value meets the bound; None if nothing was measured."""
-        return None if self.value is None else self._meets(self.value)
-
     def _meets(self, value: float) -> bool:
         if self.at_least:
             return value >= self.bound

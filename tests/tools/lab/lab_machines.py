@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lbdns_tools.lab.farm.lab_farm import LabFarm
-from lbdns_tools.lab.farm.machine_addresses import LabMachine, machines
+from lbdns_tools.lab.farm.lab_farm import LabFarm, LabMachine, machines
 from lbdns_tools.lab.machines import network_namespaces
 from lbdns_tools.lab.machines.control_groups import make_group
 from lbdns_tools.lab.machines.lab_programs import LabPrograms

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from lbdns_shared.errors import LbdnsError
-from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
-from lbdns_tools.lab.farm.machine_addresses import DNS, HUB, LabMachine, machines
+from lbdns_tools.lab.farm.lab_farm import DNS, HUB, LabFarm, LabMachine, WebHost, machines
 from lbdns_tools.lab.front import balancer_programs, unbound_resolvers
 from lbdns_tools.lab.front import lbdns_server as front
 from lbdns_tools.lab.machines import network_namespaces

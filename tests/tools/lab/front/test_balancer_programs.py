@@ -11,8 +11,7 @@ import pytest
 
 from lbdns_shared.errors import ConfigError, LbdnsError
 from lbdns_tools import installed_programs
-from lbdns_tools.lab.farm.lab_farm import PROXIES, LabFarm, WebHost
-from lbdns_tools.lab.farm.machine_addresses import LabMachine, machines
+from lbdns_tools.lab.farm.lab_farm import PROXIES, LabFarm, LabMachine, WebHost, machines
 from lbdns_tools.lab.front.balancer_programs import (
     ALL,
     LEAST_CONNECTIONS,

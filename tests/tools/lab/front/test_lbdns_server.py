@@ -7,8 +7,7 @@ from pathlib import Path
 
 from lbdns.config import load_config
 from lbdns.model.farm import load_farm
-from lbdns_tools.lab.farm.lab_farm import NAMES, LabFarm, WebHost
-from lbdns_tools.lab.farm.machine_addresses import DNS, HUB, machines
+from lbdns_tools.lab.farm.lab_farm import DNS, HUB, NAMES, LabFarm, WebHost, machines
 from lbdns_tools.lab.front.lbdns_server import serve, status, write_site
 from lbdns_tools.lab.web.web_host_programs import agent_command
 from tests.end_to_end.process import eventually

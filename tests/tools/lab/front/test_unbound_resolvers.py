@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
-from lbdns_tools.lab.farm.machine_addresses import DNS, machines
+from lbdns_tools.lab.farm.lab_farm import DNS, LabFarm, WebHost, machines
 from lbdns_tools.lab.front import unbound_resolvers
 from lbdns_tools.lab.front.lbdns_server import serve, status, write_site
 from tests.end_to_end.process import eventually

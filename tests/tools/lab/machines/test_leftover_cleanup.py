@@ -30,7 +30,7 @@ import subprocess, sys
 from pathlib import Path
 from pyroute2 import netns
 from lbdns_tools.lab.machines import network_namespaces
-from lbdns_tools.lab.farm.machine_addresses import machines
+from lbdns_tools.lab.farm.lab_farm import machines
 from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
 from lbdns_tools.lab.machines.control_groups import TOP, make_group
 from lbdns_tools.lab.machines.placed_machine import PlacedMachine

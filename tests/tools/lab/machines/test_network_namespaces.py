@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from lbdns_shared.errors import LbdnsError
-from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
-from lbdns_tools.lab.farm.machine_addresses import CLIENT_ADDRESSES, LabMachine, machines
+from lbdns_tools.lab.farm.lab_farm import CLIENT_ADDRESSES, LabFarm, LabMachine, WebHost, machines
 from lbdns_tools.lab.machines import network_namespaces
 from lbdns_tools.lab.machines.leftover_cleanup import new_id
 from lbdns_tools.lab.machines.network_namespaces import inside, namespace_of

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
-from lbdns_tools.lab.farm.machine_addresses import machines
+from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost, machines
 from lbdns_tools.lab.machines import network_namespaces
 from lbdns_tools.lab.machines.control_groups import ControlGroup, make_group
 from lbdns_tools.lab.machines.leftover_cleanup import new_id

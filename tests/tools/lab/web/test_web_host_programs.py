@@ -15,8 +15,7 @@ from lbdns_agent.cli import build_parser, read_options
 from lbdns_agent.gateway.default_route import Gateway
 from lbdns_shared.errors import LbdnsError
 from lbdns_shared.metric_catalogue import CATALOGUE
-from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
-from lbdns_tools.lab.farm.machine_addresses import HUB, machines
+from lbdns_tools.lab.farm.lab_farm import HUB, LabFarm, WebHost, machines
 from lbdns_tools.lab.front.lbdns_server import DnsServerFiles, write_site
 from lbdns_tools.lab.machines.control_groups import CgroupHierarchies, CgroupHierarchy, ControlGroup, make_group
 from lbdns_tools.lab.machines.placed_machine import PlacedMachine

@@ -9,8 +9,7 @@ from typing import Final
 
 from lbdns.config.toml_reader import TomlTable, read_toml
 from lbdns.text.suggestions import nearest
-from lbdns_tools.lab.farm.lab_farm import NAMES, PROXIES, LabFarm, WebHost
-from lbdns_tools.lab.farm.machine_addresses import DNS, HUB
+from lbdns_tools.lab.farm.lab_farm import DNS, HUB, NAMES, PROXIES, LabFarm, WebHost
 
 MAX_HOSTS: Final = 200
 MAX_CLIENTS: Final = 100

@@ -16,8 +16,7 @@ from typing import Final
 from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import ConfigError
 from lbdns_tools import installed_programs
-from lbdns_tools.lab.farm.lab_farm import HTTP_PORT, PROXIES
-from lbdns_tools.lab.farm.machine_addresses import LabMachine
+from lbdns_tools.lab.farm.lab_farm import HTTP_PORT, PROXIES, LabMachine
 from lbdns_tools.lab.machines.lab_programs import LabProgram, LabPrograms
 from lbdns_tools.lab.machines.placed_machine import PlacedMachine
 from lbdns_tools.lab.machines.server_probes import get

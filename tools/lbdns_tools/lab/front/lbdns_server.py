@@ -14,8 +14,7 @@ from lbdns.client.http_client import STATUS_PATH, fetch
 from lbdns.secrets.http_credentials import NO_CREDENTIALS
 from lbdns_shared.endpoint import DNS_PORT, HTTP_PORT, REPORT_PORT
 from lbdns_shared.keys import agent_line, new_master_key
-from lbdns_tools.lab.farm.lab_farm import NAMES, POOL, ZONE, LabFarm
-from lbdns_tools.lab.farm.machine_addresses import NETWORK4, NETWORK6, LabMachine
+from lbdns_tools.lab.farm.lab_farm import NAMES, NETWORK4, NETWORK6, POOL, ZONE, LabFarm, LabMachine
 from lbdns_tools.lab.machines.lab_programs import LabProgram, LabPrograms
 from lbdns_tools.lab.machines.network_namespaces import inside
 from lbdns_tools.lab.machines.placed_machine import PlacedMachine

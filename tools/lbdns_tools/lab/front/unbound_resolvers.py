@@ -7,8 +7,7 @@ from typing import Final
 
 from lbdns_shared.endpoint import DNS_PORT
 from lbdns_tools.installed_programs import path_of
-from lbdns_tools.lab.farm.lab_farm import ZONE, LabFarm
-from lbdns_tools.lab.farm.machine_addresses import NETWORK4, NETWORK6, LabMachine
+from lbdns_tools.lab.farm.lab_farm import NETWORK4, NETWORK6, ZONE, LabFarm, LabMachine
 from lbdns_tools.lab.machines.lab_programs import LabProgram, LabPrograms
 from lbdns_tools.lab.machines.placed_machine import PlacedMachine
 from lbdns_tools.lab.machines.server_probes import answers_dns

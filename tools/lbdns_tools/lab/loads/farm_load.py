@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import ConfigError, LbdnsError
-from lbdns_tools.lab.farm.lab_farm import NAMES, ZONE, LabFarm, WebHost
-from lbdns_tools.lab.farm.machine_addresses import DNS
+from lbdns_tools.lab.farm.lab_farm import DNS, NAMES, ZONE, LabFarm, WebHost
 from lbdns_tools.lab.front.balancer_programs import LEAST_CONNECTIONS, ROUND_ROBIN
 from lbdns_tools.lab.measuring import case_measurement
 from lbdns_tools.lab.measuring.measured_case import MeasuredCase, MeasuredOutcome

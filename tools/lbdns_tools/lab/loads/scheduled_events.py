@@ -40,7 +40,7 @@ class ScheduledEvents:
         self._answers = answers
         self._over = threading.Event()
         self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._run, name="happenings", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="scheduled-events", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -58,12 +58,11 @@ class ScheduledEvents:
 
     def _run(self) -> None:
         try:
-            self._happen(time.monotonic())
+            self._take_place(time.monotonic(), list(self._events))
         except Exception as error:
             self._error = error
 
-    def _happen(self, begin: float) -> None:
-        left = list(self._events)
+    def _take_place(self, begin: float, left: list[ScheduledEvent]) -> None:
         while not self._over.is_set():
             passed = time.monotonic() - begin
             if left and passed >= left[0].at_s:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from lbdns_shared.errors import LbdnsError
-from lbdns_tools.lab.farm.machine_addresses import NETWORK4, NETWORK6, LabMachine
+from lbdns_tools.lab.farm.lab_farm import NETWORK4, NETWORK6, LabMachine
 from lbdns_tools.lab.machines.placed_machine import ETC, NAMESPACES
 
 _Result = TypeVar("_Result")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from lbdns_tools.lab.farm.machine_addresses import LabMachine
+from lbdns_tools.lab.farm.lab_farm import LabMachine
 from lbdns_tools.lab.machines.control_groups import ControlGroup
 
 #: Files that replace those in /etc inside a network namespace (ip-netns(8))

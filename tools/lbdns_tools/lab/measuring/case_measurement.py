@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lbdns_tools.lab.farm.machine_addresses import LabMachine
+from lbdns_tools.lab.farm.lab_farm import LabMachine
 from lbdns_tools.lab.measuring.cgroup_sampler import CgroupSampler
 from lbdns_tools.lab.measuring.measured_case import MeasuredCase, MeasuredOutcome
 from lbdns_tools.load.load_plan import LoadRun

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from lbdns_shared.errors import LbdnsError
-from lbdns_tools.lab.farm.lab_farm import LabFarm
-from lbdns_tools.lab.farm.machine_addresses import HUB, machines
+from lbdns_tools.lab.farm.lab_farm import HUB, LabFarm, machines
 from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
 from lbdns_tools.lab.report import webstone_1999
 from lbdns_tools.load.request_tally import ERRORS

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import ConfigError
-from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
-from lbdns_tools.lab.farm.machine_addresses import machines
+from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost, machines
 from lbdns_tools.lab.loads.farm_load import TIMEOUT_S, UNEQUAL, MeasurementLength, chosen, dns_name, learning
 from lbdns_tools.lab.measuring import case_measurement
 from lbdns_tools.lab.measuring.measured_case import MeasuredCase, MeasuredOutcome

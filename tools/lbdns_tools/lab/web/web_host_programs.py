@@ -10,8 +10,7 @@ from typing import Final
 from lbdns_shared.endpoint import REPORT_PORT
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.apache_process import STATUS, ApacheSetup
-from lbdns_tools.lab.farm.lab_farm import HTTP_PORT, ZONE, WebHost
-from lbdns_tools.lab.farm.machine_addresses import LabMachine
+from lbdns_tools.lab.farm.lab_farm import HTTP_PORT, ZONE, LabMachine, WebHost
 from lbdns_tools.lab.front.lbdns_server import DnsServerFiles
 from lbdns_tools.lab.machines.lab_programs import LabProgram, LabPrograms
 from lbdns_tools.lab.machines.placed_machine import PlacedMachine

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
-from lbdns_tools.lab.measuring.measured_case import MachineSample, MeasuredCase, MeasuredOutcome
+from lbdns_tools.lab.measuring.case_measurement import MeasuredCase, MeasuredOutcome
+from lbdns_tools.lab.measuring.cgroup_sampler import MachineSample
 from tests.tools.load.made_up_rows import row
 
 FARM = LabFarm((WebHost("bilbo", 0.11), WebHost("frodo", 0.07)), proxies=("haproxy",), resolvers=1)

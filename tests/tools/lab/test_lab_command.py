@@ -20,7 +20,7 @@ from lbdns_tools.lab import lab_command
 from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
 from lbdns_tools.lab.lab_command import PRESETS, SIGNALS, command, ends_once
 from lbdns_tools.lab.machines import leftover_cleanup
-from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.study_plan import StudyPlan, StudyPreset, StudySettings, StudyStep
 from tests.tools.lab.presets.fake_lab import FakeLab, made
 

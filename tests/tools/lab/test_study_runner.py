@@ -13,7 +13,7 @@ import pytest
 
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
-from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.report.report_page import ReportSection, SectionTable
 from lbdns_tools.lab.study_plan import StudyPlan, StudyPreset, StudySettings, StudyStep
 from lbdns_tools.lab.study_progress import StudyProgress

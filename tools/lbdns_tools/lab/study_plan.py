@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from lbdns_shared.errors import ConfigError
 from lbdns_tools.lab.farm.lab_farm import LabFarm
-from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 
 if TYPE_CHECKING:
     from lbdns_tools.lab.report.report_page import ReportSection

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from lbdns_shared.errors import LbdnsError
-from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.study_plan import StudyPlan, StudyStep
 
 #: s of steps from which the remaining time is estimated: steps take about ten seconds each, and they differ

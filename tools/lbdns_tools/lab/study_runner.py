@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.farm.lab_farm import LabFarm
-from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.measuring.results_csv import ResultFiles
 from lbdns_tools.lab.report import report_manifest
 from lbdns_tools.lab.report.report_page import write_report

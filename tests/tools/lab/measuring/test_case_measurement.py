@@ -11,8 +11,7 @@ from typing import Any, cast
 import pytest
 
 from lbdns_tools.lab.farm.lab_farm import LabMachine
-from lbdns_tools.lab.measuring.case_measurement import answers, by_name, counted, measure
-from lbdns_tools.lab.measuring.measured_case import MeasuredCase
+from lbdns_tools.lab.measuring.case_measurement import MeasuredCase, answers, by_name, counted, measure
 from lbdns_tools.load.load_plan import ClosedLoop, LoadRun, OpenLoop, ResolveRule
 from lbdns_tools.load.load_process_pool import InterruptedRunError, RunMeasurement
 from lbdns_tools.load.load_study import PlannedRun, closed

@@ -11,8 +11,7 @@ import pytest
 
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.machines.control_groups import make_group
-from lbdns_tools.lab.measuring.cgroup_sampler import CgroupSampler
-from lbdns_tools.lab.measuring.measured_case import MachineSample
+from lbdns_tools.lab.measuring.cgroup_sampler import CgroupSampler, MachineSample
 from tests.needs import needs
 
 FAST = 0.05  # s between two samples here

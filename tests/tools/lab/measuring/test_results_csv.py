@@ -10,7 +10,7 @@ import pytest
 
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.farm.lab_farm import LabFarm, WebHost
-from lbdns_tools.lab.measuring.measured_case import MachineSample
+from lbdns_tools.lab.measuring.cgroup_sampler import MachineSample
 from lbdns_tools.lab.measuring.results_csv import RESULTS, SAMPLE_COLUMNS, SAMPLES, ResultFiles, groups_of, line_of
 from tests.tools.lab.made_up_outcomes import FARM, outcome
 

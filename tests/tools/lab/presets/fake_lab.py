@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from lbdns_tools.lab.farm.lab_farm import LabFarm, LabMachine, machines
-from lbdns_tools.lab.measuring.measured_case import MachineSample, MeasuredCase, MeasuredOutcome
+from lbdns_tools.lab.measuring.case_measurement import MeasuredCase, MeasuredOutcome
+from lbdns_tools.lab.measuring.cgroup_sampler import MachineSample
 from lbdns_tools.load.load_study import PlannedRun
 from tests.tools.load.made_up_rows import row
 

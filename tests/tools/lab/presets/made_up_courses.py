@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lbdns_tools.lab.measuring.measured_case import MachineSample, MeasuredCase, MeasuredOutcome
+from lbdns_tools.lab.measuring.case_measurement import MeasuredCase, MeasuredOutcome
+from lbdns_tools.lab.measuring.cgroup_sampler import MachineSample
 from lbdns_tools.load.request_tally import RequestTally
 from lbdns_tools.load.result_rows import LoadPoint, ResultRow
 from lbdns_tools.load.run_statistics import run_statistics

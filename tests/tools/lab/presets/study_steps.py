@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from lbdns_tools.lab.measuring import case_measurement
-from lbdns_tools.lab.measuring.measured_case import MeasuredCase, MeasuredOutcome
+from lbdns_tools.lab.measuring.case_measurement import MeasuredCase, MeasuredOutcome
 from lbdns_tools.lab.report.report_page import ReportSection
 from lbdns_tools.lab.study_plan import StudyPlan
 from lbdns_tools.load.load_plan import OpenLoop

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.farm_load import UNEQUAL, front_group
-from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.presets.balancer_report import KB, ms_per_request, sections
 from lbdns_tools.lab.report.report_page import ReportSection, write_report
 from tests.tools.lab.presets.fake_lab import about, made

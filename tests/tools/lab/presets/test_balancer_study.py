@@ -11,7 +11,7 @@ from lbdns_tools import installed_programs
 from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.farm_load import FRONTS, UNEQUAL, reached
 from lbdns_tools.lab.measuring import case_measurement
-from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.presets import balancer_study
 from lbdns_tools.lab.presets.balancer_study import CONCURRENCY, FARM, PRESET, RATES, REPETITIONS, SELECTIONS
 from lbdns_tools.lab.study_plan import StudyPlan, StudySettings

@@ -10,7 +10,7 @@ import pytest
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.farm_load import UNEQUAL
-from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.presets.capacity_report import CRITERIA, STUDY_RATES, study_table
 from lbdns_tools.lab.presets.capacity_study import HIGH, LOW, PRESET, QUICK_SELECTIONS
 from lbdns_tools.lab.statistics.outcome_index import part

@@ -8,7 +8,7 @@ import pytest
 
 from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.farm_load import UNEQUAL
-from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.presets.webstone_report import sections
 from lbdns_tools.lab.presets.webstone_study import EQUAL
 from lbdns_tools.lab.report import report_charts

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.statistics.outcome_index import OutcomeIndex, PointKey
 from lbdns_tools.lab.statistics.ratio_scatter import ChanceRange
 from lbdns_tools.lab.statistics.webstone_demands import (

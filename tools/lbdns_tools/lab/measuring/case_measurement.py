@@ -1,15 +1,14 @@
-"""Measures one case in a lab: runs the load from the client hosts, samples all machines, and counts DNS answers."""
+"""A measured case of a lab study: its load run from the client hosts, all machines sampled, DNS answers counted."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lbdns_tools.lab.farm.lab_farm import LabMachine
-from lbdns_tools.lab.measuring.cgroup_sampler import CgroupSampler
-from lbdns_tools.lab.measuring.measured_case import MeasuredCase, MeasuredOutcome
+from lbdns_tools.lab.measuring.cgroup_sampler import CgroupSampler, MachineSample
 from lbdns_tools.load.load_plan import LoadRun
 from lbdns_tools.load.load_process_pool import InterruptedRunError, LoadPlace, RunMeasurement
 from lbdns_tools.load.load_study import PlannedRun
@@ -17,6 +16,43 @@ from lbdns_tools.load.result_rows import ResultRow
 
 if TYPE_CHECKING:
     from lbdns_tools.lab.running_lab import Lab
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCase:
+    """One point of a study, with the names that its results use.
+
+    ``selection`` is the way to choose a server: single, alone, round_robin, best, best_score, haproxy, ...; ``resolve``
+    how often clients resolve (connection, webstone, ...), "" for an address; ``target`` the name or address that
+    clients use. ``farm`` tells a study's farms apart, such as unequal and equal. ``more`` holds columns that only this
+    study has.
+    """
+
+    selection: str
+    workload: str
+    resolve: str
+    target: str
+    farm: str = ""
+    more: Mapping[str, str | float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredOutcome:
+    """A measured case. ``samples`` cover the seconds that count, not the warm-up."""
+
+    case: MeasuredCase
+    row: ResultRow
+    samples: tuple[MachineSample, ...] = ()
+    answers: Mapping[str, int] = field(default_factory=dict)  # member -> DNS answers that named it during the run
+
+    def cpu_percent(self, group: str) -> float | None:
+        """Return the group's mean CPU in % of one core; None if it was never sampled."""
+        values = [sample.cpu[group] for sample in self.samples if group in sample.cpu]
+        return sum(values) / len(values) if values else None
+
+    def memory_bytes(self, group: str) -> int | None:
+        """Return the group's peak memory; None if it was never sampled."""
+        return max((sample.memory[group] for sample in self.samples if group in sample.memory), default=None)
 
 
 def measure(lab: Lab, case: MeasuredCase, planned: PlannedRun, repetition: int = 1) -> MeasuredOutcome:

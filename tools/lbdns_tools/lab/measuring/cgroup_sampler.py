@@ -7,11 +7,11 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.machines.control_groups import ControlGroup
-from lbdns_tools.lab.measuring.measured_case import MachineSample
 
 INTERVAL: Final = 1.0  # s; the same as in the studies
 PATIENCE: Final = 3.0  # s to wait for the last sample: the thread runs late on a machine under load
@@ -19,6 +19,15 @@ STOP_S: Final = 5.0
 _UNREADABLE: Final = (OSError, ValueError, KeyError, LbdnsError)  # the group is gone, or being made or removed
 #: s; a sample is taken shortly after its second has ended, so its bounds may be off by this much
 SLACK: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class MachineSample:
+    """One second of a lab: by control group, CPU in % of one core and memory in bytes."""
+
+    time: float  # Unix, at the end of the second
+    cpu: Mapping[str, float]
+    memory: Mapping[str, int]
 
 
 class CgroupSampler:

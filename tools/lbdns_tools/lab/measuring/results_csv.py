@@ -10,7 +10,7 @@ from typing import Any, Final, TextIO
 
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.farm.lab_farm import HUB, LabFarm, machines
-from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.report import webstone_1999
 from lbdns_tools.load.request_tally import ERRORS
 from lbdns_tools.load.result_rows import WEBSTONE, columns

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from lbdns_tools.lab.farm.lab_farm import LabFarm
-from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.report.report_charts import Line, chart, course
 from lbdns_tools.lab.report.report_page import ReportCell, ReportSection, SectionTable
 from lbdns_tools.lab.statistics.outcome_index import mean_cpu, mean_of, means, part, quotient, scaled

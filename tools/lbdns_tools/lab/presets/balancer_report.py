@@ -8,7 +8,7 @@ from typing import Final
 
 from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.farm_load import DIRECT, front_group
-from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.report import report_charts
 from lbdns_tools.lab.report.report_page import ReportCell, ReportPicture, ReportSection, SectionTable
 from lbdns_tools.lab.statistics.outcome_index import (

@@ -7,7 +7,7 @@ from typing import Final
 
 from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.farm_load import ALONE, front_group, strongest
-from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.report.report_charts import Line, chart
 from lbdns_tools.lab.report.report_page import ReportCell, ReportSection, SectionTable
 from lbdns_tools.lab.statistics.outcome_index import by_selection, mean_cpu, mean_of, means, most_memory, part, quotient

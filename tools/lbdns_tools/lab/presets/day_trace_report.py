@@ -7,7 +7,7 @@ from typing import Final
 
 from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.load_shapes import DAY_HIGHEST, DAY_LOWEST, DAY_REQUESTS, SCALER_RUNS, scaler_highest
-from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.report.report_charts import course
 from lbdns_tools.lab.report.report_page import ReportSection, SectionTable
 from lbdns_tools.lab.statistics.outcome_index import by_selection, mean_cpu, mean_of, means, part, quotient, scaled

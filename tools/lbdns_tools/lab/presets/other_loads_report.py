@@ -7,7 +7,7 @@ from typing import Final
 
 from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.loads.noisy_neighbours import BLOCK_KB, BLOCKS, BURNERS
-from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.report.report_charts import course
 from lbdns_tools.lab.report.report_page import ReportCell, ReportSection, SectionTable
 from lbdns_tools.lab.statistics.outcome_index import by_selection, mean_cpu, mean_of_known, means, part

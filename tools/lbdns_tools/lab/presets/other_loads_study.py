@@ -18,8 +18,7 @@ from lbdns_tools.lab.loads.farm_load import FARM, STATIC, UNEQUAL, FarmLoad, cho
 from lbdns_tools.lab.loads.load_shapes import FlashCrowd
 from lbdns_tools.lab.loads.noisy_neighbours import burners, filesystem, writers
 from lbdns_tools.lab.loads.scheduled_events import ScheduledEvent, ScheduledEvents, first_given, last_given
-from lbdns_tools.lab.measuring.case_measurement import answers
-from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome, answers
 from lbdns_tools.lab.presets.other_loads_report import sections
 from lbdns_tools.lab.study_plan import StudyPlan, StudyPreset, StudySettings, StudyStep
 from lbdns_tools.load.load_plan import OpenLoop

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools import plot_files
-from lbdns_tools.lab.measuring.measured_case import MeasuredOutcome
+from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.report.report_page import ReportPicture
 from lbdns_tools.lab.statistics.outcome_index import by_selection
 from lbdns_tools.lab.statistics.run_windows import cpu, windows

@@ -22,9 +22,10 @@ from lbdns.command_line.run_command import run as run_command
 from lbdns_shared.errors import ConfigError, LbdnsError
 from lbdns_tools import __version__, installed_programs
 from lbdns_tools.lab import study_runner
-from lbdns_tools.lab.farm.lab_farm import NAMES, ZONE, LabFarm
+from lbdns_tools.lab.farm.lab_farm import LabFarm
 from lbdns_tools.lab.farm.lab_farm_file import beyond, read_farm
 from lbdns_tools.lab.lab_options import FARM_FILE, settings_of, study_options
+from lbdns_tools.lab.loads.farm_load import dns_name
 from lbdns_tools.lab.machines import leftover_cleanup
 from lbdns_tools.lab.presets import (
     arrival_ramp_study,
@@ -133,12 +134,12 @@ def whereabouts(lab: Lab) -> Iterable[str]:
     for name, place in lab.places.items():
         yield f"{place.machine.kind:9}{name:20}{place.machine.address:16}{place.machine.address6:24}{place.namespace}"
     client = shlex.join(("ip", "netns", "exec", lab.clients()[0].namespace))
-    best = next(owner for owner, policy in NAMES.items() if policy == "best")
+    best = dns_name("best")
     yield ""
     yield "Try:"
-    yield f"  {client} dig {best}.{ZONE}"
-    yield f"  {client} curl --include http://{best}.{ZONE}/"
-    yield f"  {client} lbdns-load http://{best}.{ZONE}/ --resolve connection --clients 20"
+    yield f"  {client} dig {best}"
+    yield f"  {client} curl --include http://{best}/"
+    yield f"  {client} lbdns-load http://{best}/ --resolve connection --clients 20"
     yield "Press Ctrl-C to remove the farm."
 
 

@@ -36,7 +36,7 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option("--quick", is_flag=True, help="Measure only a few points, in a few minutes."),
     click.option("--farm", type=FARM_FILE, metavar="FILE.toml", help="The farm to use. [default: the study's]"),
     click.option("--seconds", type=SECONDS, help="Length of a measurement, without its warm-up."),
-    click.option("--warm-up", type=SECONDS, help="Length of the warm-up before each measurement."),
+    click.option("--warm-up", "warm_up_s", type=SECONDS, help="Length of the warm-up before each measurement."),
     repeat_option("Measurements of each point."),
     SEED_OPTION,
     click.option(
@@ -60,13 +60,6 @@ study_options: Final = add_options(OPTIONS)
 
 def settings_of(given: Mapping[str, Any]) -> StudySettings:
     """Return the settings that the options on the command line give."""
-    return StudySettings(
-        quick=given["quick"],
-        seconds=given["seconds"],
-        warm_up_s=given["warm_up"],
-        repetitions=given["repeat"],
-        seed=given["seed"],
-        clients=given["clients"] or (),
-        selections=given["selections"] or (),
-        only=given["only"],
-    )
+    alike = {name: given[name] for name in ("quick", "seconds", "warm_up_s", "seed", "only")}
+    lists = {name: given[name] or () for name in ("clients", "selections")}
+    return StudySettings(repetitions=given["repeat"], **alike, **lists)

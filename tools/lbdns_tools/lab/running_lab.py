@@ -107,12 +107,7 @@ class Lab:
         for host in self.farm.hosts:
             if host.name == name:
                 return host
-        raise LbdnsError(f"the farm has no web host {name!r}; its web hosts are {', '.join(self.hosts)}")
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """The names of the web hosts."""
-        return tuple(host.name for host in self.farm.hosts)
+        raise LbdnsError(f"the farm has no web host {name!r}; its web hosts are {', '.join(self.farm.host_names)}")
 
     def clients(self) -> list[PlacedMachine]:
         return [place for place in self.places.values() if place.machine.kind == "client"]
@@ -142,7 +137,7 @@ class Lab:
     @contextmanager
     def proxy(self, name: str, method: str = balancer_programs.ROUND_ROBIN) -> Iterator[str]:
         """Run a balancer in front of all web hosts while the context lasts; yield its address."""
-        backends = [self.machines[host] for host in self.hosts]
+        backends = [self.machines[host] for host in self.farm.host_names]
         running = balancer_programs.start(self.programs, name, method, self.places[name], backends, self.folder / name)
         try:
             yield self.machines[name].address

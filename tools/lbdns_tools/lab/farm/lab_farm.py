@@ -64,6 +64,10 @@ class LabFarm:
     cpu_period: float = 0.1  # s in which a host may use its CPU quota once; the kernel's default
 
     @property
+    def host_names(self) -> tuple[str, ...]:
+        return tuple(host.name for host in self.hosts)
+
+    @property
     def cpu(self) -> float:
         """The cores of all web hosts together."""
         return sum(host.cpu for host in self.hosts)

@@ -44,9 +44,8 @@ stub-zone:
 def unbound_conf(machine: LabMachine, dns: LabMachine, min_ttl: int, folder: Path) -> str:
     """Return unbound.conf for a resolver on ``machine`` that queries the server on ``dns``.
 
-    Like some resolvers, it keeps answers for at least ``min_ttl`` seconds, whatever their TTL. With 0 it obeys the TTL;
-    but unbound counts whole seconds and reuses even an answer with TTL 0 until the second ends (measured: of 20 queries
-    within 6 s, 7 reached lbdns).
+    It keeps answers for at least ``min_ttl`` seconds. With 0 it obeys the TTL; but unbound counts whole seconds and
+    reuses even an answer with TTL 0 until the second ends (measured: of 20 queries within 6 s, 7 reached lbdns).
     """
     return _CONFIG.format(
         address=machine.address,

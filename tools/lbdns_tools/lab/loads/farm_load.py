@@ -125,10 +125,7 @@ def reached(lab: Lab, selection: str, balancer: tuple[str, str] | None = None) -
 
 
 class CarriedRates(dict[str, float]):
-    """The rate in requests/s that the farm sustained with each selection; later loads are shares of these rates.
-
-    A rate that was not measured raises LbdnsError.
-    """
+    """The rates in requests/s that the farm carried, by selection. A rate that was not measured raises LbdnsError."""
 
     def learn(self, selection: str, outcome: MeasuredOutcome) -> None:
         if rate := outcome.row.figures.requests_per_s:
@@ -234,10 +231,7 @@ class FarmLoad:
 
 
 def learning(farm: str, what: str, mix: RequestMix, settings: StudySettings) -> StudyStep:
-    """Return the step that restarts lbdns and its agents and loads the farm until lbdns knows the workload.
-
-    Each workload begins with this step, whose load does not count. ``mix`` must request the name of ``best``.
-    """
+    """Return the step, which does not count, in which a new lbdns learns from ``mix``; that must request ``best``."""
     seconds = QUICK_LEARNING_S if settings.quick else LEARNING_S
     usual = LoadRun(ResolveRule("connection"), timeout_s=TIMEOUT_S, seed=settings.seed)
     planned = load_study.closed(usual, mix.name, mix, ClosedLoop(LEARNING_CLIENTS, seconds))

@@ -125,10 +125,8 @@ class ControlGroup:
             _write(directory / swap, "0" if memory.unified else str(size))
 
     def favour(self) -> None:
-        """Give the group precedence over the machine's other CPU users. Raises LbdnsError.
-
-        Without this, a group weighs no more than a single process outside, no matter how many processes it has.
-        """
+        """Give the group precedence over the machine's other CPU users. Raises LbdnsError."""
+        # Without this, a group weighs no more than a single process outside, however many processes it has
         name, weight = ("cpu.weight", 10_000) if self.hierarchies.cpu.unified else ("cpu.shares", 2**18)
         _write(self.cpu_directory / name, str(weight))
 

@@ -57,11 +57,9 @@ class LabTraces:
             return False
 
     def remove(self) -> list[str]:
-        """Remove the lab and return what was removed, a line each. Raises LbdnsError.
-
-        Processes go first and the record last, so that the next clean() tries again whatever fails.
-        """
+        """Remove the lab and return what was removed, a line each. Raises LbdnsError."""
         group = ControlGroup(f"{TOP}/{self.id}", find_hierarchies())
+        # Processes go first and the record last, so that the next clean() tries again whatever fails
         steps: list[Callable[[], list[str]]] = [
             lambda: _end_processes(group),
             lambda: network_namespaces.remove(self.id),

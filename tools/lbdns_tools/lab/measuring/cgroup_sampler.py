@@ -31,10 +31,7 @@ class MachineSample:
 
 
 class CgroupSampler:
-    """A context manager that samples groups in a thread, at whole seconds; its samples stay available after exit.
-
-    A sample omits groups that cannot be read: groups vanish when machines die, which is part of some studies.
-    """
+    """Samples groups in a thread, at whole seconds, while its context lasts. Samples omit groups that have vanished."""
 
     def __init__(self, groups: Mapping[str, ControlGroup], interval: float = INTERVAL) -> None:
         self._groups, self._interval = dict(groups), interval

@@ -28,7 +28,6 @@ def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, server: LabFarm
 
 
 def _ramp(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
-    hosts = [host.name for host in farm.hosts]
     rows: list[list[ReportCell]] = []
     carried: dict[str, float | None] = {}
     for outcome in outcomes:
@@ -37,7 +36,7 @@ def _ramp(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
         rows.append([
             outcome.case.selection, rate, why or "carried to the end",
             *means([outcome], "mean_ms", "p99_ms", "error_percent"), outcome.row.figures.failed,
-            mean_cpu([outcome], hosts),
+            mean_cpu([outcome], farm.host_names),
         ])  # fmt: skip
     columns = ("", "carried up to /s", "what ended it", "mean ms", "p99 ms", "errors %", "failed", "CPU of the hosts")
     words = [
@@ -50,7 +49,7 @@ def _ramp(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
     ]
     table = SectionTable("The whole ramp; CPU in % of one core", columns, rows)
     caption = "The ramp over time"
-    return ReportSection("Ramp", words, [table], course("ramp", caption, outcomes, hosts, window_s=WINDOW_S))
+    return ReportSection("Ramp", words, [table], course("ramp", caption, outcomes, farm.host_names, window_s=WINDOW_S))
 
 
 def _compared(carried: dict[str, float | None]) -> list[str]:

@@ -45,9 +45,8 @@ def _front_cpu(selection: str, outcomes: Sequence[MeasuredOutcome]) -> float | N
 
 
 def _carried(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
-    hosts = [host.name for host in farm.hosts]
     rows: list[list[ReportCell]] = [
-        [_name(selection, farm), *means(of, *FIGURES), mean_cpu(of, hosts), _front_cpu(selection, of)]
+        [_name(selection, farm), *means(of, *FIGURES), mean_cpu(of, farm.host_names), _front_cpu(selection, of)]
         for selection, of in by_selection(outcomes).items()
     ]
     columns = ("", "requests/s", "mean ms", "p95 ms", "errors %", "CPU of the hosts", "CPU of the chooser")
@@ -62,7 +61,6 @@ def _carried(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSectio
 
 
 def _against_rate(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
-    hosts = [host.name for host in farm.hosts]
     rows: list[list[ReportCell]] = []
     response: dict[str, Line] = {}
     hosts_cpu: dict[str, Line] = {}
@@ -71,7 +69,7 @@ def _against_rate(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportS
         name, group = _name(selection, farm), front_group(selection)
         for rate in dict.fromkeys(outcome.row.point.rate_per_s or 0.0 for outcome in of):
             at = [outcome for outcome in of if outcome.row.point.rate_per_s == rate]
-            front, cpu = _front_cpu(selection, at), mean_cpu(at, hosts)
+            front, cpu = _front_cpu(selection, at), mean_cpu(at, farm.host_names)
             memory = most_memory(at, group) if group else None
             rows.append([name, rate, *means(at, *FIGURES), cpu, front, memory])
             response.setdefault(name, []).append((rate, mean_of(at, "mean_ms")))

@@ -29,7 +29,6 @@ def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> list[ReportS
 
 
 def _day(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
-    hosts = [host.name for host in farm.hosts]
     words = [
         f"The study's day had {DAY_REQUESTS / 1e6:.3g} million requests, {DAY_LOWEST:g} to {DAY_HIGHEST:g} per second. "
         "Its curve is not published. The curve here is synthetic: a raised cosine with its minimum at four in the "
@@ -41,11 +40,12 @@ def _day(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
         "of magnitude.",
     ]
     tables = [totals(outcomes, farm), study_table(outcomes, farm)]
-    return ReportSection("A day", words, tables, course("day", "The day over time", outcomes, hosts, window_s=WINDOW_S))
+    return ReportSection(
+        "A day", words, tables, course("day", "The day over time", outcomes, farm.host_names, window_s=WINDOW_S)
+    )
 
 
 def _scaler(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
-    hosts = [host.name for host in farm.hosts]
     runs = ", ".join(f"{count} at {rate}/s from {begin} s" for begin, count, rate in SCALER_RUNS)
     words = [
         f"Consecutive and overlapping runs of httperf ({runs}): up to {scaler_highest():g} connections/s in "
@@ -53,7 +53,7 @@ def _scaler(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection
         *beside_round_robin(outcomes),
         *saturated(outcomes),
     ]
-    pictures = course("scaler", "The overlapping runs over time", outcomes, hosts, window_s=WINDOW_S)
+    pictures = course("scaler", "The overlapping runs over time", outcomes, farm.host_names, window_s=WINDOW_S)
     return ReportSection("The load of the reactive scaler", words, [totals(outcomes, farm)], pictures)
 
 
@@ -67,7 +67,7 @@ def totals(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTable:
 
 def cpu_share(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> float | None:
     """Return the CPU of the hosts in % of their limit."""
-    return quotient(mean_cpu(outcomes, [host.name for host in farm.hosts]), farm.cpu)
+    return quotient(mean_cpu(outcomes, farm.host_names), farm.cpu)
 
 
 def study_table(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTable:

@@ -52,10 +52,9 @@ def _section(
     of = part(outcomes, name)
     if not of:
         return ReportSection(heading, ["Not measured: no result."])
-    hosts = [host.name for host in farm.hosts]
-    pictures = course(f"other-{name.replace(' ', '-')}", heading, of, hosts, marks=marks)
+    pictures = course(f"other-{name.replace(' ', '-')}", heading, of, farm.host_names, marks=marks)
     return ReportSection(
-        heading, [*words, *beside_round_robin(of), *saturated(of)], [table(of, hosts), *more], pictures
+        heading, [*words, *beside_round_robin(of), *saturated(of)], [table(of, farm.host_names), *more], pictures
     )
 
 

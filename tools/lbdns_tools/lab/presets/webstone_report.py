@@ -53,7 +53,7 @@ def sections(outcomes: Sequence[MeasuredOutcome], farms: Mapping[str, LabFarm]) 
 
 
 def _demands(outcomes: Sequence[MeasuredOutcome], farms: Mapping[str, LabFarm]) -> ReportSection:
-    hosts = [host.name for host in farms["unequal"].hosts] if "unequal" in farms else []
+    hosts = farms["unequal"].host_names if "unequal" in farms else ()
     # With --farm, the only demand is on the agents' cost
     judged = webstone_demands.demands(outcomes, hosts) if hosts else [webstone_demands.agents_demand(outcomes)]
     columns = ("demand", "bound", "found", "points", "the extreme by chance", "")
@@ -72,7 +72,7 @@ def _demands(outcomes: Sequence[MeasuredOutcome], farms: Mapping[str, LabFarm]) 
 def _ratios(
     outcomes: Sequence[MeasuredOutcome], farm: str, resolve: str, farms: Mapping[str, LabFarm]
 ) -> ReportSection:
-    found, hosts = OutcomeIndex(outcomes), [host.name for host in farms[farm].hosts]
+    found, hosts = OutcomeIndex(outcomes), farms[farm].host_names
     compared = [
         each
         for each in webstone_demands.compare(found, "best", "round_robin", hosts)

@@ -206,19 +206,16 @@ def _ordered(labels: Sequence[str]) -> list[str]:
 
 
 def _style(label: str, labels: Sequence[str]) -> dict[str, Any]:
-    """Return the common style, but grey for black: SVG omits its default black, so a dark page could not replace it."""
-    how = plot_files.style(_place(label, labels))
-    return how | {"color": INK} if how["color"] == "#000000" else how
-
-
-def _place(label: str, labels: Sequence[str]) -> int:
-    """Return the number of a label's colour; labels that are not in ORDER take colours that are still free."""
+    """Return a label's style; labels that are not in ORDER take colours that are still free."""
     if label in ORDER:
-        return ORDER.index(label)
-    taken = {ORDER.index(known) for known in labels if known in ORDER}
-    free = [number for number in range(len(COLOURS)) if number not in taken] or list(range(len(COLOURS)))
-    others = [other for other in labels if other not in ORDER]
-    return free[others.index(label) % len(free)]
+        number = ORDER.index(label)
+    else:
+        taken = {ORDER.index(known) for known in labels if known in ORDER}
+        free = [number for number in range(len(COLOURS)) if number not in taken] or list(range(len(COLOURS)))
+        number = free[[other for other in labels if other not in ORDER].index(label) % len(free)]
+    how = plot_files.style(number)
+    # Grey for black: SVG omits its default black, so a dark page could not replace it
+    return how | {"color": INK} if how["color"] == "#000000" else how
 
 
 def _legend(figure: Figure, panels: Sequence[Axes]) -> None:

@@ -6,10 +6,7 @@ from math import factorial
 
 
 def erlang_c(servers: int, offered: float) -> float:
-    """Return the probability that all servers are busy when a request arrives. Raises ValueError.
-
-    ``offered`` is rate x service time, and must be below ``servers``.
-    """
+    """Return the probability that all servers are busy; ``offered``, rate x service time, must be less (ValueError)."""
     if servers < 1 or not 0 <= offered < servers:
         raise ValueError(f"the offered load must be at least 0 and below the {servers} servers, not {offered:g}")
     waiting = offered**servers / factorial(servers) * servers / (servers - offered)

@@ -72,15 +72,13 @@ def extreme(points: Iterable[Ratios], of: Callable[[list[float]], float]) -> Cha
 
 
 def _residuals(points: Iterable[Ratios]) -> list[float]:
-    """Return each ratio's relative deviation from its point's mean; [] if there are too few.
-
-    The deviations are scaled by sqrt(n / (n - 1)), because the mean of n ratios is biased towards each of them.
-    """
+    """Return each ratio's relative deviation from its point's mean; [] if there are too few."""
     residuals = []
     beyond = 0
     for ratios in points:
         count, mean = len(ratios), fmean(ratios) if ratios else 0.0
         if count > 1 and mean > 0.0:
+            # The mean of n ratios is biased towards each of them
             wider = (count / (count - 1)) ** 0.5
             residuals += [wider * (ratio / mean - 1.0) for ratio in ratios]
             beyond += count - 1

@@ -75,12 +75,10 @@ def alone(outcomes: Iterable[MeasuredOutcome], farm: str, workload: str) -> dict
 
 
 def sum_alone(by_host: dict[str, dict[int, float]], hosts: Sequence[str], clients: int) -> float | None:
-    """Return the sum of the hosts' throughputs alone; None if one is missing.
-
-    The nearest number of clients will do, because a busy host hardly serves more requests with more clients.
-    """
+    """Return the sum of the hosts' throughputs alone; None if one is missing."""
     if not hosts or any(host not in by_host for host in hosts):
         return None
+    # The nearest number of clients will do, because a busy host hardly serves more requests with more clients
     nearest = (min(by_host[host], key=lambda count: abs(count - clients)) for host in hosts)
     return sum(by_host[host][count] for host, count in zip(hosts, nearest, strict=True))
 

@@ -60,6 +60,6 @@ study_options: Final = add_options(OPTIONS)
 
 def settings_of(given: Mapping[str, Any]) -> StudySettings:
     """Return the settings that the options on the command line give."""
-    alike = {name: given[name] for name in ("quick", "seconds", "warm_up_s", "seed", "only")}
-    lists = {name: given[name] or () for name in ("clients", "selections")}
-    return StudySettings(repetitions=given["repeat"], **alike, **lists)
+    alike: dict[str, Any] = {name: given[name] for name in ("quick", "seconds", "warm_up_s", "seed", "only")}
+    clients, selections = given["clients"] or (), given["selections"] or ()
+    return StudySettings(repetitions=given["repeat"], clients=clients, selections=selections, **alike)

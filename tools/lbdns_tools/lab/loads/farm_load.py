@@ -231,7 +231,7 @@ class FarmLoad:
 
 
 def learning(farm: str, what: str, mix: RequestMix, settings: StudySettings) -> StudyStep:
-    """Return the step, which does not count, in which a new lbdns learns from ``mix``; that must request ``best``."""
+    """Return the step in which a restarted lbdns learns a workload; it does not count. ``mix`` must request best."""
     seconds = QUICK_LEARNING_S if settings.quick else LEARNING_S
     usual = LoadRun(ResolveRule("connection"), timeout_s=TIMEOUT_S, seed=settings.seed)
     planned = load_study.closed(usual, mix.name, mix, ClosedLoop(LEARNING_CLIENTS, seconds))

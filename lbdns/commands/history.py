@@ -23,9 +23,8 @@ from lbdns.commands.terminal.printable import LEVELS, sparkline
 from lbdns.config import load_config
 from lbdns.config.recording_sections import FILE_NAME
 from lbdns.events.event_log import LoggedEvent
-from lbdns.history.history_reader import HistoryReader
+from lbdns.history.history_reader import HistoryReader, HistorySeries
 from lbdns.history.history_sample import OF_SERVER, OWN, SERVER
-from lbdns.history.history_series import HistorySeries
 from lbdns.text.times import format_time, parse_time
 from lbdns_shared.errors import ConfigError
 from lbdns_shared.metric_catalogue import CATALOGUE

@@ -34,10 +34,9 @@ MAX_COLUMN: Final = 64 * 2**20  # bytes after unpacking: a damaged file must not
 
 
 def encode(values: Sequence[float], *, exact: bool = False) -> bytes:
-    """Pack ``values``, each finite or ABSENT.
+    """Pack ``values``, each finite or ABSENT. ``exact`` keeps whole numbers, and other numbers to a millionth.
 
-    ``exact`` keeps whole numbers as they are, and other numbers to a millionth. Otherwise values are rounded, and those
-    beyond the range of float32 become infinite.
+    Otherwise values are rounded, and those beyond the range of float32 become infinite.
     """
     if exact:
         return _encode_exact(values)

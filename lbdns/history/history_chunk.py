@@ -69,16 +69,12 @@ class HistoryChunk:
     tier: HistoryTier
     moments: list[HistoryMoment] = field(default_factory=list)
 
-    @property
-    def start(self) -> float:
-        return self.moments[0].time
-
     def accepts(self, moment: HistoryMoment) -> bool:
         """Return whether ``moment`` fits: not if members were added or removed, or if the clock was set back."""
         if not self.moments:
             return True
         last = self.moments[-1]
-        if not last.time < moment.time < self.start + self.tier.chunk:
+        if not last.time < moment.time < self.moments[0].time + self.tier.chunk:
             return False
         return last.groups.keys() == moment.groups.keys() and all(
             group.names == moment.groups[key].names for key, group in last.groups.items()
@@ -154,9 +150,8 @@ def _mean(column: str, rows: Sequence[ColumnRow]) -> ColumnRow:
     if column in CUMULATIVE:
         return [next((x for x in reversed(values) if x == x), ABSENT) for values in zip(*rows, strict=True)]
     share = 1.0 if column in COUNTS else 1 / len(rows)
-    sums = list(map(sum, zip(*rows, strict=True)))
-    found = [total * share for total in sums]
-    for i, total in enumerate(sums):
-        if total != total and (known := [row[i] for row in rows if row[i] == row[i]]):
+    found = [sum(values) * share for values in zip(*rows, strict=True)]
+    for i, mean in enumerate(found):
+        if mean != mean and (known := [row[i] for row in rows if row[i] == row[i]]):
             found[i] = sum(known) * (1.0 if column in COUNTS else 1 / len(known))
     return found

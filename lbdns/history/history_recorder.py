@@ -1,8 +1,4 @@
-"""The history recorder: fills the chunks of all tiers with samples, writes them to the file with the events, and
-deletes old data.
-
-It reads no clock and starts no thread, so tools can drive it in virtual time.
-"""
+"""The history recorder: fills the chunks of all tiers, writes them, deletes old data. It has no clock and no thread."""
 
 from __future__ import annotations
 
@@ -40,7 +36,7 @@ class HistoryRecorder:
         self.bytes = 0
         self._rest = rest
         self._store: HistoryStore | None = None
-        self._events: deque[LoggedEvent] = deque()
+        self._events: deque[LoggedEvent] = deque(maxlen=MAX_EVENTS)
         self._pools: dict[str, tuple[str, Mapping[str, str]]] = {}  # as in the file
         self._new_pools: dict[str, tuple[str, Mapping[str, str]]] = {}
         self._now = 0.0
@@ -49,7 +45,7 @@ class HistoryRecorder:
         self._forget()
 
     def _forget(self) -> None:
-        """Discard all data that is not written, and start anew."""
+        """Discard all samples that are not written, and start anew."""
         self._columns = ColumnBuilder()
         self._tens, self._minutes = Downsampler(TEN_SECONDS.step), Downsampler(MINUTE.step)
         self._chunks: dict[str, HistoryChunk] = {tier.name: HistoryChunk(tier) for tier in TIERS}
@@ -59,11 +55,9 @@ class HistoryRecorder:
 
     def add_event(self, event: LoggedEvent) -> int:
         """Queue an event. Return the number of older events dropped for it."""
+        full = len(self._events) == MAX_EVENTS
         self._events.append(event)
-        if len(self._events) <= MAX_EVENTS:
-            return 0
-        self._events.popleft()
-        return 1
+        return int(full)
 
     def add_sample(self, sample: HistorySample) -> None:
         """Add a sample to the chunks of all tiers."""
@@ -121,7 +115,7 @@ class HistoryRecorder:
             columns.append(column)
             self._rest()
         salt = 0 if chunk.tier is RAW else self._salt
-        return chunk.tier, round(chunk.start * 1000) + salt, columns
+        return chunk.tier, round(chunk.moments[0].time * 1000) + salt, columns
 
     def abandon(self) -> int:
         """Close the file, and drop all unwritten data except events. Return the number of lost samples."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Final
 
 from lbdns.history.column_codec import ABSENT
@@ -26,21 +25,21 @@ EXACT: Final = CUMULATIVE | COUNTS | {"score", "state"}
 #: Without a useful mean
 RAW_ONLY: Final = frozenset({"state", "gone"})
 #: The columns of a pool besides the metrics that its members report
-OWN: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "answers": "answers/s",
-        "score": "score",
-        "usable": "fraction of the time in state usable",
-        "age_s": "age of the newest report, s",
-        "interval": "report interval, s",
-        "reports": "reports/s, at most 1",
-        "state": "state, as a number",
-        "gone": "1 after a bye",
-    }
-)
-OF_SERVER: Final[Mapping[str, str]] = MappingProxyType(
-    {"queries": "queries/s", "types": "queries/s by type", "rcodes": "responses/s by rcode"}
-)
+OWN: Final[Mapping[str, str]] = {
+    "answers": "answers/s",
+    "score": "score",
+    "usable": "fraction of the time in state usable",
+    "age_s": "age of the newest report, s",
+    "interval": "report interval, s",
+    "reports": "reports/s, at most 1",
+    "state": "state, as a number",
+    "gone": "1 after a bye",
+}
+OF_SERVER: Final[Mapping[str, str]] = {
+    "queries": "queries/s",
+    "types": "queries/s by type",
+    "rcodes": "responses/s by rcode",
+}
 MAX_METRICS: Final = 64  # per pool; the catalogue has 18. Reports may contain other metrics, but must not fill the disk
 MAX_NAMES: Final = 100  # types, or rcodes; the rest is counted as "other"
 OTHERS: Final = "other"
@@ -93,14 +92,11 @@ def take_history_sample(
 ) -> HistorySample:
     """Return a sample of ``farm``. ``states`` and ``answers`` are keyed by pool name, in the order of its members.
 
-    If their length differs from the pool's, since an answering process still uses another configuration, they count as
-    unknown.
+    They count as unknown if their length differs: an answering process may still use another configuration.
     """
-    pools = tuple(
-        _pool_sample(pool, snapshot, states.get(pool.name, ()), answers.get(pool.name, ())) for pool in farm.pools
-    )
+    pools = [_pool_sample(p, snapshot, states.get(p.name, ()), answers.get(p.name, ())) for p in farm.pools]
     stale_after = farm.config.collector.stale_after
-    return HistorySample(now_unix, now_monotonic, stale_after, pools, dict(types), dict(rcodes))
+    return HistorySample(now_unix, now_monotonic, stale_after, tuple(pools), dict(types), dict(rcodes))
 
 
 def _pool_sample(pool: Pool, snapshot: Snapshot, states: Sequence[State], answers: Sequence[int]) -> PoolHistorySample:

@@ -1,8 +1,4 @@
-"""The history's SQLite file, opened for writing: creates it, fills it and limits its size. For one thread.
-
-A row of a tier's table is one column of one chunk. Its ``key`` keeps rows together that are written together, and puts
-expired rows first.
-"""
+"""The history's SQLite file, opened for writing: creates it, fills it and limits its size. For one thread."""
 
 from __future__ import annotations
 
@@ -39,10 +35,6 @@ _SCHEMA: Final = (
 )
 
 
-class DamagedHistoryError(LbdnsError):
-    """The file is not a SQLite database, or is damaged."""
-
-
 def check_ours(connection: sqlite3.Connection, path: Path) -> bool:
     """Return whether the file holds a history; False if it is empty. Raises LbdnsError if it is something else."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
@@ -63,7 +55,7 @@ def is_damage(error: sqlite3.Error) -> bool:
 
 
 def key(milliseconds: int, series: int) -> int:
-    """Return the key of a row: the start of its chunk in Unix milliseconds, and the id of its column."""
+    """Return the key of a row, which is a column of a chunk. Rows of one chunk lie together, and expired rows first."""
     return milliseconds << SERIES_BITS | series
 
 
@@ -71,7 +63,7 @@ class HistoryStore:
     """The open file. Its methods raise sqlite3.Error or OSError; the caller must then ``close`` it."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create the file. Also raises LbdnsError if the file is not a history, and DamagedHistoryError."""
+        """Open or create the file. Also raises LbdnsError if the file is not a history."""
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._connection = sqlite3.connect(path, timeout=BUSY, isolation_level=None)
@@ -80,11 +72,6 @@ class HistoryStore:
         try:
             self._prepare()
             self._inode = path.stat().st_ino
-        except sqlite3.Error as error:
-            self.close()
-            if is_damage(error):
-                raise DamagedHistoryError(f"{path}: {error}") from None
-            raise
         except BaseException:
             self.close()
             raise
@@ -107,7 +94,7 @@ class HistoryStore:
 
     @property
     def is_there(self) -> bool:
-        """Whether the path still names the open file; a deleted file would grow unseen."""
+        """Whether the path still names the open file; after a deletion, the open file would grow unseen."""
         try:
             return self.path.stat().st_ino == self._inode
         except FileNotFoundError:

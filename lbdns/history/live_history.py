@@ -19,11 +19,10 @@ from typing import Final
 
 from lbdns.config.recording_sections import HistoryConfig
 from lbdns.events.event_log import EventLog, LoggedEvent
-from lbdns.history.history_reader import HistoryReader
+from lbdns.history.history_reader import HistoryReader, HistorySeries
 from lbdns.history.history_recorder import HistoryRecorder
 from lbdns.history.history_sample import HistorySample
-from lbdns.history.history_series import HistorySeries
-from lbdns.history.history_store import DamagedHistoryError, is_damage, move_aside
+from lbdns.history.history_store import is_damage, move_aside
 from lbdns_shared.errors import LbdnsError
 
 COMMIT_EVERY: Final = 5.0  # s
@@ -213,15 +212,14 @@ class _HistoryWriter:
         self._lost += self.recorder.abandon()
         self._failed_at = time.monotonic()
         path = self.recorder.path
-        if isinstance(error, DamagedHistoryError) or (isinstance(error, sqlite3.Error) and is_damage(error)):
+        if isinstance(error, sqlite3.Error) and is_damage(error):
             try:
                 aside = move_aside(path)
             except OSError as moving:
                 self.error = f"{self.error}; cannot move it away: {moving.strerror}"
             else:
-                self._log(
-                    f"{self.error}: the file is damaged; moved it to {aside.name} and started a new one", logging.ERROR
-                )
+                what = f"the file is damaged; moved it to {aside.name} and started a new one"
+                self._log(f"{path}: {self.error}: {what}", logging.ERROR)
                 return
         if self.error != before:
             known = isinstance(error, LbdnsError)

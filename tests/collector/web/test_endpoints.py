@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from lbdns.events.event_log import LoggedEvent
-from lbdns.history.history_series import HistorySeries
+from lbdns.history.history_reader import HistorySeries
 from lbdns_shared.errors import ConfigError, LbdnsError
 from tests.collector.web.served_app import Served, served
 

@@ -22,8 +22,6 @@ FIGURES: Final = {"mean_ms": "mean", "p95_ms": "p95", "throughput_per_s": "throu
 
 @dataclass(frozen=True, slots=True)
 class AcceptanceCase:
-    """One scenario under one policy."""
-
     name: str
     scenario: Scenario
     policy: str = "best"

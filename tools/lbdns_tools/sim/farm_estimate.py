@@ -18,13 +18,10 @@ LEAST_BACKGROUND: Final = 0.05  # tasks; less is a passing cron job or the agent
 
 @dataclass(frozen=True, slots=True)
 class FarmEstimate:
-    """An estimated farm. ``rate`` is in visits/s (the requests that one DNS answer causes), None if unknown. ``notes``
-    say how each value was estimated."""
-
     servers: tuple[ServerSpec, ...]
-    rate: float | None
+    rate: float | None  # visits/s: one visit is all requests after one DNS answer; None if unknown
     interval: float  # s between reports
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # how each value was estimated
 
 
 def estimate_farm(recording: Recording, mean_work: float) -> FarmEstimate:
@@ -36,19 +33,19 @@ def estimate_farm(recording: Recording, mean_work: float) -> FarmEstimate:
             readings[event.member].append(event.reading)
     series = [readings[name] for name in recording.members]
     works = [_work(reports) for reports in series]
-    told = [reports[-1].metrics.get("cpu_count") if reports else None for reports in series]
-    cores = capacities([RequestCost() for _ in works], told)  # without observed work: the cores, with gaps filled
+    counts = [reports[-1].metrics.get("cpu_count") if reports else None for reports in series]
+    cores = capacities([RequestCost() for _ in works], counts)  # without observed work: the cores, with gaps filled
     known = sum(work.requests for work in works) > ENOUGH and sum(work.cpu_seconds for work in works) > 0
     per_answer, rate, notes = _rates(recording, series)
     servers = []
-    for name, reports, capacity, count in zip(recording.members, series, capacities(works, told), cores, strict=True):
+    for name, reports, capacity, count in zip(recording.members, series, capacities(works, counts), cores, strict=True):
         speed = capacity / count * mean_work / per_answer if known else 1.0
         servers.append(ServerSpec(name, speed, count, background=_background(reports)))
     intervals = [reading.interval for reports in series for reading in reports]
     interval = sum(intervals) / len(intervals) if intervals else 1.0
-    return FarmEstimate(
-        tuple(servers), rate, interval, (*_speed_notes(servers, told, known, works, per_answer, mean_work), *notes)
-    )
+    unit = "visits/s" if per_answer > 1 else "requests/s"
+    notes = (*_speed_notes(servers, counts, known, works, mean_work, unit), *notes)
+    return FarmEstimate(tuple(servers), rate, interval, notes)
 
 
 def _work(reports: Sequence[Reading]) -> RequestCost:
@@ -79,11 +76,8 @@ def _rates(recording: Recording, series: Sequence[Sequence[Reading]]) -> tuple[f
     if answers > 0:
         return 1.0, answers, (f"rate: {answers:.3g} answers/s were counted; the reports contain no requests",)
     if requests:
-        return (
-            1.0,
-            requests,
-            (f"rate: {requests:.3g} requests/s according to requests_per_s, minus one per report for server-status",),
-        )
+        note = f"rate: {requests:.3g} requests/s according to requests_per_s, minus one per report for server-status"
+        return 1.0, requests, (note,)
     return 1.0, None, ("rate: unknown, since there are neither requests nor answers; give --load or --rate",)
 
 
@@ -109,11 +103,11 @@ def _background(reports: Sequence[Reading]) -> float:
 
 def _speed_notes(
     servers: Sequence[ServerSpec],
-    told: Sequence[float | None],
+    counts: Sequence[float | None],
     known: bool,
     works: Sequence[RequestCost],
-    per_answer: float,
     mean_work: float,
+    unit: str,
 ) -> tuple[str, ...]:
     notes = []
     if not known:
@@ -122,17 +116,13 @@ def _speed_notes(
         )
     elif any(work.counted and work.cpu_seconds < PRIOR for work in works):
         notes.append(f"speed: inaccurate for servers with less than {PRIOR:g} CPU s of work; record for longer")
-    for server, cores, work in zip(servers, told, works, strict=True):
+    for server, cores, work in zip(servers, counts, works, strict=True):
         parts = [f"{server.cores:g} cores ({'cpu_count' if cores else 'unknown, as the others'})"]
         if known:
-            carried = server.capacity / mean_work
+            carried = f"{server.capacity / mean_work:.3g} {unit}"
             seen = f"{work.requests:.0f} requests in {work.cpu_seconds:.3g} CPU s" if work.counted else "as the others"
-            parts.append(f"speed {server.speed:.3g} ({seen}: {carried:.3g} {_unit(per_answer)})")
+            parts.append(f"speed {server.speed:.3g} ({seen}: {carried})")
         if server.background:
             parts.append(f"{server.background:.2g} tasks of other work (run_queue beyond busy_workers)")
         notes.append(f"{server.name}: {', '.join(parts)}")
     return tuple(notes)
-
-
-def _unit(per_answer: float) -> str:
-    return "visits/s" if per_answer > 1 else "requests/s"

@@ -26,10 +26,7 @@ SQLITE: Final = b"SQLite format 3\0"  # the first bytes of a database file
 
 
 def read_record(what: Path, begin: float | None = None, end: float | None = None) -> Recording:
-    """Read ``what``: a recording, or a history as FILE or FILE:POOL, from ``begin`` to ``end`` (Unix seconds).
-
-    Raises LbdnsError.
-    """
+    """Read a recording, or a history (FILE or FILE:POOL) between two times (Unix seconds). Raises LbdnsError."""
     before, colon, pool = str(what).rpartition(":")
     path, pool = (Path(before), pool) if colon and not what.exists() else (what, "")
     if _is_history(path):

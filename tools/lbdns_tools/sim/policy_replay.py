@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final
@@ -85,66 +85,52 @@ def look_ups(recording: Recording) -> tuple[float, ...]:
 
 def replay(recording: Recording, policy: str, stale_after: float, min_usable: float) -> ReplayedPolicy:
     """Answer the recorded queries by ``policy``, with the recorded reports at their times."""
-    members = recording.members
-    # The chooser's clock begins at 0; reports from before the record have times below it
+    # The chooser's clock begins at 0; reports from before the recording have times below it
     shift = -min(0.0, recording.events[0].time) if recording.events else 0.0
-    dns = SimulatedDnsServer(members, policy, stale_after, min_usable, Random(f"replay {policy}"), 1)
-    counts = _AnswerTimeline(recording)
+    dns = SimulatedDnsServer(recording.members, policy, stale_after, min_usable, Random(f"replay {policy}"), 1)
     queries = _queries(spans(recording))
-    query = next(queries, math.inf)
+    reports = [event for event in recording.events if isinstance(event, RecordedReport)]
 
-    def answer_until(moment: float) -> None:
-        nonlocal query
-        while query < moment:
-            while dns.next_change <= query + shift:
-                dns.update(dns.next_change)
-            counts.add(query, dns.cursor.next(), 1)
-            query = next(queries, math.inf)
+    def answers() -> Iterator[tuple[float, int, int]]:
+        query = next(queries, math.inf)
+        for report in (*reports, None):
+            until = math.inf if report is None else report.time
+            while query < until:
+                while dns.next_change <= query + shift:
+                    dns.update(dns.next_change)
+                yield query, dns.cursor.next(), 1
+                query = next(queries, math.inf)
+            if report is not None:
+                received = report.time + shift
+                dns.receive(report.member, replace(report.reading, received=received), received)
 
-    for event in recording.events:
-        if isinstance(event, RecordedReport):
-            answer_until(event.time)
-            received = event.time + shift
-            dns.receive(event.member, replace(event.reading, received=received), received)
-    answer_until(math.inf)
-    real = answered(recording)
-    return counts.replayed(policy, _diverted(counts.counts, real.timeline) if real else None)
+    found, real = _counted(recording, policy, answers()), answered(recording)
+    return replace(found, diverted=_diverted(found.timeline, real.timeline)) if real else found
 
 
 def answered(recording: Recording) -> ReplayedPolicy | None:
     """Return the recorded answers in the same form; None if the recording has none."""
     if not any(recording.answered):
         return None
-    counts = _AnswerTimeline(recording)
-    for span in spans(recording):
-        for i, count in enumerate(span.answered or ()):
-            counts.add((span.begin + span.end) / 2, i, count)
-    return counts.replayed("answered", 0.0)
+    answers = (((s.begin + s.end) / 2, i, count) for s in spans(recording) for i, count in enumerate(s.answered or ()))
+    return replace(_counted(recording, "answered", answers), diverted=0.0)
 
 
-class _AnswerTimeline:
-    """Counts by moment and member."""
-
-    def __init__(self, recording: Recording) -> None:
-        self._members = recording.members
-        self._step = max(MIN_STEP, recording.seconds / MAX_STEPS)
-        self.counts = [[0] * len(self._members) for _ in range(max(1, round(recording.seconds / self._step)))]
-
-    def add(self, time: float, member: int, count: int) -> None:
-        self.counts[min(len(self.counts) - 1, int(time / self._step))][member] += count
-
-    def replayed(self, policy: str, diverted: float | None) -> ReplayedPolicy:
-        totals = tuple(sum(column) for column in zip(*self.counts, strict=True))
-        return ReplayedPolicy(policy, self._members, totals, self._step, tuple(map(tuple, self.counts)), diverted)
+def _counted(recording: Recording, policy: str, answers: Iterable[tuple[float, int, int]]) -> ReplayedPolicy:
+    """Count answers (time, member, number) by step and member."""
+    step = max(MIN_STEP, recording.seconds / MAX_STEPS)
+    counts = [[0] * len(recording.members) for _ in range(max(1, round(recording.seconds / step)))]
+    for time, member, count in answers:
+        counts[min(len(counts) - 1, int(time / step))][member] += count
+    totals = tuple(map(sum, zip(*counts, strict=True)))
+    return ReplayedPolicy(policy, recording.members, totals, step, tuple(map(tuple, counts)), None)
 
 
 def _queries(found: Sequence[QuerySpan]) -> Iterator[float]:
     """Yield the times of the queries in order, evenly spaced within their spans."""
-    moments = (
-        span.begin + (k + 0.5) / span.count * (span.end - span.begin) for span in found for k in range(span.count)
-    )
+    times = (s.begin + (k + 0.5) / s.count * (s.end - s.begin) for s in found for k in range(s.count))
     # Spans of answers follow one another; those of several web servers' requests overlap
-    return moments if found and found[0].answered is not None else iter(sorted(moments))
+    return times if found and found[0].answered is not None else iter(sorted(times))
 
 
 def _diverted(ours: Sequence[Sequence[int]], theirs: Sequence[Sequence[int]]) -> float:

@@ -71,9 +71,6 @@ class Recording:
         return tuple(map(sum, zip(*counts, strict=True))) or (0,) * len(self.members)
 
 
-# Writing
-
-
 def header_line(header: RecordingHeader) -> str:
     return _line({"lbdns_record": VERSION, **asdict(header)})
 
@@ -90,9 +87,6 @@ def event_line(event: RecordedEvent, members: Sequence[str]) -> str:
 
 def _line(values: Mapping[str, Any]) -> str:
     return json.dumps(values, separators=(",", ":"), allow_nan=False) + "\n"
-
-
-# Reading
 
 
 def read_recording(path: Path) -> Recording:

@@ -29,10 +29,7 @@ MAX_DNS_SERVERS: Final = 100
 
 
 def parse_servers(text: str) -> tuple[ServerSpec, ...]:
-    """Parse the name of a farm, or a list of ``SPEEDxCORES`` or ``NAME=SPEEDxCORES``.
-
-    Servers without a name are called s1, s2, ... by their place.
-    """
+    """Parse a farm's name, or a list of ``SPEEDxCORES`` or ``NAME=SPEEDxCORES``; default names are s1, s2, ..."""
     items = _items(text)
     if len(items) == 1 and re.fullmatch(r"[A-Za-z]\w*", items[0]):
         if (name := items[0].upper()) in FARMS:

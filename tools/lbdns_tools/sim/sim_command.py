@@ -17,9 +17,8 @@ from lbdns.policies import POLICIES
 from lbdns_shared.errors import ConfigError
 from lbdns_tools import __version__, plot_files
 from lbdns_tools.progress_bar import count_bar
-from lbdns_tools.sim import acceptance_command, record_command, simulation_output, simulation_plots
+from lbdns_tools.sim import acceptance_command, live_recorder, simulation_output, simulation_plots
 from lbdns_tools.sim.history_import import read_record
-from lbdns_tools.sim.live_recorder import record_live
 from lbdns_tools.sim.policy_replay import ReplayedPolicy, answered, replay
 from lbdns_tools.sim.recording_format import Recording, event_line, header_line
 from lbdns_tools.sim.scenario_files import read_score
@@ -27,7 +26,6 @@ from lbdns_tools.sim.simulation_jobs import SimulationJob, in_processes
 from lbdns_tools.sim.simulation_options import run_options
 from lbdns_tools.sim.simulation_presets import PRESETS, SimulationStudy
 from lbdns_tools.sim.simulation_results import average_runs
-from lbdns_tools.sim.simulation_scenario import Scenario
 from lbdns_tools.sim.simulation_study import RequestedStudy, make_study
 
 #: The options whose values are those of a scenario's fields
@@ -75,7 +73,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         _simulate(options)
 
 
-command.add_command(record_command.command)
+command.add_command(live_recorder.command)
 command.add_command(acceptance_command.command)
 
 
@@ -132,7 +130,8 @@ def _simulate(options: Mapping[str, Any]) -> None:
         if replays and options["plot_kind"] is None:
             figure = simulation_plots.replayed_shares(real, replays)
         else:
-            kind = options["plot_kind"] or _kind(study.scenarios)
+            points = {(s.load, s.rate, s.clients.count) for s in study.scenarios}
+            kind = options["plot_kind"] or ("response" if len(points) > 1 else "herding")
             figure = simulation_plots.figure_of(kind, rows, [(jobs[at].scenario, results[at]) for at in cells])
         plot_files.save(figure, options["plot"])
     _print(options, study, rows, real, replays)
@@ -144,7 +143,7 @@ def _recording(options: Mapping[str, Any]) -> Recording | None:
     if options["from_url"] is None:
         return None
     click.echo(f"recording {options['from_url']} for {options['from_seconds']:g} s ...", err=True)
-    recording = record_live(options["from_url"], options["pool"], options["from_seconds"])
+    recording = live_recorder.record_live(options["from_url"], options["pool"], options["from_seconds"])
     if options["record"] is not None:
         _write(options["record"], recording)
     return recording
@@ -181,11 +180,6 @@ def _replayed(recording: Recording, study: SimulationStudy) -> list[ReplayedPoli
     scenario = study.scenarios[0]
     policies = [policy for policy in study.policies if policy in POLICIES]
     return [replay(recording, policy, scenario.stale_after, scenario.min_usable) for policy in policies]
-
-
-def _kind(scenarios: Sequence[Scenario]) -> str:
-    points = {(s.load, s.rate, s.clients.count) for s in scenarios}
-    return "response" if len(points) > 1 else "herding"
 
 
 def _print(

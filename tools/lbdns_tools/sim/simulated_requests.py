@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from random import Random
-from types import MappingProxyType
 from typing import Final
 
 from lbdns_tools.sim.event_calendar import EventCalendar
@@ -51,14 +50,12 @@ def lognormal(mean: float, sigma: float) -> RequestWorkload:
     return RequestWorkload(mean, lambda chance: lambda: math.exp(mu + sigma * chance.gauss(0.0, 1.0)))
 
 
-WORKLOADS: Final[Mapping[str, RequestWorkload]] = MappingProxyType(
-    {
-        "html": exponential(0.010),
-        "cgi": exponential(0.100),
-        "mix": hyperexponential(0.9, 0.010, 0.200),
-        "lognormal": lognormal(0.030, 2.0),
-    }
-)
+WORKLOADS: Final[Mapping[str, RequestWorkload]] = {
+    "html": exponential(0.010),
+    "cgi": exponential(0.100),
+    "mix": hyperexponential(0.9, 0.010, 0.200),
+    "lognormal": lognormal(0.030, 2.0),
+}
 
 
 class RequestArrivals:
@@ -139,16 +136,13 @@ class ClosedClients:
 
 
 class RequestFlow:
-    """Sends requests to servers and counts what becomes of them after the warm-up.
-
-    ``ends`` holds the time of each server's next departure; infinity if no request is being processed there.
-    """
+    """Sends requests to servers, and counts the responses and failures after the warm-up."""
 
     def __init__(self, scenario: Scenario, servers: Sequence[SimulatedWebServer]) -> None:
         self._servers = servers
         self._begin, self._end = scenario.warm_up, scenario.end
-        self.ends = [math.inf] * len(servers)
-        self.closed: ClosedClients | None = None  # the clients that wait for their responses, if they are simulated
+        self.ends = [math.inf] * len(servers)  # the time of each server's next departure; infinity without requests
+        self.closed: ClosedClients | None = None
         self.responses = array("d")  # seconds
         self.sent = [0] * len(servers)  # requests by server
         self.failed = 0

@@ -43,7 +43,7 @@ class SimulationRow:
         }
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self.cell) | self.labels()
+        return {"policy": self.cell.policy, "seeds": self.cell.seeds} | asdict(self.cell) | self.labels()
 
 
 def as_json(
@@ -54,10 +54,8 @@ def as_json(
     if notes:
         document["notes"] = list(notes)
     if replays:
-        document["replay"] = {
-            "answered": real.as_json() if real else None,
-            "policies": [replayed.as_json() for replayed in replays],
-        }
+        policies = [replayed.as_json() for replayed in replays]
+        document["replay"] = {"answered": real.as_json() if real else None, "policies": policies}
     return document
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Final
 
 from lbdns.scores.thesis import THESIS
@@ -29,7 +28,7 @@ class SimulationStudy:
 LOADS: Final = (0.5, 0.7, 0.85, 0.95)
 
 #: requests/s that the three servers of 1999 carried with 100 clients, by the better way of choosing
-_CARRIED_1999: Final[Mapping[str, float]] = MappingProxyType({"html": 219.12, "cgi": 93.46, "mix": 147.01})
+_CARRIED_1999: Final[Mapping[str, float]] = {"html": 219.12, "cgi": 93.46, "mix": 147.01}
 _NOTES_1999: Final = (
     "measured in 1999, requests/s, round robin -> best score:",
     "html 20 clients: 151 -> 165, 60: 191 -> 206, 100: 204 -> 219;",
@@ -65,49 +64,47 @@ _LOAD_ALONE: Final = {metric: term for metric, term in THESIS.terms.items() if m
 
 T3, H10, U10 = FARMS["T3"], FARMS["H10"], FARMS["U10"]
 
-PRESETS: Final[Mapping[str, SimulationStudy]] = MappingProxyType(
-    {
-        "T3": SimulationStudy("Three unequal servers, every workload, load 0.5 to 0.95.", _sweep("T3")),
-        "H10": SimulationStudy("Ten unequal servers of 1 to 8 cores, every workload, load 0.5 to 0.95.", _sweep("H10")),
-        "U10": SimulationStudy("Ten equal servers, every workload, load 0.5 to 0.95.", _sweep("U10")),
-        "testbed-1999": SimulationStudy(
-            "The three servers of 1999: 20 to 100 clients without pauses, which look up every 5 s.",
-            _testbed_1999(),
-            ("best", "best_score", "round_robin"),
-            notes=_NOTES_1999,
-        ),
-        "herding": SimulationStudy(
-            "Ten equal servers; best_score, with a score of load alone, sends all clients to the emptiest server.",
-            (Scenario(U10, load=0.5, score="load alone", terms=_LOAD_ALONE),),
-            ("best_score", "best", "round_robin"),
-        ),
-        "flash-crowd": SimulationStudy(
-            "Three unequal servers at load 0.4; for half a minute, twice as many requests.",
-            (Scenario(T3, load=0.4, surges=(Surge(60.0, 90.0, 2.0),)),),
-        ),
-        "caching-resolvers": SimulationStudy(
-            "Requests through 200 resolvers that keep each answer for 5 to 30 s despite a TTL of 0.",
-            tuple(Scenario(farm, load=0.7, clients=SimulatedClients("caches", 200)) for farm in (T3, H10, U10)),
-        ),
-        "dying-server": SimulationStudy(
-            "Ten equal servers at load 0.7; one dies after a minute and recovers after another.",
-            (Scenario(U10, load=0.7, outages=(Outage("s1", 60.0, 120.0),)),),
-        ),
-        "hanging-server": SimulationStudy(
-            "The same, but only the web server dies; its agent continues to report an idle host.",
-            (Scenario(U10, load=0.7, outages=(Outage("s1", 60.0, 120.0, service_only=True),)),),
-        ),
-        "background-load": SimulationStudy(
-            "Three unequal servers at load 0.5; the largest has four tasks of other work for a minute.",
-            (Scenario(T3, load=0.5, other_work=(OtherWork("s3", 60.0, 120.0, 4.0),)),),
-        ),
-        "report-loss": SimulationStudy(
-            "Ten unequal servers at load 0.85, with 0, 2 and 10 % of the reports lost.",
-            tuple(Scenario(H10, loss=loss) for loss in (0.0, 0.02, 0.1)),
-        ),
-        "dns-servers": SimulationStudy(
-            "Ten unequal servers at load 0.85 behind one, two and four independent DNS servers.",
-            tuple(Scenario(H10, dns_servers=servers) for servers in (1, 2, 4)),
-        ),
-    }
-)
+PRESETS: Final[Mapping[str, SimulationStudy]] = {
+    "T3": SimulationStudy("Three unequal servers, every workload, load 0.5 to 0.95.", _sweep("T3")),
+    "H10": SimulationStudy("Ten unequal servers of 1 to 8 cores, every workload, load 0.5 to 0.95.", _sweep("H10")),
+    "U10": SimulationStudy("Ten equal servers, every workload, load 0.5 to 0.95.", _sweep("U10")),
+    "testbed-1999": SimulationStudy(
+        "The three servers of 1999: 20 to 100 clients without pauses, which look up every 5 s.",
+        _testbed_1999(),
+        ("best", "best_score", "round_robin"),
+        notes=_NOTES_1999,
+    ),
+    "herding": SimulationStudy(
+        "Ten equal servers; best_score, with a score of load alone, sends all clients to the emptiest server.",
+        (Scenario(U10, load=0.5, score="load alone", terms=_LOAD_ALONE),),
+        ("best_score", "best", "round_robin"),
+    ),
+    "flash-crowd": SimulationStudy(
+        "Three unequal servers at load 0.4; for half a minute, twice as many requests.",
+        (Scenario(T3, load=0.4, surges=(Surge(60.0, 90.0, 2.0),)),),
+    ),
+    "caching-resolvers": SimulationStudy(
+        "Requests through 200 resolvers that keep each answer for 5 to 30 s despite a TTL of 0.",
+        tuple(Scenario(farm, load=0.7, clients=SimulatedClients("caches", 200)) for farm in (T3, H10, U10)),
+    ),
+    "dying-server": SimulationStudy(
+        "Ten equal servers at load 0.7; one dies after a minute and recovers after another.",
+        (Scenario(U10, load=0.7, outages=(Outage("s1", 60.0, 120.0),)),),
+    ),
+    "hanging-server": SimulationStudy(
+        "The same, but only the web server dies; its agent continues to report an idle host.",
+        (Scenario(U10, load=0.7, outages=(Outage("s1", 60.0, 120.0, service_only=True),)),),
+    ),
+    "background-load": SimulationStudy(
+        "Three unequal servers at load 0.5; the largest has four tasks of other work for a minute.",
+        (Scenario(T3, load=0.5, other_work=(OtherWork("s3", 60.0, 120.0, 4.0),)),),
+    ),
+    "report-loss": SimulationStudy(
+        "Ten unequal servers at load 0.85, with 0, 2 and 10 % of the reports lost.",
+        tuple(Scenario(H10, loss=loss) for loss in (0.0, 0.02, 0.1)),
+    ),
+    "dns-servers": SimulationStudy(
+        "Ten unequal servers at load 0.85 behind one, two and four independent DNS servers.",
+        tuple(Scenario(H10, dns_servers=servers) for servers in (1, 2, 4)),
+    ),
+}

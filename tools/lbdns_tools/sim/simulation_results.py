@@ -22,8 +22,8 @@ class FarmMoment:
 
 
 @dataclass(frozen=True, slots=True)
-class SimulationResult:
-    """The result of one run, measured after the warm-up. Times in milliseconds; a failure counts as 10 s."""
+class RunFigures:
+    """The figures of a policy, measured after the warm-up. Times in milliseconds; a failure counts as 10 s."""
 
     policy: str
     mean_ms: float
@@ -31,9 +31,17 @@ class SimulationResult:
     p95_ms: float
     p99_ms: float
     throughput_per_s: float  # responses in time
+    failed: float
+    requests: float
+    shares: Mapping[str, float]  # of the requests, by server
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationResult(RunFigures):
+    """The result of one run."""
+
     failed: int
     requests: int
-    shares: Mapping[str, float]  # of the requests, by server
     answers: int  # of the DNS servers
     few: int  # answers in light traffic (Scenario.check_few)
     highest: int  # answers in light traffic that named a member with the highest score
@@ -48,19 +56,10 @@ class SimulationResult:
 
 
 @dataclass(frozen=True, slots=True)
-class SeedAverage:
+class SeedAverage(RunFigures):
     """The average of several runs that differ in their seed."""
 
-    policy: str
     seeds: int
-    mean_ms: float
-    p50_ms: float
-    p95_ms: float
-    p99_ms: float
-    throughput_per_s: float
-    failed: float
-    requests: float
-    shares: Mapping[str, float]
 
 
 def average_runs(results: Sequence[SimulationResult]) -> SeedAverage:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Final, Literal
 
 from lbdns.scores.score import Term
@@ -62,20 +61,18 @@ class OtherWork:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedClients:
-    """How requests arise, and how long an answer is used.
+    """How requests arrive, and how long an answer is used.
 
-    open: Poisson arrivals, each with a look-up of its own. closed: ``count`` clients, each of which sends its next
-    request when it has the response to the one before, and looks up again every ``resolve`` s (0: before each request).
-    caches: Poisson arrivals through ``count`` resolvers, of which the k-th is asked in proportion to k ** -``zipf``,
-    and each keeps an answer for a time of its own between ``shortest`` and ``longest`` s.
+    open: Poisson arrivals, each with its own look-up. caches: Poisson arrivals through resolvers. closed: each client
+    sends its next request when it has the response to the one before.
     """
 
     kind: Literal["open", "closed", "caches"] = "open"
-    count: int = 0
-    resolve: float = 5.0
-    shortest: float = 5.0
+    count: int = 0  # of closed clients, or of resolvers
+    resolve: float = 5.0  # closed: s between the look-ups of a client; 0: before each request
+    shortest: float = 5.0  # caches: each keeps answers for its own time between ``shortest`` and ``longest`` s
     longest: float = 30.0
-    zipf: float = 0.9
+    zipf: float = 0.9  # caches: the k-th is asked in proportion to k ** -zipf
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +115,10 @@ def _farm(*machines: tuple[float, float]) -> tuple[ServerSpec, ...]:
 
 
 #: T3: three unequal servers. H10: capacities (speed times cores) from 1 to 4 on 1 to 8 cores. U10: ten equal servers.
-FARMS: Final[Mapping[str, tuple[ServerSpec, ...]]] = MappingProxyType(
-    {
-        "T3": _farm((1.1, 1), (0.7, 1), (2.0, 2)),
-        "H10": _farm(
-            (1.0, 1), (0.5, 2), (1.5, 1), (1.0, 2), (2.0, 1), (0.625, 4), (1.5, 2), (0.875, 4), (1.0, 4), (0.5, 8)
-        ),
-        "U10": _farm(*[(1.0, 2)] * 10),
-    }
-)
+FARMS: Final[Mapping[str, tuple[ServerSpec, ...]]] = {
+    "T3": _farm((1.1, 1), (0.7, 1), (2.0, 2)),
+    "H10": _farm(
+        (1.0, 1), (0.5, 2), (1.5, 1), (1.0, 2), (2.0, 1), (0.625, 4), (1.5, 2), (0.875, 4), (1.0, 4), (0.5, 8)
+    ),
+    "U10": _farm(*[(1.0, 2)] * 10),
+}

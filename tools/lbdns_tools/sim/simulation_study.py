@@ -44,9 +44,8 @@ def make_study(requested: RequestedStudy) -> SimulationStudy:
     scenarios = _grid(study.scenarios, requested)
     for scenario in scenarios:
         check_scenario(scenario)
-    return replace(
-        study, scenarios=scenarios, policies=requested.policies or study.policies, seeds=requested.seeds or study.seeds
-    )
+    policies, seeds = requested.policies or study.policies, requested.seeds or study.seeds
+    return replace(study, scenarios=scenarios, policies=policies, seeds=seeds)
 
 
 def _base(requested: RequestedStudy) -> SimulationStudy:
@@ -101,9 +100,8 @@ def _grid(scenarios: Sequence[Scenario], requested: RequestedStudy) -> tuple[Sce
     """Return the scenarios with every requested workload, load and kind of clients, and all other requested values."""
     if requested.loads or requested.rate is not None:
         scenarios = [replace(scenario, rate=requested.rate) for scenario in scenarios]
-    for name, values in (
-        ("workload", requested.workloads), ("load", requested.loads), ("clients", requested.clients),
-    ):  # fmt: skip
+    grid = {"workload": requested.workloads, "load": requested.loads, "clients": requested.clients}
+    for name, values in grid.items():
         if values:
             scenarios = [scenario for value in values for scenario in _having(scenarios, name, value)]
     scenarios = [replace(scenario, **requested.fields) for scenario in scenarios]

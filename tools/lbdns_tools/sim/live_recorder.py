@@ -176,7 +176,6 @@ def _same(one: Reading, other: Reading) -> bool:
 
 
 def _chosen(status: Mapping[str, Any], name: str | None, url: str) -> Mapping[str, Any]:
-    """Return the status of the pool to record. Raises ConfigError."""
     pools: Sequence[Mapping[str, Any]] = status["pools"]
     names = [str(pool["name"]) for pool in pools]
     if not pools:

@@ -95,8 +95,7 @@ def shares(scenario: Scenario, results: Sequence[SimulationResult]) -> Figure:
         steps = [counts[i : i + AVERAGED] for i in range(0, len(counts) - AVERAGED + 1, AVERAGED)]
         sums = [[sum(column) for column in zip(*step, strict=True)] for step in steps]
         series.append((result.policy, [(i + 0.5) * AVERAGED for i in range(len(sums))], sums))
-    names = [server.name for server in scenario.servers]
-    figure = _stacked(names, series)
+    figure = _stacked([server.name for server in scenario.servers], series)
     _shade(figure.axes, scenario)
     figure.suptitle(f"Share of answers by server over time, {_text(scenario)}", fontsize=12)
     return figure

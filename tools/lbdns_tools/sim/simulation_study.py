@@ -49,7 +49,6 @@ def make_study(requested: RequestedStudy) -> SimulationStudy:
 
 
 def _base(requested: RequestedStudy) -> SimulationStudy:
-    """Return the farm, with the scenarios of the preset if one is requested."""
     study, preset = SimulationStudy("", ()), requested.preset
     if preset is not None:
         if preset not in PRESETS:

@@ -1,1 +1,5 @@
-"""Answering queries: bytes in, bytes out. No event loop, socket, clock, randomness or file."""
+"""Answering queries: bytes in, bytes out. No event loop, socket, clock, randomness or file.
+
+query -> responder -> fast path: answer_table, member_selection
+                   -> slow path: query_reader, edns, answer_table, zone_lookup, message_writer, member_selection
+"""

@@ -43,8 +43,9 @@ QueryCounts = dict[tuple[str, int, str, int], int]
 class AnswerEntry:
     """The answer to one question: one body, or one for each member of a pool.
 
-    ``variants`` holds, by response kind, the heads and tails that the fast path joins, one for each member: None until
-    a query of the kind arrives, empty if a response may be too long for some client.
+    ``make`` writes the body that names a member; it is called on first use. ``variants`` holds, by response kind, the
+    heads and tails that the fast path joins, one for each member: None until a query of the kind arrives, empty if a
+    response may be too long for some client.
     """
 
     __slots__ = (
@@ -76,7 +77,7 @@ class AnswerEntry:
         self.external_aliases: tuple[Record, ...] = ()  # the whole answer, if it leads out of our zones
 
     def body(self, member: int) -> ResponseBody:
-        """Return the answer that names ``member`` (an index; 0 if it names none)."""
+        """Return the answer that names ``member`` (an index; 0 if the answer names none)."""
         body = self._bodies[member]
         if body is None:
             body = self._bodies[member] = self._make(member)
@@ -88,11 +89,15 @@ class AnswerEntry:
 
     @property
     def rcode(self) -> int:
+        """The RCODE, the same for every member."""
         return self.body(0).flags & 0xF
 
 
 class AnswerTable:
-    """Every answer of one farm. ``cursors`` has one for each pool and policy. Names are in lower-case wire form."""
+    """Every answer of one farm. ``cursors`` has one plan cursor for each pool and policy; the planner sets their plans.
+
+    Names are in lower-case wire form.
+    """
 
     def __init__(self, farm: Farm, plane: Plane = PYTHON_PLANE) -> None:
         self.farm = farm
@@ -127,7 +132,10 @@ class AnswerTable:
         return self._owners[owner][0].zone.origin == origin
 
     def zone_of(self, qname: bytes, qtype: int) -> ZoneIndex | None:
-        """Return the longest zone of ``qname``, if any; for DS at its apex the parent's (RFC 4035 section 3.1.4.1)."""
+        """Return the zone that answers for ``qname``; None if there is none.
+
+        The longest zone answers, except for DS at its apex: there the parent zone does (RFC 4035 section 3.1.4.1).
+        """
         at = 0
         while True:
             index = self._zones.get(qname[at:])
@@ -143,7 +151,8 @@ class AnswerTable:
     def entry(self, index: ZoneIndex, qname: bytes, qtype: int) -> AnswerEntry:
         """Return the entry for a question of class IN in the zone of ``index``.
 
-        It is kept if the name exists and its type is a usual one, so that no client can fill the memory.
+        It is kept if the name exists and its type is a usual one, so that no client can fill the memory with made-up
+        questions.
         """
         key = (qname + qtype.to_bytes(2, "big") + b"\0\1").lower()
         entry = self.entries.get(key)
@@ -184,7 +193,11 @@ class AnswerTable:
         return records if self.zone_of(records[-1].rdata.lower(), qtype) is None else ()
 
     def precompile(self, entry: AnswerEntry, kind: int, query: Query) -> None:
-        """Write the responses for the fast path to queries of this kind; none if one would not fit every client."""
+        """Write the responses that the fast path sends to the next queries of this kind for a kept entry's question.
+
+        There are none if one of them would not fit every client over any transport. A response with a cookie ends where
+        the cookie begins.
+        """
         has_cookie = kind >= FIRST_COOKIE_KIND
         payload = self.farm.config.server.payload
         variants = [precompiled_variant(body, query.flags, query.edns, has_cookie, payload) for body in entry.bodies]
@@ -240,11 +253,16 @@ class AnswerTable:
 
 
 def counted_type(qtype: int) -> int:
+    """Return the type that a query for ``qtype`` is counted as."""
     return qtype if qtype in TYPE_NAMES else OTHER_TYPE
 
 
 def names_member(index: ZoneIndex, pool: Pool, match: PoolMatch, qtype: int) -> bool:
-    """Return whether the answer names a member; one with addresses does if it is of a type that a member has."""
+    """Return whether the answer names a member.
+
+    With addresses at the pool's own name, an answer of another type names none, nor does that of a type that no member
+    has.
+    """
     if not _has_addresses(index, pool, match) or qtype == Type.ANY:
         return True
     return qtype in (Type.A, Type.AAAA) and any(qtype in (index.node(m.owner) or ()) for m in pool.members)

@@ -34,7 +34,8 @@ class ServerCookies:
     def answer(self, cookie: bytes, host: str, wall: float) -> tuple[bytes, bool]:
         """Return the data of the response's COOKIE option, and whether the query's cookie was valid.
 
-        ``cookie`` is the option's data, of a length in LENGTHS. ``wall`` is in Unix seconds.
+        ``cookie`` is the option's data; its length must be one of LENGTHS. ``host`` is the client's address, ``wall``
+        in Unix seconds.
         """
         known = self._known.get((cookie, host))
         if known is not None and wall < known[2]:
@@ -65,7 +66,10 @@ def _age(stamp: int, wall: int) -> int:
 
 
 def siphash24(key: bytes, data: bytes) -> bytes:
-    """Return SipHash-2-4 (Aumasson and Bernstein, 2012) of ``data``: 8 bytes. ``key`` has 16 bytes."""
+    """Return SipHash-2-4 (Aumasson and Bernstein, 2012) of ``data``: 8 bytes, least significant first.
+
+    ``key`` has 16 bytes.
+    """
     k0, k1 = struct.unpack("<QQ", key)
     v0, v1, v2, v3 = k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573
     padded = data + bytes(7 - len(data) % 8) + bytes((len(data) & 0xFF,))

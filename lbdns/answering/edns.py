@@ -1,7 +1,8 @@
 """EDNS(0) (RFC 6891): the OPT record of a query, the options it asks for, and the OPT record of the response.
 
 Options that get an answer: NSID (RFC 5001), COOKIE (RFC 7873), edns-tcp-keepalive (RFC 7828), and client subnet with
-scope 0, because no answer depends on it (RFC 7871). Others, padding among them, are ignored (RFC 6891 section 6.1.2).
+scope 0, because no answer depends on it (RFC 7871). Padding makes sense under encryption only (RFC 7830 section 6).
+Every other option is ignored and not echoed (RFC 6891 section 6.1.2).
 """
 
 from __future__ import annotations
@@ -84,9 +85,10 @@ def answer_options(
     jar: ServerCookies | lbdns_native.ServerCookies | None,
     wall: float,
 ) -> EdnsOptions:
-    """Return the options of the response to a client at ``host``. ``wall`` is in Unix seconds.
+    """Work out the options of the response to a client at address ``host``.
 
-    An empty ``identity`` leaves NSID unanswered. Without a ``jar`` the COOKIE option counts as unknown.
+    ``identity`` answers NSID; empty: no answer. Without a ``jar`` the COOKIE option counts as unknown. ``wall`` is in
+    Unix seconds.
     """
     if not edns.options:
         return NO_OPTIONS
@@ -119,7 +121,11 @@ def write_option(code: int, data: bytes) -> bytes:
 
 
 def write_opt(edns: Edns, rcode: int, payload: int = OUR_PAYLOAD, options: bytes = b"") -> bytes:
-    """Return the OPT record of a response: DO as in ``edns`` (RFC 3225 section 3), 12 bits of RCODE, ``options``."""
+    """Return the OPT record of the response to a query with ``edns``: DO as in the query (RFC 3225 section 3).
+
+    ``rcode`` has 12 bits, of which the upper eight go into this record. ``payload`` is in bytes; ``options`` are in
+    wire form.
+    """
     flags = DO if edns.dnssec_ok else 0
     return b"\0" + _FIXED.pack(Type.OPT, payload, rcode >> 4, 0, flags, len(options)) + options
 

@@ -1,6 +1,7 @@
-"""``explain.NAME TXT``: explains over DNS why a pool's name has its present answer, to clients in ``[explain] allow``.
+"""``explain.NAME TXT``: explains over DNS why a pool's name has its present answer. Sans-I/O.
 
-The name exists only while the zone file has no such name. No transfer contains it. Sans-I/O.
+The name exists only for clients in ``[explain] allow``, and only while the zone file has no such name. No transfer
+contains it, and a query for it selects no member.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ Explainer = Callable[[Pool, str], Mapping[str, Any] | None]
 
 
 class ExplanationEntry(AnswerEntry):
-    """An entry for one query. Its RCODE is known before its body: a query over the rate limit costs no explanation."""
+    """An entry for one query, which is not kept.
+
+    Its RCODE is known before its body is written, so that a query over the rate limit costs no explanation.
+    """
 
     __slots__ = ()
 
@@ -71,7 +75,10 @@ class ExplanationNames:
 
 
 def texts(explanation: Mapping[str, Any] | None) -> Sequence[str]:
-    """Return the texts of an explanation, one for each record: a summary, then the members, the most probable first."""
+    """Return the texts of an explanation, one for each record: a summary, then the members.
+
+    The most probable member comes first; of two equally probable ones, that with the higher score.
+    """
     if explanation is None:
         return ("no explanation just now: a reload is under way; ask again",)
     members = sorted(explanation["members"], key=_rank)[:MAX_MEMBERS]
@@ -80,7 +87,10 @@ def texts(explanation: Mapping[str, Any] | None) -> Sequence[str]:
 
 
 def strings(text: str) -> bytes:
-    """Return the rdata of a TXT record: ``text`` in character-strings, split after spaces, ASCII, cut at MAX_TEXT."""
+    """Return the rdata of a TXT record: character-strings that make ``text`` when joined, split after spaces.
+
+    Characters other than printable ASCII are escaped; a text over MAX_TEXT is cut.
+    """
     plain = "".join(c if " " <= c <= "~" else c.encode("unicode_escape").decode("ascii") for c in text)
     if len(plain) > MAX_TEXT:
         plain = plain[: MAX_TEXT - len(_CUT)] + _CUT

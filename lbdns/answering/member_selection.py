@@ -1,9 +1,12 @@
 """Member selection: which member of a pool an answer names, by plan, address family affinity and retransmission.
 
-Each answer takes the next place in a plan, except in two cases. A retransmitted query gets the same member again, so
-that a rotation counts clients and not datagrams. A client that asks for A and AAAA (and HTTPS) of one name makes one
-connection, so both answers name one member. Sans-I/O. Both caches have a fixed number of slots, which new clients
-overwrite; a forgotten client costs one extra place of the plan.
+A plan is an order of members. Each answer takes the next place in it, except in two cases:
+
+- A retransmitted query gets the same member again, so that a rotation counts clients and not datagrams.
+- A client that asks for A and AAAA (and HTTPS) of one name makes one connection, so both answers name one member.
+
+Sans-I/O: the caller passes the time. Memory is bounded: both caches have a fixed number of slots, and a new client or
+query overwrites whatever else falls on its slot. A forgotten client costs one extra place of the plan.
 """
 
 from __future__ import annotations
@@ -28,14 +31,19 @@ FAMILY_TYPES: Final[Mapping[int, int]] = {Type.A: 0, Type.AAAA: 1, Type.HTTPS: 2
 
 
 class PlanCursor:
-    """The plan of one pool and policy, and the place in it. Counts are worked out from the place, not per query."""
+    """The plan of one pool and policy, and the place in it.
+
+    A query calls ``next``, which moves one counter. Counts per member are worked out on request, from the plan's order
+    and the place in it.
+    """
 
     __slots__ = ("_at", "_before", "_last", "_passes", "affinity_window", "number", "order", "plan", "usable")
 
     def __init__(self, members: int, number: int = 0, affinity_window: float = 0.0) -> None:
-        """Begin with a plan that names all ``members`` in turn. ``number`` is unique within one answer table.
+        """Begin with a plan that names all ``members`` in turn.
 
-        Types of one family get the same member for ``affinity_window`` seconds.
+        ``number`` is unique within one answer table. Types of one family get the same member for ``affinity_window``
+        seconds.
         """
         self.number = number
         self.affinity_window = affinity_window
@@ -52,7 +60,11 @@ class PlanCursor:
         self._passes = 0  # how often the order came to its end
 
     def set_plan(self, plan: Plan, usable: Collection[int] | None = None) -> None:
-        """Follow ``plan`` from its beginning. Clients may keep members of ``usable`` (default: the plan's members)."""
+        """Follow ``plan`` from its beginning.
+
+        A plan may leave out usable members. ``usable`` lists all of them: a client that was given one of these may be
+        given it again. The default is the plan's members.
+        """
         self._before, self._last = self.totals(), self.last
         self._begin(plan, frozenset(plan.order if usable is None else usable))
 
@@ -109,7 +121,7 @@ class PlanCursor:
         return Selections(self.plan, tuple(counts[i] for i in range(len(self._before))), self.last)
 
     def take_over(self, old: PlanCursor, mapping: Sequence[int | None]) -> None:
-        """Continue the totals and the rotation of ``old``, before the first ``next``.
+        """Continue the totals and the rotation of ``old``. Call this before the first ``next``.
 
         ``mapping`` gives the new index of each of its members, None for a member that is gone.
         """
@@ -141,7 +153,11 @@ class NativePlanCursor(PlanCursor):
 
 
 class RetransmissionCache:
-    """The member that each recent query got, by the hash of its client and bytes: datagrams may be repeated."""
+    """The member that each recent query got, by the hash of its client and bytes.
+
+    A client that receives no response repeats its query with the same id from the same port, and networks duplicate
+    datagrams. The busier the server, the sooner a slot is overwritten.
+    """
 
     __slots__ = ("marks", "members", "repeated", "times")
 
@@ -153,6 +169,7 @@ class RetransmissionCache:
 
     @staticmethod
     def mark(host: str, port: int, query: bytes) -> int:
+        """Return the hash by which ``member`` and ``note`` know this datagram."""
         return hash((host, port, query))
 
     def member(self, mark: int, now: float) -> int | None:
@@ -180,8 +197,10 @@ CELLS: Final = _TIMES + 2 * OPEN
 class FamilyAffinity:
     """The newest selections for each client and plan cursor, which queries of another type can join.
 
-    The same type again belongs to the next connection and takes a new place. Many clients share a resolver's address,
-    so several selections stay open, and each type joins them in order.
+    The first query of a client takes a place of the plan; a query of another type gets the same member, and so does the
+    third type. The same type again belongs to the next connection and takes a new place. Many clients share a
+    resolver's address, so several selections stay open: each type joins them in order, the first AAAA query the first
+    selection of A, and the second the second.
     """
 
     __slots__ = ("_cells", "coherent")
@@ -197,7 +216,10 @@ class FamilyAffinity:
         return hash((host, number))
 
     def member(self, mark: int, family: int, since: float) -> int | None:
-        """Return the member that a query of type ``family`` would join after ``since`` (monotonic seconds), or None."""
+        """Return the member that a query of type ``family`` (a value of FAMILY_TYPES) would join, without joining it.
+
+        None if no selection after ``since`` (monotonic seconds) is open to it.
+        """
         slot = mark % AFFINITY_SLOTS * CELLS
         number = self._number(slot, family, since) if self._cells[slot] == mark else None
         found: int | None = None if number is None else self._cells[slot + number % OPEN * 2 + _MEMBERS]
@@ -246,7 +268,10 @@ class FamilyAffinity:
 
 
 class MemberSelector:
-    """Selects the member for each query. ``family``: a value of FAMILY_TYPES, None if the type shares no member."""
+    """Selects the member for each query that one responder answers.
+
+    ``family`` is a value of FAMILY_TYPES, or None for a query that shares its member with no other type.
+    """
 
     __slots__ = ("affinity", "now", "retransmissions")
 

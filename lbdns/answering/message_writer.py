@@ -1,6 +1,7 @@
 """Writing DNS response messages: records with compressed names, header, OPT record, size limits and truncation.
 
-Names are compressed against the question at offset 12, so a body fits every query that asks it, in any letter case.
+Names are compressed against the question, whose name always begins at offset 12. So a body that was written for one
+question fits every query that asks it, in any letter case.
 """
 
 from __future__ import annotations
@@ -90,7 +91,10 @@ EMPTY_BODY: Final = without_records(Rcode.NOERROR)
 
 
 def truncated(body: ResponseBody) -> ResponseBody:
-    """Return ``body`` with TC set and without records, so that no RRset is incomplete (RFC 2181 section 9)."""
+    """Return ``body`` with TC set, so that the client asks again over TCP.
+
+    It has no records, so that no RRset is incomplete (RFC 2181 section 9).
+    """
     return ResponseBody(body.flags | TC, (0, 0, 0), b"")
 
 
@@ -104,8 +108,9 @@ def write_variant(
 ) -> Variant:
     """Return head and tail of the response with ``body`` to a query with these flags and this OPT record.
 
-    ``rcode`` overrides that of the body, ``options`` is the rdata of our OPT record. The opcode is copied, and RD if it
-    is QUERY (RFC 1035 section 4.1.1); AD, CD and Z are clear (RFC 4035 section 3.1.6).
+    ``rcode`` overrides that of the body. ``payload`` is the longest query that we accept over UDP, in bytes;
+    ``options`` is the rdata of our OPT record. The opcode is copied, and RD if it is QUERY (RFC 1035 section 4.1.1);
+    AD, CD and Z are clear (RFC 4035 section 3.1.6).
     """
     full = body.flags & 0xF if rcode is None else rcode
     copied = query_flags & OPCODE_MASK or query_flags & RD
@@ -135,7 +140,10 @@ class ResponseWriter:
     def write(
         self, query: Query, body: ResponseBody, options: EdnsOptions, wall: float, rcode: Rcode | None = None
     ) -> bytes:
-        """Return the response, signed if the query was. ``rcode`` overrides the body's; ``wall`` is in Unix seconds."""
+        """Return the response to ``query``, signed if the query was. ``wall`` is in Unix seconds.
+
+        ``rcode`` overrides that of the body: a body has no room for the upper bits of an extended RCODE.
+        """
         head, tail = write_variant(body, query.flags, query.edns, rcode, self.payload, options.written)
         if not query.question:
             head = head[:2] + b"\0\0" + head[4:]  # no sound question to echo, none counted
@@ -143,7 +151,10 @@ class ResponseWriter:
         return query.signature.sign(response, wall) if query.signature else response
 
     def limit(self, query: Query, options: EdnsOptions, transport: int) -> int:
-        """Return the longest response to this client, in bytes: less without a valid cookie, against amplification."""
+        """Return the longest response that we send to this client, in bytes.
+
+        Clients without a valid cookie get short ones, so that forged queries amplify little.
+        """
         limit = self.payload_limit(query, transport)
         return limit if transport == TCP or options.valid_cookie else min(limit, self.udp_without_cookie)
 
@@ -169,6 +180,7 @@ class RecordWriter:
 
     @property
     def size(self) -> int:
+        """The length of the message so far, in bytes."""
         return self._at
 
     def add(self, records: Iterable[Record]) -> None:

@@ -1,4 +1,4 @@
-"""The plane: what answers usual UDP queries, Python or the Rust module ``lbdns_native``, which is faster.
+"""The plane: which implementation answers usual UDP queries, Python or the native module, which is faster.
 
 The plane creates everything that the fast path and the slow path share, so that both use one rate limit, one
 retransmission cache, one family affinity and one place in each plan. Sans-I/O.
@@ -33,7 +33,10 @@ class Plane:
     batch_size = 0  # datagrams that ``DatagramBatch.drain`` reads at most
 
     def native_table(self, payload: int) -> lbdns_native.AnswerTable | None:
-        """Return the native copy of an answer table; None in Python. ``payload``: the longest query over UDP, bytes."""
+        """Return the native part of a new answer table; None on the Python plane.
+
+        ``payload`` is the longest query that we accept over UDP, in bytes.
+        """
         return None
 
     def datagram_batch(self) -> lbdns_native.DatagramBatch | None:
@@ -87,7 +90,10 @@ class NativeMissingError(LbdnsError):
 
 
 def choose_plane(requested: PlaneName) -> Plane:
-    """Return the requested plane; "auto" is native if installed. Raises NativeMissingError if "native" is not."""
+    """Return the plane that the configuration requests; "auto" is the native one if it is installed.
+
+    Raises NativeMissingError if it requests the native plane without the module.
+    """
     if requested == "native" and not AVAILABLE:
         raise NativeMissingError(
             "[server] plane: the native module is not installed; build it with 'make native' (needs cargo), "

@@ -28,7 +28,10 @@ MAX_ADDITIONAL: Final = 8  # records: a query has an OPT and perhaps a TSIG reco
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query as read. ``error`` is the RCODE of its response; ``question`` is as received, empty if malformed."""
+    """A query as read. An ``error`` other than NOERROR is the RCODE of its response.
+
+    ``question`` holds the bytes as received, for the response; empty if there is no well-formed question.
+    """
 
     id: bytes
     flags: int

@@ -1,7 +1,8 @@
 """Query shapes: the bytes that nearly every client sends around its question, and the response kind of each shape.
 
-A response depends on few of these bytes: RD, whether there is an OPT record, its DO, and a cookie. So there is a
-handful of response kinds, and no client can invent a shape that the server would have to keep.
+A response depends on few of these bytes: whether to copy RD, whether to add an OPT record and set DO in it, and whether
+a cookie goes into it. So the shapes fall into a handful of response kinds. No client can invent a shape that the server
+would have to keep.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ COOKIE_QUERY_SHAPES: Final[Mapping[bytes, int]] = dict(_cookie_shapes())
 
 
 def query_parameters(kind: int) -> tuple[int, Edns | None]:
-    """Return the flags of a query that a response of this kind copies, and the query's OPT record."""
+    """Return what a response of this kind depends on: the flags of the query to copy, and the query's OPT record."""
     form, recurse = divmod(kind, 2)
     edns = Edns(0, 0, dnssec_ok=form % 2 == 0) if form else None
     return RD if recurse else 0, edns

@@ -2,7 +2,8 @@
 
 The answers to one question are one kind. Responses without a kept entry (negative answers, errors, wildcards) are one
 kind per zone and RCODE, so random names do not evade the limit. Across all kinds, a network's limit is ALL times as
-high. Counters live in a table of fixed size; two networks on one slot share its limit for that second.
+high, so asking for one name after the other does not evade it either. Counters live in a table of fixed size, so forged
+addresses cost no memory; two networks on one slot share its limit for that second.
 """
 
 from __future__ import annotations

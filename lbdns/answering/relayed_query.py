@@ -1,6 +1,7 @@
 """Relayed queries: the clients that may have them, the query to an upstream, and the response to the client. Sans-I/O.
 
-Hop by hop (RFC 5625): the upstream gets an id, a letter case and an OPT record of our own; no EDNS option passes.
+Hop by hop, as RFC 5625 requires of a proxy: the upstream gets an id, a letter case and an OPT record of our own; the
+client gets its own id, its own letter case and our OPT record. No EDNS option passes in either direction.
 """
 
 from __future__ import annotations
@@ -56,7 +57,10 @@ class AllowedNetworks:
 
 @dataclass(frozen=True, slots=True)
 class RelayedQuery:
-    """A query for an upstream, from an allowed client: its name is outside our zones, or ``aliases`` lead outside."""
+    """A query for an upstream, from a client in an allowed network that sets RD.
+
+    Its name is outside our zones, or is one of ours whose ``aliases`` lead out of them.
+    """
 
     query: Query
     host: str  # the client's address
@@ -86,8 +90,8 @@ def upstream_question(relayed: RelayedQuery) -> UpstreamQuestion:
 def upstream_query(question: UpstreamQuestion, ident: bytes, chance: int) -> bytes:
     """Return the query to an upstream, with the 2-byte ``ident`` as its id.
 
-    ``chance``, CASE_BITS random bits, sets the letter case. AD requests the AD bit of the answer (RFC 6840 section
-    5.7).
+    ``chance``, CASE_BITS random bits, sets the letter case, which the answer must repeat. AD requests the AD bit of the
+    answer (RFC 6840 section 5.7).
     """
     flags = RD | AD | (CD if question.checking_disabled else 0)
     name = bytearray(question.qname)

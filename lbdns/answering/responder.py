@@ -1,7 +1,8 @@
 """The responder: one query in, one response out, by the fast path or the slow path. Sans-I/O.
 
-Fast path: the question finds an entry of the answer table, the bytes around it the response kind; precompiled parts are
-joined. Every other query takes the slow path, which gives the same answers and precompiles them.
+Fast path: the question's bytes in lower case find an entry of the answer table, and the bytes around the question find
+the response kind; the member selector picks a member, and the precompiled parts are joined. Every other query takes the
+slow path: a strict reader, a look-up, a writer. It gives the same answers, and precompiles them for the fast path.
 
 Only a response that names a member moves a rotation: not a retransmitted query, nor the second type that a client asks
 for, nor a query over the rate limit, nor a response that is truncated because it is too long.
@@ -52,11 +53,18 @@ _UNUSUAL_TYPES: Final = META_TYPES | {Type.OPT}
 
 
 class Responder:
-    """Answers queries from one answer table. Holds no socket and reads no clock. One serves all sockets of a process.
+    """Answers queries from one answer table. Holds no socket and reads no clock: the caller does both.
 
-    The caller must call ``tick`` whenever it wakes up to read queries, pass each message to ``respond`` and send the
-    response that it returns. It must run a ``DeferredAnswer``: send every message of a ``ZoneTransfer`` over its TCP
-    connection, or get the upstream's answer to a ``RelayedQuery``, pass it to ``finish_relayed`` and send the result.
+    The caller must
+
+    - call ``tick`` whenever it wakes up to read queries, before ``respond``;
+    - pass each message that it receives to ``respond``;
+    - send the response that ``respond`` returns. It may drop one that the socket refuses: clients ask again;
+    - run a ``DeferredAnswer``: send every message of a ``ZoneTransfer`` over its TCP connection, or get the upstream's
+      answer to a ``RelayedQuery``, pass it to ``finish_relayed`` and send the result;
+    - call ``use`` for each new configuration.
+
+    One responder serves all sockets of a process, in one thread.
     """
 
     __slots__ = (
@@ -80,9 +88,9 @@ class Responder:
     def use(self, table: AnswerTable, secrets: Sequence[bytes] = (), share: int = 1) -> None:
         """Answer from ``table`` from now on. To continue the old table's counters, call its ``take_over`` first.
 
-        ``secrets`` (16 bytes each) check server cookies, the first makes them; without any there are no cookies.
-        ``share`` is the number of processes that answer at the same addresses: each enforces its part of the rate
-        limit.
+        ``secrets`` (16 bytes each) make and check server cookies, the first makes them; without any, the server has no
+        cookies. ``share`` is the number of processes that answer at the same addresses: each enforces its part of the
+        rate limit.
         """
         config = table.farm.config
         self._before = self._counters_since_start()
@@ -98,7 +106,10 @@ class Responder:
         self.limiter.tick(self.now)
 
     def tick(self, now: float, wall: float) -> None:
-        """Set the time of the queries that follow: ``now`` in monotonic seconds, ``wall`` in Unix seconds."""
+        """Set the time of the queries that follow: ``now`` in monotonic seconds, ``wall`` in Unix seconds.
+
+        Call this on each wake-up, before ``respond``. A time that is some milliseconds old does no harm.
+        """
         self.now, self.wall = now, wall
         self.selector.now = now
         self.limiter.tick(now)
@@ -114,10 +125,11 @@ class Responder:
         return {name: before + count for (name, before), count in zip(self._before.items(), now, strict=True)}
 
     def respond(self, query: bytes, client: Client, transport: int = UDP) -> bytes | DeferredAnswer | None:
-        """Return the response to the message ``query`` of ``client``, by the fast path if possible; None: send nothing.
+        """Return the response to the message ``query`` of ``client``, by the fast path if possible.
 
-        Call ``tick`` before. ``transport`` is UDP or TCP; messages have no length prefix. Any bytes are allowed as
-        ``query``. Raises nothing.
+        Before: call ``tick``. After: send the bytes to ``client``; run a ``DeferredAnswer``; on None, send nothing.
+        ``transport`` is UDP or TCP; messages have no length prefix. Any bytes are allowed as ``query``; a malformed
+        one gets FORMERR, or None if it can't be a query. Raises nothing.
         """
         end = query.find(0, 12) + 5
         entry = self.table.entries.get(query[12:end].lower())
@@ -148,7 +160,10 @@ class Responder:
         return self.respond_slowly(query, client, transport)
 
     def respond_slowly(self, message: bytes, client: Client, transport: int = UDP) -> bytes | DeferredAnswer | None:
-        """Return what ``respond`` returns, by the slow path, and precompile it. The native plane calls it directly."""
+        """Return what ``respond`` returns, by the slow path, and precompile the response for the fast path.
+
+        The same rules hold before and after. The native plane calls this for queries that it leaves to Python.
+        """
         query = read_query(message)
         if query is None:
             return None
@@ -229,9 +244,11 @@ class Responder:
         return bool(query.flags & RD) and not query.tsig_at and self.allowed.has(client[0])
 
     def finish_relayed(self, relayed: RelayedQuery, body: ResponseBody) -> bytes:
-        """Return the response to a relayed query with the body from ``relayed_body``, truncated if it is too long.
+        """Return the response to a relayed query, truncated if it is longer than the client accepts.
 
-        Call this once for each ``RelayedQuery``. The cookie limit does not apply: allowed clients are trusted.
+        ``body`` comes from ``relayed_query.relayed_body``. Call this once for each ``RelayedQuery`` that ``respond``
+        returned, then send the response to its client. The cookie limit does not apply: allowed clients are trusted not
+        to be victims of forged queries.
         """
         query, transport = relayed.query, relayed.transport
         self.table.count((relayed.zone, query.qtype, TRANSPORTS[transport], body.flags & 0xF))
@@ -271,7 +288,10 @@ class Responder:
 
 
 def response_kind(before: bytes, after: bytes) -> int | None:
-    """Return the response kind of a query with these bytes around its question; None for an unusual shape."""
+    """Return the response kind of a query with these bytes around its question; None for an unusual shape.
+
+    ``before`` are the flags and counts, ``after`` everything behind the question.
+    """
     kind = QUERY_SHAPES.get(before + after)
     if kind is None and len(after) in COOKIE_ENDS and after[COOKIE_AT - 1] == len(after) - COOKIE_AT:
         kind = COOKIE_QUERY_SHAPES.get(before + after[:COOKIE_AT])

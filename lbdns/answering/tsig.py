@@ -1,4 +1,7 @@
-"""TSIG (RFC 8945): checks the signature of a query and signs its response. Pure; at most one HMAC for any query."""
+"""TSIG (RFC 8945): checks the signature of a query and signs its response. Pure: time is an argument.
+
+Any query costs at most one HMAC over its own length, and raises no exception.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,7 @@ class TsigKey:
     secret: bytes = field(repr=False)
 
     def mac(self, *parts: bytes) -> bytes:
+        """Return the HMAC of the joined ``parts``."""
         return hmac.digest(self.secret, b"".join(parts), self.digest)
 
 
@@ -83,7 +87,10 @@ class QuerySignature:
         return _append(message, self._response_record(message, now))
 
     def sign_all(self, messages: Iterable[bytes], clock: Callable[[], float]) -> Iterator[bytes]:
-        """Yield the messages, each signed with the MAC before it (section 5.3.1). ``clock`` returns Unix seconds."""
+        """Yield the messages of one response, each signed together with the MAC before it (section 5.3.1).
+
+        ``clock`` returns Unix seconds. The signature must be valid.
+        """
         key = self.key
         assert key is not None, "transfers are sent only for valid signatures"
         record = None

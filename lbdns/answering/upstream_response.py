@@ -1,4 +1,7 @@
-"""The upstream response reader: which messages answer our query, and which of their records reach the client. Pure."""
+"""The upstream response reader: which messages answer our query, and which of their records reach the client. Pure.
+
+It is as strict as the query reader, and its work is bounded: it reads each name once.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,10 @@ class UpstreamResponse:
 
     @property
     def failed(self) -> bool:
-        """Whether another upstream is worth a try. Without RA and AA it is a referral."""
+        """Whether it does not answer the question, so that another upstream is worth a try.
+
+        Without RA and AA it is a referral of a server that neither recurses nor has the zone.
+        """
         return self.rcode not in _GOOD or bool(self.flags & TC) or not self.flags & (RA | AA)
 
     @property
@@ -43,7 +49,10 @@ class UpstreamResponse:
 
 
 def read_upstream_response(query: bytes, message: bytes) -> UpstreamResponse | None:
-    """Read ``message`` as the answer to our ``query``, in any letter case; None if it isn't one, or is malformed."""
+    """Read ``message`` as the answer to our ``query``; None if it isn't one, or is malformed.
+
+    Letter case is ignored: ``same_case`` compares it.
+    """
     end = skip_name(query, HEADER_LENGTH) + 4
     if len(message) < end or message[:2] != query[:2]:
         return None

@@ -1,6 +1,6 @@
-"""Zone look-up: a zone's records or negative answer for a name and a type. Pure.
+"""Zone look-up: the records or the negative answer of a zone for a name and a type (RFC 1034 section 4.3.2). Pure.
 
-RFC 1034 section 4.3.2; wildcards RFC 4592, DNAME RFC 6672, empty non-terminals RFC 8020.
+Wildcards follow RFC 4592, DNAME RFC 6672, empty non-terminals RFC 8020.
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ class _Alias:
 
 
 def look_up(index: ZoneIndex, qname: bytes, qtype: int, follow_pools: bool = True) -> AnswerSections | PoolMatch:
-    """Look up ``qname`` (lower-case wire form, at or below the zone's origin) and follow aliases inside the zone.
+    """Look up ``qname`` (lower-case wire form, at or below the zone's origin) and ``qtype``.
 
-    With ``follow_pools`` false, pools' names are looked up as the zone file has them, and the result is no PoolMatch.
+    Aliases are followed inside the zone; a target outside it ends the answer. With ``follow_pools`` false, pools' names
+    are looked up as the zone file has them, and the result is never a PoolMatch.
     """
     aliases: tuple[Record, ...] = ()
     seen: set[bytes] = set()

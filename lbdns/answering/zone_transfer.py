@@ -1,6 +1,7 @@
 """Zone transfers: the clients that may have a zone, and its AXFR messages (RFC 5936), which also answer IXFR. Pure.
 
-A secondary has no pools: in its copy a pool's name has the addresses of all members.
+A secondary has no pools. In its copy a pool's name has the addresses of all members, so that it answers with all of
+them in turn, as any name server does.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ class TransferResponder:
     def answer(
         self, query: Query, zone: Zone, host: str, key: str, transport: int
     ) -> Rcode | AnswerSections | Iterator[bytes]:
-        """Return an error, one response, or lazily made messages. ``key``: the name of the TSIG key, may be empty."""
+        """Return the answer to AXFR or IXFR for a name in ``zone``: an error, one response, or lazily made messages.
+
+        ``key`` is the name of the TSIG key that signs the query; empty for an unsigned one.
+        """
         if not is_permitted(self._permits.get(zone.name, ()), host, key):
             return Rcode.REFUSED
         if query.qname != zone.origin:
@@ -96,7 +100,10 @@ def _of_all_members(zone: Zone, pool: Pool, rtype: int) -> RRset:
 
 
 def messages(query: Query, zone: Zone, pools: Iterable[Pool]) -> Iterator[bytes]:
-    """Yield the messages of a transfer, with the SOA first and last; names keep their case (RFC 5936 section 3.4)."""
+    """Yield the messages of a transfer, with the SOA first and last. Names keep their case (RFC 5936 section 3.4).
+
+    Messages are made one by one. They depend on the arguments alone, so a reload does not change them midway.
+    """
     soa = _soa(zone)
     writer, count = RecordWriter(query.question[:-4], exact_case=True), 0
     for record in chain((soa,), content(zone, pools), (soa,)):

@@ -13,7 +13,11 @@ JUST_NOW: Final = 1.0  # s: four times the period at which processes exchange th
 
 
 class AnswerTally:
-    """Counts of one pool's answers and selections, for all of its ``servers`` (the number of DNS servers)."""
+    """Counts of one pool's answers and selections.
+
+    ``servers`` is the number of DNS servers that answer for the pool. Each of them knows only the answers of its own
+    processes, so counts are multiplied by that number.
+    """
 
     def __init__(self, members: int, servers: int) -> None:
         self.servers = servers

@@ -20,8 +20,8 @@ from lbdns.policies.best import HORIZON
 class Candidates:
     """Keeps a pool's candidates up to date. ``pool`` and ``tally`` are read, never changed.
 
-    ``stale_after`` is in report intervals, ``min_usable`` a share of the members, ``ramp_up`` in seconds (0: no slow
-    start).
+    ``stale_after`` is in report intervals, ``min_usable`` a share of the members, ``ramp_up`` the seconds of slow
+    start (0: none); ``black_hole``: whether members that serve nothing are quarantined.
     """
 
     def __init__(
@@ -96,7 +96,10 @@ class Candidates:
         return frozenset(self.liveness.candidates).intersection(self.guard_rails.caught)
 
     def overdue(self, now: float) -> Collection[int]:
-        """Return the candidates that get nothing because their reports are overdue and the others carry the load."""
+        """Return the candidates that get nothing because their reports are overdue.
+
+        If the rest could not carry the load, the members with the newest reports are taken back first.
+        """
         members, candidates = self._pool.members, self.liveness.candidates
         late = [i for i in candidates if now >= members[i].overdue_at and i not in self._forced_up]
         if not late:

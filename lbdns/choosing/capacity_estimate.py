@@ -1,6 +1,7 @@
 """Capacity estimates: how many requests/s each member can serve, from requests per CPU second of its web server.
 
-The web server's own CPU seconds count: the whole host's utilisation would misjudge a host that runs other programs.
+The estimate covers about the last minute. It uses the web server's own CPU seconds, because the utilisation of the
+whole host would misjudge a host that also runs other programs.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ class RequestCost:
         """Record the metrics of a report that came ``seconds`` after the one before.
 
         A counter that fell back (a restart) only sets a new starting point. ``status_requests`` were the agent's own
-        for the server status. They cost almost nothing: if they counted, an idle night would make every server look ten
-        times too fast.
+        requests for the server status. They cost almost nothing: if they counted, an idle night would make every server
+        look ten times too fast when a crowd arrives in the morning.
         """
         last, self._last = self._last, metrics
         self.counted = self.counted or "requests_total" in metrics
@@ -87,7 +88,7 @@ def _increase(last: Mapping[str, float], now: Mapping[str, float], counter: str)
 def capacities(costs: Sequence[RequestCost], cores: Sequence[float | None]) -> tuple[float, ...]:
     """Return each member's capacity in requests/s; until the pool has had enough requests, its number of cores.
 
-    Where ``cores`` is None, it counts as the mean of the others, or as 1.
+    ``cores`` is None where a member does not report it: it then counts as the mean of the others, or as 1.
     """
     count = with_mean_for_missing(cores)
     if not enough_observed(costs):
@@ -170,7 +171,10 @@ def enough_observed(costs: Sequence[RequestCost]) -> bool:
 
 
 def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> tuple[float, ...]:
-    """Return each member's load, see ``load_of``; where that is unknown, the others' mean load per capacity."""
+    """Return each member's load: requests in progress or waiting to be accepted, or runnable tasks if there are more.
+
+    A member that reports neither counts as full as the others together, in relation to its capacity.
+    """
     known = [load_of(member) for member in metrics]
     full = sum(load for load in known if load is not None)
     room = sum(c for load, c in zip(known, capacity, strict=True) if load is not None)
@@ -198,8 +202,9 @@ def _is_plausible(metric: tuple[str, float]) -> bool:
 def load_of(metrics: Mapping[str, float]) -> float | None:
     """Return the requests in progress on one member or waiting to be accepted; None if it does not report them.
 
-    Without ``busy_workers`` the longer of run queue and listen queue counts. A listen queue alone says nothing: it is
-    empty on every server that keeps up.
+    A web server whose workers are all busy hides the rest of its load in the listen queue. Without ``busy_workers`` the
+    longer of run queue and listen queue counts. A listen queue alone says nothing: it is empty on every server that
+    keeps up.
     """
     waiting, run_queue = metrics.get("listen_queue", 0.0), metrics.get("run_queue")
     if "busy_workers" in metrics:

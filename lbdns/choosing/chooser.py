@@ -1,4 +1,7 @@
-"""The chooser of one pool: takes in snapshots and answer counts, returns plans by policy. Sans-I/O."""
+"""The chooser of one pool: takes in snapshots and answer counts, returns plans by policy. Sans-I/O.
+
+The server and the simulator drive the same class. Time is an argument; queries never reach this module.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +26,14 @@ if TYPE_CHECKING:
 
 
 class Chooser:
-    """Keeps what policies need to know about one pool, and makes their plans. ``members`` are full names.
+    """Keeps what policies need to know about one pool, and makes their plans.
 
-    ``stale_after`` is in report intervals, ``min_usable`` a share of the members, ``servers`` the number of DNS servers
-    of the pool, ``ramp_up`` in seconds (0: no slow start). The caller passes every snapshot to ``observe``, again at
-    ``next_change`` if no report has arrived by then, and calls ``plan`` for each policy when ``observe`` returns True.
+    ``members`` are full names. ``stale_after`` is in report intervals, ``min_usable`` a share of the members.
+    ``servers`` is the number of DNS servers that answer for the pool. ``ramp_up`` is the length of slow start in
+    seconds, 0 for none; ``black_hole``: whether members that serve nothing are quarantined.
+
+    The caller passes every snapshot to ``observe`` and calls ``plan`` for each policy when ``observe`` returns True.
+    It calls ``observe`` again at ``next_change`` if no report has arrived by then.
     """
 
     def __init__(
@@ -59,6 +65,7 @@ class Chooser:
 
     @property
     def liveness(self) -> Liveness:
+        """Return the members' states and the candidates as of the last ``observe``."""
         return self._candidates.liveness
 
     @property
@@ -67,6 +74,7 @@ class Chooser:
         return self._candidates.next_change
 
     def guards(self, now: float) -> tuple[Guard, ...]:
+        """Return what keeps each member from its full share although it is usable."""
         return self._candidates.guards(now)
 
     def observe(self, snapshot: Snapshot, overrides: PoolOverrides, now: float) -> bool:
@@ -83,7 +91,10 @@ class Chooser:
         self._tally.answers(policy).add(now, count)
 
     def count_selections(self, counts: Sequence[int], now: float) -> None:
-        """Add the selections by other processes since the last call, in a process that only observes."""
+        """Add the selections of each member by any process since the last call.
+
+        For processes that only observe: one that makes plans passes its selections to ``plan``.
+        """
         self._tally.recent.add(counts, now)
         self.guard_rails.count_selections(counts, now, self.servers)
 

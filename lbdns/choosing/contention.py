@@ -1,6 +1,7 @@
 """Contention: the share of its capacity that a web server has while other programs run on its host.
 
-Beside them it gets fewer CPU seconds and waits longer for them, so judged by capacity alone it would seem nearly empty.
+The estimated capacity assumes that the web server has its host's CPUs to itself. Beside other programs it gets fewer
+CPU seconds and waits longer for them, so judged by its capacity alone it would seem nearly empty.
 """
 
 from __future__ import annotations

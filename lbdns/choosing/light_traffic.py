@@ -1,7 +1,7 @@
 """Light traffic: so few queries that the highest score is the right answer, unless each answer brings a crowd.
 
-Two resolvers that cache an answer for a second ask twice a second, however many clients they serve. Each answer then
-decides where hundreds of requests go, and the highest score herds.
+Few answers can still stand for many clients: two resolvers that cache an answer for a second ask twice a second,
+however many clients they serve. Each answer then decides where hundreds of requests go, and the highest score herds.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ FOLLOWED: Final = 0.5  # ... and more than this share of the requests went where
 def answers_allowed(answered: int, span: float, interval: float, servers: int) -> int:
     """Return how many more answers of this server count as light traffic before the next plan.
 
-    ``answered`` were given in the last ``span`` seconds. While the average keeps to the limit, the result is at least
-    one interval's worth, because the oldest answers leave the average as new ones enter it.
+    ``answered`` were given in the last ``span`` seconds, ``interval`` is the report interval in seconds. While the
+    average keeps to the limit, the result is at least one interval's worth of answers, because the oldest answers leave
+    the average as new ones enter it.
     """
     limit = LIGHT * span / interval / servers
     if answered > limit:
@@ -38,10 +39,12 @@ def brings_crowds(
 ) -> bool:
     """Return whether even as few answers as in light traffic bring a crowd.
 
-    That is so if they bring more requests than the weakest member should get at a time, and the requests went where the
-    answers pointed. By member: ``requests`` per second as an average and by the ``newest`` reports, without the agents'
-    own (the average keeps a crowd that has gone for too long); recent selections, in any unit; ``capacity`` in
-    requests/s. ``answers_per_s`` is above 0.
+    That is so if they bring more requests than the weakest member should get at a time, and if the requests went where
+    the answers pointed. Otherwise the requests come from elsewhere.
+
+    By member: ``requests`` per second as an average and by the ``newest`` reports, both without the agents' own (the
+    average keeps a crowd that has gone for too long); how often it was ``selected`` recently, in any unit; ``capacity``
+    in requests/s. ``answers_per_s`` is above 0.
     """
     total, total_selected = sum(requests), sum(selected)
     if not total or not total_selected:

@@ -13,7 +13,10 @@ MATTERS: Final = 1.5  # times the average: below it the average is as good
 
 
 class WindowRate:
-    """The rate of events over a sliding window of ``span`` seconds, counted in slices of a twentieth of the window."""
+    """The rate of events over a sliding window of ``span`` seconds.
+
+    Events are counted in slices of a twentieth of the window. The window is at most one slice shorter than ``span``.
+    """
 
     SLICES: Final = 20
 
@@ -49,10 +52,10 @@ class WindowRate:
         return self.count(now) / lasted
 
     def recent_rate(self, now: float, seconds: float) -> float:
-        """Return events per second over about the last ``seconds`` if significantly more than ``rate``, else ``rate``.
+        """Return events per second over about the last ``seconds`` if that rate is significantly higher than ``rate``.
 
-        The recent span begins at a call of ``add``, so events that a rare call reports together do not look like a
-        burst.
+        Otherwise return ``rate``. The recent span begins at a call of ``add``: if calls are rare, events that one call
+        reports together must not look like a burst.
         """
         average = self.rate(now)
         mark = next((mark for mark in reversed(self._marks) if mark[0] <= now - seconds), None)
@@ -75,7 +78,10 @@ class WindowRate:
 
 
 class ExponentialMean:
-    """The mean of samples, weighted by the seconds that they cover; older ones fade with time constant ``tau``."""
+    """The mean of a sampled value; older samples fade with time constant ``tau`` in seconds.
+
+    Samples are weighted by the time they cover. ``value`` is None before the first sample.
+    """
 
     def __init__(self, tau: float) -> None:
         self.tau = tau
@@ -92,7 +98,7 @@ class ExponentialMean:
 class FadingCounts:
     """Counts by index; older counts fade with time constant ``tau`` in seconds. Only the ratios mean anything.
 
-    New counts weigh more instead, so that time alone never causes work.
+    New counts weigh more and old ones stay as they are, so that time alone never causes work.
     """
 
     RESCALE_AFTER: Final = 100.0  # time constants; e ** 100 is far from overflowing

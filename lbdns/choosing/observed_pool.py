@@ -87,10 +87,12 @@ class ObservedPool:
 
     @property
     def readings(self) -> list[Reading | None]:
+        """Return the newest reading of each member."""
         return [member.reading for member in self.members]
 
     @property
     def metrics(self) -> list[Mapping[str, float]]:
+        """Return the plausible metrics of each member's newest reading."""
         return [member.metrics for member in self.members]
 
     @property

@@ -29,6 +29,8 @@ _GENERIC: Final = re.compile(r"TYPE([0-9]{1,5})\Z")  # RFC 3597 section 5
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
+    """What a command line asks for, and from which server; None: the one that the configuration names."""
+
     name: str
     rtype: str
     rclass: str

@@ -22,6 +22,8 @@ def _listen(table: TomlTable, name: str, default: Endpoint) -> Endpoint | None:
 
 @dataclass(frozen=True, slots=True)
 class WebConfig:
+    """``listen`` is None if HTTP is off. ``allow``: the networks that may read; the loopback always may."""
+
     listen: Endpoint | None = key(_listen, Endpoint("127.0.0.1", HTTP_PORT))  # None: HTTP is off
     allow: tuple[Network, ...] = each((), parse_network)  # networks that may read; the loopback always may
     user: str = string()  # with ``password_file``: HTTP basic authentication (RFC 7617)

@@ -1,4 +1,7 @@
-"""Liveness: each member's state from the age of its reading, and when a pool fails open. Pure functions."""
+"""Liveness: each member's state (usable, silent, alarm ...) from the age of its reading, and when a pool fails open.
+
+Pure functions: time is an argument.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ STATES: Final[tuple[State, ...]] = ("usable", "silent", "drained", "alarm", "unk
 
 
 def state_of(reading: Reading | None, now: float, stale_after: float, forced: ForcedState = "") -> State:
-    """Return the state of one member at ``now`` (monotonic seconds); forced down counts as giving an alarm."""
+    """Return the state of one member at ``now`` (monotonic seconds). ``stale_after`` is in report intervals.
+
+    A member that is forced down counts as giving an alarm.
+    """
     if forced:
         return _FORCED[forced]
     if reading is None:
@@ -28,7 +34,11 @@ def state_of(reading: Reading | None, now: float, stale_after: float, forced: Fo
 
 
 def silent_at(reading: Reading, stale_after: float) -> float:
-    """Return when a member becomes silent, in monotonic seconds. ``next_change`` must not round differently."""
+    """Return when a member becomes silent if no further report arrives, in monotonic seconds.
+
+    Every caller must use this function: if ``next_change`` were computed differently, a rounding error could make the
+    planner wake up just before the state changes.
+    """
     return reading.received + stale_after * reading.interval
 
 
@@ -47,9 +57,9 @@ def assess(
 ) -> Liveness:
     """Return the states and candidates of a pool; ``readings`` and ``forced`` are in the order of its members.
 
-    If no member is usable, or fewer than the share ``min_usable`` are because reports stopped all at once, the pool
-    fails open: every member that is not drained is a candidate, because the monitoring has more likely failed than all
-    servers.
+    Candidates are the usable members. If no member is usable, or too few are because reports stopped all at once, the
+    pool fails open: every member that is not drained is a candidate, because a monitoring failure is then more likely
+    than a failure of all servers. ``min_usable`` is a share of the members that are not drained.
     """
     states = tuple(state_of(r, now, stale_after, f) for r, f in zip(readings, forced, strict=True))
     usable = tuple(i for i, state in enumerate(states) if state == "usable")

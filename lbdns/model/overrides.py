@@ -22,7 +22,10 @@ MAX_REASON: Final = 200  # characters
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """What an operator ordered for one ``member`` (full name). ``since`` and ``until`` are Unix seconds."""
+    """One override in force: what an operator ordered for one member.
+
+    ``member`` is a full name, ``since`` and ``until`` are Unix seconds.
+    """
 
     kind: OverrideKind
     member: str
@@ -43,10 +46,14 @@ class Override:
         return self.slot, self.member, self.pool
 
     def concerns(self, pool: str, member: str) -> bool:
+        """Return whether the override applies to ``member`` (full name) of ``pool``."""
         return self.member == member and self.pool in ("", pool)
 
     def text(self, until: str = "") -> str:
-        """Return a description such as ``drained by root: new kernel``, with the words ``until`` after the verb."""
+        """Return a description such as ``drained by root: new kernel``.
+
+        ``until`` is inserted after the verb; the caller words the time.
+        """
         what = {"drain": "drained", "up": "forced up", "down": "forced down", "weight": f"weight {self.factor:g}"}
         by = f" by {self.by}" if self.by else ""
         return f"{what[self.kind]}{until}{by}{': ' + self.reason if self.reason else ''}"
@@ -126,7 +133,10 @@ class Overrides:
         return min((o.until for o in self.items), default=math.inf)
 
     def of(self, pool: str, member: str) -> list[Override]:
-        """Return the overrides of ``member`` (full name) in ``pool``; those for this pool take precedence."""
+        """Return the overrides of ``member`` (full name) in ``pool``.
+
+        An override for this pool takes precedence over one for every pool.
+        """
         if not self.items:
             return []
         if not self._by_member:

@@ -13,10 +13,12 @@ NO_METRICS: Final[Mapping[str, float]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The newest accepted report of one member, with its score. ``received`` is on the receiver's monotonic clock.
+    """The newest accepted report of one member, with its score.
 
-    ``gone`` is true after a "bye". ``alarm`` is the agent's reason while it asks for no traffic. An alarm or a "bye"
-    without metrics keeps the previous ones. ``shadow_score`` is None unless ``[collector] shadow_score`` is configured.
+    ``received`` is in seconds on the receiver's monotonic clock, ``interval`` in seconds as the agent declares it.
+    ``gone`` is true after a "bye". ``alarm`` is the agent's reason while it asks for no traffic, else empty.
+    ``metrics`` come from the report; an alarm or a "bye" without metrics keeps the previous ones. ``shadow_score`` is
+    the report's score by ``[collector] shadow_score``, None if that is not configured.
     """
 
     received: float
@@ -29,13 +31,19 @@ class Reading:
 
 
 def write_reading(reading: Reading, now: float) -> list[Any]:
-    """Return a reading as plain data for another process, with its age at ``now`` (monotonic seconds), not its time."""
+    """Return a reading as plain data, with its age at ``now`` (monotonic seconds) instead of its time.
+
+    Monotonic times mean nothing on another machine.
+    """
     age = max(0.0, now - reading.received)
     return [age, reading.interval, reading.score, dict(reading.metrics), reading.alarm, reading.gone]
 
 
 def read_reading(value: Any, now: float) -> Reading:
-    """Return the reading that ``write_reading`` wrote. Raises ValueError or TypeError if ``value`` is not one."""
+    """Return the reading that ``write_reading`` wrote; ``now`` is on the reader's monotonic clock.
+
+    Raises ValueError or TypeError if ``value`` is not a valid reading.
+    """
     age, interval, score, metrics, alarm, gone = value
     numbers = {str(name): float(number) for name, number in metrics.items()}
     if not (0 < float(interval) < math.inf and math.isfinite(age) and all(map(math.isfinite, numbers.values()))):
@@ -45,7 +53,11 @@ def read_reading(value: Any, now: float) -> Reading:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The newest reading of every member, by full name: lower case, without the final dot. ``version`` only grows."""
+    """The newest reading of every member that has ever reported, by the member's full name.
+
+    A full name is lower case without the final dot: ``gandalf.hobbit``. ``version`` increases with every snapshot that
+    a source publishes.
+    """
 
     version: int = 0
     readings: Mapping[str, Reading] = field(default_factory=dict)

@@ -1,6 +1,7 @@
-"""Explain an answer: why the next answer for a name selects which member, as one JSON document. Pure functions.
+"""Explain an answer: why the next answer for a name selects which member, as one JSON document.
 
-docs/reference/explain.md describes every key.
+``lbdns explain``, the HTTP interface, the page and the TXT answers show it. docs/reference/explain.md describes every
+key. Pure functions: time is an argument.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ ScoreParts = Callable[[Mapping[str, float]], Mapping[str, float]]
 
 
 def find_owner(farm: Farm, name: str) -> tuple[Pool, str] | None:
-    """Return the pool that serves ``name`` (any letter case) and the owner name as configured; None if no pool does.
+    """Return the pool that serves ``name`` (any letter case) and the owner name as the configuration writes it.
 
     A name with a final dot is absolute. Without one it may also be relative to a zone, if only one pool matches.
+    Returns None if no pool matches.
     """
     absolute = name.endswith(".")
     wanted = name[:-1].lower() if absolute and name.strip(".") else name.lower()
@@ -70,7 +72,10 @@ def unknown_name(farm: Farm, name: str) -> str:
 def explain(
     pool: Pool, owner: str, chooser: Chooser, cursor: PlanCursor, overrides: Overrides, parts: ScoreParts, now: float
 ) -> dict[str, Any]:
-    """Return which member the next answer for ``owner`` selects, and why. Changes nothing; ``now`` is monotonic."""
+    """Return which member the next answer for ``owner`` selects, and the reasons; ``now`` is in monotonic seconds.
+
+    Changes nothing: the next answer is still the same.
+    """
     policy = pool.config.names[owner]
     view, liveness, plan, taken = chooser.view(policy, now), chooser.liveness, cursor.plan, cursor.taken
     coming = next_selections(plan, taken, PREVIEW)
@@ -222,7 +227,10 @@ def reported(reading: Reading | None, parts: ScoreParts, now: float) -> dict[str
 
 
 def score_parts(reading: Reading, parts: ScoreParts) -> dict[str, float]:
-    """Return the points that each metric adds to the score of ``reading``; empty if they do not add up to it."""
+    """Return the points that each metric adds to the score of ``reading``.
+
+    Empty if they do not add up to that score, because another collector computed it or the weights have changed since.
+    """
     found = parts(reading.metrics)
     fits = int(sum(found.values()) + ROUNDING) == reading.score
     return {metric: round(part, 2) for metric, part in found.items()} if fits else {}

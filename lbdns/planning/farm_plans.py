@@ -46,7 +46,7 @@ class FailOpenTimes:
 
 
 class FarmPlans:
-    """The choosers, plan cursors and shadows of all pools."""
+    """The choosers, plan cursors and shadows of all pools, and the inputs that all of them share."""
 
     def __init__(self, announcer: StateAnnouncer, answers: AnswerCounts | None, detects_black_holes: bool) -> None:
         """``answers``: the selections by other processes, for a process that selects none itself."""

@@ -27,9 +27,11 @@ PLANNING: Final = DutyCycle(10.0, longest=1.0)
 class Planner:
     """Plans all pools of a farm whenever a snapshot, an override or time changes anything.
 
-    If all are done within one turn, their plans are in force when ``deliver`` returns; otherwise queries are answered
-    between the turns. A process without plan cursors (the collector, the parent of worker processes) only follows the
-    members' states. Use it on the thread of ``loop`` only, and call ``stop`` in the end.
+    Pools are planned one after another. If all are done within one turn, their plans are in force when ``deliver``
+    returns; otherwise queries are answered between the turns. A process without plan cursors (the collector, the parent
+    of worker processes) only follows the members' states.
+
+    Use it on the thread of ``loop`` only. Call ``stop`` in the end.
     """
 
     def __init__(
@@ -44,7 +46,7 @@ class Planner:
         """``events``: where changes of state are recorded, None if another process does that.
 
         ``answers`` returns how often the members of a pool were selected so far, by full name; for processes without
-        cursors. With neither, black holes cannot be detected.
+        cursors that know the answers of others. With neither, black holes cannot be detected.
         """
         self._loop = loop
         self._farm = farm
@@ -63,7 +65,10 @@ class Planner:
         self.use(farm, cursors)
 
     def use(self, farm: Farm, cursors: PlanCursors) -> None:
-        """Switch to another configuration. Until a pool has its turn, its cursors continue with their old plans."""
+        """Switch to another configuration, keeping what is known of members that remain.
+
+        Until a pool has its turn, its cursors continue with their old plans.
+        """
         self._plans.use(farm, cursors, self._loop.time())
         self._farm = farm
         self._restart()
@@ -81,7 +86,10 @@ class Planner:
         )
 
     def count_elsewhere(self, answers: Mapping[tuple[str, str], int]) -> None:
-        """Count the answers of this server's other processes from their totals; the first call only sets these."""
+        """Take in the total answers of this server's other processes, by pool and policy.
+
+        Keys that are missing keep their last total. The first call only sets the totals to count from.
+        """
         if self._elsewhere is None:
             self._elsewhere = dict(answers)
             return
@@ -157,6 +165,7 @@ class Planner:
 
     @property
     def fail_opens(self) -> int:
+        """Return how often pools have begun to fail open."""
         return self._plans.fail_open.count
 
     @property

@@ -1,6 +1,6 @@
 """Shadow mode: beside each policy that answers, plan another policy or score and count what it would have selected.
 
-When a live plan ends, its shadow makes the same number of selections at once.
+Queries never touch a shadow. When a live plan ends, its shadow makes the same number of selections at once.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class ShadowConfig:
 
     @property
     def name(self) -> str:
+        """Return its name in metrics, such as ``best/thesis``."""
         return f"{self.policy}/{self.score}" if self.score else self.policy
 
 
@@ -76,7 +77,10 @@ class ShadowCursor:
         return [total + more for total, more in zip(self.totals, self._selections(count).counts, strict=True)]
 
     def take_over(self, old: ShadowCursor, mapping: Sequence[int | None]) -> None:
-        """Continue where ``old`` stopped after ``end_plan``. ``mapping``: new index of each member, None if gone."""
+        """Continue where ``old`` stopped after its ``end_plan``.
+
+        ``mapping`` gives the index here for each of its members, None if the member is gone.
+        """
         for now, total in zip(mapping, old.totals, strict=True):
             if now is not None:
                 self.totals[now] += total

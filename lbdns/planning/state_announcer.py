@@ -15,7 +15,11 @@ from lbdns.planning.explanation import reason
 
 
 class StateAnnouncer:
-    """Writes what changed in a pool to ``events``, if any; failing open only if this program ``selects`` members."""
+    """Writes what changed in a pool to ``events``; nothing if that is None.
+
+    ``selects``: whether members are selected by this program. A collector alone selects none, so for it failing open
+    means nothing.
+    """
 
     def __init__(self, events: EventLog | None, selects: bool) -> None:
         self._events, self._selects = events, selects

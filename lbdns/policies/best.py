@@ -1,10 +1,12 @@
 """``best``: the highest score while traffic is light, level filling when it is heavy.
 
 Level filling distributes the requests expected within a horizon so that every member ends up equally far above its
-ideal load (``operating_point``). It does not herd, because the sum already includes what it assigns before the next
-report. Where one answer brings many requests (clients that keep it, resolvers that cache it), small differences are
-left alone and large ones are corrected slowly: correcting all would keep moving clients around, and each move would
-leave a gap for the next report to show.
+ideal load (``operating_point``). The emptiest members come first, and no member is filled above the level of the rest.
+It does not herd, because the sum already includes what it assigns before the next report.
+
+Where one answer brings many requests (clients that keep it, resolvers that cache it), its clients stay and leave
+unnoticed. Small differences are then left alone and large ones are corrected slowly. Correcting every difference would
+keep moving clients around, and each move would leave a gap for the next report to show.
 """
 
 from __future__ import annotations
@@ -30,7 +32,11 @@ HALF_CORRECTED: Final = 10.0  # requests: a deviation this large is corrected by
 
 
 def best(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
-    """Return a plan of policy ``best``. In light traffic it begins with ``answers_allowed`` of the highest score."""
+    """Return a plan of policy ``best``.
+
+    In light traffic the plan begins with ``view.answers_allowed`` selections of the highest score. Level filling
+    follows, for the case that more answers are needed before the next report.
+    """
     light = best_score(view, previous, rng)
     heavy = smooth_plan(view, level_filling_shares(view), previous)
     if view.answers_allowed <= 0 or not light.order:
@@ -51,6 +57,7 @@ BEST: Final = PolicySpec(
 
 
 def level_filling_shares(view: PoolView) -> tuple[float, ...]:
+    """Return each member's share of the expected requests (sum 1)."""
     candidates = view.on_time
     shares = [0.0] * len(view.members)
     if not candidates:
@@ -87,8 +94,8 @@ def fill_to_level(
 ) -> list[float]:
     """Return each member's part of ``amount``, so that all reach the same level (load per width) within ``limits``.
 
-    Without room for ``amount``, every part is raised above its limit in proportion. ``widths`` and ``limits`` are above
-    0.
+    If the limits together leave no room for ``amount``, every part is raised above its limit in proportion. ``widths``
+    and ``limits`` are above 0.
     """
     parts = [0.0] * len(loads)
     unlimited, rest = list(range(len(loads))), amount
@@ -110,8 +117,9 @@ def fill_to_level(
 def expected_rates(view: PoolView) -> tuple[float, float]:
     """Return the requests/s and answers/s to expect now.
 
-    An arriving crowd shows in the answers at once, in the requests only when they are done. Each of its answers counts
-    for the usual number of requests, at least one.
+    An arriving crowd shows in the answers at once, in the requests only when they are done, and in the averages after
+    seconds. Each of its answers counts for the usual number of requests, at least one. If the crowd only looks names
+    up, members get traffic by capacity for a while, which does no harm.
     """
     if not view.crowd_arriving:
         return view.requests_per_s, view.answers_per_s
@@ -125,8 +133,9 @@ def with_backlog(
 ) -> tuple[float, ...]:
     """Return each member's ideal load when the pool has more requests in progress than ``point`` accounts for.
 
-    Members that serve traffic anyway share the backlog by capacity. A member that should stay empty joins as soon as
-    waiting for the others takes longer than its own service.
+    The backlog is shared so that it is worked off soonest. Members that serve traffic anyway take it in proportion to
+    their capacity. A member that should stay empty joins as soon as waiting for the others takes longer than its own
+    service.
     """
     backlog = sum(loads) - sum(point.loads)
     if backlog <= 0:
@@ -143,7 +152,10 @@ def with_backlog(
 
 
 def water_level(loads: Sequence[float], widths: Sequence[float], amount: float) -> float:
-    """Return the level L (load per width) that solves ``sum(max(0, L * width - load)) = amount``, which is above 0."""
+    """Return the level L (load per width) that solves ``sum(max(0, L * width - load)) = amount``.
+
+    ``widths`` and ``amount`` are above 0; there is at least one member.
+    """
     total_load = total_width = 0.0
     level = 0.0
     for own_level, load, width in sorted(

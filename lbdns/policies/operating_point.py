@@ -1,10 +1,12 @@
 """The operating point: the requests/s that each member should serve for the lowest total response time.
 
 A member with ``m`` cores that serve ``a`` requests/s each takes about ``1 / (a * (1 - p ** m))`` seconds per request at
-utilisation ``p``: exact for one and two cores, within a few percent for more (M/M/m). The total is lowest where one
-more request/s costs the same at every member. That marginal cost has a closed form, which leaves one unknown to search
-for. As a result slow cores stay empty while fast ones have room; shares in proportion to capacity are right under high
-load only.
+utilisation ``p``. The formula is exact for one and two cores and within a few percent for more (M/M/m; the cores share
+the work, so the distribution of request sizes hardly matters). The total is lowest where one more request/s costs the
+same at every member. That marginal cost has a closed form, which leaves one unknown to search for.
+
+As a result slow cores stay empty while fast ones have room, and large members run fuller than small ones. Shares in
+proportion to capacity are right under high load only; under low load they waste time.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ _STEPS: Final = 60  # of the bisection, at most
 class OperatingPoint:
     """By member: the requests/s it should serve (``rates``), and its requests in progress at that rate (``loads``).
 
-    ``cost`` is the marginal cost of one more request in seconds, the same at every member whose rate is above 0.
+    ``cost`` is the marginal cost of one more request, in seconds: its own response time and the time by which it delays
+    others. It is the same at every member whose rate is above 0.
     """
 
     rates: tuple[float, ...]
@@ -36,8 +39,9 @@ def operating_point(
 ) -> OperatingPoint:
     """Return the best split of ``rate`` requests/s over members that can serve ``capacities`` (requests/s, above 0).
 
-    Less than one core counts as one, a rate above the total capacity as the highest that the pool can serve. At most
-    ``in_progress`` requests are in progress, because clients that wait for a response limit that number.
+    ``cores`` may be fractions, as quotas are; less than one core counts as one. A rate above the total capacity is
+    split like the highest rate that the pool can serve. The result has at most ``in_progress`` requests in progress in
+    the whole pool, because clients that wait for a response before they send the next request limit that number.
     """
     servers = [(capacity, parallel_requests(m)) for capacity, m in zip(capacities, cores, strict=True)]
     wanted, in_progress = min(rate, MAX_UTILISATION * sum(capacities)), max(1.0, in_progress)

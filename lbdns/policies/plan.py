@@ -1,7 +1,8 @@
 """The data types of selection: the view of a pool that a policy reads, and the plan that it returns.
 
-A policy is a pure function ``(view, previous, rng) -> Plan``; ``previous`` is what was selected from its previous plan,
-if any. Answers then take the plan's members one after another, so a query costs one counter whatever the policy.
+A policy is a pure function ``(view, previous, rng) -> Plan``. ``view`` is the pool as the newest reports show it,
+``previous`` what was selected from the policy's previous plan (None if there was none), ``rng`` the only source of
+randomness. Answers then take the plan's members one after another, so a query costs one counter whatever the policy.
 """
 
 from __future__ import annotations
@@ -71,10 +72,11 @@ class PoolView:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The order in which members (by index) are selected until the next plan; its end continues at ``repeat_from``.
+    """The order in which members (by index) are selected until the next plan.
 
-    ``weights`` are the members' shares and ``credits`` what they were owed at the beginning, in selections; both may be
-    empty. The first ``probes`` selections show whether quarantined members work again.
+    ``order`` is never empty. At its end it continues at ``repeat_from``. ``weights`` are the members' shares and
+    ``credits`` what they were owed at the beginning, in selections; both are empty for policies without shares. The
+    first ``probes`` selections do not come from the policy: each shows whether a quarantined member works again.
     """
 
     order: Sequence[int]

@@ -28,7 +28,8 @@ def smooth_plan(view: PoolView, weights: Sequence[float], previous: Selections |
     """Return a plan that gives each member its share (``weights``, sum 1) as evenly as possible.
 
     What the previous plan still owes a member becomes its credit, at most one selection either way. The k-th selection
-    of a member with share w and credit c is due in the middle of its turn, after (k - 1/2 - c) / w selections.
+    of a member with share w and credit c is due in the middle of its turn, after (k - 1/2 - c) / w selections; the
+    plan lists the selections in the order in which they are due.
     """
     credits = carried_credits(previous, len(weights))
     length = plan_length(view)

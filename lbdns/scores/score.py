@@ -32,7 +32,8 @@ _ROUNDING: Final = 1e-9  # so that 0.1 + 0.2 + 0.7 counts as 1 when the sum is t
 class Score:
     """A weighted sum of metrics; ``terms`` are by metric. Two scores are equal if their terms are.
 
-    A missing metric leaves out its term, and the others are scaled up to the total of all weights.
+    A missing metric leaves out its term and its weight. The sum of the other terms is scaled by the total of all
+    weights over the sum of their weights, so that a missing sensor neither helps nor harms.
     """
 
     def __init__(self, terms: Mapping[str, Term]) -> None:

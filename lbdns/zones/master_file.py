@@ -64,7 +64,10 @@ def read_zone(name: str, path: Path) -> Zone:
 
 
 def parse_zone(name: str, text: str, path: Path) -> Zone:
-    """Return the zone in a master file's text; $INCLUDE is relative to ``path``. Raises ZoneFileError."""
+    """Return the zone in a master file's text. ``path`` names the file in errors; $INCLUDE is relative to it.
+
+    Raises ZoneFileError.
+    """
     try:
         origin = dns.name.from_text(name + ".")
     except dns.exception.DNSException as error:

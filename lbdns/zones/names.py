@@ -10,7 +10,10 @@ ROOT: Final = b"\0"
 
 
 def from_text(text: str) -> bytes:
-    """Return the lower-case wire form of a host name without escapes. Raises ValueError if it is too long."""
+    """Return the lower-case wire form of a plain host name without escapes; a final dot makes no difference.
+
+    Raises ValueError if the name is too long.
+    """
     labels = [label.encode("ascii") for label in text.lower().removesuffix(".").split(".") if label]
     wire = b"".join(bytes((len(label),)) + label for label in labels) + ROOT
     if len(wire) > MAX_NAME or any(len(label) > MAX_LABEL for label in labels):
@@ -36,7 +39,7 @@ def _escape(octet: int) -> str:
 
 
 def parent(wire: bytes) -> bytes:
-    """Return the name without its first label; not for the root."""
+    """Return the name without its first label. Callers must not pass the root, which has no parent."""
     return wire[wire[0] + 1 :]
 
 

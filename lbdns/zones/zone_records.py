@@ -1,6 +1,6 @@
-"""Collect the records of one zone, and reject unservable ones while their line is known. Sans-I/O.
+"""Collect the records of one zone as they are read, and reject unservable records while their line is known. Sans-I/O.
 
-It replaces dnspython's transaction, which compares and copies a whole RRset for every record that joins it.
+This replaces dnspython's transaction, which compares and copies a whole RRset for every record that joins it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,10 @@ class ZoneRecords:
         self.put(wire_name(name), (rdata.rdtype, rdata.covers()), ttl, wire, alike)
 
     def put(self, owner: bytes, kind: Kind, ttl: int, wire: bytes, alike: bytes) -> None:
-        """Add one record; ``alike`` is its data in canonical form. Raises UnservableError, and then adds nothing."""
+        """Add one record: lower-case owner, data, and data in canonical form (names in lower case).
+
+        Raises UnservableError, and then adds nothing.
+        """
         rtype, _ = kind
         sets = self._sets.setdefault(owner, {})
         found = sets.get(kind)

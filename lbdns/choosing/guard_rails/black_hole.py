@@ -1,10 +1,14 @@
 """Black-hole detection: find members that are selected but serve nothing, from the metrics they report. Sans-I/O.
 
-The host of a dead web server has nothing to do, so it looks best of all. A member is suspected if its agent could read
-the server-status page before and cannot now. It also is if its requests rise only by the agent's own while errors rise
-or connections wait. No rise alone proves nothing, since resolvers cache names and browsers cache pages. In that case
-the quarantined member is probed with a selection from time to time, because without any nothing can show. A member that
-never reported its requests is never quarantined.
+The host of a dead web server has nothing to do, so its score and load make it the best member of all. Rules:
+
+1. The agent could read the server-status page before and cannot now, although it still reports. This needs no
+   selections, because quarantining a member that gets no traffic costs nothing. The agent's own request serves as the
+   probe: once the counters are back, the quarantine ends.
+2. The member is selected, but its requests rise only by the agent's own, while errors rise or connections wait that it
+   does not accept. No rise alone proves nothing, since resolvers cache names and browsers cache pages. A quarantined
+   member is probed with a selection from time to time, because without any selection nothing can show.
+3. A member that never reported its requests is never quarantined.
 """
 
 from __future__ import annotations
@@ -46,7 +50,8 @@ FAILING: Final = Symptom("it serves no requests, and its errors rise", reports=2
 class BlackHoleWatch:
     """The evidence against one member, collected report by report.
 
-    The caller adds its selections to ``selections``, and calls ``probed`` when it was selected while ``caught``.
+    The caller passes every new reading to ``observe``, adds selections to ``selections``, and calls ``probed`` when the
+    member was selected while ``caught``.
     """
 
     def __init__(self) -> None:

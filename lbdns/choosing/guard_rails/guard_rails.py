@@ -1,4 +1,8 @@
-"""The guard rails of one pool: what keeps usable members from their full share: quarantine, slow start. Sans-I/O."""
+"""The guard rails of one pool: which members are quarantined although their reports look good, or in slow start.
+
+Reports determine a member's state (``lbdns.model.liveness``). A guard is what keeps a usable member from its full
+share. Sans-I/O.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +112,8 @@ class GuardRails:
     ) -> tuple[int, ...]:
         """Return the members that may be selected: the candidates of ``liveness`` without the quarantined ones.
 
-        None is quarantined while the pool fails open or if it is in ``forced_up``. ``needed_despite_alarm`` are added.
+        While the pool fails open no member is quarantined. Members that an operator has forced up never are, and the
+        members in ``needed_despite_alarm`` are candidates although they give an alarm.
         """
         self._needed = tuple(needed_despite_alarm)
         live = tuple(sorted((*liveness.candidates, *self._needed))) if self._needed else liveness.candidates

@@ -1,7 +1,7 @@
 """Slow start: a member that comes back gets its share little by little while the others carry the pool. Sans-I/O.
 
-It is empty and has the best score, so it would get most new clients at once, with cold caches. One that keeps failing
-and returning would disturb the whole pool each time.
+A returning member is empty and has the best score, so it would get most new clients at once, with cold caches and
+processes yet to be started. A member that keeps failing and returning would disturb the whole pool each time.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class SlowStart:
     def restart(self, now: float, interval: float) -> None:
         """Start afresh after the pool failed open, so that all members were selected until ``now``.
 
-        Members that become candidates within two ``interval`` (the longest between reports, in seconds) have served all
-        along.
+        Members that become candidates within the next reports have served all along. ``interval`` is the longest time
+        between reports, in seconds.
         """
         self._candidates = ()
         self._seen.clear()
@@ -52,8 +52,8 @@ class SlowStart:
     def observe(self, candidates: tuple[int, ...], now: float, alarmed_for: Mapping[int, float]) -> None:
         """Start a slow start for each member that has become a candidate by ``now``.
 
-        ``alarmed_for``: seconds for which an alarm kept a member out. It is still warm, so its slow start lasts no
-        longer.
+        ``alarmed_for`` maps members to the seconds for which an alarm kept them out. They are still warm, so their slow
+        start lasts no longer than the alarm did.
         """
         if candidates == self._candidates:
             return

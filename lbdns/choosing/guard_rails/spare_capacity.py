@@ -13,8 +13,9 @@ def spare(
 ) -> list[int]:
     """Return the members of ``suspended`` that the pool can do without; the first, the least bad, are taken back first.
 
-    ``minimum`` members in all must stay in use. ``demand`` is in requests/s like ``capacity``, 0 if unknown. Without
-    any ``others`` no member can be spared: if all look bad, the monitoring has most likely failed.
+    ``others`` stay in use, and ``minimum`` members in all must. ``demand`` is in requests/s like ``capacity``, 0 if it
+    is unknown. Without any others no member can be spared: if all members look bad, the monitoring has most likely
+    failed.
     """
     if not others:
         return []
@@ -36,8 +37,9 @@ def needed_despite_alarm(
 ) -> list[int]:
     """Return the members of ``alarmed`` that ``others`` cannot do without while ``demand`` requests/s come in.
 
-    The others must serve what waits and comes in within ``horizon`` seconds. If they cannot, a member fuller for its
-    capacity than the others will become is spared all the same: it works off its queue meanwhile.
+    The others can do without them if within ``horizon`` seconds they serve the requests that wait and that come in. If
+    they cannot, a member whose load (in requests) in relation to its capacity is above the level that the others will
+    reach is spared all the same: it works off its queue meanwhile, so nothing is lost.
     """
     waiting = sum(load[i] for i in others)
     level = (waiting + horizon * demand) / sum(capacity[i] for i in others)
@@ -65,8 +67,9 @@ def total_demand(
 ) -> float:
     """Return the requests/s that clients send, as the ``serving`` members count them; 0 if none of them does.
 
-    Requests to ``failing`` members are counted nowhere. They are estimated from how often each member was ``selected``
-    recently (in any unit); if none was, from its capacity.
+    The requests sent to ``failing`` members are not counted anywhere. They are estimated from how often each member was
+    ``selected`` recently (in any unit), because a rotation sends a strong member no more than others. Without recent
+    selections they are taken to be in proportion to capacity.
     """
     unit = selected if sum(selected[i] for i in serving) > 0 else capacity
     total = sum(unit[i] for i in serving)

@@ -12,8 +12,7 @@ from typing import Any, Final, Self
 
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.farm.lab_farm import DNS, HUB, LabFarm, LabMachine, WebHost, machines
-from lbdns_tools.lab.front import balancer_programs, unbound_resolvers
-from lbdns_tools.lab.front import lbdns_server as front
+from lbdns_tools.lab.front import balancer_programs, dns_servers
 from lbdns_tools.lab.machines import network_namespaces
 from lbdns_tools.lab.machines.control_groups import TOP, ControlGroup, make_group
 from lbdns_tools.lab.machines.lab_programs import LabProgram, LabPrograms
@@ -43,7 +42,7 @@ class Lab:
         self._web: dict[str, LabProgram] = {}
         self._agents: dict[str, LabProgram] = {}
         self._lbdns: LabProgram | None = None
-        self._site: front.DnsServerFiles
+        self._site: dns_servers.DnsServerFiles
         self.programs: LabPrograms
         self.folder: Path
 
@@ -78,19 +77,19 @@ class Lab:
         logs.mkdir()
         self.programs = stack.enter_context(LabPrograms(logs))
         web_content.write_content(self.folder / "content")
-        self._site = front.write_site(self.farm, tuple(self.machines.values()), self.folder / DNS)
+        self._site = dns_servers.write_site(self.farm, tuple(self.machines.values()), self.folder / DNS)
         for host in self.farm.hosts:
             self.start_web(host.name)
         self._start_lbdns()
         for name, machine in self.machines.items():
             if machine.kind == "resolver":
-                unbound_resolvers.start(
+                dns_servers.start_resolver(
                     self.programs, self.places[name], self.machines[DNS], self.farm, self.folder / name
                 )
         self.settle()
 
     def _start_lbdns(self) -> None:
-        self._lbdns = front.serve(self.programs, self.places[DNS], self._site)
+        self._lbdns = dns_servers.serve(self.programs, self.places[DNS], self._site)
         for host in self.farm.hosts:
             self.start_agent(host.name)
 
@@ -166,7 +165,7 @@ class Lab:
 
     def status(self) -> dict[str, Any]:
         """Return the document of lbdns's /api/v1/status."""
-        return front.status(self.places[DNS])
+        return dns_servers.status(self.places[DNS])
 
     def members(self) -> dict[str, Mapping[str, Any]]:
         """Return the pool's members from the status document, by name."""

@@ -16,7 +16,7 @@ from lbdns_agent.gateway.default_route import Gateway
 from lbdns_shared.errors import LbdnsError
 from lbdns_shared.metric_catalogue import CATALOGUE
 from lbdns_tools.lab.farm.lab_farm import HUB, LabFarm, WebHost, machines
-from lbdns_tools.lab.front.lbdns_server import DnsServerFiles, write_site
+from lbdns_tools.lab.front.dns_servers import DnsServerFiles, write_site
 from lbdns_tools.lab.machines.control_groups import CgroupHierarchies, CgroupHierarchy, ControlGroup, make_group
 from lbdns_tools.lab.machines.placed_machine import PlacedMachine
 from lbdns_tools.lab.machines.server_probes import get

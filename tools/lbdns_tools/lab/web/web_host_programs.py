@@ -11,7 +11,7 @@ from lbdns_shared.endpoint import REPORT_PORT
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.apache_process import STATUS, ApacheSetup
 from lbdns_tools.lab.farm.lab_farm import HTTP_PORT, ZONE, LabMachine, WebHost
-from lbdns_tools.lab.front.lbdns_server import DnsServerFiles
+from lbdns_tools.lab.front.dns_servers import DnsServerFiles
 from lbdns_tools.lab.machines.lab_programs import LabProgram, LabPrograms
 from lbdns_tools.lab.machines.placed_machine import PlacedMachine
 from lbdns_tools.lab.machines.server_probes import get

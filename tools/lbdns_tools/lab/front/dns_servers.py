@@ -1,4 +1,4 @@
-"""lbdns as the DNS server of a lab: writes its lbdns.toml, zone and keys, starts ``lbdns serve``, reads its status."""
+"""The DNS servers of a lab: lbdns with its lbdns.toml, zone, keys and status, and unbound as a caching resolver."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from lbdns.client.http_client import STATUS_PATH, fetch
 from lbdns.secrets.http_credentials import NO_CREDENTIALS
 from lbdns_shared.endpoint import DNS_PORT, HTTP_PORT, REPORT_PORT
 from lbdns_shared.keys import agent_line, new_master_key
+from lbdns_tools.installed_programs import path_of
 from lbdns_tools.lab.farm.lab_farm import NAMES, NETWORK4, NETWORK6, POOL, ZONE, LabFarm, LabMachine
 from lbdns_tools.lab.machines.lab_programs import LabProgram, LabPrograms
 from lbdns_tools.lab.machines.network_namespaces import inside
@@ -58,6 +59,35 @@ allow = [{networks}]
 
 [history]
 on = false
+"""
+
+
+# Other names are refused at once: the lab has no way out, and queries to the root servers would time out. Only the
+# iterator module, without validation, because the zone is not signed.
+_UNBOUND_CONF: Final = """\
+server:
+    interface: {address}@{port}
+    interface: {address6}@{port}
+    access-control: {network4} allow
+    access-control: {network6} allow
+    do-daemonize: no
+    use-syslog: no
+    username: ""
+    chroot: ""
+    directory: "{folder}"
+    pidfile: ""
+    num-threads: 1
+    module-config: "iterator"
+    local-zone: "." refuse
+    local-zone: "{zone}." transparent
+    cache-min-ttl: {min_ttl}
+
+remote-control:
+    control-enable: no
+
+stub-zone:
+    name: "{zone}."
+    stub-addr: {dns}
 """
 
 
@@ -142,3 +172,34 @@ def _write_private(path: Path, line: str) -> None:
     path.unlink(missing_ok=True)
     with open(path, "x", encoding="ascii", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         file.write(f"{line}\n")
+
+
+def unbound_conf(machine: LabMachine, dns: LabMachine, min_ttl: int, folder: Path) -> str:
+    """Return unbound.conf for a resolver on ``machine`` that queries the server on ``dns``.
+
+    It keeps answers for at least ``min_ttl`` seconds. With 0 it obeys the TTL; but unbound counts whole seconds and
+    reuses even an answer with TTL 0 until the second ends (measured: of 20 queries within 6 s, 7 reached lbdns).
+    """
+    return _UNBOUND_CONF.format(
+        address=machine.address,
+        address6=machine.address6,
+        port=DNS_PORT,
+        network4=NETWORK4,
+        network6=NETWORK6,
+        folder=folder,
+        min_ttl=min_ttl,
+        zone=ZONE,
+        dns=dns.address,
+    )
+
+
+def start_resolver(
+    programs: LabPrograms, place: PlacedMachine, dns: LabMachine, farm: LabFarm, folder: Path
+) -> LabProgram:
+    """Start a machine's resolver with its files in ``folder`` and wait until it answers. Raises LbdnsError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    config = folder / "unbound.conf"
+    config.write_text(unbound_conf(place.machine, dns, farm.resolver_min_ttl, folder))
+    # -p: without a PID file, since the lab knows its process
+    command = place.command(path_of("unbound"), "-d", "-p", "-c", str(config))
+    return programs.start(place.machine.name, command, ready=lambda: answers_dns(place, f"ns.{ZONE}"))

@@ -34,8 +34,10 @@ log = logging.getLogger("lbdns.agent")
 
 @dataclass(frozen=True)
 class ReportSchedule:
-    """Report k is due at ``first + k * interval`` (monotonic seconds), however long a report takes. A missed report is
-    skipped, not sent late."""
+    """Report k is due at ``first + k * interval`` (monotonic seconds), however long a report takes.
+
+    A missed report is skipped, not sent late.
+    """
 
     first: float
     interval: float
@@ -56,8 +58,10 @@ class ReportSchedule:
 
 
 def load_signing_key(path: Path | None, name: str) -> AgentKey | None:
-    """Return the key that host ``name`` signs with, or None without a key file. Raises KeyFileError if there is none in
-    it. Logs a warning if other users can read the file."""
+    """Return the key that host ``name`` signs with, or None without a key file.
+
+    Raises KeyFileError if there is none in it. Logs a warning if other users can read the file.
+    """
     if path is None:
         return None
     keys, warnings = read_key_file(path)
@@ -74,8 +78,10 @@ def load_signing_key(path: Path | None, name: str) -> AgentKey | None:
 
 
 class SignalPipe:
-    """Catches the STOP and RELOAD signals of this process until ``close``, in the main thread only. ``fd`` is readable
-    once a signal has arrived, so that poll(2) can wait for it."""
+    """Catches the STOP and RELOAD signals of this process until ``close``, in the main thread only.
+
+    ``fd`` is readable once a signal has arrived, so that poll(2) can wait for it.
+    """
 
     def __init__(self) -> None:
         self.fd, self._write_end = os.pipe()

@@ -1,5 +1,7 @@
-"""Alarm conditions, ``METRIC[/cpu] > NUMBER``: parsed, and checked against a host's metrics. Pure. An overloaded host
-sends an alarm at once, and the server sends it no more clients until the alarm ends."""
+"""Alarm conditions, ``METRIC[/cpu] > NUMBER``: parsed, and checked against a host's metrics.
+
+Pure. An overloaded host sends an alarm at once, and the server sends it no more clients until the alarm ends.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,10 @@ class AlarmCondition:
         return self.metric + (PER_CPU if self.per_cpu else "")
 
     def reason(self, metrics: Mapping[str, float]) -> str:
-        """Return why the condition holds, such as ``run_queue 130 > 100``. Returns an empty string if the condition
-        doesn't hold, or the metric is missing."""
+        """Return why the condition holds, such as ``run_queue 130 > 100``.
+
+        Returns an empty string if the condition doesn't hold, or the metric is missing.
+        """
         value = metrics.get(self.metric)
         if value is not None and self.per_cpu:
             cores = metrics.get("cpu_count", 0.0)

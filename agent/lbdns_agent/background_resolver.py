@@ -24,8 +24,10 @@ def look_up_addresses(endpoint: Endpoint) -> list[Address]:
 
 
 class BackgroundResolver:
-    """Keeps the addresses of one name, and the last good ones while look-ups fail. A literal address needs no thread.
-    ``error`` is the reason if the last look-up failed."""
+    """Keeps the addresses of one name, and the last good ones while look-ups fail.
+
+    A literal address needs no thread. ``error`` is the reason if the last look-up failed.
+    """
 
     def __init__(self, endpoint: Endpoint, look_up: Callable[[Endpoint], list[Address]] = look_up_addresses) -> None:
         self.endpoint = endpoint

@@ -45,6 +45,7 @@ def _argument_type(parse: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all options, with their defaults and ranges."""
     parser = argparse.ArgumentParser(
         prog="lbdns-agent",
         description="Measures this host and reports to the lbdns collectors.",

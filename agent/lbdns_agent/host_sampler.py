@@ -61,8 +61,11 @@ class HostSampler:
         ]
 
     def sample(self, wait: float, interval: float) -> HostSample:
-        """Read every sensor and return the sample. Wait ``wait`` seconds at most for non-blocking sensors; a later
-        result counts for the next sample, unless it is older than ``interval`` seconds by then."""
+        """Read every sensor and return the sample.
+
+        Wait ``wait`` seconds at most for non-blocking sensors; a later result counts for the next sample, unless it is
+        older than ``interval`` seconds by then.
+        """
         # The agent's own requests put processes to work: momentary sensors are read before, the others meanwhile
         found: dict[str, float] = {}
         missing: dict[str, str] = {}

@@ -64,6 +64,7 @@ class KernelFile:
         return read_open(self._fd)
 
     def close(self) -> None:
+        """Close the file if it is open."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -78,6 +79,7 @@ class ProcFiles:
         self._round: dict[str, bytes] = {}
 
     def start_round(self) -> None:
+        """Forget what was read in the last round."""
         self._round.clear()
 
     def read(self, name: str) -> bytes:

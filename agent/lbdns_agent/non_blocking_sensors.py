@@ -1,7 +1,8 @@
 """Sensors that wait for a server or the network: one thread and one poll(2) serve them all.
 
 A reading is a generator: it yields each file descriptor that it waits for, and returns its result. A slow sensor delays
-nothing else. There is one thread because a switch between threads costs more than the work done in it."""
+nothing else. There is one thread because a switch between threads costs more than the work done in it.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""A process's or thread's stat file in /proc: its parent, state and CPU times, and from whom it descends. An open file
-always stands for the same process: once that has ended, reads fail, even if another process has its number by then."""
+"""A process's or thread's stat file in /proc: its parent, state and CPU times, and from whom it descends.
+
+An open file always stands for the same process: once that has ended, reads fail, even if another process has its number
+by then.
+"""
 
 from __future__ import annotations
 

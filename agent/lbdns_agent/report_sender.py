@@ -18,8 +18,11 @@ log = logging.getLogger("lbdns.agent")
 
 
 class CollectorSocket:
-    """The socket for one collector. Sending never waits and never raises. The socket is connected, so that the kernel
-    reports a closed port when the next datagram is sent (udp(7)); that datagram is then sent again."""
+    """The socket for one collector.
+
+    Sending never waits and never raises. The socket is connected, so that the kernel reports a closed port when the
+    next datagram is sent (udp(7)); that datagram is then sent again.
+    """
 
     def __init__(
         self, endpoint: Endpoint, recovery_time: float = RECOVERY_TIME, clock: Callable[[], float] = time.monotonic

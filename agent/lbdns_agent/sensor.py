@@ -1,5 +1,7 @@
-"""What a sensor is: how to read one source of the measured host, and how to compute metrics from two readings. The
-measured host is its kernel files or psutil, its limiting cgroup, its web server and its gateway."""
+"""What a sensor is: how to read one source of the measured host, and how to compute metrics from two readings.
+
+The measured host is its kernel files or psutil, its limiting cgroup, its web server and its gateway.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,10 @@ MetricValues = Mapping[str, Union[float, str]]
 
 @dataclass(frozen=True)
 class MeasuredHost:
-    """What the sensors read. None stands for a part that doesn't exist or is switched off. ``psutil`` is the module, on
-    a system without /proc; sensors then read it and not ``proc``."""
+    """What the sensors read. None stands for a part that doesn't exist or is switched off.
+
+    ``psutil`` is the module, on a system without /proc; sensors then read it and not ``proc``.
+    """
 
     proc: ProcFiles
     group: LimitingCgroup | None = None
@@ -48,8 +52,11 @@ class MeasuredHost:
 
 
 def open_host(options: AgentOptions, proc: str = "/proc") -> MeasuredHost:
-    """Return the host to measure. Raises ConfigError if the cgroup of the options doesn't exist, and LbdnsError if
-    there is neither a Linux /proc nor psutil."""
+    """Return the host to measure.
+
+    Raises ConfigError if the cgroup of the options doesn't exist, and LbdnsError if there is neither a Linux
+    /proc nor psutil.
+    """
     status = ServerStatusPage(options.status) if options.status else None
     files = ProcFiles(proc)
     if not os.path.exists(f"{proc}/stat"):  # FreeBSD may have a /proc too, without this file
@@ -79,9 +86,12 @@ def _import_psutil(proc: str) -> Any:
 
 @dataclass(frozen=True)
 class Sensor(Generic[T]):
-    """One source of metrics that is read without waiting. ``read`` may raise any exception. ``values`` is pure; its
-    arguments are the previous reading (None at first), this reading, and the seconds between them. ``momentary``
-    sensors measure this very moment: they are read before the agent's own requests put other processes to work."""
+    """One source of metrics that is read without waiting.
+
+    ``read`` may raise any exception. ``values`` is pure; its arguments are the previous reading (None at first), this
+    reading, and the seconds between them. ``momentary`` sensors measure this very moment: they are read before the
+    agent's own requests put other processes to work.
+    """
 
     source: str
     read: Callable[[MeasuredHost], T]

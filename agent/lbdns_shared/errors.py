@@ -4,8 +4,10 @@ from __future__ import annotations
 
 
 class LbdnsError(Exception):
-    """An error that a user can fix. The message says what is wrong, where, and what to do instead. Programs print the
-    message without a traceback and exit with ``exit_status``."""
+    """An error that a user can fix. The message says what is wrong, where, and what to do instead.
+
+    Programs print the message without a traceback and exit with ``exit_status``.
+    """
 
     exit_status = 1
 

@@ -1,5 +1,7 @@
-"""Key files for signed reports: master keys for collectors, agent keys for agents, one key a line. A file with several
-keys serves rotation: all of them are accepted, the first one signs."""
+"""Key files for signed reports: master keys for collectors, agent keys for agents, one key a line.
+
+A file with several keys serves rotation: all of them are accepted, the first one signs.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +39,12 @@ class MasterKey:
         return AgentKey(self.key_id, host, secret)
 
     def line(self) -> str:
+        """Return the key as a line of a key file."""
         return f"master {base64.b64encode(self.secret).decode()}"
 
 
 def agent_line(key: AgentKey) -> str:
+    """Return an agent's key as a line of a key file."""
     return f"agent {key.host} {key.key_id.hex()} {base64.b64encode(key.secret).decode()}"
 
 
@@ -62,8 +66,10 @@ class KeyFile:
 
 
 def parse_key_file(text: str, where: str) -> KeyFile:
-    """Parse the lines of a key file; ``where`` is its name in errors. Raises KeyFileError with all bad lines. No
-    message contains a secret."""
+    """Parse the lines of a key file; ``where`` is its name in errors. Raises KeyFileError with all bad lines.
+
+    No message contains a secret.
+    """
     masters: list[MasterKey] = []
     agents: list[AgentKey] = []
     findings: list[str] = []
@@ -92,8 +98,10 @@ def read_key_file(path: Path) -> tuple[KeyFile, list[str]]:
 
 
 def read_private(path: Path, what: str, hint: str) -> tuple[str, list[str]]:
-    """Return the text of a file with secrets, and a warning if other users can read it. Raises KeyFileError. ``what``
-    is the kind of file in messages; ``hint`` ends the message about a file that is not text."""
+    """Return the text of a file with secrets, and a warning if other users can read it. Raises KeyFileError.
+
+    ``what`` is the kind of file in messages; ``hint`` ends the message about a file that is not text.
+    """
     try:
         text = path.read_text("ascii")
         mode = stat.S_IMODE(path.stat().st_mode)

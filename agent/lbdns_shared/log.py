@@ -1,5 +1,7 @@
-"""Logging to standard error for every program: one line an event, as text or JSON, with floods suppressed. In the
-systemd journal, lines begin with their priority (sd-daemon(3)) and have no time, which the journal adds."""
+"""Logging to standard error for every program: one line an event, as text or JSON, with floods suppressed.
+
+In the systemd journal, lines begin with their priority (sd-daemon(3)) and have no time, which the journal adds.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,8 @@ class LogSuppressor:
     Of similar records, ten in ten seconds are written; one line reports the others when the ten seconds are over.
     Records are similar if they come from the same place in the program, or are events about the same member. There can
     be ten thousand members, so all records of one kind (logger, level, kind of event) have a limit too: the rate of the
-    log and the memory used here are bounded, and a flood of one kind can't hide others."""
+    log and the memory used here are bounded, and a flood of one kind can't hide others.
+    """
 
     def __init__(self) -> None:
         # In the order in which the windows end
@@ -121,8 +124,10 @@ class LogSuppressor:
 
 
 class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # not subscriptable before Python 3.11
-    """Writes records, or suppresses them and reports their number later. The report comes with the next record after
-    the window has ended, or from a timer thread if there is none."""
+    """Writes records, or suppresses them and reports their number later.
+
+    The report comes with the next record after the window has ended, or from a timer thread if there is none.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(sys.stderr)

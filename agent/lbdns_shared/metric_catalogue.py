@@ -1,5 +1,7 @@
-"""The catalogue of metrics in reports: unit, meaning, which direction is better, and the agent's sensor. Scores weigh
-the metrics, pages label them. A report may carry other metrics too; they pass through."""
+"""The catalogue of metrics in reports: unit, meaning, which direction is better, and the agent's sensor.
+
+Scores weigh the metrics, pages label them. A report may carry other metrics too; they pass through.
+"""
 
 from __future__ import annotations
 

@@ -62,8 +62,11 @@ class AgentKey:
 
 
 class Report(NamedTuple):
-    """One agent's report about its host. ``time`` is in Unix seconds, ``interval`` in seconds. ``metrics`` maps names
-    to finite numbers, in the units of the metric catalogue; a metric that couldn't be read is not in the map."""
+    """One agent's report about its host.
+
+    ``time`` is in Unix seconds, ``interval`` in seconds. ``metrics`` maps names to finite numbers, in the units
+    of the metric catalogue; a metric that couldn't be read is not in the map.
+    """
 
     host: str
     boot: int
@@ -95,8 +98,10 @@ def is_host_name(text: str) -> bool:
 
 
 def encode(report: Report, key: AgentKey | None = None) -> bytes:
-    """Return the datagram for ``report``, signed with ``key`` if there is one. Raises ValueError if the host name is
-    not valid, or the datagram would be longer than MAX_DATAGRAM."""
+    """Return the datagram for ``report``, signed with ``key`` if there is one.
+
+    Raises ValueError if the host name is not valid, or the datagram would be longer than MAX_DATAGRAM.
+    """
     if not is_host_name(report.host):
         raise ValueError(
             f"{report.host!r} can't be the host name of a report: use lower-case letters, digits, - and _ only"
@@ -141,8 +146,10 @@ def open_envelope(datagram: bytes) -> Envelope:
 
 
 def decode_body(envelope: Envelope) -> Report:
-    """Decode the body of an envelope. Check its tag first. Raises ReportError (malformed). Ignores unknown keys and
-    keeps unknown metrics, so that an older collector accepts newer agents."""
+    """Decode the body of an envelope. Check its tag first. Raises ReportError (malformed).
+
+    Ignores unknown keys and keeps unknown metrics, so that an older collector accepts newer agents.
+    """
     try:
         # unpackb limits every length in the body to the length of the body itself
         body = msgpack.unpackb(envelope.body, strict_map_key=True)

@@ -52,6 +52,7 @@ class CollectorMembers:
         return self._collector.farm
 
     def deliver(self, snapshot: Snapshot) -> None:
+        """Take over a new snapshot, and notify subscribers."""
         self.snapshot = snapshot
         self.planner.deliver(snapshot)
         self._notify()
@@ -150,8 +151,10 @@ class CollectorProgram:
         return time.monotonic() - self._started
 
     async def start(self) -> None:
-        """Open the report sockets, drop root privileges, then open the web server. Raises LbdnsError, and then holds
-        nothing."""
+        """Open the report sockets, drop root privileges, then open the web server.
+
+        Raises LbdnsError, and then holds nothing.
+        """
         farm = self._status.members.farm
         for warning in farm.warnings:
             log.warning(warning)
@@ -183,8 +186,10 @@ class CollectorProgram:
         self._status.members.planner.stop()
 
     async def reload(self) -> None:
-        """Read the configuration again and use it. No report and no score is lost. Raises LbdnsError; unless it is a
-        PartlyAppliedError, every part then uses the old configuration."""
+        """Read the configuration again and use it. No report and no score is lost.
+
+        Raises LbdnsError; unless it is a PartlyAppliedError, every part then uses the old configuration.
+        """
         # In a thread: reading a large zone takes seconds, and reports must be read meanwhile
         new = await asyncio.to_thread(load_collector, self._path)
         if new.farm.config.server.user != self.user:

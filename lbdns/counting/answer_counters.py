@@ -19,9 +19,11 @@ _BUCKETS: Final = len(BOUNDS) + 1
 
 @dataclass(frozen=True, slots=True)
 class AnswerCounters:
-    """Counters of one process, or the sum of several. The fields have the names of their keys in the stat file. No
-    counter ever decreases if the caller adds those of ended processes. ``levels`` are gauges: they can be added over
-    processes, but end with their process."""
+    """Counters of one process, or the sum of several. The fields have the names of their keys in the stat file.
+
+    No counter ever decreases if the caller adds those of ended processes. ``levels`` are gauges: they can be added over
+    processes, but end with their process.
+    """
 
     # Queries: zone, type, transport, rcode
     asked: Mapping[tuple[str, int, str, int], int] = field(default_factory=dict)

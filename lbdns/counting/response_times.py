@@ -14,8 +14,10 @@ BOUNDS: Final = (
 
 
 class ResponseTimes:
-    """Histogram of the seconds from reading a query to sending its response. The queries of one wake-up each count with
-    their mean."""
+    """Histogram of the seconds from reading a query to sending its response.
+
+    The queries of one wake-up each count with their mean.
+    """
 
     def __init__(self) -> None:
         self.counts = [0] * (len(BOUNDS) + 1)

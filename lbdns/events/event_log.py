@@ -34,8 +34,11 @@ KEPT: Final = 1000  # events kept in memory; the history keeps more
 
 @dataclass(frozen=True, slots=True)
 class LoggedEvent:
-    """An event at ``time`` (Unix seconds). ``pool`` and ``member`` are empty if the event concerns none. ``member`` is
-    relative to the zone, or a full name if no pool is named. ``id`` grows, and starts anew with the program."""
+    """An event at ``time`` (Unix seconds).
+
+    ``pool`` and ``member`` are empty if the event concerns none. ``member`` is relative to the zone, or a full name if
+    no pool is named. ``id`` grows, and starts anew with the program.
+    """
 
     id: int
     time: float
@@ -71,8 +74,10 @@ class EventLog:
         member: str = "",
         logger: str = "lbdns",
     ) -> None:
-        """Log ``text``, keep the event, and pass it to all subscribers. ``text`` must be complete: it names pool and
-        member where that matters."""
+        """Log ``text``, keep the event, and pass it to all subscribers.
+
+        ``text`` must be complete: it names pool and member where that matters.
+        """
         name = logging.getLevelName(level).lower()
         event = LoggedEvent(next(self._numbers), self._clock(), kind, name, text, pool, member)
         logging.getLogger(logger).log(level, "%s", text, extra={"event": event})

@@ -25,8 +25,11 @@ def encode_event(name: str, data: bytes) -> bytes:
 
 
 class ServerSentEventReader:
-    """Assembles events from pieces of any size. Lines end in LF or CRLF. Several data lines are joined with LF;
-    comments and unknown fields are skipped. An event without a name is called "message"."""
+    """Assembles events from pieces of any size.
+
+    Lines end in LF or CRLF. Several data lines are joined with LF; comments and unknown fields are skipped. An event
+    without a name is called "message".
+    """
 
     def __init__(self) -> None:
         self._rest = bytearray()  # the current, incomplete line

@@ -61,6 +61,7 @@ class HistoryReader:
     """Reads one history file, opened anew at each call. All methods raise LbdnsError. ``rest``: see HistoryRecorder."""
 
     def __init__(self, path: Path, rest: Callable[[], None] = lambda: None) -> None:
+        """``rest`` is called after each small piece of work, as in ``HistoryRecorder``."""
         self.path = path
         self._rest = rest
 

@@ -1,6 +1,7 @@
 """Operators' overrides of what reports say: members drained, forced up or down, or given a weight.
 
-The objects are immutable. ``lbdns.server.control`` receives the orders and keeps them on disk."""
+The objects are immutable. ``lbdns.server.control`` receives the orders and keeps them on disk.
+"""
 
 from __future__ import annotations
 

@@ -29,8 +29,10 @@ async def _wait_for_nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class PreparedChange:
-    """What one part does once every part has prepared. ``apply`` calls either ``commit`` and ``finish``, or
-    ``rollback``, each once; none of them may raise."""
+    """What one part does once every part has prepared.
+
+    ``apply`` calls either ``commit`` and ``finish``, or ``rollback``, each once; none of them may raise.
+    """
 
     part: str  # its name in the log
     #: Put the new configuration into force. It cannot wait: all parts commit in one turn of the event loop, so that no
@@ -55,9 +57,12 @@ class Part(Protocol[NewT_contra]):
 
 
 async def apply(parts: Sequence[Part[NewT]], new: NewT) -> None:
-    """Have every part use ``new``, or none. Parts prepare, commit and finish in order; they roll back in reverse order.
-    The caller must not apply two configurations at the same time. Raises what the ``prepare`` of a part raises (every
-    part then uses the old configuration), and PartlyAppliedError if a part breaks its promise not to fail."""
+    """Have every part use ``new``, or none.
+
+    Parts prepare, commit and finish in order; they roll back in reverse order. The caller must not apply two
+    configurations at the same time. Raises what the ``prepare`` of a part raises (every part then uses the old
+    configuration), and PartlyAppliedError if a part breaks its promise not to fail.
+    """
     prepared: list[PreparedChange] = []
     try:
         for part in parts:

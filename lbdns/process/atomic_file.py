@@ -9,8 +9,10 @@ from pathlib import Path
 
 
 def replace_file(path: Path, text: str, mode: int = 0o644, sync: bool = False) -> None:
-    """Write ``text`` to a temporary file, then rename it to ``path``. ``sync``: a start after a power failure finds the
-    old file or the new one, too. Raises OSError."""
+    """Write ``text`` to a temporary file, then rename it to ``path``.
+
+    ``sync``: a start after a power failure finds the old file or the new one, too. Raises OSError.
+    """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with open(handle, "w", encoding="utf-8") as file:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DutyCycle:
-    """A pause that is proportional to the work before it. Sans-I/O: the caller measures the work, and sleeps. ``ratio``
-    is the pause in multiples of the work: with 9, the work takes at most a tenth of the time. No pause is shorter than
-    ``shortest`` or longer than ``longest`` seconds."""
+    """A pause that is proportional to the work before it. Sans-I/O: the caller measures the work, and sleeps.
+
+    ``ratio`` is the pause in multiples of the work: with 9, the work takes at most a tenth of the time. No pause is
+    shorter than ``shortest`` or longer than ``longest`` seconds.
+    """
 
     ratio: float
     shortest: float = 0.0

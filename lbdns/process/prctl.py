@@ -41,9 +41,11 @@ class _CapabilitySet(ctypes.Structure):
 
 
 def forbid_new_capabilities() -> None:
-    """Ensure that no program executed later gains privileges, by set-user-id bits or by file capabilities. What this
-    process may do itself stays. The setting belongs to the calling thread and to threads it starts later, so the caller
-    must have no other threads yet. Raises OSError."""
+    """Ensure that no program executed later gains privileges, by set-user-id bits or by file capabilities.
+
+    What this process may do itself stays. The setting belongs to the calling thread and to threads it starts later, so
+    the caller must have no other threads yet. Raises OSError.
+    """
     prctl(_SET_NO_NEW_PRIVS, 1)
     prctl(_CAP_AMBIENT, _CAP_AMBIENT_CLEAR_ALL)
     if not _has(_SETPCAP):

@@ -67,7 +67,8 @@ def read_ahead_for_workers() -> None:
 
 def own_folder(path: Path, user: str) -> None:
     """Create the state folder of ``user``, if it is missing and this process may. Errors appear when a file is written
-    there."""
+    there.
+    """
     with contextlib.suppress(OSError):
         if not path.exists():
             path.mkdir(_STATE_MODE, parents=True)
@@ -76,8 +77,10 @@ def own_folder(path: Path, user: str) -> None:
 
 
 def limit(user: str) -> None:
-    """Ensure that no program executed later gains privileges. To be called before threads and processes start. Does
-    nothing if the server is to keep running as root."""
+    """Ensure that no program executed later gains privileges. To be called before threads and processes start.
+
+    Does nothing if the server is to keep running as root.
+    """
     if os.geteuid() != 0 or will_become(user):
         forbid_new_capabilities()
 

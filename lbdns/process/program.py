@@ -24,16 +24,20 @@ class Program(Protocol):
         """Open everything; called first, once. Raises LbdnsError; everything is closed again then."""
 
     async def reload(self) -> None:
-        """Read the configuration again and use it. The caller must await ``start`` first. Raises LbdnsError; unless it
-        is a PartlyAppliedError, every part then uses the old configuration."""
+        """Read the configuration again and use it. The caller must await ``start`` first.
+
+        Raises LbdnsError; unless it is a PartlyAppliedError, every part then uses the old configuration.
+        """
 
     async def stop(self) -> None:
         """Close everything. Called once, after ``start`` or while it runs; nothing is called afterwards."""
 
 
 async def run(program: Program, over: asyncio.Event | None = None) -> None:
-    """Run until SIGTERM or SIGINT, or until ``over`` is set. SIGHUP reloads; reloads do not overlap. Raises LbdnsError
-    if the program cannot start."""
+    """Run until SIGTERM or SIGINT, or until ``over`` is set. SIGHUP reloads; reloads do not overlap.
+
+    Raises LbdnsError if the program cannot start.
+    """
     loop = asyncio.get_running_loop()
     stop = over or asyncio.Event()
     reload_now = asyncio.Event()

@@ -13,9 +13,11 @@ STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopSignals:
-    """Signals that arrived since the object was made. For the main thread only. A ``threading.Event`` set by a handler
-    would deadlock if the signal arrived while ``wait`` holds the event's lock; the interpreter writes to a pipe
-    instead, without a lock."""
+    """Signals that arrived since the object was made. For the main thread only.
+
+    A ``threading.Event`` set by a handler would deadlock if the signal arrived while ``wait`` holds the event's lock;
+    the interpreter writes to a pipe instead, without a lock.
+    """
 
     def __init__(self, read_end: int) -> None:
         self._read_end = read_end

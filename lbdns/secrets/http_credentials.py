@@ -20,8 +20,10 @@ _HOW: Final = "'openssl rand -hex 32' prints a valid one"
 
 @dataclass(frozen=True, slots=True)
 class HttpCredentials:
-    """Credentials that a server accepts, or that a client sends; empty if none are required. Browsers cannot send a
-    bearer token by themselves, so a token is also accepted as the password of any user."""
+    """Credentials that a server accepts, or that a client sends; empty if none are required.
+
+    Browsers cannot send a bearer token by themselves, so a token is also accepted as the password of any user.
+    """
 
     user: str = ""
     password: str = field(default="", repr=False)
@@ -66,8 +68,10 @@ NO_CREDENTIALS: Final = HttpCredentials()
 
 
 def read_credentials(web: WebConfig) -> tuple[HttpCredentials, list[str]]:
-    """Return the credentials that ``[web]`` requires of clients, and warnings (files that others can read). Raises
-    ConfigError. No message contains any part of a secret."""
+    """Return the credentials that ``[web]`` requires of clients, and warnings (files that others can read).
+
+    Raises ConfigError. No message contains any part of a secret.
+    """
     password, warnings = "", list[str]()
     tokens: tuple[str, ...] = ()
     if web.password_file:

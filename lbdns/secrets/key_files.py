@@ -26,15 +26,19 @@ def new_cookie_secret() -> bytes:
 
 
 def read_cookie_secrets(path: Path) -> tuple[tuple[bytes, ...], list[str]]:
-    """Return the secrets in ``path``, and warnings (a file that others can read). The first secret makes cookies; all
-    are accepted. Raises ConfigError with every bad line."""
+    """Return the secrets in ``path``, and warnings (a file that others can read).
+
+    The first secret makes cookies; all are accepted. Raises ConfigError with every bad line.
+    """
     text, warnings = read_private(path, _WHERE, _INSTEAD)
     return parse_cookie_secrets(text, str(path)), warnings
 
 
 def parse_cookie_secrets(text: str, where: str) -> tuple[bytes, ...]:
-    """Return the secrets in ``text``, one per line; ``where`` names the file in errors. Raises ConfigError. No message
-    contains any part of a secret."""
+    """Return the secrets in ``text``, one per line; ``where`` names the file in errors. Raises ConfigError.
+
+    No message contains any part of a secret.
+    """
     found: list[bytes] = []
     findings: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -51,8 +55,10 @@ def parse_cookie_secrets(text: str, where: str) -> tuple[bytes, ...]:
 
 
 def load_report_keys(config: Config) -> tuple[MasterKey, ...]:
-    """Return the master keys in ``[collector] key_file``; none without such a file. Logs warnings. Raises
-    ConfigError."""
+    """Return the master keys in ``[collector] key_file``; none without such a file.
+
+    Logs warnings. Raises ConfigError.
+    """
     path = config.collector.key_file
     if path is None:
         return ()

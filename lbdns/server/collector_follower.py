@@ -33,8 +33,10 @@ LONGEST_PAUSE: Final = 5.0
 
 
 class CollectorFollower:
-    """Follows the collector at ``[collector] connect``, and delivers snapshots of the farm's members. While the
-    connection is down nothing is delivered: the readings age, as when agents stop reporting."""
+    """Follows the collector at ``[collector] connect``, and delivers snapshots of the farm's members.
+
+    While the connection is down nothing is delivered: the readings age, as when agents stop reporting.
+    """
 
     def __init__(self, farm: Farm, dead_after: float = DEAD_AFTER, events: EventLog | None = None) -> None:
         self._events = events or EventLog()
@@ -49,6 +51,7 @@ class CollectorFollower:
         self._pause = FIRST_PAUSE  # seconds
 
     async def start(self, deliver: Callable[[Snapshot], None]) -> None:
+        """Connect; ``deliver`` is called with a snapshot whenever the collector sends something new."""
         loop = asyncio.get_running_loop()
         self._publisher = SnapshotPublisher(self._make, deliver, loop.call_later, time.perf_counter)
         self._task = loop.create_task(self._follow())

@@ -56,8 +56,10 @@ class DnsServer:
         fork_server: ForkServer | None = None,
         inherited: Sequence[InheritedSocket] = (),
     ) -> None:
-        """``fork_server`` starts the workers; None: this process answers itself. ``inherited`` sockets come from a
-        service manager."""
+        """``fork_server`` starts the workers; None: this process answers itself.
+
+        ``inherited`` sockets come from a service manager.
+        """
         self._path, self._options, self._inherited = path, options, inherited
         configuration = read_configuration(path, options)
         self.events = EventLog()
@@ -114,6 +116,10 @@ class DnsServer:
         return self._collector
 
     async def start(self) -> None:
+        """Open the sockets, drop root privileges, then open the web interface.
+
+        Raises LbdnsError; everything is closed again then.
+        """
         for warning in self.farm.warnings:
             log.warning(warning)
         try:
@@ -187,6 +193,10 @@ class DnsServer:
         privileges.become(user)
 
     async def reload(self) -> None:
+        """Read the configuration again and use it. No query, report, score or counter is lost.
+
+        Raises LbdnsError; unless it is a PartlyAppliedError, every part then uses the old configuration.
+        """
         async with self._changing:
             service_manager.notify(service_manager.reloading())
             try:

@@ -60,8 +60,10 @@ class Answerer(Protocol):
         """Replace all overrides in force."""
 
     async def explain(self, pool: Pool, owner: str) -> Mapping[str, Any]:
-        """Return why ``owner`` in ``pool`` is answered as it is, according to one of the processes. Raises LbdnsError
-        if no process replies in time or a reload is under way."""
+        """Return why ``owner`` in ``pool`` is answered as it is, according to one of the processes.
+
+        Raises LbdnsError if no process replies in time or a reload is under way.
+        """
 
     @property
     def queries(self) -> int:
@@ -100,8 +102,10 @@ class DnsService:
         return configuration.secrets or self.own_secrets
 
     async def start(self, configuration: ServeConfiguration, inherited: Sequence[InheritedSocket] = ()) -> None:
-        """Answer, also on ``inherited`` sockets that ``configuration`` does not ask for: queries may wait in them. A
-        second call without ``inherited`` answers what waits in those, and closes them. Raises LbdnsError."""
+        """Answer, also on ``inherited`` sockets that ``configuration`` does not ask for: queries may wait in them.
+
+        A second call without ``inherited`` answers what waits in those, and closes them. Raises LbdnsError.
+        """
         await commit_all([await self.prepare(configuration, inherited)])
 
     async def prepare(self, new: ServeConfiguration, inherited: Sequence[InheritedSocket] = ()) -> PreparedChange:

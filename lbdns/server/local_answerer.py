@@ -44,8 +44,11 @@ class LocalAnswerer:
         number: int = 0,
         events: EventLog | None = None,
     ) -> None:
-        """``secrets`` are for DNS cookies. ``servers`` processes answer for the farm, and this is the one with
-        ``number``. ``events`` receives changes of members' states; None in a worker, where the main process does it."""
+        """``secrets`` are for DNS cookies.
+
+        ``servers`` processes answer for the farm, and this is the one with ``number``. ``events`` receives changes of
+        members' states; None in a worker, where the main process does it.
+        """
         self._number = number
         self._parts = build_score(table.farm.config).parts
         self._servers, self._secrets = servers, secrets
@@ -69,8 +72,10 @@ class LocalAnswerer:
     def prepare_change(
         self, table: AnswerTable, secrets: Sequence[bytes], fresh: NumberedSockets, wanted: set[int]
     ) -> PreparedChange:
-        """Return a change to ``table`` and to the sockets with the numbers ``wanted``. ``fresh`` are those of them on
-        which this process does not answer yet; the change owns them."""
+        """Return a change to ``table`` and to the sockets with the numbers ``wanted``.
+
+        ``fresh`` are those of them on which this process does not answer yet; the change owns them.
+        """
 
         def commit() -> None:
             self._use(table, secrets)

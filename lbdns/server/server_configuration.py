@@ -59,8 +59,10 @@ def read_settings(path: Path, options: ServeOptions = NO_SERVE_OPTIONS) -> Confi
 def read_configuration(
     path: Path, options: ServeOptions = NO_SERVE_OPTIONS, serials: ServedSerials | None = None
 ) -> ServeConfiguration:
-    """Read a configuration with its zones and keys. Waits for the disk. Raises ConfigError. ``serials`` are those
-    served until now; None: those in the file that keeps them over restarts."""
+    """Read a configuration with its zones and keys. Waits for the disk. Raises ConfigError.
+
+    ``serials`` are those served until now; None: those in the file that keeps them over restarts.
+    """
     farm = load_farm(path)
     farm = replace(farm, config=options.applied(farm.config))
     privileges.check_user(farm.config.server.user)

@@ -109,5 +109,6 @@ def server_families(farm: Farm, counters: AnswerCounters, failing_open: Mapping[
 
 
 def follower_families(connected: bool) -> Iterator[Metric]:
+    """Yield the state of the connection to another collector."""
     text = "1 while connected to the collector that this server follows"
     yield family("lbdns_collector_connected", "gauge", text, connected)

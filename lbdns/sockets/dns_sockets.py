@@ -34,16 +34,20 @@ NumberedSockets = Mapping[int, socket.socket]
 
 
 def open_udp(endpoint: Endpoint, beside: bool = False) -> socket.socket:
-    """Return a non-blocking UDP socket bound to ``endpoint``. Raises ListenError. ``beside``: the socket shares its
-    port with another socket of this server."""
+    """Return a non-blocking UDP socket bound to ``endpoint``. Raises ListenError.
+
+    ``beside``: the socket shares its port with another socket of this server.
+    """
     sock = bind(endpoint, socket.SOCK_DGRAM, "DNS over UDP", _KEY, beside=beside)
     make_ready(sock)
     return sock
 
 
 def open_tcp(endpoint: Endpoint, beside: bool = False) -> socket.socket:
-    """Return a listening, non-blocking TCP socket. ``beside``: the socket shares its port with another socket of this
-    server. Raises ListenError."""
+    """Return a listening, non-blocking TCP socket.
+
+    ``beside``: the socket shares its port with another socket of this server. Raises ListenError.
+    """
     return bind(endpoint, socket.SOCK_STREAM, "DNS over TCP", _KEY, backlog=BACKLOG, beside=beside)
 
 
@@ -63,7 +67,9 @@ def make_ready(sock: socket.socket) -> None:
 
 def open_pair(endpoint: Endpoint) -> Pair:
     """Return a UDP and a TCP socket on the same port, which no other program can share; port 0 means any free port.
-    Raises ListenError."""
+
+    Raises ListenError.
+    """
     for attempt in range(_PORT_ZERO_TRIES):
         udp = open_udp(endpoint)
         try:
@@ -90,8 +96,10 @@ def duplicates(sockets: NumberedSockets) -> dict[int, socket.socket]:
 
 
 class SocketChange:
-    """The sockets for a new configuration: open, but not answered on yet. The caller must call ``commit`` once no
-    process answers on sockets that the change lacks, or ``rollback``."""
+    """The sockets for a new configuration: open, but not answered on yet.
+
+    The caller must call ``commit`` once no process answers on sockets that the change lacks, or ``rollback``.
+    """
 
     def __init__(self, groups: SocketGroups, before: Mapping[Endpoint, NumberedSockets]) -> None:
         self._groups, self._before = groups, before
@@ -139,9 +147,11 @@ class SocketGroups:
     def prepare(
         self, endpoints: Iterable[Endpoint], workers: int, inherited: Sequence[InheritedSocket] = ()
     ) -> SocketChange:
-        """Open the sockets that are missing for these addresses and this many workers, and return the change. All
-        ``inherited`` sockets are taken, also those at addresses that are not configured, since queries may wait in
-        them. Raises ListenError if an address is not available; every socket opened here is closed then."""
+        """Open the sockets that are missing for these addresses and this many workers, and return the change.
+
+        All ``inherited`` sockets are taken, also those at addresses that are not configured, since queries may wait in
+        them. Raises ListenError if an address is not available; every socket opened here is closed then.
+        """
         change = SocketChange(self, self._open)
         wanted = tuple(dict.fromkeys(endpoints))
         try:
@@ -220,8 +230,10 @@ def _close_surplus(groups: Mapping[Endpoint, NumberedSockets], kept: Mapping[End
 
 
 def _without_surplus(group: NumberedSockets, workers: int) -> dict[int, socket.socket]:
-    """Return a group without UDP sockets that no worker needs. Closing a surplus TCP socket would reset connections
-    that wait in it, so all of these stay."""
+    """Return a group without UDP sockets that no worker needs.
+
+    Closing a surplus TCP socket would reset connections that wait in it, so all of these stay.
+    """
     udp = [number for number, sock in group.items() if sock.type == socket.SOCK_DGRAM]
     return {number: sock for number, sock in group.items() if number not in udp[workers:]}
 

@@ -39,9 +39,11 @@ def adopt(descriptor: int) -> socket.socket:
 def sockets_from_service_manager(
     config: Config, environment: MutableMapping[str, str], first: int = _FIRST
 ) -> list[InheritedSocket]:
-    """Return the sockets that the service manager opened for this process. Their variables are removed from
-    ``environment``, so that no child process uses them. Raises ConfigError if the configuration has no use for a
-    socket."""
+    """Return the sockets that the service manager opened for this process.
+
+    Their variables are removed from ``environment``, so that no child process uses them. Raises ConfigError if the
+    configuration has no use for a socket.
+    """
     variables = {key: environment.pop(key, "") for key in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")}
     if variables["LISTEN_PID"] != str(os.getpid()) or not variables["LISTEN_FDS"].isdecimal():
         return []

@@ -14,8 +14,10 @@ def parse_flat_keyed(text: bytes) -> dict[bytes, int]:
 
 
 def parse_cpu_max(text: bytes) -> float | None:
-    """Return the quota in cores from cpu.max, ``QUOTA PERIOD`` in microseconds, or None for ``max``. Raises
-    ValueError."""
+    """Return the quota in cores from cpu.max, ``QUOTA PERIOD`` in microseconds, or None for ``max`` (cgroup-v2.rst).
+
+    Raises ValueError.
+    """
     words = text.split()
     if len(words) != 2 or int(words[1]) <= 0:
         raise ValueError("cpu.max must hold 'QUOTA PERIOD'")
@@ -23,7 +25,10 @@ def parse_cpu_max(text: bytes) -> float | None:
 
 
 def parse_cfs_quota(quota: bytes, period: bytes) -> float | None:
-    """Return the quota in cores from cpu.cfs_quota_us and cpu.cfs_period_us, or None for -1. Raises ValueError."""
+    """Return the quota in cores from cpu.cfs_quota_us and cpu.cfs_period_us, or None for -1 (sched-bwc.rst).
+
+    Raises ValueError.
+    """
     cores, length = int(quota), int(period)
     if length <= 0:
         raise ValueError("the period must be positive")
@@ -31,14 +36,19 @@ def parse_cfs_quota(quota: bytes, period: bytes) -> float | None:
 
 
 def parse_byte_limit(text: bytes) -> int | None:
-    """Return a limit in bytes, or None for ``max`` and for version 1's 2^63 minus a page. Raises ValueError."""
+    """Return a limit in bytes, or None for ``max`` and for version 1's 2^63 minus a page (memory.rst).
+
+    Raises ValueError.
+    """
     limit = None if text.strip() == b"max" else int(text)
     return None if limit is None or limit >= 2**62 else limit
 
 
 class CpuController:
-    """The cpu controller of one group: cpu.max and cpu.stat of version 2 (cgroup-v2.rst, "CPU Interface Files"). All
-    methods raise OSError, ValueError."""
+    """The cpu controller of one group: cpu.max and cpu.stat of version 2 (cgroup-v2.rst, "CPU Interface Files").
+
+    All methods raise OSError, ValueError.
+    """
 
     tasks_file = "cgroup.threads"  # lists the group's threads
 
@@ -89,8 +99,10 @@ class CpuControllerV1(CpuController):
 
 
 class MemoryController:
-    """The memory controller of one group in version 2 (cgroup-v2.rst, "Memory Interface Files"). All methods raise
-    OSError, ValueError."""
+    """The memory controller of one group in version 2 (cgroup-v2.rst, "Memory Interface Files").
+
+    All methods raise OSError, ValueError.
+    """
 
     files: tuple[str, str] = ("memory.max", "memory.current")
     droppable: tuple[bytes, ...] = (b"inactive_file", b"active_file", b"slab_reclaimable")

@@ -51,8 +51,10 @@ class CgroupThreads:
         return sum(stat.state == "R" for thread, stat in self._stats.items() if thread not in without)
 
     def seconds(self) -> float:
-        """Return the CPU seconds that threads used between two reads, summed up over all reads. Misses threads that
-        start and end between two reads. Used where no cpuacct controller counts."""
+        """Return the CPU seconds that threads used between two reads, summed up over all reads.
+
+        Misses threads that start and end between two reads. Used where no cpuacct controller counts.
+        """
         return self._used / TICKS_PER_SECOND
 
     def _threads(self) -> list[int]:

@@ -22,7 +22,9 @@ from lbdns_shared.errors import ConfigError
 
 def find_cgroup(choice: str, proc: str = "/proc") -> LimitingCgroup | None:
     """Return the group for ``--cgroup``: ``auto``, ``off``, or a path as in /proc/self/cgroup or below a mount point.
-    Returns None if only the root group applies. Raises ConfigError if the named group doesn't exist."""
+
+    Returns None if only the root group applies. Raises ConfigError if the named group doesn't exist.
+    """
     if choice == OFF:
         return None
     try:
@@ -69,8 +71,10 @@ def _cpu_levels(mounts: Sequence[CgroupMount], membership: Mapping[str, str]) ->
 
 
 def _same_group(directory: Path, top: Path, accounting: tuple[Path, Path] | None) -> Path | None:
-    """Return the group's directory in the cpuacct hierarchy, or None if its CPU time isn't counted there. The two
-    controllers are usually mounted together. If not, a process may be in a group of only one of them."""
+    """Return the group's directory in the cpuacct hierarchy, or None if its CPU time isn't counted there.
+
+    The two controllers are usually mounted together. If not, a process may be in a group of only one of them.
+    """
     if accounting is None:
         return None
     counted, counted_top = accounting

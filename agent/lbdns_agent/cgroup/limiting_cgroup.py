@@ -22,9 +22,12 @@ class QuotaTimes:
 
 
 class LimitingCgroup:
-    """A group and its ancestors; both sequences begin with the group itself. With ``always`` its tasks and its memory
-    count even if it has no CPU quota: the administrator named it. A quota of ``host_cores`` or more limits nothing and
-    is ignored. All methods raise OSError or ValueError if the group's files can't be read."""
+    """A group and its ancestors; both sequences begin with the group itself.
+
+    With ``always`` its tasks and its memory count even if it has no CPU quota: the administrator named it. A
+    quota of ``host_cores`` or more limits nothing and is ignored. All methods raise OSError or ValueError if the
+    group's files can't be read.
+    """
 
     def __init__(
         self,
@@ -45,6 +48,7 @@ class LimitingCgroup:
         self._tasks_read = False
 
     def start_round(self) -> None:
+        """Forget what was read in the last round."""
         self._limit_known = self._tasks_read = False
 
     @property
@@ -78,8 +82,10 @@ class LimitingCgroup:
         return self._memory[0].scanned() if self._memory else None
 
     def memory_available(self, host_available: int, host_total: int) -> float | None:
-        """Return the memory available without swapping, in % of the tightest limit, or None without a limit. Arguments
-        in bytes: a group has no more memory available than its host."""
+        """Return the memory available without swapping, in % of the tightest limit, or None without a limit.
+
+        Arguments in bytes: a group has no more memory available than its host.
+        """
         limits = [
             (limit, level) for level in self._memory if (limit := level.limit()) is not None and limit < host_total
         ]

@@ -33,8 +33,10 @@ class Gateway:
 
 
 def parse_ipv4(text: bytes) -> Gateway | None:
-    """Return the gateway of the default route with the lowest metric in /proc/net/route, the first of equals. Skips
-    lines that are not routes."""
+    """Return the gateway of the default route with the lowest metric in /proc/net/route, the first of equals.
+
+    Skips lines that are not routes.
+    """
     routes = []
     for line in text.splitlines()[1:]:
         with contextlib.suppress(ValueError, OverflowError):

@@ -138,8 +138,10 @@ def without_ip_header(packet: bytes) -> bytes:
 
 
 def is_echo_reply(message: bytes, sent: bytes, any_identifier: bool) -> bool:
-    """Return whether ``message`` is the reply to the request ``sent``: type, sequence and payload must match. The
-    identifier must match too, unless the kernel chose it (a ping socket): then pass ``any_identifier``."""
+    """Return whether ``message`` is the reply to the request ``sent``: type, sequence and payload must match.
+
+    The identifier must match too, unless the kernel chose it (a ping socket): then pass ``any_identifier``.
+    """
     if len(message) != len(sent) or len(message) < _HEADER.size:
         return False
     reply = ECHO_REPLY_4 if sent[0] == ECHO_REQUEST_4 else ECHO_REPLY_6

@@ -1,5 +1,7 @@
-"""cpu_idle and cpu_steal: how the processors spent the time since the last sample, in %. With a cgroup's quota: the
-share of the quota that was left, and how long the group was throttled."""
+"""cpu_idle and cpu_steal: how the processors spent the time since the last sample, in %.
+
+With a cgroup's quota: the share of the quota that was left, and how long the group was throttled.
+"""
 
 from __future__ import annotations
 

@@ -23,8 +23,10 @@ class DiskCounters:
 
 
 def parse(text: bytes) -> dict[bytes, DiskCounters]:
-    """Return the whole disks of /proc/diskstats (admin-guide/iostats.rst). Raises ValueError. A line has 14 fields, 18
-    with discards since Linux 4.18, 20 with flushes since 5.5."""
+    """Return the whole disks of /proc/diskstats (admin-guide/iostats.rst). Raises ValueError.
+
+    A line has 14 fields, 18 with discards since Linux 4.18, 20 with flushes since 5.5.
+    """
     lines = {fields[2]: fields[3:] for fields in map(bytes.split, text.splitlines()) if len(fields) >= 14}
     found = {}
     for name in _whole_disks(lines):

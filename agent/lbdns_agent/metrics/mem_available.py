@@ -20,8 +20,11 @@ class HostMemory:
 
 
 def parse(text: bytes) -> HostMemory:
-    """Return MemTotal and MemAvailable of /proc/meminfo (proc_meminfo(5)). Raises ValueError. Before Linux 3.14,
-    MemAvailable is estimated as free memory, buffers and page cache; shared memory in the cache makes it too high."""
+    """Return MemTotal and MemAvailable of /proc/meminfo (proc_meminfo(5)).
+
+    Raises ValueError. Before Linux 3.14, MemAvailable is estimated as free memory, buffers and page cache; shared
+    memory in the cache makes it too high.
+    """
     found: dict[bytes, int] = {}
     for line in text.split(b"\n", 8)[:8]:
         name, _, rest = line.partition(b":")
@@ -37,6 +40,7 @@ def parse(text: bytes) -> HostMemory:
 
 
 def read(host: MeasuredHost) -> float:
+    """Return the available memory in %. Raises OSError, ValueError."""
     memory = parse(host.proc.read("meminfo"))
     if host.group is not None and host.group.counts:
         of_group = host.group.memory_available(memory.available, memory.total)

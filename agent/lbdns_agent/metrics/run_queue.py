@@ -26,6 +26,7 @@ def parse_loadavg(text: bytes) -> int:
 
 
 def read(host: MeasuredHost) -> int:
+    """Return the runnable tasks without the agent. Raises OSError, ValueError."""
     if host.group is not None and host.group.counts:
         return host.group.runnable()
     return max(0, parse(host.proc.read("stat")) - SAMPLER)

@@ -1,7 +1,8 @@
 """Reads the listening TCP sockets of this host and the number of connections waiting in each accept queue.
 
 Uses sock_diag(7), for which the kernel visits listening sockets only (0.02 ms), and /proc/net/tcp on kernels without
-it, for which the kernel visits its whole table of connections (0.7 ms with 262,144 buckets, on an idle machine)."""
+it, for which the kernel visits its whole table of connections (0.7 ms with 262,144 buckets, on an idle machine).
+"""
 
 from __future__ import annotations
 
@@ -45,8 +46,10 @@ class ListeningSocket:
 
 
 def parse(text: bytes) -> list[ListeningSocket]:
-    """Return the listening sockets of /proc/net/tcp or tcp6, which lists them first (proc_net_tcp.rst). Raises
-    ValueError for any other file."""
+    """Return the listening sockets of /proc/net/tcp or tcp6, which lists them first (proc_net_tcp.rst).
+
+    Raises ValueError for any other file.
+    """
     found = []
     for line in text.split(b"\n")[1:]:
         fields = line.split(None, 10)
@@ -136,8 +139,10 @@ class ListeningSocketReader:
         return [*parse(text), *parse(text6)]
 
     def read_again(self, listeners: Sequence[ListeningSocket]) -> list[ListeningSocket] | None:
-        """Read only these sockets again, each by its address. Returns None if that isn't possible, or if one of them
-        was closed."""
+        """Read only these sockets again, each by its address.
+
+        Returns None if that isn't possible, or if one of them was closed.
+        """
         places = {(listener.address, listener.port) for listener in listeners}
         if not self.cheap or len(places) < len(listeners):
             return None  # sockets with the same address (SO_REUSEPORT) can't be distinguished
@@ -176,8 +181,10 @@ class ListeningSocketReader:
 
 
 def read_listening(path: str) -> bytes:
-    """Return the beginning of /proc/net/tcp that holds all listening sockets. Raises OSError. On a busy server,
-    thousands of connections follow, which are not read."""
+    """Return the beginning of /proc/net/tcp that holds all listening sockets. Raises OSError.
+
+    On a busy server, thousands of connections follow, which are not read.
+    """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         text = b""

@@ -29,17 +29,22 @@ class MonitoredWebServer:
         self._local: set[bytes] = set()
 
     def start_round(self) -> None:
+        """Forget what was read in the last round."""
         self._up_to_date = False
 
     def listen_queue(self) -> int:
         """Return how many connections wait to be accepted, on the port and all sockets of the server's processes.
-        Raises MissingValueError."""
+
+        Raises MissingValueError.
+        """
         self._read_sockets()
         return sum(listener.queue for listener in self._listeners)
 
     def cpu_seconds(self) -> float:
-        """Return the cumulative CPU seconds of the server and all processes it started. Raises MissingValueError. The
-        count starts again with another server."""
+        """Return the cumulative CPU seconds of the server and all processes it started. Raises MissingValueError.
+
+        The count starts again with another server.
+        """
         self._read_sockets()
         try:
             return self._processes.cpu_seconds(self._port)

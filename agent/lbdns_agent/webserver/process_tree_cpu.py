@@ -5,7 +5,8 @@ the living processes stays the same. The time of processes that leave the tree i
 ignores SIGCHLD never waits; it gets a clock that includes its children, if the kernel permits one.
 
 To keep this cheap, stat files stay open. A process whose stat line is unchanged has hardly run, so its children are
-searched again only every SWEEP rounds, and the number of searches in a round is limited."""
+searched again only every SWEEP rounds, and the number of searches in a round is limited.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +46,11 @@ def ignores_children(proc: str, pid: int) -> bool:
 
 
 class InheritedCpuClock:
-    """Counts the CPU time of a process and of all it starts, by perf events, from its creation until ``close``. A
-    process that ignores SIGCHLD needs this clock: the kernel discards the times of its children when they end (wait(2),
-    NOTES). Apache's mod_cgid is such a process, and its children are the CGI programs."""
+    """Counts the CPU time of a process and of all it starts, by perf events, from its creation until ``close``.
+
+    A process that ignores SIGCHLD needs this clock: the kernel discards the times of its children when they end
+    (wait(2), NOTES). Apache's mod_cgid is such a process, and its children are the CGI programs.
+    """
 
     def __init__(self, pid: int) -> None:
         """Raises OSError if the kernel lacks perf events or doesn't permit them (perf_event_paranoid)."""
@@ -135,6 +138,7 @@ class ProcessTreeCpu:
         return self._highest / TICKS_PER_SECOND
 
     def pids(self) -> set[int]:
+        """Return the processes of the last round."""
         return set(self._nodes)
 
     def close(self) -> None:

@@ -1,5 +1,7 @@
-"""The web server's status page: parses its URL, and fetches it with one request, limited in time and size. Each request
-opens a connection: an open one would occupy a worker between samples. HTTP/1.0 has no chunked responses."""
+"""The web server's status page: parses its URL, and fetches it with one request, limited in time and size.
+
+Each request opens a connection: an open one would occupy a worker between samples. HTTP/1.0 has no chunked responses.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,11 @@ class StatusUrl:
 
 
 def parse_status_url(text: str) -> StatusUrl:
-    """Parse ``http[s]://HOST[:PORT][/PATH][?QUERY]``. Raises ValueError. The default path is /server-status. The query
-    always gets ``auto``, which selects mod_status's machine-readable form."""
+    """Parse ``http[s]://HOST[:PORT][/PATH][?QUERY]``.
+
+    Raises ValueError. The default path is /server-status. The query always gets ``auto``, which selects mod_status's
+    machine-readable form.
+    """
     scheme, separator, rest = text.strip().partition("://")
     scheme = scheme.lower()
     if not separator or scheme not in _PORTS:

@@ -1,5 +1,7 @@
-"""The processes of the web server: finds the owners of its listening sockets, and counts their CPU time. The search
-visits the open files of all processes and takes milliseconds, so it runs rarely, not for each sample."""
+"""The processes of the web server: finds the owners of its listening sockets, and counts their CPU time.
+
+The search visits the open files of all processes and takes milliseconds, so it runs rarely, not for each sample.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +46,10 @@ class WebServerProcesses:
         self._of_group: float | None = None  # the group's seconds at that time
 
     def find(self, wanted: frozenset[int], listening: frozenset[int]) -> frozenset[int]:
-        """Find the owners of the ``wanted`` sockets (inodes), unless they are known and nothing has changed. Returns
-        which of the ``listening`` sockets they own; empty if this process isn't permitted to see them."""
+        """Find the owners of the ``wanted`` sockets (inodes), unless they are known and nothing has changed.
+
+        Returns which of the ``listening`` sockets they own; empty if this process isn't permitted to see them.
+        """
         changed, self._listening = listening != self._listening, listening
         if self._tree is not None and changed:
             self._own = listening & _sockets_of(self._proc, self._tree.roots)
@@ -80,8 +84,10 @@ class WebServerProcesses:
         self._sum, self._of_tree, self._of_group = 0.0, 0.0, None
 
     def _from_best_source(self, tree: ProcessTreeCpu, of_tree: float) -> float:
-        """Return the sum, increased by the time since the last call, whichever source measures it. The server's own
-        cgroup, if there is one, is the best source: it is more precise than ticks, and loses nothing."""
+        """Return the sum, increased by the time since the last call, whichever source measures it.
+
+        The server's own cgroup, if there is one, is the best source: it is more precise than ticks, and loses nothing.
+        """
         used = of_tree - self._of_tree
         of_group = _seconds_of(self._group)
         group_used = None if of_group is None or self._of_group is None else of_group - self._of_group
@@ -126,8 +132,10 @@ def process_sockets(proc: str, pid: int) -> set[int]:
 
 
 def find_socket_owners(proc: str, inodes: Collection[int]) -> tuple[int, ...]:
-    """Return the topmost owners of the sockets (``inodes``); empty if this process isn't permitted to see any. A web
-    server's children inherit its sockets, so only an owner whose parent is not an owner counts."""
+    """Return the topmost owners of the sockets (``inodes``); empty if this process isn't permitted to see any.
+
+    A web server's children inherit its sockets, so only an owner whose parent is not an owner counts.
+    """
     pids = [int(name) for name in os.listdir(proc) if name.isdigit()]
     owners = {pid for pid in pids if not process_sockets(proc, pid).isdisjoint(inodes)}
     if len(owners) > 1 and 1 in owners and _name(proc, 1) in _MANAGERS:

@@ -27,8 +27,11 @@ _SPECIAL: Final = {"inf": "+Inf", "-inf": "-Inf", "nan": "NaN"}
 
 
 class FamilySlice(Metric):
-    """Some rows of a metric family. Writing them directly is faster than converting them to prometheus_client's
-    samples, so ``samples`` converts only if it is read."""
+    """Some rows of a metric family.
+
+    Writing them directly is faster than converting them to prometheus_client's samples, so ``samples`` converts only if
+    it is read.
+    """
 
     def __init__(self, name: str, kind: str, text: str, labels: tuple[str, ...], rows: list[FamilyRow]) -> None:
         self.sample = f"{name}_total" if kind == "counter" else name
@@ -45,14 +48,17 @@ class FamilySlice(Metric):
 
 
 def families(name: str, kind: str, text: str, labels: tuple[str, ...], rows: Iterable[FamilyRow]) -> Iterator[Metric]:
-    """Yield one gauge or counter family in slices of ROWS rows; nothing if it has no rows. ``name`` is without the
-    suffix ``_total``."""
+    """Yield one gauge or counter family in slices of ROWS rows; nothing if it has no rows.
+
+    ``name`` is without the suffix ``_total``.
+    """
     left = iter(rows)
     while some := list(itertools.islice(left, ROWS)):
         yield FamilySlice(name, kind, text, labels, some)
 
 
 def family(name: str, kind: str, text: str, value: float) -> Metric:
+    """Return a family that has one value and no labels."""
     return FamilySlice(name, kind, text, (), [((), value)])
 
 

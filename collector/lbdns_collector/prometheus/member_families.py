@@ -61,8 +61,10 @@ def _override_families(inputs: StatusInputs) -> Iterator[Metric]:
 
 
 def member_families(inputs: StatusInputs) -> Iterator[Metric]:
-    """Yield score, state, age, guard and capacity of every member. A member that never reported has neither score nor
-    age."""
+    """Yield score, state, age, guard and capacity of every member.
+
+    A member that never reported has neither score nor age.
+    """
     if not has_member_series(inputs.farm):
         return
     for name, text, rows in (

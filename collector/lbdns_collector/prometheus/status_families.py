@@ -58,8 +58,10 @@ def _counts(name: str, text: str, label: str, counts: Mapping[str, int]) -> Iter
 
 
 def event_families(events: EventLog, started: float) -> Iterator[Metric]:
-    """Yield events by kind and level, and what they say about reloads. ``started`` is when the configuration was first
-    read, in Unix seconds."""
+    """Yield events by kind and level, and what they say about reloads.
+
+    ``started`` is when the configuration was first read, in Unix seconds.
+    """
     counts = [((kind, level), events.counts[kind, level]) for kind in EVENT_KINDS for level in LEVELS]
     yield from families("lbdns_events", "counter", "Events in the log", ("kind", "level"), counts)
     reloads = [((result,), events.counts["reload", level]) for result, level in _RESULTS.items()]
@@ -74,6 +76,7 @@ def event_families(events: EventLog, started: float) -> Iterator[Metric]:
 
 
 def history_families(history: Mapping[str, Any] | None) -> Iterator[Metric]:
+    """Yield the state of the history; nothing if recording is off."""
     if history is None:
         return
     yield family("lbdns_history_ok", "gauge", "1 while the history is being recorded", history["ok"])

@@ -1,11 +1,14 @@
-"""Adaptive weights: a search for score weights that shorten response times. Sans-I/O: time and chance are arguments.
+"""Adaptive weights: a search for score weights that shorten response times.
+
+Sans-I/O: time and chance are arguments.
 
 A trial moves some weight from one term to another, then uses the old and the new weights in turn, each for ``period``
 seconds, so that changes in load affect both alike. It ends as soon as the new weights are behind; the search keeps them
 only if four rounds leave no doubt. From time to time it compares the configured weights with those in use, and returns
 to the configured ones unless they are slower. Each weight stays within a factor of its configured value, and the sum of
 all weights stays constant. Simulated annealing, which accepts a single better result and sometimes a worse one, was
-tried first: response times vary so much that it reported gains that did not exist."""
+tried first: response times vary so much that it reported gains that did not exist.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +33,10 @@ LEAST_REQUESTS: Final = 50.0  # in each half of a round; fewer give no usable me
 
 @dataclass(frozen=True, slots=True)
 class WeightSearchSettings:
-    """The limits of a weight search. ``factor``: each weight stays between configured / factor and configured * factor.
-    ``period``: seconds per turn."""
+    """The limits of a weight search.
+
+    ``factor``: each weight stays between configured / factor and configured * factor. ``period``: seconds per turn.
+    """
 
     factor: float = 2.0
     period: float = 60.0
@@ -39,8 +44,10 @@ class WeightSearchSettings:
 
 @dataclass(slots=True)
 class _ResponseTimeSums:
-    """Sums over the reports of the turns with the same weights. By Little's law, the mean response time is busy /
-    requests."""
+    """Sums over the reports of the turns with the same weights.
+
+    By Little's law, the mean response time is busy / requests.
+    """
 
     busy: float = 0.0  # requests in progress * seconds
     requests: float = 0.0
@@ -56,8 +63,10 @@ class _ResponseTimeSums:
 
 @dataclass(frozen=True, slots=True)
 class WeightSearchStatus:
-    """The state of a weight search: the score's name, its weights, and the number of trials made and accepted. ``gain``
-    is the fraction by which responses are shorter than with the configured weights, as far as trials show."""
+    """The state of a weight search: the score's name, its weights, and the number of trials made and accepted.
+
+    ``gain`` is the fraction by which responses are shorter than with the configured weights, as far as trials show.
+    """
 
     score: str
     weights: Mapping[str, float]
@@ -67,8 +76,10 @@ class WeightSearchStatus:
 
 
 class WeightSearch:
-    """A search for better weights of one score. Call ``observe`` with every report; if it returns True, read
-    ``score``."""
+    """A search for better weights of one score.
+
+    Call ``observe`` with every report; if it returns True, read ``score``.
+    """
 
     def __init__(self, terms: Mapping[str, Term], settings: WeightSearchSettings, chance: Random) -> None:
         self.configured = dict(terms)

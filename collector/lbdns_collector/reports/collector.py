@@ -48,8 +48,10 @@ class Collector:
         self._paused = False
 
     def open(self, inherited: Mapping[Endpoint, socket.socket] = NO_SOCKETS) -> None:
-        """Open the sockets, or use the ``inherited`` ones, which are keyed by configured address. Reports wait in them.
-        Raises ListenError; the collector then holds no socket."""
+        """Open the sockets, or use the ``inherited`` ones, which are keyed by configured address.
+
+        Reports wait in them. Raises ListenError; the collector then holds no socket.
+        """
         missing = [endpoint for endpoint in self.farm.config.collector.listen if endpoint not in inherited]
         taken = [ReportSocket(endpoint, inherited=sock) for endpoint, sock in inherited.items()]
         try:
@@ -59,8 +61,10 @@ class Collector:
             raise
 
     async def start(self, deliver: Callable[[Snapshot], None]) -> None:
-        """Start receiving reports. ``deliver`` is called with a new snapshot whenever reports have changed it. Opens
-        the sockets if ``open`` was not called. Raises ListenError; the collector then holds no socket."""
+        """Start receiving reports. ``deliver`` is called with a new snapshot whenever reports have changed it.
+
+        Opens the sockets if ``open`` was not called. Raises ListenError; the collector then holds no socket.
+        """
         if not self._sockets:
             self.open()
         loop = asyncio.get_running_loop()
@@ -74,8 +78,10 @@ class Collector:
         self._changed()
 
     async def stop(self) -> None:
-        """Process the reports that have arrived, then close the sockets. No more snapshots are delivered. A paused
-        collector leaves waiting reports in the sockets, because another process continues with them."""
+        """Process the reports that have arrived, then close the sockets. No more snapshots are delivered.
+
+        A paused collector leaves waiting reports in the sockets, because another process continues with them.
+        """
         publisher, self._publisher = self._publisher, None
         if publisher:
             publisher.stop()
@@ -99,8 +105,10 @@ class Collector:
             yield sock.configured, sock.duplicate()
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Open the sockets that ``new`` needs; reports wait in them until the change commits, and none is lost. Raises
-        ListenError if an address is not available."""
+        """Open the sockets that ``new`` needs; reports wait in them until the change commits, and none is lost.
+
+        Raises ListenError if an address is not available.
+        """
         listen = new.farm.config.collector.listen
         kept = [sock for sock in self._sockets if sock.configured in listen]
         dropped = [sock for sock in self._sockets if sock.configured not in listen]
@@ -165,8 +173,10 @@ class Collector:
             self._publisher.changed()
 
     def _open(self, endpoints: Sequence[Endpoint], replaced: Sequence[ReportSocket]) -> list[ReportSocket]:
-        """Open sockets for all ``endpoints``, or none. Raises ListenError. Their addresses may overlap those of the
-        ``replaced`` sockets: one address may replace 0.0.0.0, or the reverse."""
+        """Open sockets for all ``endpoints``, or none. Raises ListenError.
+
+        Their addresses may overlap those of the ``replaced`` sockets: one address may replace 0.0.0.0, or the reverse.
+        """
         for sock in replaced:
             sock.allow_sharing(True)
         opened: list[ReportSocket] = []
@@ -203,8 +213,10 @@ class Collector:
 
 
 def _adaptive(config: Config, before: WeightSearch | None) -> WeightSearch | None:
-    """Return the weight search that ``config`` asks for, or None. It is ``before`` if that one searches the same
-    weights with the same settings, so that its results survive a reload."""
+    """Return the weight search that ``config`` asks for, or None.
+
+    It is ``before`` if that one searches the same weights with the same settings, so that its results survive a reload.
+    """
     if not config.collector.adapt:
         return None
     score = build_score(config)

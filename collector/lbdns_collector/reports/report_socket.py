@@ -40,8 +40,10 @@ class RejectionLog:
         self._since: dict[str, int] = {}
 
     def note(self, reason: str, source: str, now: float) -> str | None:
-        """Count a datagram from ``source`` dropped at ``now`` (monotonic seconds). Return the line to log, or None if
-        this reason was logged within the last minute."""
+        """Count a datagram from ``source`` dropped at ``now`` (monotonic seconds).
+
+        Return the line to log, or None if this reason was logged within the last minute.
+        """
         count = self._since[reason] = self._since.get(reason, 0) + 1
         logged_at = self._logged_at.get(reason)
         if logged_at is not None and now - logged_at < LOG_INTERVAL:
@@ -55,8 +57,11 @@ class ReportSocket:
     """One bound UDP socket. Once attached, it passes what it receives to the report table."""
 
     def __init__(self, endpoint: Endpoint, share: bool = False, inherited: socket.socket | None = None) -> None:
-        """Bind ``endpoint``, or use ``inherited``, a socket already bound there. ``share``: allow another socket of
-        this process that permits sharing to use an overlapping address. Raises ListenError."""
+        """Bind ``endpoint``, or use ``inherited``, a socket already bound there.
+
+        ``share``: allow another socket of this process that permits sharing to use an overlapping address. Raises
+        ListenError.
+        """
         self.configured = endpoint
         self._socket = inherited or bind(endpoint, socket.SOCK_DGRAM, "reports", "[collector] listen", share)
         enlarge(self._socket, RECEIVE_BUFFER)
@@ -75,12 +80,14 @@ class ReportSocket:
         self.resume(loop)
 
     def pause(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Stop reading; datagrams wait in the socket."""
         loop.remove_reader(self._socket)
 
     def resume(self, loop: asyncio.AbstractEventLoop) -> None:
         loop.add_reader(self._socket, self.drain)
 
     def duplicate(self) -> socket.socket:
+        """Return a duplicate of the socket for another process."""
         return self._socket.dup()
 
     def drain(self) -> bool:

@@ -87,8 +87,10 @@ class _ReportingHost:
         self.filled = _LONG_AGO if filled is None else now - float(filled)
 
     def _replace(self, wall: float) -> None:
-        """Remember the boot that another one replaces until the clock check rejects everything it has sent. No longer
-        than that: if two agents use one name, the first must be accepted again when the second has stopped."""
+        """Remember the boot that another one replaces until the clock check rejects everything it has sent.
+
+        No longer than that: if two agents use one name, the first must be accepted again when the second has stopped.
+        """
         self.replaced = {boot: until for boot, until in self.replaced.items() if until >= wall}
         self.replaced[self.boot] = wall + 2 * MAX_SKEW
         while len(self.replaced) > MAX_REPLACED:
@@ -114,8 +116,11 @@ class ReportTable:
         self._changed = False
 
     def accept(self, datagram: bytes, source: str, now: float, wall: float) -> str:
-        """Check a datagram from address ``source``, and record its reading if it is accepted. Return "accepted" or one
-        of ``lbdns_shared.report.REASONS``; never raise. ``now`` is in monotonic seconds, ``wall`` in Unix seconds."""
+        """Check a datagram from address ``source``, and record its reading if it is accepted.
+
+        Return "accepted" or one of ``lbdns_shared.report.REASONS``; never raise. ``now`` is in monotonic seconds,
+        ``wall`` in Unix seconds.
+        """
         try:
             result = self._judge(datagram, source, now, wall)
         except ReportError as error:
@@ -138,8 +143,10 @@ class ReportTable:
     def reconfigure(
         self, hosts: Mapping[str, ReportingHost], keys: Sequence[MasterKey], score: Score, shadow: Score | None = None
     ) -> None:
-        """Use another configuration. Hosts that remain keep their readings and sequence numbers; their scores are
-        recomputed."""
+        """Use another configuration.
+
+        Hosts that remain keep their readings and sequence numbers; their scores are recomputed.
+        """
         members = {member for host in hosts.values() for member in host.members}
         peers = {name: peer for name, peer in self._peers.items() if name in hosts}
         for name, peer in peers.items():
@@ -212,8 +219,11 @@ class ReportTable:
         return dataclasses.replace(reading, score=score, shadow_score=shadow)
 
     def state(self, now: float) -> dict[str, Any]:
-        """Return everything the table knows as plain data for another process. It holds the readings with their ages at
-        ``now``, the sequence numbers, so that replays stay rejected, and the counts."""
+        """Return everything the table knows as plain data for another process.
+
+        It holds the readings with their ages at ``now``, the sequence numbers, so that replays stay rejected, and the
+        counts.
+        """
         return {
             "version": self._snapshot.version,
             "readings": {name: write_reading(reading, now) for name, reading in self._readings.items()},
@@ -222,8 +232,10 @@ class ReportTable:
         }
 
     def restore(self, state: Any, now: float) -> None:
-        """Continue from the state of another process. Unknown hosts are ignored, and scores are recomputed. ``now`` is
-        the monotonic time at which ``state`` was made. Raises ValueError; the table is then unchanged."""
+        """Continue from the state of another process. Unknown hosts are ignored, and scores are recomputed.
+
+        ``now`` is the monotonic time at which ``state`` was made. Raises ValueError; the table is then unchanged.
+        """
         try:
             members = {member for host in self._hosts.values() for member in host.members}
             readings = {str(name): read_reading(value, now) for name, value in state["readings"].items()}

@@ -40,6 +40,7 @@ class SnapshotPublisher:
         return min(self._pause, self._pause_before)
 
     def changed(self) -> None:
+        """Publish a change now, or after the gap."""
         if self._timer is not None:
             return
         wait = self._finished + self.gap - self._clock()

@@ -31,6 +31,7 @@ class HistorySampler:
 
     @property
     def history(self) -> LiveHistory | None:
+        """The history; None while recording is off."""
         return self._history if self._history and self._source.members.farm.config.history.on else None
 
     async def start(self) -> None:
@@ -38,8 +39,10 @@ class HistorySampler:
         await self._use(self._source.members.farm.config)
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Return a change that records as ``new`` says. It takes effect in ``finish``, which may wait for the disk.
-        Never raises."""
+        """Return a change that records as ``new`` says.
+
+        It takes effect in ``finish``, which may wait for the disk. Never raises.
+        """
         return PreparedChange("history", finish=lambda: self._use(new.farm.config))
 
     async def _use(self, config: Config) -> None:
@@ -57,6 +60,7 @@ class HistorySampler:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
+        """Write what has been sampled, and stop."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

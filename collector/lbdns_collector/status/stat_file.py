@@ -25,7 +25,9 @@ COLUMNS: Final = ("member", "pool", "state", "score", "age", *CATALOGUE)
 
 def render(farm: Farm, snapshot: Snapshot, overrides: Overrides, now: float) -> str:
     """Return the file's text at ``now`` (monotonic seconds): a header that names the columns, then one line per member.
-    Ages are in seconds and metrics in the units of the catalogue; unknown values are empty fields."""
+
+    Ages are in seconds and metrics in the units of the catalogue; unknown values are empty fields.
+    """
     lines = ["# " + ":".join(COLUMNS)]
     for pool in farm.pools:
         readings = [snapshot.readings.get(member.full_name) for member in pool.members]
@@ -55,8 +57,10 @@ def _plain(text: str) -> str:
 
 
 class StatFile:
-    """Keeps the file named by ``[collector] stat_file`` up to date; a reload may name another file, or none. A thread
-    renders and writes the file, so that a slow disk or a large farm delays no report and no query."""
+    """Keeps the file named by ``[collector] stat_file`` up to date; a reload may name another file, or none.
+
+    A thread renders and writes the file, so that a slow disk or a large farm delays no report and no query.
+    """
 
     def __init__(self, source: MemberSource) -> None:
         self._source = source

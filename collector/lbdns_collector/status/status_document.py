@@ -1,5 +1,7 @@
-"""The status document: pools, members and their states as ``/api/v1/status`` shows them. Built here, written as JSON in
-small pieces, and read again by followers. Pure functions."""
+"""The status document: pools, members and their states as ``/api/v1/status`` shows them.
+
+Built here, written as JSON in small pieces, and read again by followers. Pure functions.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,11 @@ class ProgramStatus:
 
 @dataclass(frozen=True, slots=True)
 class ShadowStatistics:
-    """What a shadow policy beside the policy ``live`` would have done. ``answers``: selections per member, in the
-    pool's order. ``diverted``: selections that differ from those of ``live``."""
+    """What a shadow policy beside the policy ``live`` would have done.
+
+    ``answers``: selections per member, in the pool's order. ``diverted``: selections that differ from those of
+    ``live``.
+    """
 
     live: str
     policy: str
@@ -52,9 +57,11 @@ class ShadowStatistics:
 
 @dataclass(frozen=True, slots=True)
 class StatusInputs:
-    """Everything a status document is made from, at the moment ``now`` (monotonic seconds). ``answers``, ``shadows``,
-    ``guards`` and ``capacities`` are keyed by pool name. Their sequences have one item per member, in the pool's order.
-    ``capacities`` also says whether the unit is requests/s."""
+    """Everything a status document is made from, at the moment ``now`` (monotonic seconds).
+
+    ``answers``, ``shadows``, ``guards`` and ``capacities`` are keyed by pool name. Their sequences have one item per
+    member, in the pool's order. ``capacities`` also says whether the unit is requests/s.
+    """
 
     farm: Farm
     snapshot: Snapshot
@@ -83,6 +90,7 @@ class StatusInputs:
         return [self.snapshot.readings.get(member.full_name) for member in pool.members]
 
     def liveness(self, pool: Pool) -> Liveness:
+        """Return the states of the members of ``pool``."""
         return pool_liveness(pool, self.snapshot, self.overrides, self.now, self.farm.config.collector.stale_after)
 
 
@@ -92,6 +100,7 @@ def build_status(inputs: StatusInputs) -> dict[str, Any]:
 
 
 def program_document(inputs: StatusInputs) -> dict[str, Any]:
+    """Return the part of the status document that is about the program."""
     server, adaptive = inputs.server, {}
     if figures := inputs.adapted:
         weights = {metric: round(weight, 2) for metric, weight in figures.weights.items()}
@@ -125,8 +134,10 @@ def separated(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def status_pieces(inputs: StatusInputs) -> Iterator[bytes]:
-    """Yield the document of ``build_status`` as JSON on one line, in pieces. The most expensive piece takes about 60
-    us, and the first piece of a pool 1.5 us per member."""
+    """Yield the document of ``build_status`` as JSON on one line, in pieces.
+
+    The most expensive piece takes about 60 us, and the first piece of a pool 1.5 us per member.
+    """
     yield b'{"pools":['
     for number, pool in enumerate(inputs.farm.pools):
         head, members = pool_document(inputs, pool)
@@ -141,8 +152,11 @@ def status_json(inputs: StatusInputs) -> bytes:
 
 
 def change_signature(inputs: StatusInputs) -> tuple[object, float]:
-    """Return a signature of everything that can change without a report, and when a state will next change. A signature
-    that equals the previous one means that nothing has changed. The time is in monotonic seconds, inf if never."""
+    """Return a signature of everything that can change without a report, and when a state will next change.
+
+    A signature that equals the previous one means that nothing has changed. The time is in monotonic seconds, inf if
+    never.
+    """
     signature: list[object] = []
     next_change = math.inf
     for pool in inputs.farm.pools:
@@ -157,8 +171,10 @@ def change_signature(inputs: StatusInputs) -> tuple[object, float]:
 
 
 def pool_document(inputs: StatusInputs, pool: Pool) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
-    """Return the document of a pool without its members, and an iterator over the members' documents. The iterator lets
-    a caller build a long document in short steps."""
+    """Return the document of a pool without its members, and an iterator over the members' documents.
+
+    The iterator lets a caller build a long document in short steps.
+    """
     liveness = inputs.liveness(pool)
     answers = inputs.answers.get(pool.name) or [0] * len(pool.members)
     capacities, is_measured = inputs.capacities_of(pool)
@@ -257,8 +273,10 @@ def changed_members(before: Mapping[str, Reading], after: Mapping[str, Reading])
 
 
 def read_status(document: object, now: float) -> dict[str, Reading | None]:
-    """Return the readings in a status document by the member's full name; None for a member that never reported. Ages
-    become times on the reader's monotonic clock, which is at ``now``. Raises ValueError if it is not valid."""
+    """Return the readings in a status document by the member's full name; None for a member that never reported.
+
+    Ages become times on the reader's monotonic clock, which is at ``now``. Raises ValueError if it is not valid.
+    """
     readings: dict[str, Reading | None] = {}
     for pool in _objects(document, "pools"):
         zone = _value(pool, "zone", str)

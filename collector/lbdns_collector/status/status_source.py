@@ -36,8 +36,10 @@ class MemberSource(Protocol):
     def overrides(self) -> Overrides: ...  # the overrides in force
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` in the event loop whenever snapshot, overrides or farm have changed. Returns a function
-        that ends the subscription."""
+        """Call ``callback`` in the event loop whenever snapshot, overrides or farm have changed.
+
+        Returns a function that ends the subscription.
+        """
 
 
 class ScoreSource(Protocol):
@@ -66,8 +68,10 @@ class SelectionSource(Protocol):
         """Return the statistics of shadow policies by pool name."""
 
     async def explain(self, name: str) -> Mapping[str, Any]:
-        """Return the explanation of the next answer for ``name`` (see ``lbdns.planning.explanation``). Raises
-        UnknownNameError if no pool serves the name, and LbdnsError if no answering process replies now."""
+        """Return the explanation of the next answer for ``name`` (see ``lbdns.planning.explanation``).
+
+        Raises UnknownNameError if no pool serves the name, and LbdnsError if no answering process replies now.
+        """
 
 
 class CounterSource(Protocol):
@@ -109,8 +113,10 @@ class ProgramSource(Protocol):
 
 
 class StatusSource(Protocol):
-    """A running program, as ``lbdns serve`` and ``lbdns-collector`` show it. All parts are read in the event loop, and
-    reading them is cheap."""
+    """A running program, as ``lbdns serve`` and ``lbdns-collector`` show it.
+
+    All parts are read in the event loop, and reading them is cheap.
+    """
 
     @property
     def members(self) -> MemberSource: ...

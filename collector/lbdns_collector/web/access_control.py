@@ -26,8 +26,10 @@ _IPV6_PLACE: Final = 64  # bits: the network that a provider assigns to one cust
 
 
 class AccessControl:
-    """The access rules of ``[web]`` in force. Loopback clients may always connect, but need credentials like all
-    others."""
+    """The access rules of ``[web]`` in force.
+
+    Loopback clients may always connect, but need credentials like all others.
+    """
 
     def __init__(self, allow: Sequence[Network] = (), credentials: HttpCredentials = NO_CREDENTIALS) -> None:
         self.allow = tuple(allow)
@@ -38,6 +40,7 @@ class AccessControl:
         self._unlogged = 0
 
     def is_allowed(self, address: str) -> bool:
+        """Return whether a client at ``address`` may connect."""
         try:
             found = _plain(address)
         except ValueError:
@@ -58,8 +61,11 @@ class AccessControl:
             self._logged_at, self._unlogged = now, 0
 
     def may_try(self, address: str) -> bool:
-        """Return whether a client at ``address`` may send credentials now. While too many refusals of its network are
-        pending, further guesses are not checked; otherwise guessing would be unlimited."""
+        """Return whether a client at ``address`` may send credentials now.
+
+        While too many refusals of its network are pending, further guesses are not checked; otherwise guessing would be
+        unlimited.
+        """
         return self._wrong[_place(address)] < AT_ONCE
 
     @contextlib.asynccontextmanager

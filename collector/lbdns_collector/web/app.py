@@ -1,5 +1,7 @@
-"""The HTTP application: read-only documents, metrics and pages from a StatusSource. Changes go through the control
-socket."""
+"""The HTTP application: read-only documents, metrics and pages from a StatusSource.
+
+Changes go through the control socket.
+"""
 
 from __future__ import annotations
 

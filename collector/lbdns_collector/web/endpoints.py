@@ -36,6 +36,7 @@ async def metrics(request: web.Request) -> web.StreamResponse:
 
 
 async def health(request: web.Request) -> web.Response:
+    """Return 200 while the program serves, else 503."""
     if request.app[SOURCE].program.serving:
         return web.Response(text="ok\n")
     return web.Response(status=503, text="not serving\n")
@@ -77,6 +78,7 @@ async def events(request: web.Request) -> web.StreamResponse:
 
 
 async def explain(request: web.Request) -> web.StreamResponse:
+    """Send the explanation of the next answer for a name."""
     name = request.query.get("name", "")
     if not name or len(name) > MAX_NAME:
         return error(400, "name: is missing or too long; example: /api/v1/explain?name=best.hobbit")

@@ -1,5 +1,7 @@
 """The event hub: turns changes of the status source into events, builds each event once, and sends it to all streams.
-The queue of each stream holds its events until the client reads them; clients that read too slowly are cut off."""
+
+The queue of each stream holds its events until the client reads them; clients that read too slowly are cut off.
+"""
 
 from __future__ import annotations
 
@@ -61,8 +63,10 @@ class StreamQueue:
         self.ended = False
 
     def push(self, event: bytes) -> None:
-        """Add an event. If the client is too far behind, it is cut off; it can reconnect and receive the whole status
-        again."""
+        """Add an event.
+
+        If the client is too far behind, it is cut off; it can reconnect and receive the whole status again.
+        """
         if self.ended:
             return
         full = len(self._events) >= MAX_WAITING or self._bytes + len(event) > MAX_WAITING_BYTES
@@ -86,6 +90,7 @@ class StreamQueue:
         return bool(self._whole)
 
     def end(self) -> None:
+        """End the stream, and drop waiting events."""
         self.ended = True
         self._clear()
         self._wake.set()
@@ -115,7 +120,8 @@ class EventHub:
     """Feeds two kinds of streams: pages receive the whole status as it changes, followers the members that changed.
 
     Followers get an event in the event loop's next turn after a snapshot, with a limited number of members at a time:
-    reports are read and queries answered in between. Documents for pages are built in scheduled slices."""
+    reports are read and queries answered in between. Documents for pages are built in scheduled slices.
+    """
 
     def __init__(self, source: StatusSource, scheduler: RenderScheduler, status: SingleFlight) -> None:
         self._source, self._scheduler, self._status = source, scheduler, status
@@ -158,8 +164,10 @@ class EventHub:
         return sum(map(len, self._streams.values()))
 
     async def open(self, abort: Callable[[], None], kind: StreamKind) -> tuple[StreamQueue, bytes]:
-        """Return a new stream and its first event, the whole status. The stream already holds all later changes. A
-        stream of kind "log" has no first event."""
+        """Return a new stream and its first event, the whole status. The stream already holds all later changes.
+
+        A stream of kind "log" has no first event.
+        """
         stream = StreamQueue(abort, FOLLOWER_KEEP_ALIVE if kind == "changes" else PAGE_KEEP_ALIVE)
         self._streams[kind].add(stream)
         if kind == "log":

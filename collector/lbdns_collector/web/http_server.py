@@ -49,6 +49,7 @@ class HttpConnections:
         self._active = {protocol: at for protocol, at in self._active.items() if protocol in living}
 
     def touch(self, protocol: RequestHandler) -> None:
+        """Record that a connection began or ended a request."""
         if protocol in self._active:
             self._active[protocol] = time.monotonic()
 
@@ -96,7 +97,10 @@ class HttpServer:
 
     async def set_up(self) -> None:
         """Listen on the socket; connections wait until ``accept`` is called. Raises ListenError; the server then holds
-        no socket. ``address`` then has the real port, even if port 0 was configured."""
+        no socket.
+
+        ``address`` then has the real port, even if port 0 was configured.
+        """
         self.sock.setblocking(False)
         self.address = bound_endpoint(self.sock)
         try:

@@ -1,8 +1,10 @@
-"""The render scheduler: runs all work for HTTP clients in short slices, so that it cannot slow down DNS. After each
-slice comes a pause that grows with the query rate.
+"""The render scheduler: runs all work for HTTP clients in short slices, so that it cannot slow down DNS.
+
+After each slice comes a pause that grows with the query rate.
 
 Documents are built in the event loop that also answers queries, and a query that arrives during a slice waits for its
-end. So slices are short, and on a busy server they take a small fraction of the time."""
+end. So slices are short, and on a busy server they take a small fraction of the time.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,11 @@ BUSY_FROM: Final = 10.0  # slices of pause; from this on, slices are short
 
 
 class RenderScheduler:
-    """Gives turns to one task at a time. ``queries`` returns the DNS queries so far, ``members`` the farm's size.
-    CPU time is spent from a credit, which earns 1 second in ``pause`` seconds; without credit, pauses last longer."""
+    """Gives turns to one task at a time.
+
+    ``queries`` returns the DNS queries so far, ``members`` the farm's size. CPU time is spent from a credit, which
+    earns 1 second in ``pause`` seconds; without credit, pauses last longer.
+    """
 
     def __init__(self, queries: Callable[[], int], members: Callable[[], int]) -> None:
         self._queries, self._members = queries, members
@@ -74,12 +79,15 @@ class RenderScheduler:
         return QUIET_SLICE if self.pause < BUSY_FROM else BUSY_SLICE
 
     def waiting(self, lane: RenderLane) -> int:
+        """Return how many tasks wait in a lane."""
         return len(self._waiting[lane])
 
     @contextlib.asynccontextmanager
     async def turn(self, lane: RenderLane, extra: float = 0.0) -> AsyncIterator[None]:
-        """A context manager for one turn, which measures its CPU time. Code inside it must not await anything.
-        ``extra``: further CPU seconds that the turn will cause outside it."""
+        """A context manager for one turn, which measures its CPU time.
+
+        Code inside it must not await anything. ``extra``: further CPU seconds that the turn will cause outside it.
+        """
         await self._enter(lane)
         began = time.thread_time()
         try:
@@ -101,8 +109,11 @@ class RenderScheduler:
                     return done
 
     async def beside(self, work: Coroutine[None, None, T]) -> T:
-        """Return the result of ``work``, which runs in a thread or has slices of its own. One such task runs at a time,
-        with a rest before the next: the event loop waits while a thread that computes holds the interpreter lock."""
+        """Return the result of ``work``, which runs in a thread or has slices of its own.
+
+        One such task runs at a time, with a rest before the next: the event loop waits while a thread that computes
+        holds the interpreter lock.
+        """
         try:
             async with self._beside:
                 await asyncio.sleep(max(0.0, self._rested - time.monotonic()))

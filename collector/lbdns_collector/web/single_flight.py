@@ -7,8 +7,11 @@ from collections.abc import Awaitable, Callable
 
 
 class SingleFlight:
-    """Calls ``build`` for all waiting clients together. A request that arrives during a build waits for the next one,
-    so no client gets a document older than its request, and at most one build runs at a time."""
+    """Calls ``build`` for all waiting clients together.
+
+    A request that arrives during a build waits for the next one, so no client gets a document older than its request,
+    and at most one build runs at a time.
+    """
 
     def __init__(self, build: Callable[[], Awaitable[bytes]]) -> None:
         self._build = build
@@ -26,6 +29,7 @@ class SingleFlight:
         return await asyncio.shield(self._next)
 
     async def stop(self) -> None:
+        """Cancel running builds and the clients that wait for them."""
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()

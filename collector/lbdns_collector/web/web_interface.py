@@ -53,13 +53,18 @@ class WebInterface:
         return self._server.configured, self._server.sock.dup()
 
     async def start(self, web: WebConfig, sock: socket.socket | None = None) -> None:
-        """Serve the pages as ``web`` says, on ``sock`` if it listens there already. Raises ListenError, and ConfigError
-        if a file of secrets cannot be read."""
+        """Serve the pages as ``web`` says, on ``sock`` if it listens there already.
+
+        Raises ListenError, and ConfigError if a file of secrets cannot be read.
+        """
         await commit_all([await self._prepare(web, sock)])
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
         """Return a change to the address and access rules in ``new``. A new address is opened now; its connections wait
-        until the change commits. Raises ListenError, and ConfigError if a file of secrets cannot be read."""
+        until the change commits.
+
+        Raises ListenError, and ConfigError if a file of secrets cannot be read.
+        """
         return await self._prepare(new.farm.config.web)
 
     async def stop(self) -> None:

@@ -68,7 +68,9 @@ class ControlSocket:
 
     async def start(self, path: Path, owner: tuple[int, int], sock: socket.socket | None = None) -> None:
         """Take commands at ``path``, whose file gets ``owner`` (user and group id), or on ``sock`` if it listens there.
-        If that fails, a warning is logged, since queries are answered all the same."""
+
+        If that fails, a warning is logged, since queries are answered all the same.
+        """
         self._path = path
         try:
             self._listen(path, sock or _bind(path, owner))
@@ -77,8 +79,10 @@ class ControlSocket:
             log.warning("[server] control: %s: %s. Commands such as 'lbdns reload' are not available", path, why)
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Listen at the new path, if it is another; commands wait there until the change commits. Raises ListenError if
-        that path is not available."""
+        """Listen at the new path, if it is another; commands wait there until the change commits.
+
+        Raises ListenError if that path is not available.
+        """
         server = new.farm.config.server
         path = server.control
         if path == self._path:
@@ -102,8 +106,10 @@ class ControlSocket:
         return PreparedChange("control socket", commit, finish, rollback)
 
     async def stop_listening(self, leave: bool = False) -> None:
-        """Take no new connections; commands that are being carried out go on. ``leave``: keep the socket's file, for
-        another process that listens on it."""
+        """Take no new connections; commands that are being carried out go on.
+
+        ``leave``: keep the socket's file, for another process that listens on it.
+        """
         task, sock, file = self._listening()
         self._path = self._accepting = self._sock = self._file = None
         await _close(task, sock, None if leave else file)

@@ -44,10 +44,12 @@ class OverrideEvents:
         self._record_for(override, what, logging.WARNING if warning else logging.INFO)
 
     def ended(self, override: Override, request: OverrideRequest, by: str) -> None:
+        """Record that a user has ended an override."""
         reason = f": {request.reason}" if request.reason else ""
         self._record_for(override, f"{_ended(override)}, by {by}{reason}{_origin(override)}")
 
     def expired(self, override: Override) -> None:
+        """Record that the time of an override is over."""
         span = format_duration(override.until - override.since)
         self._record_for(override, f"{_ended(override)}: the {span} are over{_origin(override)}")
 

@@ -22,8 +22,11 @@ _ASIDE: Final = 1000  # broken files that are kept; after that the last one is r
 
 
 def read(path: Path) -> tuple[Overrides, str]:
-    """Return the overrides in the file, and what is wrong with it. Waits for the disk. A file with an error is moved
-    aside, so that the next change does not replace it; its valid overrides count."""
+    """Return the overrides in the file, and what is wrong with it.
+
+    Waits for the disk. A file with an error is moved aside, so that the next change does not replace it; its valid
+    overrides count.
+    """
     try:
         document = json.loads(path.read_bytes())
         items = document["overrides"]
@@ -99,6 +102,7 @@ class OverrideStore:
         return found
 
     def has(self, overrides: Overrides) -> bool:
+        """Return whether these overrides are on disk."""
         return self._written == (self.path, overrides)
 
     def write(self, overrides: Overrides) -> None:

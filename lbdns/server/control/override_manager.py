@@ -33,8 +33,11 @@ MIN_TIMER_WAIT: Final = 0.01  # s; the wall clock and the event loop's clock nev
 
 
 class OverrideManager:
-    """Holds what operators have ordered: the answerer uses it, the store keeps it on disk. The caller must call
-    ``restore``, or give the answerer another server's overrides, then ``begin``, and ``stop`` at the end."""
+    """Holds what operators have ordered: the answerer uses it, the store keeps it on disk.
+
+    The caller must call ``restore``, or give the answerer another server's overrides, then ``begin``, and ``stop`` at
+    the end.
+    """
 
     def __init__(
         self, farm: Farm, answerer: Answerer, events: EventLog, clock: Callable[[], float] = time.time
@@ -93,7 +96,9 @@ class OverrideManager:
 
     async def carry_out(self, request: OverrideRequest, by: str) -> tuple[OverrideTargets, Sequence[Override]]:
         """Put an override into force or end some, for the user ``by``; return the targets and the overrides ended.
-        Every query after that is answered accordingly. Raises LbdnsError if the request cannot be carried out."""
+
+        Every query after that is answered accordingly. Raises LbdnsError if the request cannot be carried out.
+        """
         await self._begun.wait()
         async with self.handing_over:
             if self._over:

@@ -32,12 +32,15 @@ class OverrideTargets:
 
 
 def full_form(name: str) -> str:
+    """Return a name in the form of full names."""
     return name.lower().removesuffix(".")
 
 
 def find_targets(farm: Farm, request: OverrideRequest) -> OverrideTargets:
-    """Return the targets of a request. A host that several zones have under one name and address is one target. Raises
-    UnknownNameError, with the nearest known name."""
+    """Return the targets of a request. A host that several zones have under one name and address is one target.
+
+    Raises UnknownNameError, with the nearest known name.
+    """
     pools = farm.pools if not request.pool else [pool for pool in farm.pools if pool.name == request.pool]
     if not pools:
         near = nearest(request.pool, (pool.name for pool in farm.pools))
@@ -157,8 +160,10 @@ class _OverriddenPool:
 
 
 def overrides_to_end(targets: OverrideTargets, request: OverrideRequest, overrides: Overrides) -> list[Override]:
-    """Return the overrides in force that the request ends. Without a pool it also ends those for single pools. Raises
-    LbdnsError if there is none; the message lists the overrides in force."""
+    """Return the overrides in force that the request ends. Without a pool it also ends those for single pools.
+
+    Raises LbdnsError if there is none; the message lists the overrides in force.
+    """
     ours = [o for o in overrides.items if o.member in targets.full_names]
     slot = [o for o in ours if o.slot == request.slot]
     found = [o for o in slot if not request.pool or o.pool == request.pool]

@@ -109,8 +109,10 @@ class Successor:
 
 
 class Predecessor:
-    """The running server, as the new process sees it. ``inherited`` are its sockets, which now belong to this process
-    too."""
+    """The running server, as the new process sees it.
+
+    ``inherited`` are its sockets, which now belong to this process too.
+    """
 
     def __init__(
         self, path: Path, channel: _TakeoverChannel, inherited: Sequence[InheritedSocket], held: Mapping[str, Any]

@@ -58,8 +58,10 @@ class Forwarder:
         self._upstreams.stop()
 
     def counters(self) -> dict[str, int]:
-        """Return counters since the start, by name. Queries: relayed = answered + failed + waiting; limited were
-        refused. The other counters count attempts."""
+        """Return counters since the start, by name.
+
+        Queries: relayed = answered + failed + waiting; limited were refused. The other counters count attempts.
+        """
         names = ("relayed", "answered", "failed", "limited", "timeouts", "unreachable", "over_tcp", "ignored")
         return {f"forward_{name}": self._counters[name] for name in names}
 

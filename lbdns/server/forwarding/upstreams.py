@@ -38,8 +38,10 @@ class Upstreams:
 
     async def ask(self, question: UpstreamQuestion) -> UpstreamResponse | None:
         """Return the answer of the first upstream that has one; else the first failure; None if no upstream responds.
+
         An upstream that refuses or can't be reached gets the question once; one that times out gets it again, within
-        TOTAL seconds."""
+        TOTAL seconds.
+        """
         failure: UpstreamResponse | None = None
         try:
             async with asyncio.timeout(TOTAL):

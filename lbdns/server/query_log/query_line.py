@@ -115,8 +115,10 @@ def _rcode(sample: LoggedQuery, query: Query) -> str | None:
 
 
 def _records(response: bytes) -> Iterator[tuple[bytes, int, int, int]]:
-    """Yield the owner name, type, and start and end of the rdata of each record. A response from an upstream may be
-    malformed: the records end at the first that can't be read."""
+    """Yield the owner name, type, and start and end of the rdata of each record.
+
+    A response from an upstream may be malformed: the records end at the first that can't be read.
+    """
     questions, *counts = (int.from_bytes(response[at : at + 2], "big") for at in (4, 6, 8, 10))
     at = HEADER_LENGTH
     for _ in range(questions):

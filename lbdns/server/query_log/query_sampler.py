@@ -17,14 +17,18 @@ RunDeferred = Callable[[DeferredAnswer, Reply], None]  # calls ``Reply`` with th
 
 
 def next_gap(part: float, chance: float) -> int:
-    """Return how many queries to pass over so that ``part`` of them (above 0, at most 1) is taken. The gaps are
-    geometric, so a period in the queries does no harm. ``chance`` is a random number in [0, 1)."""
+    """Return how many queries to pass over so that ``part`` of them (above 0, at most 1) is taken.
+
+    The gaps are geometric, so a period in the queries does no harm. ``chance`` is a random number in [0, 1).
+    """
     return int(math.log(1.0 - chance) / math.log1p(-part)) if part < 1 else 0  # inverse transform sampling
 
 
 class QueryLogTap:
-    """Sits between one socket and the responder, and passes each sampled query with its response to ``take``. The
-    caller calls ``respond`` and ``run_deferred`` in place of those that the tap was made with."""
+    """Sits between one socket and the responder, and passes each sampled query with its response to ``take``.
+
+    The caller calls ``respond`` and ``run_deferred`` in place of those that the tap was made with.
+    """
 
     def __init__(
         self,
@@ -69,8 +73,10 @@ class QueryLogTap:
         return response
 
     def run_deferred(self, deferred: DeferredAnswer, reply: Reply) -> None:
-        """Run a deferred answer, and log its response if its query is sampled. Call this before the next
-        ``respond``."""
+        """Run a deferred answer, and log its response if its query is sampled.
+
+        Call this before the next ``respond``.
+        """
         sampled, self._deferred = self._deferred, None
         if sampled is None or sampled[0] is not deferred:
             self._run_deferred(deferred, reply)

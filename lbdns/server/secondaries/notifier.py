@@ -43,8 +43,10 @@ class Notifier:
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
     def reload(self, farm: Farm) -> None:
-        """Notify secondaries that are new, or whose zone has another serial than the one they were sent. The first call
-        notifies all: their copies may be old after a restart."""
+        """Notify secondaries that are new, or whose zone has another serial than the one they were sent.
+
+        The first call notifies all: their copies may be old after a restart.
+        """
         targets = {zone.name: zone.notify for zone in farm.config.zones}
         wanted = {(zone.origin, target): zone for zone in farm.zones.values() for target in targets.get(zone.name, ())}
         for gone in self._sent.keys() - wanted.keys():
@@ -125,7 +127,8 @@ class Secondaries:
 
 def source_for(target: Endpoint, listen: Sequence[Endpoint]) -> str:
     """Return the address to send from, empty to leave it to the routing table: secondaries accept a NOTIFY only from an
-    address they know."""
+    address they know.
+    """
     to = ipaddress.ip_address(target.host)
     for endpoint in listen:
         ours = ipaddress.ip_address(endpoint.host)

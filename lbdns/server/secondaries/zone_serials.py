@@ -35,8 +35,10 @@ ServedSerials = Mapping[str, ServedSerial]
 
 
 def advance_serials(farm: Farm, before: ServedSerials) -> tuple[Farm, ServedSerials]:
-    """Return the farm with the serials to serve, given those served ``before``. Pure. A zone that is gone is
-    remembered: it may come back."""
+    """Return the farm with the serials to serve, given those served ``before``. Pure.
+
+    A zone that is gone is remembered: it may come back.
+    """
     zones: dict[bytes, Zone] = {}
     served = dict(before)
     warnings = list(farm.warnings)
@@ -66,8 +68,10 @@ def _next(last: ServedSerial | None, content_digest: str, file: int) -> ServedSe
 
 
 def digest(zone: Zone, pools: tuple[Pool, ...]) -> str:
-    """Return a digest of everything that a secondary gets except the serial, in whatever order the file has it. It is a
-    sum of the digests of all records: sorting a large zone would delay queries."""
+    """Return a digest of everything that a secondary gets except the serial, in whatever order the file has it.
+
+    It is a sum of the digests of all records: sorting a large zone would delay queries.
+    """
     soa = zone.soa.rdatas[0]
     total = _number(zone.origin, SOA, zone.soa.ttl, soa[: _SERIAL.start] + soa[_SERIAL.stop :])
     for record in content(zone, pools):
@@ -88,8 +92,10 @@ def _with_serial(zone: Zone, serial: int) -> Zone:
 
 
 class SerialFile:
-    """Keeps the serials over restarts, in the state folder, for farms with secondaries. If the file cannot be used, a
-    warning is logged; serials are right until the next restart."""
+    """Keeps the serials over restarts, in the state folder, for farms with secondaries.
+
+    If the file cannot be used, a warning is logged; serials are right until the next restart.
+    """
 
     def __init__(self) -> None:
         self._failed = ""

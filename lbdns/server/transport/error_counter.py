@@ -15,7 +15,9 @@ class ErrorCounter:
 
     def report(self) -> None:
         """Count one query. Call this in the exception handler: the first exception is logged with its traceback.
-        Further ones are only counted, because a client that repeats the query must not fill the log."""
+
+        Further ones are only counted, because a client that repeats the query must not fill the log.
+        """
         self.count += 1
         if self.count == 1:
             log.exception("a query raised an exception and was dropped; further ones are only counted")

@@ -68,9 +68,11 @@ class Listeners:
                 await tcp.start(loop)
 
     async def leave(self, numbers: set[int], *, for_good: bool) -> None:
-        """Stop answering on these sockets, after answering the queries that have arrived. ``for_good``: no other
-        process answers there, so the kernel must accept no further query. Otherwise the sockets stay open for the
-        processes that share them."""
+        """Stop answering on these sockets, after answering the queries that have arrived.
+
+        ``for_good``: no other process answers there, so the kernel must accept no further query. Otherwise the sockets
+        stay open for the processes that share them.
+        """
         loop = asyncio.get_running_loop()
         for number in numbers:
             server = self._open.pop(number)
@@ -89,8 +91,11 @@ class Listeners:
 
 
 def receive_no_more(sock: socket.socket) -> None:
-    """Make the kernel put no further datagram into a UDP socket; those that it has stay. It would lose queries that
-    arrive between the last read and the closing, which another socket of the group (SO_REUSEPORT) can receive."""
+    """Make the kernel put no further datagram into a UDP socket; those that it has stay.
+
+    It would lose queries that arrive between the last read and the closing, which another socket of the group
+    (SO_REUSEPORT) can receive.
+    """
     # Connected to itself: a connected socket receives datagrams from its peer alone
     address = sock.getsockname()
     if address[0] in ("0.0.0.0", "::"):

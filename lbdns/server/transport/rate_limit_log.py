@@ -14,8 +14,10 @@ EVERY: Final = 60.0  # s between log lines
 
 
 class RateLimitLog:
-    """Logs the rate limit counters of a responder whenever they have grown, until ``stop``. Create it inside the event
-    loop."""
+    """Logs the rate limit counters of a responder whenever they have grown, until ``stop``.
+
+    Create it inside the event loop.
+    """
 
     def __init__(self, responder: Responder, every: float = EVERY) -> None:
         self._responder = responder

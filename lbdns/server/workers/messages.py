@@ -92,7 +92,8 @@ class MessageChannel:
         on_drained: Callable[[], None] = lambda: None,
     ) -> None:
         """``on_end`` is called once, when the other end has closed or sent invalid data; ``on_drained`` whenever the
-        queue is empty again."""
+        queue is empty again.
+        """
         sock.setblocking(False)
         self._sock = sock
         self._loop = asyncio.get_running_loop()

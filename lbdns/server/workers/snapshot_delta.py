@@ -10,9 +10,11 @@ from lbdns.model.snapshot import Reading, Snapshot
 
 
 def write_snapshot_delta(before: Mapping[str, Reading], snapshot: Snapshot) -> bytes:
-    """Return what a process that knows the readings ``before`` needs to make ``snapshot``. Unchanged readings stay the
-    same objects there, and so do metrics that a new reading shares with the one before: choosers recognise by identity
-    what is new."""
+    """Return what a process that knows the readings ``before`` needs to make ``snapshot``.
+
+    Unchanged readings stay the same objects there, and so do metrics that a new reading shares with the one before:
+    choosers recognise by identity what is new.
+    """
     after = snapshot.readings
     changed: dict[str, tuple[Any, ...]] = {}
     for name, reading in after.items():
@@ -26,7 +28,8 @@ def write_snapshot_delta(before: Mapping[str, Reading], snapshot: Snapshot) -> b
 
 def read_snapshot_delta(before: Mapping[str, Reading], delta: bytes) -> Snapshot:
     """Return the snapshot that a delta makes of the readings ``before``. The delta must come from the main process: it
-    is unpickled."""
+    is unpickled.
+    """
     version, changed, gone = pickle.loads(delta)
     readings = {name: reading for name, reading in before.items() if name not in gone}
     for name, (received, interval, score, metrics, *rest) in changed.items():

@@ -31,6 +31,7 @@ class WorkerCounters:
         self._by_pool: dict[str, Counter[str]] | None = None  # its answers; None: the same
 
     def take(self, number: int, counters: AnswerCounters) -> None:
+        """Replace the counters of the process of worker ``number``."""
         self._by_worker[number] = counters
         self._sum = self._by_pool = None
 
@@ -63,9 +64,11 @@ def read_answers(state: Any) -> AnswerTotals:
 
 
 class AnswerSharing:
-    """The answers of each worker, and what it knows about the others, by its number. Totals never fall: the answers of
-    processes that have ended stay in them. A message that is left out does no harm, since the next one has the newer
-    total."""
+    """The answers of each worker, and what it knows about the others, by its number.
+
+    Totals never fall: the answers of processes that have ended stay in them. A message that is left out does no harm,
+    since the next one has the newer total.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, send: Callable[[int, AnswerTotals], bool]) -> None:
         """``send`` sends a worker the changed totals of the others, and returns whether it could."""
@@ -83,9 +86,11 @@ class AnswerSharing:
         return self._sent[number]
 
     def knows(self, number: int) -> bool:
+        """Return whether worker ``number`` has a process that began."""
         return number in self._sent
 
     def lose(self, number: int) -> None:
+        """Take note that a process has ended."""
         self._own.pop(number, None)
         self._sent.pop(number, None)
 

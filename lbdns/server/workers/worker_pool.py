@@ -79,8 +79,11 @@ class WorkerPool:
     # Configurations
 
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
-        """Have every worker build its table. One that hangs or dies meanwhile is replaced, and its replacement
-        prepares too; if that fails as well, the change rolls back."""
+        """Have every worker build its table.
+
+        One that hangs or dies meanwhile is replaced, and its replacement prepares too; if that fails as well, the
+        change rolls back.
+        """
         before = self._committed
         new_farm = before is None or before.configuration.farm is not new.farm
         if before and not new_farm:

@@ -108,7 +108,9 @@ class WorkerOwner(Protocol):
 
 class WorkerSupervisor:
     """Keeps one process running for each worker, from ``start`` to ``stop``; each is replaced after a pause.
-    ``on_loss`` is called, with the reason, when a worker can no longer be replaced."""
+
+    ``on_loss`` is called, with the reason, when a worker can no longer be replaced.
+    """
 
     def __init__(
         self, fork_server: ForkServer, owner: WorkerOwner, on_loss: Callable[[str], None], events: EventLog

@@ -133,7 +133,10 @@ class RunningApache:
 def apache(
     mpm: str = "prefork", port: int = 0, *, extended_status: bool = True, keep_alive: bool = False
 ) -> Iterator[RunningApache]:
-    """Run an Apache with an index.html on the loopback, at ``port`` or a free one. Raises LbdnsError."""
+    """Run an Apache on the loopback for the length of a with statement; it has an index.html.
+
+    ``port`` 0 means a free port. Raises LbdnsError if Apache is not installed or does not start.
+    """
     with tempfile.TemporaryDirectory(prefix="lbdns-apache-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         folder.chmod(0o755)

@@ -15,6 +15,9 @@ def nearest_rank(count: int, percent: float) -> int:
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """Return the smallest value that ``percent`` % of ``values`` don't exceed, 0 without values. Raises ValueError."""
+    """Return the smallest value that ``percent`` % of ``values`` don't exceed, or 0 if there are no values.
+
+    Raises ValueError unless ``percent`` is between 0 and 100.
+    """
     rank = nearest_rank(len(values), percent)
     return sorted(values)[rank - 1] if values else 0.0

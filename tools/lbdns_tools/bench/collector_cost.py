@@ -108,6 +108,7 @@ def samples(text: str, name: str) -> Iterator[tuple[str, float]]:
 
 
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
+    """Run the benchmark. The first interval, in which the collector meets every host, does not count."""
     agents, interval, seconds = options.agents, options.interval, options.seconds
     warm_up = interval + 1.0  # the first interval, in which the collector meets every host, does not count
     config, key = write_configuration(folder, agents)

@@ -67,7 +67,10 @@ def page_readers_part(part: str, folder: Path, core: int, **options: object) -> 
 
 
 def raise_priority(thread: int) -> None:
-    """Give a thread nearly all of its core when it has work. Does nothing without root."""
+    """Give a thread nearly all of its core when it has work. Does nothing without root.
+
+    A real-time priority would delay the kernel's own threads, and datagrams with them, whenever TCP keeps them busy.
+    """
     # A real-time priority would delay the kernel's own threads, and datagrams with them, whenever TCP keeps them busy
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, thread, NICE)

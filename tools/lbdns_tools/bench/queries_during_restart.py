@@ -167,6 +167,7 @@ class ServerUnderLoad:
         return f"replaced by {workers} workers in {took * 1000:.0f} ms"
 
     def kill_worker(self, number: int) -> str:
+        """Send SIGKILL to one worker, another one for each number."""
         fork_server = _children(self._all[-1].pid)
         workers = sorted(worker for pid in fork_server for worker in _children(pid))
         os.kill(workers[number % len(workers)], signal.SIGKILL)

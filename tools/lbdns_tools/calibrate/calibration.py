@@ -138,7 +138,11 @@ def percent(gain: float) -> str:
 
 
 def terms_of(weighed: Sequence[WeighedMetric]) -> dict[str, Term]:
-    """Return the terms of the score: the metrics with a weight."""
+    """Return the terms of the score: the metrics with a weight.
+
+    Higher is better only up to the limit. Without it, a server that receives more requests because it serves more would
+    receive ever more.
+    """
     # Without a cap, a server that receives more requests because it serves more would receive ever more
     return {
         w.name: Term(w.weight, w.limit, better(w.name), cap=better(w.name) == "high") for w in weighed if w.weight > 0

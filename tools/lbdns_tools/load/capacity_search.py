@@ -165,7 +165,9 @@ def highest_rate(
     try_rate: Attempt[float], criteria: FailureCriteria, low: float, high: float, accuracy: float = ACCURACY
 ) -> SearchResult:
     """Search for the highest rate between ``low`` and ``high`` (requests/s) that passes, within ``accuracy`` (a share).
-    Raises ValueError if the range or the accuracy is invalid."""
+
+    Raises ValueError if the range or the accuracy is invalid.
+    """
     return _CapacitySearch(try_rate, lambda rate, figures: criteria.failing(figures, rate), accuracy).run(low, high)
 
 
@@ -173,7 +175,9 @@ def highest_count(
     try_count: Attempt[int], criteria: FailureCriteria, rate: float, low: int, high: int, accuracy: float = ACCURACY
 ) -> SearchResult:
     """Search for the highest number of connections or clients that passes at ``rate`` requests/s (0: no rate).
-    Raises ValueError if the range or the accuracy is invalid."""
+
+    Raises ValueError if the range or the accuracy is invalid.
+    """
     search = _CapacitySearch(
         lambda count: try_count(int(count)), lambda _, figures: criteria.failing(figures, rate), accuracy, is_whole=True
     )
@@ -197,7 +201,9 @@ def frontier(
     accuracy: float = ACCURACY,
 ) -> tuple[FrontierPoint, ...]:
     """Search for the highest rate at each number of connections; ``try_point(connections, rate)`` runs a trial.
-    Raises ValueError if the range or the accuracy is invalid."""
+
+    Raises ValueError if the range or the accuracy is invalid.
+    """
     return tuple(
         FrontierPoint(count, highest_rate(partial(try_point, count), criteria, low, high, accuracy)) for count in counts
     )

@@ -36,7 +36,9 @@ class StaleError(Exception):
 
 class LoadConnections:
     """All connections of a process: their source addresses, and those that are idle or about to be closed.
-    At most ``limit`` connections are open if no more requests are under way; 0 is no limit."""
+
+    At most ``limit`` connections are open if no more requests are under way; 0 is no limit.
+    """
 
     def __init__(self, loop: EpollLoop, keep_alive: bool, sources: Sequence[str] = (), limit: int = 0) -> None:
         self.loop, self.keep_alive, self.limit = loop, keep_alive, limit
@@ -103,8 +105,11 @@ class HttpConnection(DescriptorWaiter):
         sockets.open += 1
 
     async def exchange(self, request: bytes, response: HttpResponse) -> None:
-        """Send a request and read the whole response. Afterwards the connection is idle, closed or about to close.
-        Raises RequestError, or StaleError if the server closed a used connection before this request."""
+        """Send a request and read the whole response.
+
+        Afterwards the connection is idle, closed or about to close. Raises RequestError, or StaleError if the server
+        closed a used connection before this request.
+        """
         self._sockets.idle.pop(self, None)
         ended = True
         try:

@@ -56,7 +56,9 @@ class LatencyHistogram:
 
     def percentile(self, percent: float) -> float | None:
         """Return the time that ``percent`` % of all do not exceed (nearest rank), None if the histogram is empty.
-        Raises ValueError unless ``percent`` is between 0 and 100."""
+
+        Raises ValueError unless ``percent`` is between 0 and 100.
+        """
         rank, count = nearest_rank(self.count, percent), self.count
         if not count:
             return None

@@ -137,7 +137,9 @@ class InterruptedRunError(Exception):
 @dataclass(frozen=True, slots=True)
 class RunMeasurement:
     """How to measure runs: the number of processes (0: one per processor), and the places where they run, in turn.
-    Each place runs at least one process."""
+
+    Each place runs at least one process.
+    """
 
     processes: int = 0
     places: tuple[LoadPlace, ...] = ()
@@ -169,8 +171,10 @@ def run(
     places: Sequence[LoadPlace] = (),
 ) -> RunResult:
     """Run ``run`` in several processes and return the result; Ctrl-C ends it early with the result up to then.
+
     The processes are assigned to ``places`` in turn; without places they run here, and the kernel chooses the source
-    addresses. Raises LbdnsError."""
+    addresses. Raises LbdnsError.
+    """
     if processes < 1:
         raise LbdnsError(f"the number of processes must be at least 1, not {processes}")
     with ExitStack() as stack:
@@ -218,7 +222,9 @@ def _receive(
     pool: Sequence[_PoolMember], is_done: Callable[[_PoolMember], bool], limit_s: float = math.inf, late: str = ""
 ) -> Iterator[None]:
     """Read messages until all processes are done; yield at least once per second.
-    Raises LbdnsError if a process fails, or with the text ``late`` after ``limit_s``."""
+
+    Raises LbdnsError if a process fails, or with the text ``late`` after ``limit_s``.
+    """
     end = time.monotonic() + limit_s
     while waiting := [member for member in pool if not is_done(member)]:
         readable = set(wait([member.connection for member in waiting], 1.0))

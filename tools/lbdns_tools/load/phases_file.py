@@ -24,7 +24,9 @@ _NO_RATE: Final = OpenLoop((1.0,), 1.0)
 
 def read_phases(path: Path, mix: RequestMix | None = None) -> tuple[LoadPhase, ...]:
     """Return the phases of a file; ``mix`` is for phases without a target. Paths are relative to the file.
-    Raises ConfigError with every error found in the file."""
+
+    Raises ConfigError with every error found in the file.
+    """
     root = read_toml(path)
     phases: list[LoadPhase] = []
     for number, table in enumerate(root.tables("phase"), 1):

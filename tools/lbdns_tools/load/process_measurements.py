@@ -41,7 +41,11 @@ class StartLateness:
 
 @dataclass(frozen=True, slots=True)
 class ProcessMeasurement:
-    """Measurement of one process. Times are seconds of the run."""
+    """Measurement of one process. Times are seconds of the run.
+
+    ``ok_in_window`` requests succeeded between the end of the warm-up and the end of sending, whenever they started.
+    ``last_ok`` is when the last successful request ended, ``last_end`` when the last request of any kind ended.
+    """
 
     tally: RequestTally
     ok_in_window: int  # requests that succeeded between the warm-up and the end of sending, whenever they started
@@ -56,7 +60,11 @@ class ProcessMeasurement:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """Result of one run."""
+    """Result of one run.
+
+    Divide counts by ``seconds`` to get rates. ``saturation`` says why the load generator was the limit, "" if it was
+    not; ``interrupted`` if Ctrl-C ended the run early.
+    """
 
     tally: RequestTally
     seconds: float  # divide counts by this to get rates

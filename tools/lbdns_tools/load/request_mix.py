@@ -30,7 +30,10 @@ _UNSAFE: Final = re.compile(r"[\x00-\x20\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class RequestTarget:
-    """A target URL."""
+    """A target URL. ``host`` is a name or an address without brackets; ``path`` includes the query.
+
+    ``expect`` is the length of a correct response's body in bytes, if known.
+    """
 
     host: str  # a name, or an address without brackets
     port: int
@@ -101,7 +104,9 @@ def one_url(text: str) -> RequestMix:
 
 def read_urls(path: Path) -> RequestMix:
     """Read a file with one URL per line, each with an optional weight; empty lines and ``# comments`` are skipped.
-    Raises ConfigError with an error for each invalid line."""
+
+    Raises ConfigError with an error for each invalid line.
+    """
     targets: list[RequestTarget] = []
     wrong: list[str] = []
     for number, line in enumerate(read_lines(path), 1):

@@ -111,7 +111,9 @@ def run_statistics(tally: RequestTally, seconds: float, saturated: str = "") -> 
 @dataclass(frozen=True, slots=True)
 class RepetitionSpread:
     """Mean and sample standard deviation of each of NUMBERS over the repetitions of a run.
-    The mean is None if no repetition has a result, the deviation if fewer than two have one."""
+
+    The mean is None if no repetition has a result, the deviation if fewer than two have one.
+    """
 
     repetitions: int
     measured: int  # repetitions in which at least one request ended

@@ -18,6 +18,12 @@ LEAST_BACKGROUND: Final = 0.05  # tasks; less is a passing cron job or the agent
 
 @dataclass(frozen=True, slots=True)
 class FarmEstimate:
+    """An estimated farm.
+
+    ``rate`` is in visits/s (the requests that one DNS answer causes), None if unknown. ``notes`` say how each value was
+    estimated.
+    """
+
     servers: tuple[ServerSpec, ...]
     rate: float | None  # visits/s: one visit is all requests after one DNS answer; None if unknown
     interval: float  # s between reports

@@ -62,6 +62,7 @@ class Recording:
 
     @property
     def seconds(self) -> float:
+        """The time from the beginning to the last event."""
         return max(0.0, self.events[-1].time) if self.events else 0.0
 
     @property

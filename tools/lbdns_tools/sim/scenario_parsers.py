@@ -135,6 +135,7 @@ def parse_alarm(text: str) -> str:
 
 
 def parse_loads(text: str) -> tuple[float, ...]:
+    """Shares of the farm's capacity, commas between them."""
     return tuple(_number(item, "a load", MAX_LOAD) for item in _items(text))
 
 

@@ -87,7 +87,10 @@ class ReportScorer(Protocol):
 
 
 class SimulatedReports:
-    """Takes samples from all agents at their times, scores them and delivers them to the DNS servers."""
+    """Takes samples from all agents at their times, scores them and delivers them to the DNS servers.
+
+    ``alive`` says which hosts are up; a dead host sends no reports. ``count`` is the number of reports sent.
+    """
 
     def __init__(
         self,

@@ -19,6 +19,8 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class SimulationJob:
+    """One run: a scenario, a policy and a seed."""
+
     scenario: Scenario
     policy: str
     seed: int
@@ -31,6 +33,7 @@ class SimulationJob:
 
 
 def usable_processors() -> int:
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0))
 
 

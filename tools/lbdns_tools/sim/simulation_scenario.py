@@ -31,8 +31,11 @@ class ServerSpec:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A server that dies at ``start`` and comes back at ``end`` (s). With ``service_only`` the web server dies and
-    the agent goes on reporting: connections are refused and server-status fails."""
+    """A server that dies at ``start`` and comes back at ``end`` (s).
+
+    With ``service_only`` the web server dies and the agent goes on reporting: connections are refused and server-status
+    fails.
+    """
 
     server: str
     start: float

@@ -170,6 +170,7 @@ class FarmLoad:
         return replace(one_url(f"http://{target}{self.page}"), name=self.workload)
 
     def planned(self, target: str, load: Load) -> PlannedRun:
+        """Return a plan for this load. A callable turns a mix and the second at which it starts into phases."""
         resolve, mix = ResolveRule("connection"), self.mix(target)
         usual = LoadRun(resolve, False, self.timeout_s, self.warm_up_s, seed=self.settings.seed)
         if isinstance(load, ClosedLoop):

@@ -80,7 +80,7 @@ def texts(explanation: Mapping[str, Any] | None) -> Sequence[str]:
     The most probable member comes first; of two equally probable ones, that with the higher score.
     """
     if explanation is None:
-        return ("no explanation just now: a reload is under way; ask again",)
+        return ("no explanation during a reload; query again",)
     members = sorted(explanation["members"], key=_rank)[:MAX_MEMBERS]
     measured = bool(explanation["measured"])
     return (_summary(explanation, len(members)), *(_member(member, measured) for member in members))
@@ -112,7 +112,7 @@ def _summary(explanation: Mapping[str, Any], shown: int) -> str:
         f"interval={_number(explanation['interval_s'])}s",
         f"fail_open=yes ({explanation['fail_open_reason']})" if explanation["fail_open"] else "fail_open=no",
         f"worker={explanation['worker']}" if explanation["workers"] > 1 else "",
-        f"members={members}" + (f" ({members - shown} less probable ones are left out)" if shown < members else ""),
+        f"members={members}" + (f" ({members - shown} less probable members omitted)" if shown < members else ""),
     )
     return " ".join(filter(None, fields))
 

@@ -42,7 +42,7 @@ class AskedQuestion:
     epilog="Exit status: 0 when a response arrived, whatever its status; 1 when none did; 2 for bad arguments."
 )
 @click.argument("words", nargs=-1, required=True, metavar="NAME [TYPE] [@SERVER[:PORT]] [+tcp] [+short] [+norecurse]")
-@click.option("-x", "--reverse", is_flag=True, help="NAME is an address: ask for the name it belongs to (PTR).")
+@click.option("-x", "--reverse", is_flag=True, help="Look up the name of the address NAME (type PTR).")
 @click.option("--json", "as_json", is_flag=True, help="Print the response as JSON.")
 @click.option("--timeout", type=click.FloatRange(0.01, 60.0), default=TIMEOUT, show_default=True, metavar="SECONDS",
               help="How long each of three tries waits for the response.")  # fmt: skip
@@ -89,7 +89,7 @@ def read_words(words: Sequence[str], reverse: bool = False) -> AskedQuestion:
     if not plain:
         raise ConfigError("lbdns ask: the name is missing, such as: lbdns ask best.hobbit")
     if len(servers) > 1:
-        raise ConfigError(f"lbdns ask: only one server can be asked, not @{' and @'.join(servers)}")
+        raise ConfigError(f"lbdns ask: give one server only, not @{' and @'.join(servers)}")
     server = None
     if servers:
         try:

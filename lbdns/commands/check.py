@@ -99,7 +99,7 @@ def _about_this_machine(config: Config) -> Iterator[str]:
         try:
             pwd.getpwnam(config.server.user)
         except KeyError:
-            yield f"{config.path}: [server] user: no user {config.server.user!r} here, so the server will not start"
+            yield f"{config.path}: [server] user: unknown user {config.server.user!r}, so the server will not start"
     if config.server.plane == "native" and not plane.AVAILABLE:
         yield f"{config.path}: [server] plane: the native part is not installed, so the server will not start"
     try:

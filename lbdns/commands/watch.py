@@ -35,7 +35,7 @@ REMEMBERED: Final = 2000  # newest events, kept to recognise duplicates
 )
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(EVENT_KINDS), metavar="KIND",
               help=f"Only events of this kind; may be repeated. Kinds: {', '.join(EVENT_KINDS)}.")  # fmt: skip
-@click.option("--since", type=DURATION, help="Start with the events of this time, such as 10m.")
+@click.option("--since", type=DURATION, help="Begin with the events of the last DURATION, such as 10m.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as JSON on one line.")
 @url_option
 @config_option

@@ -91,18 +91,18 @@ class HistoryDatabase:
         """Raise NoSuchSeriesError if nothing was ever recorded for this pool and metric."""
         if pool not in self._series:
             known = [name for name in self._series if name != SERVER]
-            raise NoSuchSeriesError(f"history: pool: nothing is recorded for {pool!r}{nearest(pool, known)}")
+            raise NoSuchSeriesError(f"history: pool: no data is recorded for {pool!r}{nearest(pool, known)}")
         if metric not in self._series[pool] or metric in HIDDEN:
             known = [name for name in self._series[pool] if name not in HIDDEN]
             owner = f"pool {pool}" if pool else "the server"
-            text = f"history: metric: nothing is recorded for {metric!r} of {owner}{nearest(metric, known)}"
+            text = f"history: metric: no data is recorded for {metric!r} of {owner}{nearest(metric, known)}"
             raise NoSuchSeriesError(text)
 
     def check_member(self, pool: str, member: str) -> None:
         """Raise NoSuchSeriesError if no pool ever had this member."""
         known = {name for (names,) in self.run("SELECT names FROM layouts") for name in json.loads(names)}
         if member not in known:
-            text = f"history: member: nothing is recorded for {member!r}{nearest(member, sorted(known))}"
+            text = f"history: member: no data is recorded for {member!r}{nearest(member, sorted(known))}"
             raise NoSuchSeriesError(text)
 
     def begins(self) -> Mapping[TierName, float]:

@@ -124,8 +124,8 @@ class CollectorFollower:
             async with session.get(f"{self._url.rstrip('/')}/api/v1/events", params={"changes": "1"}) as response:
                 if response.status in (401, 403):
                     return (
-                        f"refuses us ({response.status}): its [web] allow must contain this server's network, and "
-                        "[collector] connect_token_file here a token of its [web] token_file"
+                        f"refuses this server ({response.status}): its [web] allow must contain this server's network, "
+                        "and [collector] connect_token_file here a token of its [web] token_file"
                     )
                 if response.status != 200 or response.content_type != "text/event-stream":
                     return f"answered {response.status} {response.content_type}; is it an lbdns collector?"
@@ -165,7 +165,7 @@ class CollectorFollower:
         self.connected, self._logged_failure, self._pause = True, False, FIRST_PAUSE
         if missing:
             some = ", ".join(sorted(missing)[:5]) + (", ..." if len(missing) > 5 else "")
-            log.warning("collector %s: does not know %s; add these members to its pools too", self._url, some)
+            log.warning("collector %s: its pools lack %s; add these members to them", self._url, some)
 
 
 def _headers(config: CollectorConfig) -> Mapping[str, str]:

@@ -218,14 +218,14 @@ class DnsServer:
     async def _hand_over(self, command: ControlCommand) -> None:
         """Hand everything over to the process that sent the command ``take-over``, or go on if that fails."""
         if self._changing.locked():
-            raise LbdnsError("take-over: a reload, or another take-over, is under way; try again")
+            raise LbdnsError("take-over: a reload or another take-over is in progress; try again later")
         async with self._changing, self._overrides.handing_over:
-            self._record("a new process asks to take over")
+            self._record("a new process requests a take-over")
             try:
                 with contextlib.closing(await Successor.meet(command)) as successor:
                     await self._hand_over_to(successor)
             except LbdnsError as error:
-                self._record(f"take-over: {error}; this server goes on", logging.ERROR)
+                self._record(f"take-over: {error}; this server continues", logging.ERROR)
             finally:
                 if self._is_replaced:
                     self._record("a new process has taken over")

@@ -115,7 +115,7 @@ class LocalAnswerer:
 
     async def explain(self, pool: Pool, owner: str) -> Mapping[str, Any]:
         if (found := self.explain_now(pool, owner)) is None:
-            raise LbdnsError(f"{full_owner(pool, owner)}: a reload is under way; ask again")
+            raise LbdnsError(f"{full_owner(pool, owner)}: a reload is in progress; try again")
         return found
 
     def explain_now(self, pool: Pool, owner: str) -> Mapping[str, Any] | None:

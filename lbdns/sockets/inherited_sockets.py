@@ -65,9 +65,9 @@ def sockets_from_service_manager(
         for unused in found:
             unused.sock.close()
         raise ConfigError(
-            f"{config.path}: sockets from the service manager (LISTEN_FDS): no use for {'; '.join(unknown)}. "
-            "Each must listen on an address of [server] listen (UDP and TCP), [collector] listen (UDP) or "
-            "[web] listen (TCP)"
+            f"{config.path}: sockets from the service manager (LISTEN_FDS): the configuration does not use "
+            f"{'; '.join(unknown)}. Each must listen on an address of [server] listen (UDP and TCP), "
+            "[collector] listen (UDP) or [web] listen (TCP)"
         )
     return found
 

@@ -55,7 +55,7 @@ def test_each_answer_is_made_anew() -> None:
     responder.explainer = explainer
     assert "pool=1 " in told(ask(responder, "explain.best.hobbit"))[0]
     assert "pool=2 " in told(ask(responder, "explain.best.hobbit"))[0], "the very same datagram"
-    assert told(ask(responder, "explain.best.hobbit")) == ["no explanation just now: a reload is under way; ask again"]
+    assert told(ask(responder, "explain.best.hobbit")) == ["no explanation during a reload; query again"]
     assert asked == ["best"] * 3
     ask(responder, "explain.best.hobbit", "A")
     assert asked == ["best"] * 3, "who asks for another type needs none"
@@ -94,7 +94,7 @@ def test_what_is_too_long_for_udp_comes_over_tcp() -> None:
     assert responder.counters()["too_long_cut"] == 4
     texts = told(ask(responder, "explain.best.hobbit", transport=TCP))
     assert len(texts) == 1 + MAX_MEMBERS
-    assert texts[0].endswith("members=200 (180 less probable ones are left out)")
+    assert texts[0].endswith("members=200 (180 less probable members omitted)")
     assert all(len(text) == MAX_TEXT for text in texts[1:])
 
 

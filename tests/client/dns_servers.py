@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from lbdns_shared.endpoint import Endpoint
+from lbdns_tools.free_ports import free_port
 
 #: From the bytes of a query to the datagrams sent back for it.
 UdpScript = Callable[[bytes], Sequence[bytes]]
@@ -28,8 +29,10 @@ class ScriptedServer:
 def scripted_server(udp: UdpScript, tcp: TcpScript | None = None) -> Iterator[ScriptedServer]:
     """Run a server on a free port of the loopback; over TCP it closes the connection unless ``tcp`` is given."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams, socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        datagrams.bind(listener.getsockname())
+        address = ("127.0.0.1", free_port())  # free over both transports, which a port from the kernel need not be
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        datagrams.bind(address)
         listener.listen()
         server = ScriptedServer(Endpoint(*datagrams.getsockname()))
 

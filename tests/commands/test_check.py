@@ -75,7 +75,7 @@ def test_key_file_and_warnings(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert out[at + 1 :] == [
         f"  {tmp_path}/hobbit.zone:8: x.orc.: lies outside the zone and is ignored",
         f"  {tmp_path}/report.key: key file: mode 0644 lets other users read it; run 'chmod 600 {tmp_path}/report.key'",
-        f"  {tmp_path}/lbdns.toml: [server] user: no user 'nobody-of-this-name' here, so the server will not start",
+        f"  {tmp_path}/lbdns.toml: [server] user: unknown user 'nobody-of-this-name', so the server will not start",
     ]
 
 

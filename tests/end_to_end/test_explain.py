@@ -66,7 +66,7 @@ def test_over_udp_and_tcp(tmp_path: Path) -> None:
         assert ";; Truncated, retrying in TCP mode." in text
         assert re.search(r"status: NOERROR.*\n;; flags: qr aa rd; QUERY: 1, ANSWER: 21,", text)
         assert re.search(r'^eXplain\.Best\.hobbit\.\s+0\s+IN\s+TXT\s+"next=m0 \(the pool fails open ', text, re.M)
-        assert "members=40 (20 less probable ones are left out)" in text
+        assert "members=40 (20 less probable members omitted)" in text
         assert "status: NOERROR" in dig(site, "explain.best.hobbit", "A")
 
 

@@ -252,11 +252,11 @@ def test_the_contents_are_listed(file: Path) -> None:
 @pytest.mark.parametrize(
     ("where", "complaint"),
     [
-        (("webb", "score", []), "pool: nothing is recorded for 'webb'. Perhaps you meant 'web'?"),
-        ((WEB, "cpu_idel", []), "nothing is recorded for 'cpu_idel' of pool web. Perhaps you meant 'cpu_idle'?"),
-        ((WEB, "time", []), "metric: nothing is recorded for 'time'"),
-        ((WEB, "score", ["aa"]), "member: nothing is recorded for 'aa'"),
-        (("", "score", []), "metric: nothing is recorded for 'score' of the server"),
+        (("webb", "score", []), "pool: no data is recorded for 'webb'. Perhaps you meant 'web'?"),
+        ((WEB, "cpu_idel", []), "no data is recorded for 'cpu_idel' of pool web. Perhaps you meant 'cpu_idle'?"),
+        ((WEB, "time", []), "metric: no data is recorded for 'time'"),
+        ((WEB, "score", ["aa"]), "member: no data is recorded for 'aa'"),
+        (("", "score", []), "metric: no data is recorded for 'score' of the server"),
     ],
 )
 def test_unknown_names_are_errors(file: Path, where: tuple[str, str, list[str]], complaint: str) -> None:

@@ -103,7 +103,7 @@ async def test_the_explanation_names_the_worker() -> None:
     other = hobbit(pool("other", names={"x": "best"}))
     async with answering(farm) as (answerer, _):
         assert answerer.explain_now(other.pools[0], "x") is None
-        with pytest.raises(LbdnsError, match=r"x\.hobbit: a reload is under way; ask again"):
+        with pytest.raises(LbdnsError, match=r"x\.hobbit: a reload is in progress; try again"):
             await answerer.explain(other.pools[0], "x")
 
 

@@ -81,7 +81,7 @@ async def test_a_worker_that_does_not_answer_is_said_and_a_dead_one_is_passed_by
         finally:
             for pid in pids:
                 os.kill(pid, signal.SIGCONT)
-        assert (status, wrong["error"]) == (503, "best.hobbit: no worker answers in 2 s; ask again")
+        assert (status, wrong["error"]) == (503, "best.hobbit: no worker replied within 2 s; try again")
         os.kill(pids[0], signal.SIGKILL)
         await server.waits_for("was ended by SIGKILL")
         status, told = await page(server, "best")

@@ -163,5 +163,5 @@ def _await_listening(process: subprocess.Popen[bytes], httpd: ApacheSetup) -> No
             assert process.stderr is not None
             raise LbdnsError(f"Apache ended: {process.stderr.read().decode(errors='replace')}")
         if time.monotonic() > end:
-            raise LbdnsError(f"Apache does not listen after {READY_S:g} s")
+            raise LbdnsError(f"Apache was not listening after {READY_S:g} s")
         time.sleep(0.02)

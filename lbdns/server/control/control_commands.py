@@ -72,14 +72,14 @@ def _notes(overrides: Iterable[Override]) -> list[str]:
     for override in overrides:
         slots.setdefault(override.member, set()).add(override.slot)
     return [
-        f"{member} is drained, which counts before being forced up or down"
+        f"{member} is drained, and a drain takes precedence over a forced state"
         for member, found in slots.items()
         if {"drain", "force"} <= found
     ]
 
 
 def _not_kept(failure: str) -> list[str]:
-    return [f"{failure}; it holds until the server stops"] if failure else []
+    return [f"{failure}; the override lasts until the server stops"] if failure else []
 
 
 def user_name(uid: int) -> str:

@@ -120,7 +120,7 @@ class OverrideStore:
         while self._writing and (left := deadline - loop.time()) > 0:
             await asyncio.wait({self._writing}, timeout=left)
         if self._writing:
-            return f"{self.path}: the disk is slow: it is not written yet"
+            return f"{self.path}: not written yet, because the disk is slow"
         return self.failure
 
     def stop(self) -> None:
@@ -137,12 +137,12 @@ class OverrideStore:
                     with contextlib.suppress(OSError):  # a later start in that folder would believe it
                         before[0].unlink()
             if self.failure:
-                self._events.record(f"{self.path}: overrides are kept over restarts again")
+                self._events.record(f"{self.path}: overrides survive restarts again")
             self.failure = ""
         except OSError as error:
             failure = f"{self.path}: can't be written: {error.strerror}"
             if failure != self.failure:
-                self._events.record(f"{failure}; overrides hold until the server stops", level=logging.WARNING)
+                self._events.record(f"{failure}; overrides last until the server stops", level=logging.WARNING)
             self.failure = failure
         finally:
             self._writing = None

@@ -102,7 +102,7 @@ class OverrideManager:
         await self._begun.wait()
         async with self.handing_over:
             if self._over:
-                raise LbdnsError("this server is ending, or a new process has taken over; give the command again")
+                raise LbdnsError("this server is stopping, or a new process has taken over; repeat the command")
             if request.kind is None:
                 targets, ended = self._end(request, by)
             else:

@@ -114,7 +114,7 @@ def why_not_spare(
         if new.all_drained() and not old.all_drained():
             return (
                 f"{name} is the last member of pool {pool.name} that is not drained ({why}); "
-                "with all of them drained, all are handed out"
+                "with all of them drained, lbdns selects them all"
             )
     return ""
 
@@ -172,10 +172,10 @@ def overrides_to_end(targets: OverrideTargets, request: OverrideRequest, overrid
     names = " and ".join(targets.full_names)
     if everywhere := [o for o in slot if not o.pool]:
         raise LbdnsError(
-            f"{names}: {everywhere[0].text()!r} is for every pool; it can't end for pool {request.pool} alone. End it "
-            "without --pool, then repeat it for the pools where it must stay"
+            f"{names}: {everywhere[0].text()!r} applies to every pool; it can't be ended for pool {request.pool} "
+            "alone. End it without --pool, then repeat it for the pools where it must stay"
         )
-    states = {"drain": "not drained", "force": "not forced up or down", "weight": "of no other weight than 1"}
+    states = {"drain": "not drained", "force": "not forced up or down", "weight": "not weighted"}
     where = f" in pool {request.pool}" if request.pool else ""
     there = join_some((f"{o.text()}{f' (pool {o.pool})' if o.pool else ''}" for o in ours), "; ")
     raise LbdnsError(f"{names} is {states[request.slot]}{where}; in force: {there or 'nothing'}")

@@ -96,7 +96,7 @@ class Successor:
         """Wait until it sends ``request``. Raises LbdnsError if it sends something else, or nothing in time."""
         received, _ = await self._channel.receive(PATIENCE)
         if received != request:
-            raise LbdnsError(f"the other process sent {received!r} instead of {request!r}")
+            raise LbdnsError(f"expected {request!r} from the other process, not {received!r}")
 
     def send_reports(self, state: Any) -> None:
         """Send the collector's state, None without a collector."""
@@ -154,7 +154,7 @@ class Predecessor:
         sockets = [adopt(descriptor) for descriptor in descriptors]
         try:
             if held["version"] != VERSION:
-                raise LbdnsError(f"--take-over: {path}: the server there is another version; restart it instead")
+                raise LbdnsError(f"--take-over: {path}: the running server has another version; restart it instead")
             inherited = [
                 InheritedSocket(str(purpose), Endpoint(str(host), int(port)), sock)
                 for (purpose, host, port), sock in zip(held["sockets"], sockets, strict=True)

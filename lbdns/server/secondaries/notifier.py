@@ -78,7 +78,7 @@ class Notifier:
         else:
             if rcode is None:
                 tries = f"{f' signed with key {target.key!r}' if target.key else ''} to {TRIES} tries"
-                log.warning("%s: no answer%s; the secondary will find the change when it next asks", what, tries)
+                log.warning("%s: no answer%s; the secondary will notice the change at its next refresh", what, tries)
             elif rcode:
                 log.warning("%s: answered %s; does it know this server as its primary?", what, rcode)
             else:

@@ -142,7 +142,7 @@ class WorkerPool:
             self._replace(late(), "hangs")
         if failed := [worker for worker in late() if worker.failures >= ATTEMPTS] or late():
             numbers = ", ".join(str(worker.number) for worker in failed)
-            raise LbdnsError(f"workers: {numbers}: can't take up the configuration; the log says more")
+            raise LbdnsError(f"workers: {numbers}: can't use the new configuration; see the log")
 
     async def _all_active(self, new: _Generation) -> None:
         """Wait until every worker answers from the committed configuration; replace those that do not in time."""
@@ -231,10 +231,10 @@ class WorkerPool:
             worker.send(("explain", (request, pool.name, owner)))
         await self._until(lambda: request in self._explanations or not any(w.channel for w in asked), EXPLAIN_PATIENCE)
         if request not in self._explanations:
-            raise LbdnsError(f"{name}: no worker answers in {EXPLAIN_PATIENCE:g} s; ask again")
+            raise LbdnsError(f"{name}: no worker replied within {EXPLAIN_PATIENCE:g} s; try again")
         found = self._explanations.pop(request)
         if found is None:
-            raise LbdnsError(f"{name}: a reload is under way; ask again")
+            raise LbdnsError(f"{name}: a reload is in progress; try again")
         return found
 
     def _send_other_answers(self, number: int, answers: Mapping[tuple[str, str], int]) -> bool:
@@ -281,7 +281,7 @@ class WorkerPool:
         for worker in self._workers:
             worker.send(("end", None))
         if not await self._until(lambda: not any(worker.channel for worker in self._workers), SHUTDOWN_PATIENCE):
-            log.error("a worker did not end in %g s; it is killed", SHUTDOWN_PATIENCE)
+            log.error("killed a worker that did not exit within %g s", SHUTDOWN_PATIENCE)
         for worker in self._workers:
             if worker.channel:
                 worker.channel.close()

@@ -132,7 +132,7 @@ class WorkerSupervisor:
         if self._stopping:
             return
         if self._fork_server is None:
-            self._on_loss("a worker has ended, and so has the process that would start another one")
+            self._on_loss("a worker has ended, and the process that starts workers has ended too")
             return
         ours, theirs = socket.socketpair()
         self._fork_server.send(msgpack.packb(worker.number), (theirs,))
@@ -199,7 +199,7 @@ class WorkerSupervisor:
             self.report(f"worker {number} can't be started: {os.strerror(status)}; the server tries again")
         elif not self._stopping:
             how = f"was ended by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
-            self.report(f"worker {number} (process {pid}) {how}; another one takes its place")
+            self.report(f"worker {number} (process {pid}) {how}; a new one replaces it")
 
 
 def _wait_for(pid: int, patience: float) -> None:

@@ -83,7 +83,7 @@ async def test_requests_wait_during_a_handover_and_are_not_lost(tmp_path: Path) 
         async with server.manager.handing_over:
             waiting = asyncio.create_task(server.say("undrain"))
             await server.manager.stop()
-        with pytest.raises(LbdnsError, match="give the command again"):
+        with pytest.raises(LbdnsError, match="repeat the command"):
             await waiting
         assert len(override_file.read(server.file)[0].items) == 1
 
@@ -100,7 +100,7 @@ async def test_before_the_start_is_complete_orders_wait(tmp_path: Path) -> None:
         waiting = asyncio.create_task(server.say("undrain"))
         await asyncio.sleep(0)
         await server.manager.stop()
-        with pytest.raises(LbdnsError, match="this server is ending"):
+        with pytest.raises(LbdnsError, match="this server is stopping"):
             await waiting
     assert len(override_file.read(tmp_path / "overrides.json")[0].items) == 1
 
@@ -126,13 +126,13 @@ async def test_overrides_that_cannot_be_written_hold_and_the_reply_says_so(
         answer = await server.say("drain")
         assert server.order() == ["bilbo", "gandalf"]
         where = f"{tmp_path}/file/state/overrides.json: can't be written: Not a directory"
-        assert (answer["kept"], answer["notes"]) == (False, [f"{where}; it holds until the server stops"])
+        assert (answer["kept"], answer["notes"]) == (False, [f"{where}; the override lasts until the server stops"])
         assert (await server.say("overrides"))["notes"] == answer["notes"]
         await server.say("drain", "bilbo")
-        assert server.recorded().count(f"{where}; overrides hold until the server stops") == 1
+        assert server.recorded().count(f"{where}; overrides last until the server stops") == 1
         (tmp_path / "file").unlink()
         await until(server.file.exists)
-        await until(lambda: server.recorded()[-1].endswith("overrides are kept over restarts again"))
+        await until(lambda: server.recorded()[-1].endswith("overrides survive restarts again"))
         assert (await server.say("overrides"))["kept"]
         assert len(override_file.read(server.file)[0].items) == 2
 

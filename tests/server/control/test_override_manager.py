@@ -85,7 +85,7 @@ async def test_drained_and_forced_up_is_noted(tmp_path: Path) -> None:
         await server.say("drain")
         answer = await server.say("force", to="up")
         assert server.order() == ["bilbo", "gandalf"]
-        assert answer["notes"] == ["frodo.hobbit is drained, which counts before being forced up or down"]
+        assert answer["notes"] == ["frodo.hobbit is drained, and a drain takes precedence over a forced state"]
         await server.say("undrain")
         assert server.order() == ["bilbo", "frodo", "gandalf"]
 
@@ -106,7 +106,7 @@ async def test_a_machine_in_several_pools_is_drained_in_all_or_in_one(tmp_path: 
         assert (server.order(), server.order("mail")) == (["bilbo", "gandalf"], ["gandalf"])
         assert [(o.pool, o.reason) for o in server.manager.overrides.items] == [("", "both")], "it says all"
         assert server.recorded()[-1] == "pools web, mail: frodo.hobbit drained by root: both"
-        with pytest.raises(LbdnsError, match="is for every pool; it can't end for pool web alone"):
+        with pytest.raises(LbdnsError, match="applies to every pool; it can't be ended for pool web alone"):
             await server.say("undrain", pool="web")
         await server.say("weight", pool="mail", factor=2)
         await server.say("undrain")

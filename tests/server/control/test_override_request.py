@@ -42,7 +42,7 @@ from tests.server.control.desk import desk
         ("weight", {}, "weight: factor: 'None' must be a number from 0.01 to 100"),
         ("weight", {"factor": True}, "must be a number"),
         ("weight", {"factor": 0.001}, "must be a number"),
-        ("weight", {"factor": 1}, "frodo.hobbit is of no other weight than 1; in force: nothing"),
+        ("weight", {"factor": 1}, "frodo.hobbit is not weighted; in force: nothing"),
     ],
 )
 async def test_invalid_fields(tmp_path: Path, command: str, words: dict[str, object], said: str) -> None:

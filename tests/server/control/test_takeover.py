@@ -179,10 +179,10 @@ async def goes_on(old: Serving) -> None:
 async def test_one_that_is_killed_half_way_too(tmp_path: Path) -> None:
     async with running(tmp_path, "--workers", "2") as (old, path):
         async with serving(path, "--workers", "2", "--take-over", ready=False) as new:
-            await until(lambda: old.logged("a new process asks to take over"))
+            await until(lambda: old.logged("a new process requests a take-over"))
             new.tell(signal.SIGKILL)
             await new.process.wait()
-        line = await old.waits_for("this server goes on")
+        line = await old.waits_for("this server continues")
         assert "the other process has ended" in line
         await goes_on(old)
 
@@ -197,7 +197,7 @@ async def test_one_that_ends_when_reports_wait_already(tmp_path: Path) -> None:
         for given in new.inherited:
             given.sock.close()
         new.close()
-        await old.waits_for("this server goes on")
+        await old.waits_for("this server continues")
         await until_metric(old, "lbdns_reports_total", "accepted", 1)
         await goes_on(old)
 
@@ -205,7 +205,7 @@ async def test_one_that_ends_when_reports_wait_already(tmp_path: Path) -> None:
 async def test_only_one_at_a_time(tmp_path: Path) -> None:
     async with running(tmp_path):
         first = await Predecessor.meet(tmp_path / "control.sock")
-        with pytest.raises(LbdnsError, match="under way"):
+        with pytest.raises(LbdnsError, match="in progress"):
             await Predecessor.meet(tmp_path / "control.sock")
         for given in first.inherited:
             given.sock.close()

@@ -71,9 +71,9 @@ async def test_if_the_replacement_fails_too_all_keep_the_old_configuration(
     async with faulty(tmp_path, monkeypatch) as server:
         before = workers_of(server)
         change(tmp_path, ttl)
-        with pytest.raises(LbdnsError, match="workers: 0: can't take up the configuration"):
+        with pytest.raises(LbdnsError, match="workers: 0: can't use the new configuration"):
             await reload(tmp_path)
-        await server.waits_for("reload: the old configuration stays: workers: 0: can't take up")
+        await server.waits_for("reload: the old configuration stays: workers: 0: can't use")
         assert server.logged(reason)
         assert not server.logged("reload: done")
         await until(lambda: len(workers_of(server)) == 2)
@@ -116,7 +116,7 @@ async def test_an_override_given_while_a_worker_hangs_outlives_the_rollback(
         assert not reloading.done()
         answer = await asyncio.to_thread(lambda: send_command(tmp_path / "control.sock", "drain", member="gandalf"))
         assert answer["ok"]
-        with pytest.raises(LbdnsError, match="can't take up"):
+        with pytest.raises(LbdnsError, match="can't use"):
             await reloading
         await until(lambda: len(workers_of(server)) == 2)
         with clients(server) as asking:

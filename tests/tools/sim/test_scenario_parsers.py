@@ -80,7 +80,7 @@ def test_what_is_read(parse: Callable[[str], Any], text: str, value: object) -> 
         (parsers.parse_kill, "s1@9-3", "the end at 3 s must be later than the start at 9 s"),
         (parsers.parse_surge, "2@60", "is not of the form FACTOR@T-T2"),
         (parsers.parse_surge, "x@60-90", "the factor is 'x'"),
-        (parsers.parse_other_work, "s1@60-90", "doesn't say how many tasks"),
+        (parsers.parse_other_work, "s1@60-90", "the number of tasks is missing"),
         (parsers.parse_other_work, "s1:0@60-90", "the number of tasks is '0'"),
         (parsers.parse_alarm, "listen_queue", "is not a condition such as"),
         (parsers.parse_alarm, "listen_que>256", "Perhaps you meant 'listen_queue'?"),

@@ -101,7 +101,7 @@ def _show(module: BenchmarkModule, results: Results) -> None:
 
 def add_core_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--server-core", type=int, default=1, metavar="N", help="core of the server (default: 1)")
-    parser.add_argument("--load-core", type=int, default=0, metavar="N", help="core of all other work (default: 0)")
+    parser.add_argument("--load-core", type=int, default=0, metavar="N", help="core of everything else (default: 0)")
 
 
 def add_dns_options(parser: argparse.ArgumentParser) -> None:

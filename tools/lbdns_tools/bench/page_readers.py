@@ -130,9 +130,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("part", choices=("readers", "dummy", "agents"))
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--rate", type=float, default=100.0, help="answers/s of the dummy")
-    parser.add_argument("--size", type=int, default=1000, help="bytes of an answer of the dummy")
-    parser.add_argument("--stream-rate", type=float, default=1000.0, help="bytes/s of all event streams of the dummy")
+    parser.add_argument("--rate", type=float, default=100.0, help="answers/s of the dummy server")
+    parser.add_argument("--size", type=int, default=1000, help="bytes in each answer of the dummy server")
+    parser.add_argument(
+        "--stream-rate", type=float, default=1000.0, help="bytes/s of the dummy server's event streams together"
+    )
     parser.add_argument("--key-file", type=Path)
     parser.add_argument("--hosts", type=Path, help="file with a host on each line")
     options = parser.parse_args()

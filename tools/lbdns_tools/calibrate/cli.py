@@ -125,7 +125,7 @@ def _calibrate(farm: TrialFarm, metrics: Sequence[str], method: Method, measure:
     for metric in metrics:
         if metric not in known:
             raise ConfigError(
-                f"--metric {metric}: some member does not report it, or its better direction is not known; "
+                f"--metric {metric}: not every member reports it, or its better direction is not known; "
                 f"choose from {', '.join(known)}"
             )
     tried = list(dict.fromkeys(metrics)) or list(known)

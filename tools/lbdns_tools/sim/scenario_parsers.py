@@ -125,7 +125,7 @@ def parse_other_work(text: str) -> OtherWork:
     what, start, end = _span(text, form, ends=True)
     name, colon, tasks = what.rpartition(":")
     if not colon or not name:
-        raise ValueError(f"{text!r} doesn't say how many tasks; write {form}")
+        raise ValueError(f"{text!r}: the number of tasks is missing; write {form}")
     return OtherWork(name, start, end, _number(tasks, f"{text!r}: the number of tasks", MAX_TASKS))
 
 

@@ -1,4 +1,4 @@
-"""docs/architecture.md names every source file once, in the table of its folder, and no file that does not exist."""
+"""docs/architecture.md names every source file once, in the table of its folder, with names that the file contains."""
 
 from __future__ import annotations
 
@@ -21,6 +21,17 @@ def mapped_files(text: str) -> list[str]:
     return found
 
 
+def mapped_names(text: str) -> list[tuple[str, str]]:
+    """Each file with each name in the last column of its row."""
+    found, folder = [], ""
+    for line in text.partition("## Every file")[2].splitlines():
+        if heading := re.fullmatch(r"### ([\w./-]+)/", line):
+            folder = "" if heading[1] == "." else f"{heading[1]}/"
+        elif row := re.fullmatch(r"\| `([\w.-]+\.(?:py|rs|js))` \| .* \| ([^|]*) \|", line):
+            found += [(folder + row[1], name) for name in re.findall(r"`(\w+)`", row[2])]
+    return found
+
+
 def source_files() -> list[str]:
     command = ["git", "ls-files", "*.py", "*.rs", "*.js"]
     names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
@@ -35,3 +46,9 @@ def test_every_source_file_is_mapped_once() -> None:
 def test_rows_without_a_description_are_no_entries() -> None:
     text = "## Every file\n### lbdns/zones/\n| `names.py` | domain names |\n| `empty.py` | |\n"
     assert mapped_files(text) == ["lbdns/zones/names.py"]
+
+
+def test_every_name_is_in_its_file() -> None:
+    names = mapped_names((ROOT / "docs" / "architecture.md").read_text())
+    assert len(names) > 500
+    assert [(file, name) for file, name in names if not re.search(rf"\b{name}\b", (ROOT / file).read_text())] == []

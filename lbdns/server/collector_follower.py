@@ -1,4 +1,4 @@
-"""The connection to another collector: its event stream over HTTP becomes snapshots, as from an embedded one."""
+"""Follows another collector: turns its HTTP event stream into snapshots, like those of an embedded collector."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lbdns_collector.status.status_document import FOLLOWER_KEEP_ALIVE, read_sta
 
 log = logging.getLogger("lbdns.follow")
 
-DEAD_AFTER: Final = 3 * FOLLOWER_KEEP_ALIVE  # seconds without a byte until the connection counts as dead
+DEAD_AFTER: Final = 3 * FOLLOWER_KEEP_ALIVE  # s without a byte, after which the connection counts as dead
 CONNECT_TIMEOUT: Final = 5.0  # seconds
 FIRST_PAUSE: Final = 0.2  # seconds before the first new attempt; doubled each time
 LONGEST_PAUSE: Final = 5.0
@@ -35,7 +35,7 @@ LONGEST_PAUSE: Final = 5.0
 class CollectorFollower:
     """Follows the collector at ``[collector] connect``, and delivers snapshots of the farm's members.
 
-    While the connection is down nothing is delivered: the readings age, as when agents stop reporting.
+    While the connection is down, it delivers nothing and the readings age, as they do when agents stop reporting.
     """
 
     def __init__(self, farm: Farm, dead_after: float = DEAD_AFTER, events: EventLog | None = None) -> None:
@@ -46,18 +46,21 @@ class CollectorFollower:
         self._snapshot = EMPTY_SNAPSHOT
         self._publisher: SnapshotPublisher | None = None
         self._task: asyncio.Task[None] | None = None
-        self.connected = False  # and the whole status has been read
-        self._logged_failure = False  # one line when the connection breaks, one when it is back
+        self.connected = False  # True once a whole status has been read
+        self._logged_failure = False  # so that each interruption is logged only once
         self._pause = FIRST_PAUSE  # seconds
 
     async def start(self, deliver: Callable[[Snapshot], None]) -> None:
-        """Connect; ``deliver`` is called with a snapshot whenever the collector sends something new."""
+        """Connect, and call ``deliver`` with a new snapshot whenever the collector has sent a change."""
         loop = asyncio.get_running_loop()
         self._publisher = SnapshotPublisher(self._make, deliver, loop.call_later, time.perf_counter)
         self._task = loop.create_task(self._follow())
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Return a change to the members, URL and token of ``new``. Raises ConfigError if the token cannot be read."""
+        """Return a change that adopts the members, URL and token of ``new``.
+
+        Raises ConfigError if the token cannot be read.
+        """
         headers = _headers(new.farm.config.collector)
         old: list[asyncio.Task[None]] = []
 
@@ -99,7 +102,7 @@ class CollectorFollower:
     async def _follow(self) -> None:
         self._pause = FIRST_PAUSE
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=self._dead_after)
-        # A new connection for every attempt: a kept one may be dead already
+        # Open a new connection for every attempt, since one that was kept may already be dead
         connector = aiohttp.TCPConnector(force_close=True)
         async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=self._headers) as session:
             while True:
@@ -107,12 +110,12 @@ class CollectorFollower:
                     trouble = await self._read_stream(session)
                 except Exception:
                     # A subscriber failed on a snapshot; stopping would be worse than trying again
-                    log.exception("collector %s: its data could not be used", self._url)
+                    log.exception("collector %s: processing its data failed", self._url)
                     trouble = "reconnecting"
                 self.connected = False
                 if not self._logged_failure:
                     self._logged_failure = True
-                    what = f"collector {self._url}: {trouble}; readings age until it is back; retrying"
+                    what = f"collector {self._url}: {trouble}; readings age until the connection is back; retrying"
                     self._events.record("collector", what, level=logging.WARNING, logger=log.name)
                 await asyncio.sleep(self._pause)
                 self._pause = min(2 * self._pause, LONGEST_PAUSE)
@@ -124,8 +127,9 @@ class CollectorFollower:
             async with session.get(f"{self._url.rstrip('/')}/api/v1/events", params={"changes": "1"}) as response:
                 if response.status in (401, 403):
                     return (
-                        f"refuses this server ({response.status}): its [web] allow must contain this server's network, "
-                        "and [collector] connect_token_file here a token of its [web] token_file"
+                        f"refuses this server ({response.status}): the collector's [web] allow must contain this "
+                        "server's network, and [collector] connect_token_file of this server must contain a token from "
+                        "the collector's [web] token_file"
                     )
                 if response.status != 200 or response.content_type != "text/event-stream":
                     return f"answered {response.status} {response.content_type}; is it an lbdns collector?"
@@ -142,14 +146,14 @@ class CollectorFollower:
         return "closed the connection"
 
     def _take(self, event: ServerSentEvent) -> str:
-        """Take an event; return what is wrong with it, empty if nothing is."""
+        """Handle an event; return what is wrong with it, empty if it is valid."""
         if event.name not in ("status", "changes"):
             return ""  # from a newer collector
         try:
             readings = read_status(json.loads(event.data), time.monotonic())
         except ValueError as error:
             return f"sent an invalid status: {error}"
-        # Keep what is known of members the collector has no reading of: after a restart it has yet to receive reports
+        # Keep the readings of members for which the collector has none: after a restart it has yet to receive reports
         self._seen.update((name, reading) for name, reading in readings.items() if reading is not None)
         if event.name == "status":
             self._seen = {n: r for n, r in self._seen.items() if n in readings or n in self._members}
@@ -159,13 +163,16 @@ class CollectorFollower:
         return ""
 
     def _connected(self, missing: set[str]) -> None:
-        """Take note of a whole status: it comes when a connection begins and when the collector reloads."""
+        """Record that a whole status has arrived: the collector sends one to each new connection and when it reloads.
+
+        ``missing`` are the members that the collector does not have.
+        """
         if not self.connected:
             self._events.record("collector", f"collector {self._url}: following", logger=log.name)
         self.connected, self._logged_failure, self._pause = True, False, FIRST_PAUSE
         if missing:
             some = ", ".join(sorted(missing)[:5]) + (", ..." if len(missing) > 5 else "")
-            log.warning("collector %s: its pools lack %s; add these members to them", self._url, some)
+            log.warning("collector %s: its pools lack %s; add these members to its pools", self._url, some)
 
 
 def _headers(config: CollectorConfig) -> Mapping[str, str]:

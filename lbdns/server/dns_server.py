@@ -47,7 +47,7 @@ log = logging.getLogger("lbdns.server")
 
 
 class DnsServer:
-    """A ``lbdns.process.program.Program``. To be created inside the event loop. Raises ConfigError."""
+    """The DNS server, a ``lbdns.process.program.Program``. Create it inside the event loop. Raises ConfigError."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class DnsServer:
         fork_server: ForkServer | None = None,
         inherited: Sequence[InheritedSocket] = (),
     ) -> None:
-        """``fork_server`` starts the workers; None: this process answers itself.
+        """``fork_server`` starts the workers; if it is None, this process answers queries itself.
 
         ``inherited`` sockets come from a service manager.
         """
@@ -64,8 +64,8 @@ class DnsServer:
         configuration = read_configuration(path, options)
         self.events = EventLog()
         self.over = asyncio.Event()  # set when this server ends without a signal
-        self.failure = ""  # why it does; empty: another process has taken over
-        self._is_replaced = False  # by another process, which answers now
+        self.failure = ""  # why it ends; empty if another process has taken over
+        self._is_replaced = False  # by another process, which now answers
         self._current = CurrentConfiguration(path, configuration)
         self._dns = DnsService(self._make_answerer(configuration, fork_server))
         self._status = ServerStatus(self.farm, self._dns.answerer, self.events)
@@ -81,8 +81,9 @@ class DnsServer:
         self._control = ControlSocket(
             {**server_commands(path, self, self._hand_over, self._status), **override_commands(self._overrides)}
         )
-        #: In the order in which they prepare and commit. The web interface shows the status, secondaries ask the
-        #: answerer, and workers take longest: reports at new addresses then wait as short as possible.
+        #: All parts, in the order in which they prepare and commit. The status precedes the web interface, which shows
+        #: it, and the answerer precedes secondaries, which query it. Workers prepare before the collector because they
+        #: take longest: reports at new addresses then wait as briefly as possible.
         self._parts: Sequence[Part[ServeConfiguration]] = (
             self._current,
             self._status.members,
@@ -107,7 +108,7 @@ class DnsServer:
 
     def _make_feed(self, configuration: ServeConfiguration) -> Collector | CollectorFollower:
         if self.farm.config.collector.connect:
-            # Here: only a server that follows another collector needs an HTTP client
+            # Imported here: only a server that follows another collector needs an HTTP client
             from lbdns.server.collector_follower import CollectorFollower
 
             self._status.counters.follower = CollectorFollower(self.farm, events=self.events)
@@ -118,7 +119,7 @@ class DnsServer:
     async def start(self) -> None:
         """Open the sockets, drop root privileges, then open the web interface.
 
-        Raises LbdnsError; everything is closed again then.
+        Raises LbdnsError, after closing everything again.
         """
         for warning in self.farm.warnings:
             log.warning(warning)
@@ -152,7 +153,7 @@ class DnsServer:
         await self._web.start(config.web, by_address(self._inherited, "web", [listen]).get(listen) if listen else None)
 
     async def _take_over(self) -> None:
-        """Start beside a running server, which ends once nothing can fail here any more."""
+        """Start alongside a running server, and end that server once nothing can fail here any more."""
         config = self.farm.config
         self._predecessor = predecessor = await Predecessor.meet(config.server.control)
         inherited = predecessor.inherited
@@ -175,10 +176,11 @@ class DnsServer:
         try:
             self._status.counters.inherit(await predecessor.finish())
         except LbdnsError as error:
-            log.warning("%s. Its counters are lost", error)  # it may have ended already: this server must go on
+            # The old server may have ended already, so this server must continue
+            log.warning("%s. The counters of the replaced server are lost", error)
         self._overrides.begin()
         await self._feed.start(self._dns.answerer.deliver)
-        # The predecessor has left the sockets at addresses that are no longer configured: they can be closed now
+        # The predecessor no longer uses the sockets at addresses that are not configured now, so close them
         await self._dns.start(self._current.value)
         control = take_one(inherited, "control", Endpoint(str(config.server.control), 0))
         await self._control.start(config.server.control, privileges.ids(config.server.user), control)
@@ -195,12 +197,12 @@ class DnsServer:
     async def reload(self) -> None:
         """Read the configuration again and use it. No query, report, score or counter is lost.
 
-        Raises LbdnsError; unless it is a PartlyAppliedError, every part then uses the old configuration.
+        Raises LbdnsError. Unless the error is a PartlyAppliedError, every part still uses the old configuration.
         """
         async with self._changing:
             service_manager.notify(service_manager.reloading())
             try:
-                # In a thread: a large zone takes seconds to read, in which queries are answered
+                # In a thread, so that queries are answered during the seconds that reading a large zone takes
                 serials = self._current.value.serials
                 new = await asyncio.to_thread(read_configuration, self._path, self._options, serials)
                 await apply(self._parts, new)
@@ -216,7 +218,7 @@ class DnsServer:
             self._predecessor.close()
 
     async def _hand_over(self, command: ControlCommand) -> None:
-        """Hand everything over to the process that sent the command ``take-over``, or go on if that fails."""
+        """Hand everything over to the process that sent the command ``take-over``, or continue if that fails."""
         if self._changing.locked():
             raise LbdnsError("take-over: a reload or another take-over is in progress; try again later")
         async with self._changing, self._overrides.handing_over:
@@ -247,7 +249,7 @@ class DnsServer:
             if self._collector:
                 self._collector.resume()
             raise
-        self._is_replaced = True  # nothing can be taken back from here on
+        self._is_replaced = True  # from here on there is no way back
         self._status.program.serving = False
         await self._control.stop_listening(leave=True)
         await self._end()
@@ -264,7 +266,7 @@ class DnsServer:
         return found
 
     async def _end(self) -> None:
-        """Answer what has been read, and close everything but the control socket."""
+        """Answer the queries that have been read, and close everything but the control socket."""
         await self._overrides.stop()
         await self._secondaries.stop()
         await self._stat_file.stop()
@@ -277,6 +279,6 @@ class DnsServer:
         self.events.record("server", text, level=level, logger=log.name)
 
     def _fail(self, why: str) -> None:
-        """End the server with an error; a service manager starts it again."""
+        """End the server with an error; a service manager then restarts it."""
         self.failure = why
         self.over.set()

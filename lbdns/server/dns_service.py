@@ -1,4 +1,4 @@
-"""The DNS service: listening sockets and the answerer that answers on them, which change together.
+"""The DNS service: the listening sockets and the answerer that answers on them, which always change together.
 
 The answerer is this process itself (``LocalAnswerer``) or several processes (``WorkerPool``).
 """
@@ -36,8 +36,8 @@ class AnsweringConfiguration:
 class Answerer(Protocol):
     """Answers queries from a configuration, a snapshot and overrides, and counts what it has answered."""
 
-    #: Follows the states of members, and has the newest snapshot and the overrides in force. It plans answers only if
-    #: this process gives them.
+    #: Follows the states of members, and holds the newest snapshot and the overrides in force. It plans answers only if
+    #: this process answers queries.
     planner: Planner
     workers: int  # processes that answer
 
@@ -46,31 +46,31 @@ class Answerer(Protocol):
         """The number of processes that had to be replaced so far."""
 
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
-        """Build all that ``new`` needs in every process, and return the change; nothing is answered from it yet.
+        """Build everything that ``new`` needs in every process, and return the change that puts ``new`` into force.
 
-        The change loses no query: each process answers all it has read from sockets that ``new`` lacks. The sockets
-        still belong to the caller, who must keep them open until the change has finished or rolled back. Raises
-        LbdnsError if a process cannot prepare.
+        No query is lost: each process answers everything it has read from sockets that ``new`` lacks. The sockets still
+        belong to the caller, who must keep them open until the change has finished or rolled back. Raises LbdnsError if
+        a process cannot prepare.
         """
 
     def deliver(self, snapshot: Snapshot) -> None:
-        """Plan from a new snapshot."""
+        """Plan from ``snapshot`` from now on."""
 
     def override(self, overrides: Overrides) -> None:
         """Replace all overrides in force."""
 
     async def explain(self, pool: Pool, owner: str) -> Mapping[str, Any]:
-        """Return why ``owner`` in ``pool`` is answered as it is, according to one of the processes.
+        """Return how one of the processes explains its answers for the name ``owner`` in ``pool``.
 
-        Raises LbdnsError if no process replies in time or a reload is under way.
+        Raises LbdnsError if no process replies in time or a reload is in progress.
         """
 
     @property
     def queries(self) -> int:
-        """Queries read so far; cheaper than ``counters``."""
+        """The number of queries read so far; cheaper than ``counters``."""
 
     def asked(self) -> Mapping[tuple[str, int, str, int], int]:
-        """Return the queries so far by zone, type, transport and rcode."""
+        """Return the number of queries so far, by zone, type, transport and RCODE."""
 
     def answers(self, pool: str) -> Counter[str]:
         """Return how often each member of a pool was selected so far, by full name; cheaper than ``counters``."""
@@ -79,22 +79,22 @@ class Answerer(Protocol):
         """Return the counters of shadow policies; cheaper than ``counters``."""
 
     def counters(self) -> AnswerCounters:
-        """Return all counters; other processes report theirs a few times a second. No counter ever falls."""
+        """Return all counters; other processes report theirs a few times a second. No counter ever decreases."""
 
     async def refresh(self) -> None:
         """Fetch the current counters of other processes, so that the methods above return them."""
 
     async def stop(self) -> None:
-        """Answer what has been read, then stop; all counters are final then. May be called twice."""
+        """Answer the queries that have been read, then stop. All counters are then final. May be called twice."""
 
 
 class DnsService:
-    """Sockets, answerer and cookie secrets."""
+    """Holds the sockets, the answerer and the secrets for DNS cookies."""
 
     def __init__(self, answerer: Answerer) -> None:
         self.answerer = answerer
         self.sockets = SocketGroups()
-        #: For cookies, if the configuration names no file of secrets. A successor inherits them.
+        #: Secrets for cookies if the configuration names no file of secrets. A successor inherits them.
         self.own_secrets: tuple[bytes, ...] = (new_cookie_secret(),)
 
     def secrets(self, configuration: ServeConfiguration) -> tuple[bytes, ...]:
@@ -102,15 +102,16 @@ class DnsService:
         return configuration.secrets or self.own_secrets
 
     async def start(self, configuration: ServeConfiguration, inherited: Sequence[InheritedSocket] = ()) -> None:
-        """Answer, also on ``inherited`` sockets that ``configuration`` does not ask for: queries may wait in them.
+        """Start answering, also on ``inherited`` sockets that ``configuration`` does not list, where queries may wait.
 
-        A second call without ``inherited`` answers what waits in those, and closes them. Raises LbdnsError.
+        A second call without ``inherited`` answers the queries that wait in such sockets, and closes these sockets.
+        Raises LbdnsError.
         """
         await commit_all([await self.prepare(configuration, inherited)])
 
     async def prepare(self, new: ServeConfiguration, inherited: Sequence[InheritedSocket] = ()) -> PreparedChange:
         """Open the sockets that are missing, and have every answering process prepare. Raises LbdnsError."""
-        # Nothing is closed before everything is open: without root, port 53 would be lost
+        # Close nothing before everything is open: without root, port 53 could not be opened again
         listen, workers = new.farm.config.server.listen, self.answerer.workers
         sockets = self.sockets.prepare(listen, workers, [each for each in inherited if each.purpose == "dns"])
         wanted = AnsweringConfiguration(new.farm, new.table, self.secrets(new), sockets.dealt(workers))
@@ -131,6 +132,6 @@ class DnsService:
         return PreparedChange("answers", answers.commit, finish, rollback)
 
     async def stop(self) -> None:
-        """Answer what has been read, then close the sockets."""
+        """Answer the queries that have been read, then close the sockets."""
         await self.answerer.stop()
         self.sockets.close()

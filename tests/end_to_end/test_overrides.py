@@ -178,7 +178,7 @@ def test_orders_outlive_restart_reload_and_take_over(tmp_path: Path, workers: in
             assert handed_out(site) == {"bilbo", "frodo"}
             assert server.stop() == 0
         with serving(site) as old:
-            assert f"in force from before: gandalf.hobbit drained by {USER}: new kernel" in old.errors
+            assert f"still in force after the restart: gandalf.hobbit drained by {USER}: new kernel" in old.errors
             assert states(site) == {"bilbo": "unknown", "frodo": "usable", "gandalf": "drained"}
             assert handed_out(site) == {"frodo"}
             all_report(site, reporting)
@@ -199,13 +199,13 @@ def test_an_order_ends_by_itself_also_after_a_restart(tmp_path: Path) -> None:
         with serving(site) as server:
             all_report(site, reporting)
             ordered(site, "drain", "gandalf", "--for", "1s")
-            server.until(lambda: "gandalf no longer drained: the 1s are over" in server.errors, "it is over")
+            server.until(lambda: "gandalf no longer drained: it expired after 1s" in server.errors, "it is over")
             assert handed_out(site) == ALL
             ordered(site, "drain", "frodo", "--for", "3s")
             assert server.stop() == 0
         with serving(site) as server:
             assert states(site)["frodo"] == "drained" or "no longer drained" in server.errors
-            server.until(lambda: "frodo no longer drained: the 3s are over" in server.errors, "it is over")
+            server.until(lambda: "frodo no longer drained: it expired after 3s" in server.errors, "it is over")
             eventually(lambda: states(site)["frodo"] == "unknown", "frodo is as it reports")
             assert handed_out(site) == ALL
 

@@ -54,7 +54,7 @@ async def test_a_program_that_is_not_a_collector(
         follower_of(following(tmp_path, address), seen.deliver, dead_after=0.1),
     ):
         await until(lambda: len(calls) >= 3)  # it is tried again
-    told = [line for line in lines(caplog) if "readings age until it is back" in line]
+    told = [line for line in lines(caplog) if "readings age until the connection is back" in line]
     assert len(told) == 1, told
     assert what in told[0]
     assert seen.snapshots == []

@@ -1,4 +1,4 @@
-"""The control commands and their handlers: from the JSON of a command to the JSON of its reply."""
+"""The handlers of the control commands: each turns the JSON of a command into the JSON of its reply."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UID_BITS: Final = 0xFFFFFFFF
 def server_commands(
     path: Path, server: program.Program, take_over: CommandHandler, status: ServerStatus
 ) -> Mapping[str, CommandHandler]:
-    """Return the handlers of the commands about the whole server, by command; ``path`` is the configuration's."""
+    """Return the handlers of the server-wide commands, by command. ``path`` is the path of the configuration file."""
 
     async def reload(command: ControlCommand) -> Mapping[str, Any]:
         await program.reload(server)
@@ -67,7 +67,7 @@ def override_commands(manager: OverrideManager) -> Mapping[str, CommandHandler]:
 
 
 def _notes(overrides: Iterable[Override]) -> list[str]:
-    """Return what the user who gave the last command may not expect."""
+    """Return notes about consequences that the user who sent the command may not expect."""
     slots: dict[str, set[str]] = {}
     for override in overrides:
         slots.setdefault(override.member, set()).add(override.slot)
@@ -79,12 +79,12 @@ def _notes(overrides: Iterable[Override]) -> list[str]:
 
 
 def _not_kept(failure: str) -> list[str]:
-    return [f"{failure}; the override lasts until the server stops"] if failure else []
+    return [f"{failure}; the override stays in force only until the server stops"] if failure else []
 
 
 def user_name(uid: int) -> str:
-    """Return the name of a user. To be called in a thread: a name service may be slow."""
-    uid &= _UID_BITS  # the kernel's is unsigned
+    """Return the name of a user. Call this in a thread, because a name service may be slow."""
+    uid &= _UID_BITS  # user ids are unsigned in the kernel
     try:
         return pwd.getpwuid(uid).pw_name
     except (KeyError, OverflowError):

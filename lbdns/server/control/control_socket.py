@@ -1,7 +1,7 @@
-"""The control socket: receives control commands, each a JSON object on a line, and replies with one on a line.
+"""The control socket: receives control commands and replies to them. Each is a JSON object on one line.
 
-``{"command": "reload"}`` -> ``{"ok": true, ...}`` or ``{"ok": false, "error": "..."}``. The socket's file decides which
-users may connect: its mode is 0660, its owner is the server's user and group.
+``{"command": "reload"}`` -> ``{"ok": true, ...}`` or ``{"ok": false, "error": "..."}``. The permissions of the socket's
+file decide which users may connect: its mode is 0660, and it belongs to the server's user and group.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MODE: Final = 0o660
 FOLDER_MODE: Final = 0o755
 MAX_COMMAND: Final = 65_536  # bytes of a command
 MAX_CLIENTS: Final = 32
-PATIENCE: Final = 10.0  # s for a client to send a line, and to read one
+PATIENCE: Final = 10.0  # s that a client may take to send a command or to read a reply
 BACKLOG: Final = 16
 _SHOWN: Final = 40  # characters of an unknown command in an error
 _PEER: Final = struct.Struct("3i")  # struct ucred: pid, uid, gid
@@ -46,8 +46,9 @@ class ControlCommand:
     uid: int  # the user id of the client's process
 
 
-#: Carries out a command and returns the fields of the reply, which gets "ok": true; None: it has sent everything
-#: itself, and the connection ends. If it raises LbdnsError, the reply has "ok": false and the error.
+#: Carries out a command and returns the fields of the reply, to which "ok": true is added. None means that the handler
+#: has sent everything itself; the connection then ends. If it raises LbdnsError, the reply has "ok": false and the
+#: error.
 CommandHandler = Callable[[ControlCommand], Awaitable[Mapping[str, Any] | None]]
 
 
@@ -60,16 +61,17 @@ class ControlSocket:
         self._accepting: asyncio.Task[None] | None = None
         self._clients: set[asyncio.Task[None]] = set()
         self._file: tuple[Path, int] | None = None  # path and inode of the socket
-        self._path: Path | None = None  # where it listens, or failed to
+        self._path: Path | None = None  # the path at which it listens, or failed to listen
 
     def duplicate(self) -> tuple[Path, socket.socket] | None:
-        """Return the path and a duplicate of the listening socket, for another process; None if there is none."""
+        """Return the path and a duplicate of the listening socket, for another process; None without such a socket."""
         return (self._file[0], self._sock.dup()) if self._file and self._sock else None
 
     async def start(self, path: Path, owner: tuple[int, int], sock: socket.socket | None = None) -> None:
-        """Take commands at ``path``, whose file gets ``owner`` (user and group id), or on ``sock`` if it listens there.
+        """Accept commands on ``sock``, which already listens at ``path``, or else on a new socket at ``path``.
 
-        If that fails, a warning is logged, since queries are answered all the same.
+        The file of a new socket gets ``owner`` (user and group id). A failure is only logged as a warning, because the
+        server can answer queries without a control socket.
         """
         self._path = path
         try:
@@ -79,7 +81,7 @@ class ControlSocket:
             log.warning("[server] control: %s: %s. Commands such as 'lbdns reload' are not available", path, why)
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Listen at the new path, if it is another; commands wait there until the change commits.
+        """Listen at the new path if it differs from the old one. Commands sent to it wait until the change commits.
 
         Raises ListenError if that path is not available.
         """
@@ -106,9 +108,9 @@ class ControlSocket:
         return PreparedChange("control socket", commit, finish, rollback)
 
     async def stop_listening(self, leave: bool = False) -> None:
-        """Take no new connections; commands that are being carried out go on.
+        """Accept no new connections; commands in progress continue.
 
-        ``leave``: keep the socket's file, for another process that listens on it.
+        If ``leave``, keep the socket's file for another process that listens on the socket.
         """
         task, sock, file = self._listening()
         self._path = self._accepting = self._sock = self._file = None
@@ -134,7 +136,7 @@ class ControlSocket:
             try:
                 client, _ = await loop.sock_accept(sock)
             except OSError as error:
-                log.warning("a connection can't be accepted: %s", error.strerror)
+                log.warning("control socket: accepting a connection failed: %s", error.strerror)
                 await asyncio.sleep(1.0)
                 continue
             client.setblocking(False)
@@ -160,8 +162,8 @@ class ControlSocket:
         try:
             fields = json.loads(line)
             if not isinstance(fields, dict):
-                raise ValueError("it is not an object")
-        except (ValueError, RecursionError) as error:  # also of bytes that are not UTF-8
+                raise ValueError("this line is not an object")
+        except (ValueError, RecursionError) as error:  # json raises ValueError also for bytes that are not UTF-8
             return _failed(f'a line must be one JSON object, such as {{"command": "reload"}}: {error}')
         name = fields.get("command")
         command = self._commands.get(name) if isinstance(name, str) else None
@@ -175,7 +177,7 @@ class ControlSocket:
             raise
         except Exception:
             log.exception("command %r failed", name)
-            return _failed("the command failed; the log of the server says why")
+            return _failed("the command failed; see the server's log for the reason")
         return None if answer is None else {"ok": True, **answer}
 
 
@@ -196,7 +198,7 @@ async def _close(
 
 
 async def _lines(sock: socket.socket) -> AsyncIterator[bytes]:
-    """Yield the lines that a client sends. A line that is too long is cut, and is the last."""
+    """Yield the lines that a client sends. Truncate a line that is too long, and read no further lines after it."""
     buffer = b""
     while True:
         async with asyncio.timeout(PATIENCE):
@@ -212,7 +214,7 @@ async def _lines(sock: socket.socket) -> AsyncIterator[bytes]:
 
 
 async def send_line(sock: socket.socket, answer: Mapping[str, Any]) -> None:
-    """Send one object as a line. Raises OSError, and TimeoutError if the client does not read."""
+    """Send one object as a line of JSON. Raises OSError, or TimeoutError if the client does not read."""
     async with asyncio.timeout(PATIENCE):
         await asyncio.get_running_loop().sock_sendall(sock, json.dumps(answer).encode() + b"\n")
 
@@ -222,7 +224,7 @@ def _failed(error: str) -> dict[str, Any]:
 
 
 def _inode(path: Path) -> int:
-    """Return the inode of a file; 0 if it cannot be read, as after root privileges are dropped."""
+    """Return the inode of a file; 0 if it cannot be read, for example after root privileges have been dropped."""
     try:
         return path.stat().st_ino
     except OSError:
@@ -237,7 +239,7 @@ def _bind(path: Path, owner: tuple[int, int]) -> socket.socket:
     if path.exists() or path.is_symlink():
         _must_be_dead(path)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    # Bound beside it, then moved there: so its mode is never wrong, and an old socket is replaced without a gap
+    # Bind next to ``path``, then rename: the mode is never wrong, and an old socket is replaced without a gap
     fresh = path.with_name(path.name + ".new")
     try:
         fresh.unlink(missing_ok=True)
@@ -245,7 +247,7 @@ def _bind(path: Path, owner: tuple[int, int]) -> socket.socket:
         try:
             sock.bind(str(fresh))
         except OSError as error:
-            if error.errno is None:  # Python's own
+            if error.errno is None:  # raised by Python, not by the kernel
                 raise OSError(0, "the path is too long for a socket; it must have at most 103 bytes") from None
             raise
         fresh.chmod(MODE)
@@ -261,9 +263,9 @@ def _bind(path: Path, owner: tuple[int, int]) -> socket.socket:
 
 
 def _must_be_dead(path: Path) -> None:
-    """Raises OSError unless ``path`` is a socket on which no process listens."""
+    """Raise OSError unless ``path`` is a socket on which no process listens."""
     if not stat.S_ISSOCK(path.lstat().st_mode):
-        raise OSError(0, "a file is there that is not a socket")
+        raise OSError(0, "a file exists there that is not a socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.setblocking(False)
         try:

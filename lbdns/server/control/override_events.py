@@ -1,4 +1,4 @@
-"""The events that say what becomes of overrides, in the words of the event log."""
+"""Override events: records in the event log when overrides are placed, ended or expire."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class OverrideEvents:
         self.use(farm)
 
     def use(self, farm: Farm) -> None:
-        """Find members in another farm from now on."""
+        """Look up members in ``farm`` from now on."""
         self._places: dict[str, list[tuple[Pool, Member]]] = {}  # by full name
         for pool in farm.pools:
             for member in pool.members:
@@ -36,7 +36,7 @@ class OverrideEvents:
         return [pool.name for pool, _ in self._places_of(override)]
 
     def placed(self, override: Override, request: OverrideRequest, warning: str) -> None:
-        """Record a new override; ``warning`` says what its pool loses by it, if it does."""
+        """Record a new override. ``warning`` says why its pool cannot spare the member; empty if the pool can."""
         span = f" for {format_duration(override.until - override.since)}" if request.has_end else ""
         reason = f": {override.reason}" if override.reason else ""
         although = f" (although {warning})" if warning else ""
@@ -49,9 +49,9 @@ class OverrideEvents:
         self._record_for(override, f"{_ended(override)}, by {by}{reason}{_origin(override)}")
 
     def expired(self, override: Override) -> None:
-        """Record that the time of an override is over."""
+        """Record that an override has expired."""
         span = format_duration(override.until - override.since)
-        self._record_for(override, f"{_ended(override)}: the {span} are over{_origin(override)}")
+        self._record_for(override, f"{_ended(override)}: it expired after {span}{_origin(override)}")
 
     def record(self, text: str, *, level: int = logging.INFO, pool: str = "", member: str = "") -> None:
         self._events.record("override", text, level=level, pool=pool, member=member, logger="lbdns.orders")

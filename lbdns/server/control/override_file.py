@@ -1,4 +1,4 @@
-"""The file that keeps overrides over restarts: read once at start, replaced whole with every change."""
+"""The file that keeps overrides across restarts: read once at start, and rewritten whenever an override changes."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from lbdns.process.atomic_file import replace_file
 from lbdns.server.control.override_events import OverrideEvents
 
 FILE_NAME: Final = "overrides.json"
-MODE: Final = 0o600  # users' reasons are only for those who may see the web interface
+MODE: Final = 0o600  # the reasons that users give are only for those who may see the web interface
 FOLDER_MODE: Final = 0o755
 PATIENCE: Final = 5.0  # s that a command waits for the disk
-_ASIDE: Final = 1000  # broken files that are kept; after that the last one is replaced
+_ASIDE: Final = 1000  # number of broken files to keep; after that, the last one is replaced
 
 
 def read(path: Path) -> tuple[Overrides, str]:
-    """Return the overrides in the file, and what is wrong with it.
+    """Return the overrides in the file, and a description of what is wrong with the file (empty if nothing is).
 
-    Waits for the disk. A file with an error is moved aside, so that the next change does not replace it; its valid
-    overrides count.
+    Blocks on the disk. A file with an error is moved aside, so that the next change does not replace it; its valid
+    overrides are still returned.
     """
     try:
         document = json.loads(path.read_bytes())
@@ -67,13 +67,13 @@ def _move_aside(path: Path) -> str:
         )
         path.rename(aside)
     except OSError as error:
-        return f"it can't be moved aside either: {error.strerror}"
+        return f"moving the file aside failed: {error.strerror}"
     return f"moved to {aside}"
 
 
 def write(path: Path, overrides: Overrides) -> None:
-    """Replace the file; without overrides none is made. Waits for the disk. Raises OSError."""
-    if not overrides.items and not os.path.exists(path):  # False also without permission to look
+    """Replace the file; create none if there are no overrides. Blocks on the disk. Raises OSError."""
+    if not overrides.items and not os.path.exists(path):  # also False without permission to look
         return
     text = json.dumps({"overrides": [override.document() for override in overrides.items]}, indent=1) + "\n"
     path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ def write(path: Path, overrides: Overrides) -> None:
 
 
 class OverrideStore:
-    """Writes the newest overrides to the file, in threads, one writing after another."""
+    """Writes the newest overrides to the file, in threads, one write at a time."""
 
     def __init__(self, path: Path, events: OverrideEvents) -> None:
         self.path = path  # may be changed; the file at the old path is removed once the new one is written
@@ -92,7 +92,7 @@ class OverrideStore:
         self._writing: asyncio.Task[None] | None = None
 
     async def load(self) -> Overrides:
-        """Return the overrides in the file; an error in it is recorded as an event."""
+        """Return the overrides in the file; record an error in the file as an event."""
         path = self.path
         found, error = await asyncio.to_thread(read, path)
         if error:
@@ -106,13 +106,13 @@ class OverrideStore:
         return self._written == (self.path, overrides)
 
     def write(self, overrides: Overrides) -> None:
-        """Begin to write these overrides."""
+        """Start to write these overrides, without waiting for the disk."""
         self._wanted = overrides
         if self._writing is None:
             self._writing = asyncio.get_running_loop().create_task(self._write_all())
 
     async def save(self, overrides: Overrides) -> str:
-        """Wait until the overrides are on disk, but not for long; return why they are not, empty if they are."""
+        """Wait at most PATIENCE seconds until the overrides are on disk; return why they are not, empty if they are."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + PATIENCE
         if not self.has(overrides):
@@ -124,7 +124,7 @@ class OverrideStore:
         return self.failure
 
     def stop(self) -> None:
-        """Give up a writing that the disk holds up."""
+        """Cancel a write that the disk is holding up."""
         if self._writing:
             self._writing.cancel()
 
@@ -134,7 +134,7 @@ class OverrideStore:
                 await asyncio.to_thread(write, *wanted)
                 before, self._written = self._written, wanted
                 if before and before[0] != wanted[0]:
-                    with contextlib.suppress(OSError):  # a later start in that folder would believe it
+                    with contextlib.suppress(OSError):  # a later start in that folder would use the old file
                         before[0].unlink()
             if self.failure:
                 self._events.record(f"{self.path}: overrides survive restarts again")
@@ -142,7 +142,8 @@ class OverrideStore:
         except OSError as error:
             failure = f"{self.path}: can't be written: {error.strerror}"
             if failure != self.failure:
-                self._events.record(f"{failure}; overrides last until the server stops", level=logging.WARNING)
+                what = f"{failure}; overrides stay in force only until the server stops"
+                self._events.record(what, level=logging.WARNING)
             self.failure = failure
         finally:
             self._writing = None

@@ -1,4 +1,4 @@
-"""The override manager: puts overrides into force, ends them when asked or when their time is over, and keeps them."""
+"""The override manager: puts overrides into force, ends them on request or when they expire, and stores them."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from lbdns.server.dns_service import Answerer
 from lbdns_shared.errors import LbdnsError, UnknownNameError
 
 MAX_OVERRIDES: Final = 10_000  # far more than anyone needs; each costs time with every report
-CHECK_PERIOD: Final = 30.0  # s between checks of the wall clock, which may be set, and attempts to write the file
+CHECK_PERIOD: Final = 30.0  # s between checks of the wall clock, which may jump, and between attempts to write the file
 MIN_TIMER_WAIT: Final = 0.01  # s; the wall clock and the event loop's clock never agree exactly
 
 
 class OverrideManager:
-    """Holds what operators have ordered: the answerer uses it, the store keeps it on disk.
+    """Manages operators' overrides: passes them to the answerer, and has the store keep them on disk.
 
-    The caller must call ``restore``, or give the answerer another server's overrides, then ``begin``, and ``stop`` at
-    the end.
+    The caller must first call ``restore`` or pass another server's overrides to the answerer. Then it must call
+    ``begin``, and ``stop`` at the end.
     """
 
     def __init__(
@@ -58,21 +58,21 @@ class OverrideManager:
         return self._answerer.planner.overrides
 
     async def restore(self) -> None:
-        """Put the overrides from before the last stop into force. The caller must not answer queries before."""
+        """Put the overrides that were in force at the last stop into force again, before any query is answered."""
         found = await self.store.load()
         if found.items:
             some = join_some((f"{each.member} {each.text()}" for each in found.items), "; ")
-            self.events.record(f"in force from before: {some}")
+            self.events.record(f"still in force after the restart: {some}")
             self._answerer.override(found)
             self._end_expired()
 
     def begin(self) -> None:
-        """Carry out requests from now on; no other process may write the file."""
+        """Start carrying out requests. From now on, no other process may write the file."""
         self._begun.set()
         self._check()
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Return a change to the farm and state folder of ``new``; the overrides in force stay."""
+        """Return a change that adopts the farm and state folder of ``new``; the overrides stay in force."""
 
         def commit() -> None:
             self._farm = new.farm
@@ -83,7 +83,7 @@ class OverrideManager:
         return PreparedChange("overrides", commit)
 
     async def stop(self) -> None:
-        """Write what is not written yet. May be called twice."""
+        """Write the overrides that are not on disk yet, and refuse further requests. May be called twice."""
         if self._over:
             return
         self._over = True
@@ -95,9 +95,10 @@ class OverrideManager:
         self._begun.set()
 
     async def carry_out(self, request: OverrideRequest, by: str) -> tuple[OverrideTargets, Sequence[Override]]:
-        """Put an override into force or end some, for the user ``by``; return the targets and the overrides ended.
+        """Put overrides into force or end them for the user ``by``; return the targets and the ended overrides.
 
-        Every query after that is answered accordingly. Raises LbdnsError if the request cannot be carried out.
+        Queries that arrive after the return are answered accordingly. Raises LbdnsError if the request cannot be
+        carried out.
         """
         await self._begun.wait()
         async with self.handing_over:
@@ -107,7 +108,7 @@ class OverrideManager:
                 targets, ended = self._end(request, by)
             else:
                 targets, ended = self._put(request, by), ()
-        # A worker sends its counters after it has handled all earlier messages, so also this override
+        # A worker sends its counters only after it has handled all earlier messages, including this override
         await self._answerer.refresh()
         return targets, ended
 
@@ -158,7 +159,7 @@ class OverrideManager:
         self._check()
 
     def _check(self) -> None:
-        """End expired overrides, write what is not written, and check again in time."""
+        """End expired overrides, write those that are not on disk yet, and schedule the next check."""
         if self._timer:
             self._timer.cancel()
             self._timer = None

@@ -1,4 +1,4 @@
-"""Override requests: reads the fields of the control commands about members, and checks them. Pure."""
+"""Override requests: reads and checks the fields of the control commands that override members. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FORCE_VALUES: Final = ("up", "down", "auto")
 
 @dataclass(frozen=True, slots=True)
 class OverrideRequest:
-    """A request to override a member, or, if ``kind`` is None, to end the overrides in its ``slot``."""
+    """A request to override a member or, if ``kind`` is None, to end the member's overrides in ``slot``."""
 
     slot: str
     kind: OverrideKind | None
@@ -44,12 +44,12 @@ class OverrideRequest:
 
 
 def read_override_request(fields: Mapping[str, Any]) -> OverrideRequest:
-    """Return the request of a control command whose ``command`` is one of COMMANDS. Raises LbdnsError."""
+    """Return the override request in the fields of a control command, one of COMMANDS. Raises LbdnsError."""
     command = fields["command"]
     for field in fields:
         if field not in _FIELDS[command]:
             name = field[:MAX_NAME]
-            raise LbdnsError(f"{command}: there is no {name!r}{nearest(name, _FIELDS[command])}")
+            raise LbdnsError(f"{command}: there is no field {name!r}{nearest(name, _FIELDS[command])}")
     kind, factor = _kind(command, fields)
     request = OverrideRequest(
         "drain" if command == "undrain" else command,
@@ -64,12 +64,12 @@ def read_override_request(fields: Mapping[str, Any]) -> OverrideRequest:
     if not request.member:
         raise LbdnsError(f"{command}: member: is missing")
     if kind is None and request.has_end:
-        raise LbdnsError(f"{command}: for_s: must be left out: this ends an override")
+        raise LbdnsError(f"{command}: for_s: must be left out, because this command ends an override")
     return request
 
 
 def _kind(command: str, fields: Mapping[str, Any]) -> tuple[OverrideKind | None, float]:
-    """Return the kind of override, None to end one, and the factor."""
+    """Return the kind of override (None to end an override) and the factor."""
     if command == "drain":
         return "drain", 1.0
     if command == "force":

@@ -1,4 +1,4 @@
-"""Override targets: the members that a request names, and whether their pools can spare them. Pure."""
+"""Override targets: finds the members that a request names, and checks whether their pools can spare them. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import LbdnsError, UnknownNameError
 
 SHOWN: Final = 8  # members or overrides that a message lists
-NEAR: Final = 2000  # names compared with an unknown one: more would delay queries
+NEAR: Final = 2000  # known names compared with an unknown one: comparing more would delay queries
 
 #: Pool name -> the guard of each member, in the pool's order; empty if unknown
 GuardsOf = Callable[[str], Sequence[Guard]]
@@ -25,21 +25,24 @@ GuardsOf = Callable[[str], Sequence[Guard]]
 
 @dataclass(frozen=True, slots=True)
 class OverrideTargets:
-    """The members that a request names (full names), and their pools; no pools if only overrides in force know them."""
+    """The members that a request names, by full name, and their pools.
+
+    ``pools`` is empty if the members are no longer configured and only have overrides.
+    """
 
     full_names: tuple[str, ...]
     pools: tuple[Pool, ...]
 
 
 def full_form(name: str) -> str:
-    """Return a name in the form of full names."""
+    """Return a name as full names are written: in lower case, without a final dot."""
     return name.lower().removesuffix(".")
 
 
 def find_targets(farm: Farm, request: OverrideRequest) -> OverrideTargets:
-    """Return the targets of a request. A host that several zones have under one name and address is one target.
+    """Return the targets of a request. A short name may match members of several zones if they have the same addresses.
 
-    Raises UnknownNameError, with the nearest known name.
+    Raises UnknownNameError, whose message suggests the nearest known name.
     """
     pools = farm.pools if not request.pool else [pool for pool in farm.pools if pool.name == request.pool]
     if not pools:
@@ -59,7 +62,7 @@ def find_targets(farm: Farm, request: OverrideRequest) -> OverrideTargets:
 
 
 def find_forgotten_targets(overrides: Overrides, request: OverrideRequest) -> OverrideTargets | None:
-    """Return the targets of a request whose member or pool is gone from the configuration, but has overrides."""
+    """Return the targets of a request if its member or pool is no longer configured but has overrides, else None."""
     wanted = full_form(request.member)
     known = any(o.member == wanted and request.pool in ("", o.pool) for o in overrides.items)
     return OverrideTargets((wanted,), ()) if known else None
@@ -70,7 +73,7 @@ def _unknown(farm: Farm, request: OverrideRequest, known: Sequence[Member]) -> s
     wanted = full_form(request.member)
     elsewhere = [p.name for p in farm.pools if any(wanted in (m.name, m.full_name) for m in p.members)]
     if elsewhere:
-        return f"{where} {request.member!r}; it is in {in_pools(elsewhere)}"
+        return f"{where} {request.member!r}; this member is in {in_pools(elsewhere)}"
     near = nearest(wanted, [*{m.name for m in known[:NEAR]}, *{m.full_name for m in known[:NEAR]}])
     if near.startswith("."):
         return f"{where} {request.member!r}{near}"
@@ -83,7 +86,7 @@ def in_pools(names: Iterable[str]) -> str:
 
 
 def join_some(texts: Iterable[str], between: str = ", ") -> str:
-    """Return the first few texts, joined, and the number of the others."""
+    """Return the first few texts, joined, followed by the number of further texts."""
     found = list(texts)
     more = f"{between}and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return between.join(found[:SHOWN]) + more
@@ -98,8 +101,11 @@ def why_not_spare(
     guards: GuardsOf,
     now: float,
 ) -> str:
-    """Return why a pool cannot spare the targets: with the overrides ``after`` it has no usable member any more, or all
-    its members are drained. Empty if all pools can spare them. ``now`` is in monotonic seconds."""
+    """Return why a pool cannot spare the targets; empty if all pools can.
+
+    A pool cannot spare them if the overrides ``after`` would leave it without a usable member, or with all its members
+    drained. ``now`` is in monotonic seconds.
+    """
     stale_after = farm.config.collector.stale_after
     for pool in targets.pools:
         known = guards(pool.name)
@@ -108,13 +114,13 @@ def why_not_spare(
         old, new = (_OverriddenPool(pool, each, snapshot, known, stale_after, now) for each in (before, after))
         name = next(member.name for member in pool.members if member.full_name in targets.full_names)
         others = new.others(targets.full_names)
-        why = f"the others: {others}" if others else "it has no other"
+        why = f"the others: {others}" if others else "the pool has no other"
         if old.usable() and not new.usable():
             return f"{name} is the last usable member of pool {pool.name} ({why})"
         if new.all_drained() and not old.all_drained():
             return (
                 f"{name} is the last member of pool {pool.name} that is not drained ({why}); "
-                "with all of them drained, lbdns selects them all"
+                "if all members are drained, lbdns selects from all of them"
             )
     return ""
 
@@ -160,9 +166,9 @@ class _OverriddenPool:
 
 
 def overrides_to_end(targets: OverrideTargets, request: OverrideRequest, overrides: Overrides) -> list[Override]:
-    """Return the overrides in force that the request ends. Without a pool it also ends those for single pools.
+    """Return the overrides in force that the request ends. Without a pool, it also ends overrides for single pools.
 
-    Raises LbdnsError if there is none; the message lists the overrides in force.
+    Raises LbdnsError if there are none; the message lists the member's overrides in force.
     """
     ours = [o for o in overrides.items if o.member in targets.full_names]
     slot = [o for o in ours if o.slot == request.slot]
@@ -172,8 +178,8 @@ def overrides_to_end(targets: OverrideTargets, request: OverrideRequest, overrid
     names = " and ".join(targets.full_names)
     if everywhere := [o for o in slot if not o.pool]:
         raise LbdnsError(
-            f"{names}: {everywhere[0].text()!r} applies to every pool; it can't be ended for pool {request.pool} "
-            "alone. End it without --pool, then repeat it for the pools where it must stay"
+            f"{names}: {everywhere[0].text()!r} applies to every pool and can't be ended for pool "
+            f"{request.pool} alone. End this override without --pool, then set it again for the pools that must keep it"
         )
     states = {"drain": "not drained", "force": "not forced up or down", "weight": "not weighted"}
     where = f" in pool {request.pool}" if request.pool else ""

@@ -1,15 +1,15 @@
-"""The take-over protocol: a new process receives the sockets and state of a running server, starts, and then ends it.
+"""The take-over protocol: a new process receives the sockets and state of a running server, starts, and replaces it.
 
-The connection is that of the control command ``{"command": "take-over"}``. After the reply to it, the new process sends
-requests, and the old process replies to each with a message (msgpack, since data of another process is never
-unpickled)::
+The new process connects to the control socket and sends ``{"command": "take-over"}``. After the reply, it sends
+requests on the same connection, and the old process replies to each with a message. Messages are msgpack, since data
+from another process is never unpickled::
 
     request      reply                                      then
     (none)       sockets, snapshot, overrides, secrets      the new process starts; both answer on the same sockets
-    "reports"    the collector's state                      reports wait in their sockets, which both processes have
+    "reports"    the collector's state                      reports wait in their sockets, which both processes hold
     "finish"     counters, after the old process has ended  the new process reads reports and opens its web interface
 
-If the connection breaks before "finish", the old server goes on as before.
+If the connection breaks before "finish", the old server continues as before.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MAX_LINE: Final = 65_536  # bytes of the reply to the command
 
 
 class _TakeoverChannel(MessageChannel):
-    """Messages to and from the other process."""
+    """Exchanges messages with the other process."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._inbox: asyncio.Queue[tuple[bytes, list[int]] | None] = asyncio.Queue()
@@ -62,7 +62,7 @@ class _TakeoverChannel(MessageChannel):
 
 
 class Successor:
-    """The new process, as the running server sees it. The caller must ``close`` it."""
+    """The running server's connection to the new process. The caller must ``close`` it."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._channel = _TakeoverChannel(sock)
@@ -70,7 +70,7 @@ class Successor:
 
     @classmethod
     async def meet(cls, command: ControlCommand) -> Successor:
-        """Reply to the take-over command. Raises LbdnsError if its sender may not take over."""
+        """Reply to the take-over command. Raises LbdnsError if the sender may not take over."""
         if command.uid not in (0, os.geteuid()):
             raise LbdnsError("take-over: only root and the server's own user may take over")
         await send_line(command.sock, {"ok": True})
@@ -79,7 +79,7 @@ class Successor:
     def send_state(
         self, inherited: Sequence[InheritedSocket], snapshot: Snapshot, overrides: Overrides, secrets: Sequence[bytes]
     ) -> None:
-        """Send what it needs to start: sockets, which are closed here, snapshot, overrides and cookie secrets."""
+        """Send what the new process needs to start, and close ``inherited``. ``secrets`` are for DNS cookies."""
         now = time.monotonic()
         state = {
             "version": VERSION,
@@ -93,25 +93,28 @@ class Successor:
             each.sock.close()
 
     async def wait_for(self, request: str) -> None:
-        """Wait until it sends ``request``. Raises LbdnsError if it sends something else, or nothing in time."""
+        """Wait until the new process sends ``request``.
+
+        Raises LbdnsError if it sends another message, or nothing in time.
+        """
         received, _ = await self._channel.receive(PATIENCE)
         if received != request:
             raise LbdnsError(f"expected {request!r} from the other process, not {received!r}")
 
     def send_reports(self, state: Any) -> None:
-        """Send the collector's state, None without a collector."""
+        """Send the collector's state; None if this server has no collector."""
         self._channel.send(msgpack.packb(state))
 
     async def finish(self, counters: AnswerCounters) -> None:
-        """Send the counters of this server, which has ended, and wait until they are sent."""
+        """Send the final counters of this server, and wait until they are sent."""
         self._channel.send(msgpack.packb(counters.state()))
         await self._channel.flush(ANSWER)
 
 
 class Predecessor:
-    """The running server, as the new process sees it.
+    """The new process's connection to the running server.
 
-    ``inherited`` are its sockets, which now belong to this process too.
+    ``inherited`` are the running server's sockets, which now belong to this process, too.
     """
 
     def __init__(
@@ -169,11 +172,11 @@ class Predecessor:
             raise
 
     async def reports(self) -> Any:
-        """Stop its collector, and return the collector's state, None without a collector. Raises LbdnsError."""
+        """Stop the old server's collector and return its state; None if it has no collector. Raises LbdnsError."""
         return await self._ask("reports")
 
     async def finish(self) -> AnswerCounters:
-        """End the old server once it has answered what it has read; return its counters. Raises LbdnsError."""
+        """Have the old server answer the queries it has read and end; return its counters. Raises LbdnsError."""
         counters = await self._ask("finish")
         self._channel.close()
         try:
@@ -182,7 +185,7 @@ class Predecessor:
             raise LbdnsError(f"--take-over: {self._path}: {error}") from None
 
     def close(self) -> None:
-        """Close the connection. Before ``finish`` the old server then goes on."""
+        """Close the connection. If ``finish`` has not been called, the old server continues."""
         self._channel.close()
 
     async def _ask(self, request: str) -> Any:
@@ -194,7 +197,7 @@ class Predecessor:
 
 
 async def _read_line(sock: socket.socket) -> bytes:
-    """Return a line, and read no byte more: the next bytes carry descriptors. Raises OSError."""
+    """Return a line, and read nothing after it, because the next bytes carry descriptors. Raises OSError."""
     line = b""
     while not line.endswith(b"\n") and len(line) < _MAX_LINE:
         data = await asyncio.get_running_loop().sock_recv(sock, 1)

@@ -126,10 +126,13 @@ async def test_overrides_that_cannot_be_written_hold_and_the_reply_says_so(
         answer = await server.say("drain")
         assert server.order() == ["bilbo", "gandalf"]
         where = f"{tmp_path}/file/state/overrides.json: can't be written: Not a directory"
-        assert (answer["kept"], answer["notes"]) == (False, [f"{where}; the override lasts until the server stops"])
+        assert (answer["kept"], answer["notes"]) == (
+            False,
+            [f"{where}; the override stays in force only until the server stops"],
+        )
         assert (await server.say("overrides"))["notes"] == answer["notes"]
         await server.say("drain", "bilbo")
-        assert server.recorded().count(f"{where}; overrides last until the server stops") == 1
+        assert server.recorded().count(f"{where}; overrides stay in force only until the server stops") == 1
         (tmp_path / "file").unlink()
         await until(server.file.exists)
         await until(lambda: server.recorded()[-1].endswith("overrides survive restarts again"))
@@ -202,6 +205,6 @@ def test_an_inaccessible_folder_is_reported_and_delays_nothing(tmp_path: Path, m
             patched.setattr(Path, name, refuse)
         found, trouble = override_file.read(tmp_path / "overrides.json")
         assert found == NO_OVERRIDES
-        assert "can't be read: Permission denied; it can't be moved aside either: Permission denied" in trouble
+        assert "can't be read: Permission denied; moving the file aside failed: Permission denied" in trouble
         override_file.write(tmp_path / "overrides.json", NO_OVERRIDES)  # nothing to keep: no trouble
     assert list(tmp_path.iterdir()) == []

@@ -106,7 +106,7 @@ async def test_a_machine_in_several_pools_is_drained_in_all_or_in_one(tmp_path: 
         assert (server.order(), server.order("mail")) == (["bilbo", "gandalf"], ["gandalf"])
         assert [(o.pool, o.reason) for o in server.manager.overrides.items] == [("", "both")], "it says all"
         assert server.recorded()[-1] == "pools web, mail: frodo.hobbit drained by root: both"
-        with pytest.raises(LbdnsError, match="applies to every pool; it can't be ended for pool web alone"):
+        with pytest.raises(LbdnsError, match="applies to every pool and can't be ended for pool web alone"):
             await server.say("undrain", pool="web")
         await server.say("weight", pool="mail", factor=2)
         await server.say("undrain")
@@ -155,7 +155,7 @@ async def test_a_member_that_is_not_usable_can_be_drained(tmp_path: Path) -> Non
 
 async def test_the_only_member_of_a_pool(tmp_path: Path) -> None:
     async with desk(tmp_path, hobbit(pool(members=("frodo",)))) as server:
-        with pytest.raises(LbdnsError, match=r"last usable member of pool web \(it has no other\)"):
+        with pytest.raises(LbdnsError, match=r"last usable member of pool web \(the pool has no other\)"):
             await server.say("drain")
 
 
@@ -167,7 +167,9 @@ async def test_an_order_ends_by_itself(tmp_path: Path) -> None:
         await server.say("drain", for_s=0.2, reason="quick")
         assert server.order() == ["bilbo", "gandalf"]
         await until(lambda: server.order() == ["bilbo", "frodo", "gandalf"])
-        assert server.recorded()[-1] == ("pool web: frodo no longer drained: the 0s are over (ordered by root: quick)")
+        assert server.recorded()[-1] == (
+            "pool web: frodo no longer drained: it expired after 0s (ordered by root: quick)"
+        )
         await until(lambda: json.loads(server.file.read_bytes()) == {"overrides": []})
 
 
@@ -178,7 +180,7 @@ async def test_a_clock_that_is_set_is_noticed(tmp_path: Path, monkeypatch: pytes
         await server.say("drain", "bilbo")
         server.ahead = 7201.0
         await until(lambda: server.order() == ["frodo", "gandalf"])
-        assert server.recorded()[-1] == "pool web: frodo no longer drained: the 2h are over (ordered by root)"
+        assert server.recorded()[-1] == "pool web: frodo no longer drained: it expired after 2h (ordered by root)"
 
 
 async def test_overrides_that_expire_while_the_server_is_down_end_at_start(tmp_path: Path) -> None:
@@ -190,7 +192,7 @@ async def test_overrides_that_expire_while_the_server_is_down_end_at_start(tmp_p
         assert server.manager.overrides.items == (lasts,)
         assert server.order() == ["frodo", "gandalf"]
         assert server.recorded() == [
-            "in force from before: frodo.hobbit drained by root; bilbo.hobbit drained by root",
-            "pool web: frodo no longer drained: the 2h are over (ordered by root)",
+            "still in force after the restart: frodo.hobbit drained by root; bilbo.hobbit drained by root",
+            "pool web: frodo no longer drained: it expired after 2h (ordered by root)",
         ]
     assert override_file.read(tmp_path / "overrides.json")[0].items == (lasts,)

@@ -90,7 +90,7 @@ def test_together_over_a_pipe() -> None:
         ({"local": {errno.EADDRNOTAVAIL: 3}}, "3 requests found no free source port"),
         ({"local": {errno.EMFILE: 4}}, "4 requests found no free descriptor"),
         ({"local": {errno.ENOBUFS: 5}}, "no memory for 5 requests"),
-        ({"late_s": (0.001, 0.01, 0.05, 0.2)}, "200 ms late in the end"),
+        ({"late_s": (0.001, 0.01, 0.05, 0.2)}, "200 ms late at the end"),
         ({"held_back": 6, "max_connections": 10}, "6 requests waited for one of 10 connections"),
     ],
 )

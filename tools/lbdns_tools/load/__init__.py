@@ -1,1 +1,1 @@
-"""The load generator ``lbdns-load``: clients that look names up, connect and send requests; failures count."""
+"""The load generator ``lbdns-load`` simulates web clients; its statistics include requests that fail."""

@@ -1,9 +1,9 @@
-"""Search for the highest load that a server can handle: double until a trial fails, then bisect. Sans-I/O.
+"""Search for the highest load that a server can handle: double the load until a trial fails, then bisect. Sans-I/O.
 
-A trial that passes is not repeated. A trial that fails is repeated up to twice and the majority counts, because a
-single hiccup is not a limit. The result must pass once more; otherwise the search continues below it and repeats all
-further trials. If the load generator itself is the limit, the search ends and says so, since the server's limit stays
-unknown.
+A trial that passes is not repeated. A trial that fails is repeated up to twice and the majority decides, because a
+single hiccup does not prove a limit. The value found must pass one more trial; otherwise the search continues at lower
+values and repeats every further trial. If the load generator itself is the limit, the search ends and reports this,
+since the server's limit stays unknown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_TRIALS: Final = 60  # per search: an hour if each takes 60 s
 
 @dataclass(frozen=True, slots=True)
 class FailureCriteria:
-    """When a trial fails. A latency limit of 0 s accepts any latency. Raises ValueError for invalid values."""
+    """The criteria by which a trial fails. A latency limit of 0 s accepts any latency. Raises ValueError."""
 
     error_percent: float = 1.0  # highest share of errors that passes
     percentile: int = 99
@@ -44,7 +44,7 @@ class FailureCriteria:
             raise ValueError(f"the latency limit must be 0 s or more, not {self.limit_s:g}")
 
     def failing(self, figures: RunStatistics, rate: float) -> str:
-        """Return why a trial at ``rate`` requests/s (0: as fast as possible) fails, or "" if it passes."""
+        """Return why a trial fails, or "" if it passes. ``rate`` is in requests/s; 0 means as fast as possible."""
         if figures.error_percent is None or figures.requests_per_s is None:
             return "no result"
         if figures.error_percent > self.error_percent:
@@ -74,7 +74,7 @@ class SearchResult:
 
     highest: float | None  # value that passed; None if none did
     figures: RunStatistics | None  # at the highest value
-    ending: Ending  # a failure above it, top or bottom of the range, the generator's limit, too many trials
+    ending: Ending  # a failed trial, top or bottom of the range, the generator's limit, or too many trials
     why: str  # why the trial above it failed, "" if none did
     trials: tuple[SearchTrial, ...]
 
@@ -94,7 +94,7 @@ class _CapacitySearch:
         return len(self.trials) >= MAX_TRIALS
 
     def decide(self, value: float) -> SearchTrial:
-        """Return a deciding trial: the first if it passes and nothing is doubted, else one of the majority of three."""
+        """Run trials at ``value``; return the one that decides: a first pass (unless ``doubted``), or a majority's."""
         failed: list[SearchTrial] = []
         passed: list[SearchTrial] = []
         while len(failed) < 2 and len(passed) < (2 if failed or self.doubted else 1) and not self.spent:
@@ -108,7 +108,7 @@ class _CapacitySearch:
         return passed[-1] if len(passed) > len(failed) else failed[-1]
 
     def between(self, good: float, bad: float) -> float | None:
-        """Return the next value to try, or None if the two are close enough."""
+        """Return the next value to try, or None if ``good`` and ``bad`` are close enough."""
         middle = (good + bad) / 2
         if self.is_whole:
             middle = float(int(middle))
@@ -124,7 +124,7 @@ class _CapacitySearch:
         return trial
 
     def run(self, low: float, high: float) -> SearchResult:
-        """Raises ValueError if the range or the accuracy is invalid."""
+        """Search from ``low`` to ``high``. Raises ValueError if the range or the accuracy is invalid."""
         if not 0 < low <= high < float("inf"):
             raise ValueError(f"the range must start above 0 and end at a finite value, not {low:g} to {high:g}")
         if not 0.001 <= self.accuracy <= 1:
@@ -142,7 +142,7 @@ class _CapacitySearch:
                 continue
             if not passed:
                 return self.result(None, failed, "bottom")
-            edge = self.decide(passed[-1].value)  # it must pass once more
+            edge = self.decide(passed[-1].value)  # the highest value must pass once more
             if not edge.why:
                 return self.result(edge, failed, "criteria" if failed else "top")
             failed = edge
@@ -164,9 +164,9 @@ class _CapacitySearch:
 def highest_rate(
     try_rate: Attempt[float], criteria: FailureCriteria, low: float, high: float, accuracy: float = ACCURACY
 ) -> SearchResult:
-    """Search for the highest rate between ``low`` and ``high`` (requests/s) that passes, within ``accuracy`` (a share).
+    """Search for the highest rate between ``low`` and ``high`` (requests/s) that passes.
 
-    Raises ValueError if the range or the accuracy is invalid.
+    ``accuracy`` is a share of the result. Raises ValueError if the range or the accuracy is invalid.
     """
     return _CapacitySearch(try_rate, lambda rate, figures: criteria.failing(figures, rate), accuracy).run(low, high)
 
@@ -174,9 +174,9 @@ def highest_rate(
 def highest_count(
     try_count: Attempt[int], criteria: FailureCriteria, rate: float, low: int, high: int, accuracy: float = ACCURACY
 ) -> SearchResult:
-    """Search for the highest number of connections or clients that passes at ``rate`` requests/s (0: no rate).
+    """Search for the highest number of connections or clients that passes at ``rate`` requests/s.
 
-    Raises ValueError if the range or the accuracy is invalid.
+    With a ``rate`` of 0, trials have no given rate. Raises ValueError if the range or the accuracy is invalid.
     """
     search = _CapacitySearch(
         lambda count: try_count(int(count)), lambda _, figures: criteria.failing(figures, rate), accuracy, is_whole=True

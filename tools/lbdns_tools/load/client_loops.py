@@ -1,4 +1,4 @@
-"""Clients of the load generator: closed and open loops that look up, connect, send and count each request."""
+"""Clients of the load generator: closed and open loops that look up hosts, connect, and send and count requests."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from lbdns_tools.load.request_tally import RequestTally
 from lbdns_tools.load.stub_resolver import ClientNames, StubResolver
 
 _AT_ONCE: Final = 16  # late requests started before responses are handled again
-_OUT_OF_PORTS_S: Final = 0.01  # pause of a client after a failure on this machine, which takes no time itself
+_OUT_OF_PORTS_S: Final = 0.01  # pause of a client after a local failure, which is reported at once
 
 
 class RequestTimings:
-    """Times, bytes and server of one request under way."""
+    """Holds the times, the bytes received and the server of one request under way."""
 
     __slots__ = ("bytes", "connect_s", "dns_s", "resolving", "server")
 
@@ -32,7 +32,7 @@ class RequestTimings:
 
 
 class LoadClient:
-    """A client of a closed loop, or all of an open loop: its name cache and its idle connections."""
+    """One client of a closed loop, or all clients of an open loop, with a name cache and idle connections."""
 
     __slots__ = ("_kept", "names")
 
@@ -41,7 +41,7 @@ class LoadClient:
         self._kept: dict[tuple[str, int], list[HttpConnection]] = {}  # by address or name and port
 
     def take(self, use: tuple[str, int]) -> HttpConnection | None:
-        """Return an open idle connection, the most recently used first, or None."""
+        """Return the most recently used idle connection that is still open, or None."""
         kept = self._kept.get(use)
         while kept:
             connection = kept.pop()
@@ -50,7 +50,7 @@ class LoadClient:
         return None
 
     def keep(self, use: tuple[str, int], connection: HttpConnection) -> None:
-        """Keep a connection if it is still open and idle."""
+        """Keep a connection for later requests if it is still open and idle."""
         if connection.is_idle:
             self._kept.setdefault(use, []).append(connection)
 
@@ -65,7 +65,7 @@ class ClientCrowd:
         self._loop, self._run = loop, run
         self._sockets, self._resolver, self._fixed = sockets, resolver, fixed
         self._limits = TimeLimits(loop, run.timeout_s)
-        self._waiting = TimeLimits(loop, run.timeout_s)  # for one of max_connections
+        self._waiting = TimeLimits(loop, run.timeout_s)  # tasks that wait for one of max_connections
         self._requests: dict[RequestTarget, bytes] = {}
         self._by_name = run.resolve.mode == "connection"
         self._shows_ports = len({target.port for phase in run.phases for target in phase.mix.targets}) > 1
@@ -77,7 +77,7 @@ class ClientCrowd:
         self._begin = self._window = self._end = 0.0
 
     def start(self, begin: float) -> None:
-        """Schedule all phases. The run begins at ``begin`` on the loop's clock and ends when the loop has no tasks."""
+        """Schedule all phases. The run begins at ``begin`` on the loop's clock and ends when no task is left."""
         self._begin = begin
         self._window, self._end = begin + self._run.warm_up_s, begin + self._run.seconds
         for place, phase in enumerate(self._run.phases):
@@ -95,7 +95,7 @@ class ClientCrowd:
     async def _run_client(
         self, place: int, load: ClosedLoop, begin: float, chance: Random, budget: list[float]
     ) -> None:
-        """Run one client of a closed loop. ``budget`` holds the requests that the phase's clients may still send."""
+        """Run one client of a closed loop. ``budget`` holds the number of requests that its clients may still send."""
         loop, clock = self._loop, self._loop.clock
         client, choose = self._client(chance), self._run.phases[place].mix.chooser(chance)
         end = begin + (load.seconds or math.inf)
@@ -104,17 +104,17 @@ class ClientCrowd:
             budget[0] -= 1
             error = await self._once(choose(), client, now)
             if error or load.think_s:
-                # A client that fails at once must not keep the others from their turn
+                # A client that fails at once must not keep the other clients from running
                 after = load.think_s or (_OUT_OF_PORTS_S if error == "local" else 0.0)
                 await loop.sleep_until(clock() + after)
 
     async def _run_open_loop(self, place: int, load: OpenLoop, begin: float) -> None:
-        """Start the requests of an open loop when they are due, or as soon as possible after that."""
+        """Start the requests of an open loop when they are due, or as soon as possible afterwards."""
         loop, clock = self._loop, self._loop.clock
         chance = Random(f"mix {self._run.seed} {place} {self._run.part}")
         client, choose = self._client(chance), self._run.phases[place].mix.chooser(chance)
         at_once = 0
-        # The same random numbers in every process, which takes its part of the sequence
+        # Every process draws the same random numbers and takes its own part of the sequence
         for start in arrivals(load, Random(f"arrivals {self._run.seed} {place}"), self._run.part, self._run.parts):
             intended = begin + start
             at_once += 1
@@ -158,7 +158,7 @@ class ClientCrowd:
         return error
 
     async def _fetch(self, target: RequestTarget, client: LoadClient, timings: RequestTimings) -> None:
-        """Look up, connect, and send the request. Raises RequestError."""
+        """Look up the host, connect, and send the request. Raises RequestError."""
         connection: HttpConnection | None = None
         use = (target.host, target.port)
         if self._by_name:
@@ -212,7 +212,7 @@ class ClientCrowd:
                 timings.connect_s = connection.connect_s
 
     def _count(self, timings: RequestTimings, error: str, intended: float, start: float, end: float) -> None:
-        """Count a request. Latency is HTTP's alone, from the due time; if the look-up failed, it is the look-up's."""
+        """Count a request. Latency runs from the due time and excludes the look-up, unless the look-up failed."""
         self.done += 1
         self.failed += error != ""
         self.last_end = end - self._begin
@@ -228,7 +228,7 @@ class ClientCrowd:
         self.tally.add(due_s, latency_s, timings.dns_s, timings.connect_s, timings.bytes, timings.server, error, late_s)
 
     def _give_turn(self) -> None:
-        """Give the place of a completed request to the one that has waited longest, if any."""
+        """Let the request that has waited longest, if any, take the place of a completed request."""
         if self._waiting.under_way:
             task, _ = self._waiting.under_way.popitem(last=False)
             self._loop.call_at(self._loop.clock(), task.resume)

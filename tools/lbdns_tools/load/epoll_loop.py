@@ -35,7 +35,7 @@ def pause() -> Generator[None, None, None]:
 
 
 class LoopTask:
-    """A coroutine under way in a loop."""
+    """A coroutine that a loop runs."""
 
     __slots__ = ("_coroutine", "_loop", "_on_end")
 
@@ -43,7 +43,7 @@ class LoopTask:
         self._loop, self._coroutine, self._on_end = loop, work, on_end
 
     def resume(self) -> None:
-        """Continue until the coroutine pauses again. An exception that it raises is a bug, and is raised here."""
+        """Run the coroutine until it pauses again. An exception from it is a bug and propagates to the caller."""
         self._loop.current = self
         try:
             self._coroutine.send(None)
@@ -51,7 +51,7 @@ class LoopTask:
             self._on_end()
 
     def interrupt(self, error: Exception) -> None:
-        """Continue with ``error`` raised where the coroutine pauses."""
+        """Raise ``error`` where the coroutine pauses, and run it until it pauses again."""
         self._loop.current = self
         try:
             self._coroutine.throw(error)
@@ -59,12 +59,12 @@ class LoopTask:
             self._on_end()
 
     def close(self) -> None:
-        """End the coroutine where it pauses; its ``finally`` clauses run."""
+        """End the coroutine where it pauses and run its ``finally`` clauses."""
         self._coroutine.close()
 
 
 class Deadlines(Generic[Item]):
-    """A common limit of ``seconds`` for many items: as all limits are equal, the oldest ends first."""
+    """One time limit of ``seconds`` for many items. Since all limits are equal, the oldest item expires first."""
 
     def __init__(self, loop: EpollLoop, seconds: float, expire: Callable[[Item], None]) -> None:
         self._loop, self.seconds, self._expire = loop, seconds, expire
@@ -78,7 +78,7 @@ class Deadlines(Generic[Item]):
         self.under_way.pop(item, None)
 
     def _enforce(self, now: float) -> float:
-        """Handle the items whose time is over; return when the next one's will be."""
+        """Expire the items that are overdue; return when the next item expires."""
         while self.under_way:
             item, end = next(iter(self.under_way.items()))
             if end > now:
@@ -89,13 +89,13 @@ class Deadlines(Generic[Item]):
 
 
 class TimeLimits(Deadlines[LoopTask]):
-    """A common limit of ``seconds`` for many tasks, which are interrupted by ``error``."""
+    """One time limit of ``seconds`` for many tasks; an overdue task is interrupted with ``error``."""
 
     def __init__(self, loop: EpollLoop, seconds: float, error: type[Exception] = OutOfTimeError) -> None:
         super().__init__(loop, seconds, lambda task: task.interrupt(error()))
 
     def begin(self) -> LoopTask:
-        """Limit the current task from now on; return it. Call ``end`` with it afterwards."""
+        """Start the time limit of the current task and return the task. Call ``end`` with the task afterwards."""
         task = self._loop.current
         assert task is not None, "only a task can be limited"
         self.under_way[task] = self._loop.clock() + self.seconds
@@ -113,7 +113,7 @@ class DescriptorWaiter:
         self._task: LoopTask | None = None
 
     async def ready(self, events: int) -> None:
-        """Wait until the descriptor is ready for READ or WRITE. It may still block: then wait again."""
+        """Wait until the descriptor is ready for READ or WRITE. A call may still block; if so, wait again."""
         self.listen(events)
         self._task = self._loop.current
         await pause()
@@ -131,7 +131,7 @@ class DescriptorWaiter:
             self._events = 0
 
     def unexpected(self) -> None:
-        """Called when the descriptor is ready while no task waits."""
+        """Do nothing: a hook for subclasses, called when the descriptor is ready while no task waits."""
 
     def _wake(self) -> None:
         if self._task is not None:
@@ -155,7 +155,7 @@ class EpollLoop:
         self._stopped = False
 
     def start(self, work: Coroutine[Any, Any, object]) -> LoopTask:
-        """Start a task; it runs at once until it first pauses."""
+        """Start a task, run it until its first pause, and return it."""
         task = LoopTask(self, work, lambda: self._tasks.discard(task))
         self._tasks.add(task)
         starter = self.current
@@ -168,13 +168,13 @@ class EpollLoop:
         heappush(self._timers, (when, self._timer_number, do))
 
     async def sleep_until(self, when: float) -> None:
-        """Let the current task wait. It must have no time limit meanwhile: an interrupted task is not resumed."""
+        """Pause the current task, which must have no time limit meanwhile: the timer would resume it nevertheless."""
         assert self.current is not None
         self.call_at(when, self.current.resume)
         await pause()
 
     def watch(self, descriptor: int, events: int, handler: Callable[[], None]) -> None:
-        """Call ``handler`` whenever a descriptor is ready for ``events``. Call ``forget`` before you close it."""
+        """Call ``handler`` when a descriptor is ready for ``events``. Call ``forget`` before closing the descriptor."""
         if descriptor in self.handlers:
             self._epoll.modify(descriptor, events)
         else:
@@ -182,14 +182,14 @@ class EpollLoop:
         self.handlers[descriptor] = handler
 
     def forget(self, descriptor: int) -> None:
-        """Drop the handler. The kernel drops a descriptor when it is closed (epoll(7), question 6)."""
+        """Drop a descriptor's handler. The kernel drops the descriptor itself on close (epoll(7), question 6)."""
         self.handlers.pop(descriptor, None)
 
     def stop(self) -> None:
         self._stopped = True
 
     def run(self) -> None:
-        """Run until no task is left or ``stop`` is called; tasks that are still under way are closed."""
+        """Run until no task is left or ``stop`` is called, then close the tasks that are left."""
         _sleep_exactly()
         handlers = self.handlers
         try:
@@ -226,6 +226,6 @@ class EpollLoop:
 
 
 def _sleep_exactly() -> None:
-    """Request exact sleeps; by default they end up to 50 us late (proc(5), timerslack_ns)."""
+    """Request exact sleeps; by default, sleeps end up to 50 us late (proc(5), timerslack_ns)."""
     with contextlib.suppress(OSError):
         Path("/proc/self/timerslack_ns").write_text("1")

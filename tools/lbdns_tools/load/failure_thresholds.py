@@ -1,4 +1,4 @@
-"""Thresholds of --fail-if, such as ``p99>200ms``, ``error_percent>1`` or ``requests_per_s<1k``. Pure."""
+"""Thresholds for --fail-if, such as ``p99>200ms``, ``error_percent>1`` or ``requests_per_s<1k``. Pure."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _PARTS: Final = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*([-+.\w]*?)\s*(us|ms|s|%|k
 
 @dataclass(frozen=True, slots=True)
 class FailureThreshold:
-    """A condition that fails a measurement: ``name`` compared with ``limit`` (s, %, 1/s, Mbit/s, count)."""
+    """The condition under which a measurement fails. ``limit`` is in s, %, 1/s, Mbit/s or a count, as ``name`` is."""
 
-    text: str  # as it was written
+    text: str  # as the user wrote it
     name: str
     comparison: str
     limit: float
 
     def broken(self, figures: RunStatistics) -> str:
-        """Return why these statistics fail, or "" if they pass. Without a result they fail."""
+        """Return why these statistics fail, or "" if they pass. Statistics without a result fail."""
         value = figures.number(self.name)
         if value is None or not figures.requests:
             return f"{self.text}: no result"
@@ -43,7 +43,7 @@ class FailureThreshold:
 
 
 def parse_threshold(text: str) -> FailureThreshold:
-    """Parse a threshold. Raises ValueError with what to write instead."""
+    """Parse a threshold. Raises a ValueError that says what to write instead."""
     parts = _PARTS.fullmatch(text)
     if parts is None:
         raise ValueError(f"{text!r} is not a valid threshold; {HOW}")

@@ -1,4 +1,4 @@
-"""HTTP connections of the load generator: open them, send requests, keep or close them, count local failures."""
+"""HTTP connections of the load generator: open, reuse and close them, send requests, count local failures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BLIND: Final = 1 << 20  # bytes dropped at a time, if they need no parsing
 _IP_BIND_ADDRESS_NO_PORT: Final = 24  # linux/in.h: choose the port at connect, separately per destination
 _OURS: Final = {errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRINUSE}
 _RESET: Final = {errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED, errno.ENOTCONN}
-_nowhere: Final = bytearray(_BLIND)  # MSG_TRUNC never writes to it; its length limits what is dropped
+_nowhere: Final = bytearray(_BLIND)  # MSG_TRUNC never writes to this buffer; its size limits what a call drops
 
 
 class RequestError(Exception):
@@ -31,13 +31,13 @@ class RequestError(Exception):
 
 
 class StaleError(Exception):
-    """A kept connection was closed before any byte of a response arrived."""
+    """The server closed a kept connection before any byte of a response arrived."""
 
 
 class LoadConnections:
-    """All connections of a process: their source addresses, and those that are idle or about to be closed.
+    """All connections of a process, including those that are idle or about to close, and their source addresses.
 
-    At most ``limit`` connections are open if no more requests are under way; 0 is no limit.
+    At most ``limit`` connections are open, unless more requests are under way; 0 means no limit.
     """
 
     def __init__(self, loop: EpollLoop, keep_alive: bool, sources: Sequence[str] = (), limit: int = 0) -> None:
@@ -53,7 +53,7 @@ class LoadConnections:
                 self._sources[is_ipv6] = cycle(fitting).__next__
 
     def connect(self, address: str, port: int) -> HttpConnection:
-        """Start to connect; return the connection. Raises RequestError."""
+        """Start connecting and return the connection. Raises RequestError."""
         if self.limit and self.open >= self.limit and self.idle:
             next(iter(self.idle)).close()
         is_ipv6 = ":" in address
@@ -75,7 +75,7 @@ class LoadConnections:
         return HttpConnection(self, sock, address, port)
 
     def failure(self, error: OSError) -> RequestError:
-        """Return the request error for an error of the kernel."""
+        """Return the RequestError for a kernel error; count the error if its cause is local."""
         code = error.errno or 0
         if code in _OURS:
             self.local[code] += 1
@@ -83,7 +83,7 @@ class LoadConnections:
         elif code in _RESET:
             kind = "reset"
         else:
-            kind = "timeout" if code == errno.ETIMEDOUT else "refused"  # also by a router, or a filter
+            kind = "timeout" if code == errno.ETIMEDOUT else "refused"  # possibly by a router or a packet filter
         return RequestError(kind, errno.errorcode.get(code, str(error)))
 
     def close(self) -> None:
@@ -92,7 +92,7 @@ class LoadConnections:
 
 
 class HttpConnection(DescriptorWaiter):
-    """One connection; connecting took ``connect_s``, and ``used`` responses have arrived over it."""
+    """One HTTP connection. ``connect_s`` is the time it took to connect, ``used`` the number of responses received."""
 
     __slots__ = ("_began", "_sock", "_sockets", "address", "connect_s", "is_open", "port", "used")
 
@@ -145,11 +145,11 @@ class HttpConnection(DescriptorWaiter):
             self._sockets.open -= 1
 
     def unexpected(self) -> None:
-        """Close: without a request, the server can only have closed, or sent bytes that belong to no request."""
+        """Close the connection: without a request, the server has closed it or sent bytes that belong to no request."""
         self.close()
 
     async def _send(self, request: bytes) -> None:
-        """Send at once, without waiting for the connection: over a loopback it is established immediately."""
+        """Send at once, without waiting for the connection to be established: over loopback it already is."""
         clock, rest = self._loop.clock, request
         while True:
             before = clock()
@@ -165,7 +165,7 @@ class HttpConnection(DescriptorWaiter):
             rest = rest[sent:]
 
     async def _receive(self, response: HttpResponse) -> bool:
-        """Read a response; return whether the server closed the connection after it."""
+        """Read a response; return whether the server closed the connection after the response."""
         recv, recv_into = self._sock.recv, self._sock.recv_into
         while True:
             await self.ready(READ)
@@ -191,7 +191,7 @@ class HttpConnection(DescriptorWaiter):
                 return False
 
     def _await_end(self) -> None:
-        """Let the server close the connection; usually it has already done so."""
+        """Leave closing to the server, which has usually closed the connection already."""
         try:
             self._sock.recv(_PIECE)
         except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Read HTTP/1.0 and HTTP/1.1 responses (RFC 9112) in pieces of any size; bodies are counted and not kept. Sans-I/O.
+"""Read HTTP/1.0 and HTTP/1.1 responses (RFC 9112) in pieces of any size. Bodies are counted, not stored. Sans-I/O.
 
 Call ``HttpResponse.feed`` with each piece that arrives; it returns True when the response is complete. Call
 ``HttpResponse.end`` when the server closes the connection. Both raise ProtocolError if the bytes are not valid HTTP.
@@ -27,7 +27,7 @@ _IN_HEAD, _IN_BODY, _IN_CHUNKS, _UNTIL_CLOSE = range(4)
 
 
 class ProtocolError(Exception):
-    """The received bytes are not a valid response, or not a complete one."""
+    """The received bytes are not a valid and complete response."""
 
 
 def request_bytes(target: RequestTarget, keep_alive: bool) -> bytes:
@@ -53,18 +53,18 @@ class HttpResponse:
         self.is_empty = True  # whether no byte has arrived
         self._state = _IN_HEAD
         self._held = b""  # incomplete bytes of a head, or of a line between chunks
-        self._left = 0  # missing bytes of the body, or of the chunk with its line end
+        self._left = 0  # bytes that the body, or the chunk with its line end, still lacks
         self._interim = 0
 
     @property
     def skippable(self) -> int:
-        """The number of following bytes that belong to the body and need no parsing."""
+        """The number of upcoming bytes that belong to the body and need no parsing."""
         if self._state == _IN_BODY:
             return self._left
         return 1 << 20 if self._state == _UNTIL_CLOSE else 0
 
     def skip(self, count: int) -> bool:
-        """Count ``count`` of the ``skippable`` bytes; return whether the response is complete."""
+        """Count ``count`` of the ``skippable`` bytes as received; return whether the response is complete."""
         self.bytes += count
         if self._state == _UNTIL_CLOSE:
             return False
@@ -91,7 +91,7 @@ class HttpResponse:
         return self._left == 0
 
     def end(self) -> None:
-        """Handle the server's closing of the connection. Raises ProtocolError if the response is incomplete."""
+        """End the response, as the server has closed the connection. Raises ProtocolError if it is incomplete."""
         if self._state != _UNTIL_CLOSE:
             raise ProtocolError("the connection was closed within a response")
 
@@ -114,7 +114,7 @@ class HttpResponse:
                 return data
 
     def _understand(self, head: bytes) -> bool:
-        """Parse a complete head; return False for an interim response, which another head follows."""
+        """Parse a complete head. Return False if the response is interim, so that another head follows."""
         line, _, _ = head.partition(b"\n")
         match = _STATUS.match(line)
         if match is None:
@@ -131,7 +131,7 @@ class HttpResponse:
         if status in (204, 304):
             self._state = _IN_BODY
         elif codings:
-            # RFC 9112 section 6.3: a response whose last coding is not chunked goes on until the connection closes
+            # RFC 9112 section 6.3: a response whose last coding is not chunked extends until the connection closes
             self._state = _IN_CHUNKS if codings[-1] == b"chunked" else _UNTIL_CLOSE
             self.keeps = keeps and length is None and self._state == _IN_CHUNKS
         elif length is not None:
@@ -159,7 +159,7 @@ class HttpResponse:
             at, self._left = match.end(), size + 2
 
     def _take(self, data: bytes, at: int) -> int:
-        """Count the bytes of a chunk, whose last two are its line end; return where the chunk ends."""
+        """Count a chunk's bytes in ``data``, except its line end (the last two); return the offset after them."""
         here = min(self._left, len(data) - at)
         self.bytes += max(0, min(here, self._left - 2))
         for place in range(max(0, self._left - 2), here):
@@ -169,7 +169,7 @@ class HttpResponse:
         return at + here
 
     def _read_trailer(self, data: bytes, begin: int, at: int) -> bool:
-        """Read fields after the last chunk up to an empty line; ``begin`` is the start of the last chunk's line."""
+        """Read the fields between the last chunk and an empty line; ``begin`` is where the last chunk's line starts."""
         while True:
             end = data.find(b"\n", at)
             if end < 0:
@@ -191,7 +191,7 @@ class HttpResponse:
 
 
 def _framing(head: bytes, is_1_1: bool) -> tuple[int | None, list[bytes], bool]:
-    """Return content length, transfer codings, and whether the connection persists, from a lower-case head."""
+    """Return the content length, the transfer codings and whether the connection persists. ``head`` is lower-case."""
     length: int | None = None
     codings: list[bytes] = []
     keeps = is_1_1  # RFC 9112 section 9.3

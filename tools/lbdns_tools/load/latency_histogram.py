@@ -1,4 +1,4 @@
-"""Latency histogram: counts in logarithmic buckets, compact and fast, merged exactly. Sans-I/O."""
+"""A latency histogram with logarithmic buckets: compact, fast, and merged without loss. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from lbdns_tools.percentiles import nearest_rank
 
-LOWEST: Final = 1e-6  # s; faster than any answer over a network. Lower values share one bucket
+LOWEST: Final = 1e-6  # s; less than any response time over a network. Lower values share one bucket
 HIGHEST: Final = 1e3  # s; longer than any timeout. Higher values share one bucket
 #: A bucket's bounds are 1 % apart and its value is their geometric mean, so the error is at most 0.5 %
 PER_E: Final = 1 / log(1.00999)  # buckets in a factor of e
@@ -17,7 +17,7 @@ _OFFSET: Final = 1 - log(LOWEST) * PER_E
 
 
 class LatencyHistogram:
-    """Times in seconds; ``sum`` and ``longest`` are exact, percentiles within 0.5 % (from LOWEST to HIGHEST)."""
+    """Counts times in seconds. ``sum`` and ``longest`` are exact, percentiles within 0.5 % (from LOWEST to HIGHEST)."""
 
     __slots__ = ("_counts", "longest", "sum")
 
@@ -50,14 +50,14 @@ class LatencyHistogram:
 
     @property
     def mean(self) -> float | None:
-        """None if the histogram is empty."""
+        """The mean in seconds, or None if the histogram is empty."""
         count = self.count
         return self.sum / count if count else None
 
     def percentile(self, percent: float) -> float | None:
-        """Return the time that ``percent`` % of all do not exceed (nearest rank), None if the histogram is empty.
+        """Return the time that ``percent`` % of all times do not exceed (nearest rank).
 
-        Raises ValueError unless ``percent`` is between 0 and 100.
+        Returns None if the histogram is empty. Raises ValueError unless ``percent`` is between 0 and 100.
         """
         rank, count = nearest_rank(self.count, percent), self.count
         if not count:
@@ -72,7 +72,7 @@ class LatencyHistogram:
         raise AssertionError("a rank is at most the count")
 
     def state(self) -> list[float]:
-        """Return plain data: the sum, the longest time, then index and count of each bucket that is not empty."""
+        """Return plain data: the sum, the longest time, then the index and count of each non-empty bucket."""
         places = [part for place, count in enumerate(self._counts) if count for part in (place, count)]
         return [self.sum, self.longest, *places]
 

@@ -34,8 +34,8 @@ Examples:
   lbdns-load --phases phases.toml --json -
   lbdns-load http://127.0.0.1:8080/ --search rate --connections 1000,10000 --range 100..5000
 
-At a given rate, latency counts from the moment at which a request was due, so a stall is not hidden. All statistics
-include failed requests. docs/reference/load.md explains options, files and columns.
+At a given rate, latency is measured from the moment at which a request was due, so a stall is not hidden. All
+statistics include failed requests. docs/reference/load.md explains options, files and columns.
 
 Exit status: 0 success, 1 a threshold is broken or no request succeeded, 2 bad arguments."""
 
@@ -44,11 +44,11 @@ Exit status: 0 success, 1 a threshold is broken or no request succeeded, 2 bad a
 @load_options
 @click.version_option(__version__, prog_name="lbdns-load")
 def command(**options: Any) -> int:
-    """Put web servers under load, measure how much they can handle, and how requests are shared among them.
+    """Put web servers under load; measure how much they can handle and how requests are shared among them.
 
-    Simulate clients that wait for each response (--clients), send requests at a rate no matter how fast the responses
-    come (--rate, --ramp, --trace), or combine several of these (--phases). Request one URL, many URLs, or WebStone's
-    set of files.
+    Simulate clients that wait for each response (--clients), send requests at a given rate regardless of how fast the
+    responses arrive (--rate, --ramp, --trace), or combine several of these (--phases). Request one URL, many URLs, or
+    WebStone's set of files.
     """
     check_options(options)
     _check_files(options)
@@ -82,7 +82,7 @@ def command(**options: Any) -> int:
 
 
 def _failures(options: Mapping[str, Any], rows: Sequence[ResultRow]) -> list[str]:
-    """Return a line for each broken threshold, with the point and the repetition if there are several."""
+    """Return a line for each broken threshold, naming the point and the repetition if there are several."""
     several = len(result_rows.by_point(rows)) > 1
     failures = []
     for row in rows:
@@ -153,5 +153,5 @@ def _write(option: str, path: Path, text: str) -> None:
 
 
 def main() -> None:
-    """The entry point of the program ``lbdns-load``."""
+    """Run the program ``lbdns-load``."""
     sys.exit(run(command, "lbdns-load"))

@@ -23,7 +23,7 @@ HOW: Final = "write 20, 20,40 or 20..100/10 (first..last/step)"
 
 
 def parse_counts(text: str) -> tuple[int, ...]:
-    """Parse whole numbers from 1, of clients or connections. Raises ValueError."""
+    """Parse numbers of clients or connections, which are whole and at least 1. Raises ValueError."""
     points = _points(text)
     for point in points:
         if point.denominator != 1 or not 1 <= point <= MAX_CLIENTS:
@@ -41,7 +41,7 @@ def parse_rates(text: str) -> tuple[float, ...]:
 
 
 def _points(text: str) -> tuple[Fraction, ...]:
-    """Return exact points, so that 0.1..1/0.1 are ten; each once, in the order in which they are written."""
+    """Return the points as exact fractions, so that 0.1..1/0.1 yields ten; each point once, in the order written."""
     found: dict[Fraction, None] = {}
     for item in text.split(","):
         for point in _sweep(text, item.strip()):
@@ -74,7 +74,7 @@ def _sweep(text: str, item: str) -> Iterator[Fraction]:
 
 
 def parse_ramp(text: str) -> tuple[float, ...]:
-    """Parse ``A..B`` or ``A..B..C`` in requests/s; not all of them may be 0. Raises ValueError."""
+    """Parse ``A..B`` or ``A..B..C`` in requests/s; at least one rate must be above 0. Raises ValueError."""
     corners = text.strip().split("..")
     if len(corners) < 2 or not all(re.fullmatch(_NUMBER, corner, re.ASCII) for corner in corners):
         raise ValueError(f"{text!r} is not a valid ramp; write 10..200, or 10..200..10 to go down again")
@@ -85,7 +85,7 @@ def parse_ramp(text: str) -> tuple[float, ...]:
 
 
 def parse_span(text: str) -> tuple[float, float]:
-    """Parse a range ``LOW..HIGH`` above 0. Raises ValueError."""
+    """Parse a range ``LOW..HIGH``; both ends must be above 0. Raises ValueError."""
     ends = parse_ramp(text)
     if len(ends) != 2 or not 0 < ends[0] < ends[1]:
         raise ValueError(f"{text!r} is not a valid range; write LOW..HIGH, such as 100..5000, both above 0")
@@ -124,7 +124,7 @@ def parse_latency(text: str) -> tuple[int, float]:
 
 
 def parse_processes(text: str) -> int:
-    """Parse a number of processes; auto is 0. Raises ValueError."""
+    """Parse a number of processes; return 0 for ``auto``. Raises ValueError."""
     if text.strip() == "auto":
         return 0
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_PROCESSES:

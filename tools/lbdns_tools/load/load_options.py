@@ -43,7 +43,7 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.argument("url", required=False),
     _file("--urls", "FILE", "Request the URLs in FILE: one per line, optionally followed by its weight."),
     click.option("--files", type=click.Choice(FILE_SETS), help="Request WebStone's set of files, with its weights."),
-    click.option("--base", metavar="URL", help="Base URL of the files of --files."),
+    click.option("--base", metavar="URL", help="Base URL of the files that --files requests."),
     # Name resolution
     click.option(
         "--resolver",
@@ -53,31 +53,33 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option(
         "--resolve",
         type=RESOLVE,
-        help="When clients look up the name. [default: connection; without --resolver: system, once at the start]",
+        help="When clients look up names. [default: connection; without --resolver: system, once at the start]",
     ),
     # The load: clients that wait for responses, or a rate of requests
     click.option(
-        "--clients", type=COUNTS, help="Number of clients, each of which waits for its response. [default: 20]"
+        "--clients", type=COUNTS, help="Number of clients, each of which waits for every response. [default: 20]"
     ),
     click.option(
         "--think", type=SECONDS, help="Pause of each client between a response and its next request. [default: 0]"
     ),
-    click.option("--rate", type=RATES, help="Requests/s, sent whether or not earlier ones have been answered."),
+    click.option("--rate", type=RATES, help="Requests/s, sent whether or not earlier requests have been answered."),
     click.option("--ramp", type=RAMP, help="A rate that changes linearly over --seconds, such as 10..200."),
     _file("--trace", "FILE.csv", "Read rates from a column of FILE.csv and spread them over --seconds."),
-    click.option("--trace-column", metavar="NAME|N", help="The column of --trace, if the file has several."),
+    click.option("--trace-column", metavar="NAME|N", help="Column of the --trace file, if it has several."),
     _rate("--min", "min_rate", False, "Scale the lowest rate of --trace to R requests/s. [default: 0, with --max]"),
     _rate("--max", "max_rate", True, "Scale the highest rate of --trace to R requests/s."),
-    _file("--phases", "FILE.toml", "Several loads, which may overlap, from a file."),
+    _file("--phases", "FILE.toml", "Read several loads, which may overlap, from FILE.toml."),
     click.option(
-        "--spacing", type=click.Choice(SPACINGS), help="Intervals between requests at a rate. [default: even]"
+        "--spacing",
+        type=click.Choice(SPACINGS),
+        help="Distribution of intervals between requests at a rate. [default: even]",
     ),
     # How long, how often
     click.option(
         "--seconds", type=SECONDS, help="Length of a run, without the warm-up. [default: 10, without --requests]"
     ),
     click.option("--requests", type=click.IntRange(1), metavar="N", help="End a run after N requests."),
-    click.option("--warm-up", type=SECONDS, help="Load before each run that is not counted. [default: 0]"),
+    click.option("--warm-up", type=SECONDS, help="Length of an uncounted load before each run. [default: 0]"),
     repeat_option("Number of runs at each point."),
     SEED_OPTION,
     # Connections and processes
@@ -89,21 +91,21 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         "--max-connections",
         type=click.IntRange(1, MAX_CLIENTS),
         metavar="N",
-        help="Limit of open connections, over all processes. [default: no limit]",
+        help="Maximum number of open connections, over all processes. [default: no limit]",
     ),
     click.option(
         "--source",
         "sources",
         type=ParsedValue(parsers.parse_source, "ADDRESS"),
         multiple=True,
-        help="Connect from this local address, which has about 28,000 ports. May be given several times.",
+        help="Connect from this local address, which provides about 28,000 ports. May be given several times.",
     ),
     click.option(
         "--processes",
         type=ParsedValue(parsers.parse_processes, "N|auto"),
         default="auto",
         show_default=True,
-        help="Number of sending processes. auto: one per processor.",
+        help="Number of processes that send requests; auto means one per processor.",
     ),
     # Capacity searches
     click.option(
@@ -115,9 +117,7 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option(
         "--range", "span", type=ParsedValue(parsers.parse_span, "LOW..HIGH"), help="Range that --search covers."
     ),
-    click.option(
-        "--connections", type=COUNTS, help="Numbers of connections for --search rate; a trial makes that many."
-    ),
+    click.option("--connections", type=COUNTS, help="Numbers of connections to open per trial of --search rate."),
     _percent("--accuracy", 0.1, "Accuracy of the result of --search. [default: 5]"),
     _percent("--max-errors", 0, "A trial of --search fails above this share of errors. [default: 1]"),
     click.option(
@@ -125,24 +125,26 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         type=ParsedValue(parsers.parse_latency, "p99:200ms"),
         help="A trial of --search fails above this latency. [default: no limit]",
     ),
-    _percent("--min-achieved", 0, "A trial of --search fails if less of the rate is answered. [default: 95]"),
+    _percent(
+        "--min-achieved", 0, "A trial of --search fails if less than this share of the rate is answered. [default: 95]"
+    ),
     # Results
     click.option("--label", metavar="TEXT", help="Name of the runs in files and pictures."),
     _file("--csv", "FILE", "Write one row per point and repetition; - is standard output."),
     _file("--json", "FILE", "Write all statistics in detail; - is standard output."),
-    _file("--plot", "FILE", "Draw a picture: .png, .svg or .pdf."),
+    _file("--plot", "FILE", "Plot the results to FILE: .png, .svg or .pdf."),
     click.option(
         "--fail-if",
         multiple=True,
         type=ParsedValue(parse_threshold, "FIGURE>LIMIT"),
-        help="Exit with status 1 if this holds, such as 'p99>200ms'. May be given several times.",
+        help="Exit with status 1 if this condition holds, such as 'p99>200ms'. May be given several times.",
     ),
     click.option("--quiet", is_flag=True, help="Print no table and no progress."),
 )
 
 load_options: Final = add_options(OPTIONS)
 
-#: option -> the options of which it requires one
+#: option -> options of which it requires at least one
 NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     "files": ("base",), "base": ("files",), "ramp": ("seconds",), "trace": ("seconds",), "trace_column": ("trace",),
     "min_rate": ("max_rate",), "max_rate": ("trace",), "spacing": ("rate", "ramp", "trace", "search"),
@@ -197,6 +199,6 @@ def _check_values(options: Mapping[str, Any]) -> None:
 
 
 def option_name(parameter: str) -> str:
-    """Return the option as it is written on the command line."""
+    """Return the option of a parameter as written on the command line."""
     short = {"url": "URL", "min_rate": "--min", "max_rate": "--max", "span": "--range", "sources": "--source"}
     return short.get(parameter, f"--{parameter.replace('_', '-')}")

@@ -19,18 +19,18 @@ Spacing = Literal["even", "poisson"]
 
 RESOLVE_MODES: Final[tuple[ResolveMode, ...]] = get_args(ResolveMode)
 SPACINGS: Final[tuple[Spacing, ...]] = get_args(Spacing)
-#: s; a WebStone client looks its server up again after a random time between half of this and all of it
+#: s; a WebStone client looks up its server again after a random time between half of this and the whole
 WEBSTONE_LONGEST: Final = 5.0
 _ROUNDING: Final = 1e-9  # of a request: 0.1/s for 30 s are 3 requests, despite rounding errors
 
 
 @dataclass(frozen=True, slots=True)
 class ResolveRule:
-    """When clients look names up, and from which ``server``; None is the first name server of the system.
+    """When clients look up names, and which ``server`` they query; None means the system's first name server.
 
     ``request``: before each request; ``connection``: before each connection; ``every``: ``seconds`` after the last
-    look-up; ``webstone``: at random intervals; ``ttl``: when the records expire; ``once``: each client at its start;
-    ``system``: once for all, with the system's own resolver and hosts file.
+    look-up; ``webstone``: at random intervals; ``ttl``: when the records expire; ``once``: when a client starts;
+    ``system``: once for all clients, with the system's own resolver and hosts file.
     """
 
     mode: ResolveMode
@@ -38,7 +38,7 @@ class ResolveRule:
     server: Endpoint | None = None
 
     def interval(self, chance: Random) -> float:
-        """Return the seconds until the next look-up in the modes that depend on time alone; infinite for ``once``."""
+        """Return the seconds until the next look-up: infinite for ``once``, 0 in the modes without an interval."""
         if self.mode == "webstone":
             longest = self.seconds or WEBSTONE_LONGEST
             return chance.uniform(longest / 2, longest)
@@ -51,7 +51,7 @@ class ResolveRule:
 
 
 def parse_resolve_rule(text: str) -> ResolveRule:
-    """Parse a mode of ResolveRule, with a time after every: and webstone:. Raises ValueError."""
+    """Parse a resolve rule, such as ``ttl``, ``every:5s`` or ``webstone:5s``. Raises ValueError."""
     mode, colon, span = text.strip().partition(":")
     known = next((known for known in RESOLVE_MODES if known == mode), None)
     if known is None:
@@ -65,10 +65,10 @@ def parse_resolve_rule(text: str) -> ResolveRule:
 
 @dataclass(frozen=True, slots=True)
 class ClosedLoop:
-    """A closed loop: each of ``clients`` waits for its response, thinks, and sends its next request.
+    """A closed loop: each of ``clients`` waits for its response, pauses, and sends its next request.
 
-    The loop ends after ``seconds`` or after ``requests`` of all clients together, whichever comes first; 0 is no limit.
-    A share that :func:`split_run` makes may have no clients.
+    The loop ends after ``seconds``, or when all clients together have sent ``requests``, whichever comes first; 0 means
+    no limit. A share of a loop that :func:`split_run` returns may have no clients.
     """
 
     clients: int
@@ -88,10 +88,10 @@ class ClosedLoop:
 
 @dataclass(frozen=True, slots=True)
 class OpenLoop:
-    """An open loop: requests are sent at ``rates`` (requests/s, each for ``step_s``), however fast responses come.
+    """An open loop, which sends requests at ``rates`` (requests/s, each for ``step_s``), however slow responses are.
 
     With ``ramp``, the rate changes linearly from each of ``rates`` to the next within ``step_s``, so there is one step
-    less than there are rates. The loop sends at most ``requests``; 0 is no limit.
+    fewer than there are rates. The loop sends at most ``requests``; 0 means no limit.
     """
 
     rates: tuple[float, ...]
@@ -118,12 +118,12 @@ class OpenLoop:
 
 
 def arrivals(load: OpenLoop, chance: Random, part: int = 0, parts: int = 1) -> Iterator[float]:
-    """Yield every ``parts``-th due time, ascending, in seconds from the start of the phase.
+    """Yield every ``parts``-th due time in ascending order, in seconds since the start of the phase.
 
-    With the same ``chance``, all parts together are the whole sequence. Evenly spaced requests start at once: at 2/s
-    they are due at 0.0, 0.5, 1.0. Intervals follow a changing rate.
+    With equal ``chance``, all parts together yield the whole sequence. The first of evenly spaced requests is due at
+    once: at 2/s, requests are due after 0.0, 0.5, 1.0 s. When the rate changes, the intervals change with it.
     """
-    # At a rate of 1; the rates then stretch it
+    # Positions at a rate of 1/s, which the rates then stretch
     whole = map(float, count()) if load.spacing == "even" else _poisson(chance)
     positions = islice(whole, part, load.requests or None, parts)
     step_s = load.step_s
@@ -152,7 +152,7 @@ def _poisson(chance: Random) -> Iterator[float]:
 
 @dataclass(frozen=True, slots=True)
 class LoadPhase:
-    """A load that begins ``begin_s`` after the run begins. Phases may overlap."""
+    """A load that begins ``begin_s`` seconds after the run begins. Phases may overlap."""
 
     begin_s: float
     load: ClosedLoop | OpenLoop
@@ -162,11 +162,11 @@ class LoadPhase:
 
 @dataclass(frozen=True, slots=True)
 class LoadRun:
-    """One run of the load generator, or the settings of several runs while it has no phases.
+    """One run of the load generator; without phases, the settings that several runs share.
 
     Requests that are due in the first ``warm_up_s`` are sent but not counted; the warm-up is part of ``seconds``. At
-    most ``max_connections`` are open at a time, over all processes; 0 is no limit. Random numbers depend on ``seed``
-    alone. ``part`` is the number of the process that runs this share, from 0, of ``parts``.
+    most ``max_connections`` are open at a time, over all processes; 0 means no limit. Random numbers depend on ``seed``
+    alone. ``parts`` is the number of processes, and ``part``, from 0, is the number of the one that runs this share.
     """
 
     resolve: ResolveRule
@@ -182,15 +182,15 @@ class LoadRun:
 
     @property
     def seconds(self) -> float:
-        """Seconds until the last phase ends sending; infinite if only a number of requests ends a phase."""
+        """Seconds until the last phase stops sending; infinite if only a number of requests ends a phase."""
         return max((phase.begin_s + phase.load.length_s for phase in self.phases), default=0.0)
 
 
 def split_run(run: LoadRun, processes: int) -> list[LoadRun]:
     """Return each process's share of a run. All shares have the same phases in the same order, and the same seed.
 
-    Clients, their requests and connections are divided. An open loop stays whole: ``arrivals`` divides its sequence by
-    the number of the process, so the arrival times do not depend on the number of processes.
+    Clients, with their requests and connections, are split among the processes. An open loop is not: each process takes
+    its part of the sequence from ``arrivals``, so the arrival times do not depend on the number of processes.
     """
     limits = shares(run.max_connections, processes)
     return [
@@ -210,12 +210,12 @@ def _share(phase: LoadPhase, part: int, parts: int, place: int) -> LoadPhase:
     load = phase.load
     if isinstance(load, OpenLoop):
         return phase
-    # The remainder of the division goes to a different process in each phase, or the first would get most of it
+    # The remainder of the division goes to a different process in each phase; otherwise the first would get most of it
     at = (part + place) % parts
     clients = shares(load.clients, parts)
     if not load.requests:
         return replace(phase, load=replace(load, clients=clients[at]))
-    # The same number of requests per client everywhere, so that all processes end at about the same time
+    # Every client sends the same number of requests, so that all processes end at about the same time
     done = sum(clients[:at])
     requests = load.requests * (done + clients[at]) // load.clients - load.requests * done // load.clients
     return replace(phase, load=replace(load, clients=clients[at] if requests else 0, requests=requests))

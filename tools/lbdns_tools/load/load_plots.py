@@ -36,7 +36,7 @@ def draw(path: Path, rows: Sequence[ResultRow], edges: Sequence[FrontierPoint] =
 
 
 def sweep(rows: Sequence[ResultRow]) -> Figure:
-    """Plot requests/s, latency and errors against clients or rate: a line per label, bars for the deviation."""
+    """Plot requests/s, latency and errors against clients or rate, with a line per label and bars for the deviation."""
     lines, axis = _lines(rows)
     one = len(lines) == 1
     figure, ((rates, latencies), (errors, shares)) = new(2, 2, 10.0, 7.0)
@@ -85,7 +85,7 @@ def _lines(rows: Sequence[ResultRow]) -> tuple[Mapping[str, Points], str]:
 
 
 def _line(axes: Axes, points: Points, name: str, label: str, number: int, factor: float = 1.0) -> None:
-    """Plot one statistic; points without a result leave a gap, never 0."""
+    """Plot one statistic; a point without a result leaves a gap."""
     spreads = [spread([row.figures for row in runs]) for _, runs in points]
     means = [NOTHING if (mean := found.mean[name]) is None else mean * factor for found in spreads]
     bars = [(found.deviation[name] or 0.0) * factor for found in spreads]
@@ -108,8 +108,11 @@ def _shares(axes: Axes, points: Points) -> None:
 
 
 def over_time(rows: Sequence[ResultRow]) -> Figure:
-    """Plot one point over time: requests started (in an open loop: due), successful and failed in each second of the
-    first repetition, and the distribution of latency in each repetition."""
+    """Plot one point over time, and the distribution of latency in each repetition.
+
+    The upper panel shows how many requests started (in an open loop: were due), succeeded and failed in each second of
+    the first repetition.
+    """
     figure, ((rates,), (latencies,)) = new(2, 1, 9.0, 7.0)
     for panel in (rates, latencies):
         tidy(panel)

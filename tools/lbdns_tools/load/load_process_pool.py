@@ -1,4 +1,4 @@
-"""The pool of load processes, which measures runs: start them, let them begin together, collect their results."""
+"""The pool of load processes that measures runs: start the processes, let them begin together, collect results."""
 
 from __future__ import annotations
 
@@ -26,14 +26,17 @@ from lbdns_tools.load.run_statistics import run_statistics
 READY_S: Final = 60.0  # until all processes are ready; each starts an interpreter, maybe on a busy machine
 SILENCE_S: Final = 60.0  # without a message from a process, which sends four per second
 STOP_S: Final = 5.0  # that a process may take to send its result after a stop message
-_AHEAD_S: Final = 0.02  # between the message to begin and the beginning, so that all processes receive it
+_AHEAD_S: Final = 0.02  # between the message to begin and the start of the run, so that all processes receive it
 _AHEAD_EACH_S: Final = 0.002  # added for each process
 
 
 @dataclass(frozen=True, slots=True)
 class LoadPlace:
-    """Where a load process runs: a prefix for its command, such as one that enters a network namespace, and the local
-    addresses it connects from, in turn. The prefix must exec the command, not start it as a child."""
+    """Where a load process runs, and the local addresses from which it connects, in turn.
+
+    ``before`` is a prefix for its command, such as one that enters a network namespace. The prefix must exec the
+    command, not start it as a child.
+    """
 
     before: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
@@ -41,7 +44,7 @@ class LoadPlace:
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """Progress of all processes together, including the warm-up. ``share`` of the run is done, from 0 to 1."""
+    """Progress of all processes together, including the warm-up. ``share`` of the run is completed, from 0 to 1."""
 
     label: str
     share: float
@@ -94,7 +97,7 @@ class _PoolMember:
 
     def send(self, message: object) -> None:
         self.last_message = time.monotonic()
-        with contextlib.suppress(ConnectionError):  # it has ended, which receiving from it will show
+        with contextlib.suppress(ConnectionError):  # the process has ended; receive() then raises the error
             self.connection.send(message)
 
     def receive(self) -> None:
@@ -127,7 +130,7 @@ class _PoolMember:
 
 
 class InterruptedRunError(Exception):
-    """Ctrl-C ended a run; ``row`` is the result up to then."""
+    """Ctrl-C ended a run; ``row`` is the result until then."""
 
     def __init__(self, row: ResultRow) -> None:
         super().__init__("interrupted")
@@ -136,9 +139,9 @@ class InterruptedRunError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunMeasurement:
-    """How to measure runs: the number of processes (0: one per processor), and the places where they run, in turn.
+    """Measures runs with a number of ``processes``, which are assigned to ``places`` in turn.
 
-    Each place runs at least one process.
+    If ``processes`` is 0, there is one process per processor and at least one per place.
     """
 
     processes: int = 0
@@ -158,7 +161,7 @@ class RunMeasurement:
 
 
 def _useful_processes(run: LoadRun) -> int:
-    """Return one process per processor, but no more than there are clients if all phases are closed loops."""
+    """Return the number of processors, but no more than there are clients if all phases are closed loops."""
     processors = len(os.sched_getaffinity(0))
     clients = [phase.load.clients for phase in run.phases if isinstance(phase.load, ClosedLoop)]
     return min(processors, max(1, sum(clients))) if len(clients) == len(run.phases) else processors
@@ -170,7 +173,7 @@ def run(
     on_progress: Callable[[LoadProgress], None] = lambda progress: None,
     places: Sequence[LoadPlace] = (),
 ) -> RunResult:
-    """Run ``run`` in several processes and return the result; Ctrl-C ends it early with the result up to then.
+    """Run ``run`` in several processes and return the result; Ctrl-C ends the run early with the result so far.
 
     The processes are assigned to ``places`` in turn; without places they run here, and the kernel chooses the source
     addresses. Raises LbdnsError.
@@ -191,7 +194,7 @@ def run(
 
 
 def _measure(run: LoadRun, pool: Sequence[_PoolMember], on_progress: Callable[[LoadProgress], None]) -> RunResult:
-    """Let all processes begin together, and return their result. Raises LbdnsError."""
+    """Let all processes begin together, and return their combined result. Raises LbdnsError."""
     ahead_s = _AHEAD_S + _AHEAD_EACH_S * len(pool)
     begin, begun = time.monotonic() + ahead_s, time.time() + ahead_s
     stopped_at = math.inf

@@ -1,4 +1,4 @@
-"""From the options of ``lbdns-load`` to the planned runs of a study. Reads files; runs nothing."""
+"""Turn the options of ``lbdns-load`` into the planned runs of a study. Reads files, but runs nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lbdns_tools.load.rate_trace import read_trace
 from lbdns_tools.load.request_mix import RequestMix, file_set, one_url, read_urls
 from lbdns_tools.load.result_rows import LoadPoint
 
-CLIENTS: Final = 20  # default without clients and rate: WebStone's fewest
+CLIENTS: Final = 20  # default without clients and rate: the lowest number in WebStone's runs
 SECONDS: Final = 10.0  # default without seconds and requests
 OPEN_LOADS: Final = ("rate", "ramp", "trace")
 LOADS: Final = ("clients", *OPEN_LOADS, "phases")
@@ -29,7 +29,7 @@ class PlannedRun:
     run: LoadRun
 
     def again(self, repetition: int) -> LoadRun:
-        """Return the run of a repetition, counted from 1: the same run with another seed."""
+        """Return the run for a repetition, numbered from 1: the same run with another seed."""
         label = self.run.label if repetition == 1 else f"{self.run.label}, run {repetition}"
         return replace(self.run, label=label, seed=self.run.seed + repetition - 1)
 
@@ -37,7 +37,7 @@ class PlannedRun:
 def plan(
     settings: LoadRun, label: str, *phases: LoadPhase, clients: int | None = None, rate: float | None = None
 ) -> PlannedRun:
-    """Return the run of these phases; ``clients`` or ``rate`` are given if they are the same in the whole run."""
+    """Return a planned run of these phases. Pass ``clients`` or ``rate`` if it is constant during the run."""
     name = label if rate is None else f"{rate:g}/s"
     if clients is not None:
         name = f"{clients} clients"
@@ -46,14 +46,14 @@ def plan(
 
 
 def closed(settings: LoadRun, label: str, mix: RequestMix, load: ClosedLoop) -> PlannedRun:
-    """Return the run of a closed loop; ``load`` counts from the end of the warm-up."""
+    """Return a planned run of a closed loop; the seconds of ``load`` begin after the warm-up."""
     if load.seconds:
         load = replace(load, seconds=settings.warm_up_s + load.seconds)
     return plan(settings, label, LoadPhase(0.0, load, mix, label), clients=load.clients)
 
 
 def opened(settings: LoadRun, label: str, mix: RequestMix, load: OpenLoop) -> PlannedRun:
-    """Return the run of a rate, a ramp or a trace; the warm-up before it has the rate with which it begins."""
+    """Return a planned run of a rate, a ramp or a trace. The warm-up has the first rate of ``load``."""
     phases = [LoadPhase(settings.warm_up_s, load, mix, label)]
     if settings.warm_up_s:
         warm_up = OpenLoop(load.rates[:1], settings.warm_up_s, load.spacing)
@@ -62,7 +62,7 @@ def opened(settings: LoadRun, label: str, mix: RequestMix, load: OpenLoop) -> Pl
 
 
 def make_study(options: Mapping[str, Any]) -> tuple[PlannedRun, ...]:
-    """Return the planned runs of a command line. Raises ConfigError."""
+    """Return the planned runs that the command-line options describe. Raises ConfigError."""
     settings = settings_of(options)
     if options["phases"] is not None:
         mix = mix_of(options) if any(options[name] for name in TARGETS) else None
@@ -102,7 +102,7 @@ def steady(rate: float, seconds: float | None, requests: int, spacing: Spacing) 
 
 
 def settings_of(options: Mapping[str, Any]) -> LoadRun:
-    """Return the settings of a command line. Without --resolver and --resolve, the system resolves names."""
+    """Return the settings in the command-line options. Without --resolver and --resolve, the system resolves names."""
     server = options["resolver"]
     resolve: ResolveRule = options["resolve"] or ResolveRule("connection" if server else "system")
     if server is not None and resolve.mode == "system":
@@ -115,7 +115,7 @@ def settings_of(options: Mapping[str, Any]) -> LoadRun:
 
 
 def mix_of(options: Mapping[str, Any]) -> RequestMix:
-    """Return the targets of a command line: one URL, a file of URLs, or WebStone's files. Raises ConfigError."""
+    """Return the targets in the options: one URL, a file of URLs, or WebStone's files. Raises ConfigError."""
     try:
         if options["urls"] is not None:
             return read_urls(Path(options["urls"]))

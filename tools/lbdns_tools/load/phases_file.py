@@ -23,7 +23,7 @@ _NO_RATE: Final = OpenLoop((1.0,), 1.0)
 
 
 def read_phases(path: Path, mix: RequestMix | None = None) -> tuple[LoadPhase, ...]:
-    """Return the phases of a file; ``mix`` is for phases without a target. Paths are relative to the file.
+    """Return the phases of a file; ``mix`` is for phases that name no target. Paths are relative to the file.
 
     Raises ConfigError with every error found in the file.
     """
@@ -34,12 +34,12 @@ def read_phases(path: Path, mix: RequestMix | None = None) -> tuple[LoadPhase, .
         begin_s = table.number("begin", 0.0, 0.0, MAX_SECONDS)
         load, target = _load(table, path.parent), _mix(table, path.parent, mix)
         if label in (phase.label for phase in phases):
-            table.wrong("name", f"two phases are called {label!r}; give one another name")
+            table.wrong("name", f"two phases are called {label!r}; rename one of them")
         if target is not None:
             phases.append(LoadPhase(begin_s, load, target, label))
         table.end()
     if not root.values.get("phase"):
-        root.wrong("phase", "at least one [[phase]] is required: begin, a rate, a ramp, a trace or clients, and an end")
+        root.wrong("phase", "at least one [[phase]] is required, with clients, a rate, a ramp or a trace, and an end")
     root.end()
     root.findings.raise_if_any()
     return tuple(phases)
@@ -52,9 +52,9 @@ def _load(table: TomlTable, folder: Path) -> ClosedLoop | OpenLoop:
     requests = table.integer("requests", 0, 1, MAX_REQUESTS) if "requests" in table.values else 0
     think_s = table.number("think", 0.0, 0.0, MAX_SECONDS)
     if "think" in table.values and kind not in ("clients", ""):
-        table.wrong("think", "think requires clients: each pauses this number of seconds after a response")
+        table.wrong("think", "think requires clients: each client pauses this number of seconds after a response")
     if "spacing" in table.values and kind == "clients":
-        table.wrong("spacing", "spacing does not apply to clients: each sends a request when it has its response")
+        table.wrong("spacing", "spacing does not apply to clients, which send a request when they have a response")
     match kind:
         case "clients":
             clients = table.integer("clients", 1, 1, MAX_CLIENTS)
@@ -111,7 +111,7 @@ def _trace(table: TomlTable, folder: Path) -> tuple[float, ...]:
     most = table.number("max", MAX_RATE, 1e-6, MAX_RATE)
     scaled = [key for key in ("min", "max") if key in table.values]
     if len(scaled) == 1:
-        table.wrong(scaled[0], "min and max require each other: the lowest and the highest rate, requests/s")
+        table.wrong(scaled[0], "min and max require each other: the lowest and the highest rate in requests/s")
     elif most < least:
         table.wrong("max", f"max must not be less than min: {most:g} is less than {least:g}")
     try:

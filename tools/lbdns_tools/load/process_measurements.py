@@ -11,7 +11,7 @@ from typing import Final
 from lbdns_tools.load.load_plan import LoadRun
 from lbdns_tools.load.request_tally import RequestTally
 
-BUSY: Final = 0.95  # share of one core while sending: queues in a process grow long before 1
+BUSY: Final = 0.95  # share of one core while sending: queues in a process grow long even below 1
 QUARTERS: Final = 4
 GROWING: Final = 2.0  # ratio of lateness in the last quarter to the first
 LATE_S: Final = 0.01  # smaller lateness is normal on a machine with other work
@@ -20,7 +20,7 @@ _DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE)
 
 
 class StartLateness:
-    """How late requests started, in each quarter of the time between the warm-up and the end of sending."""
+    """Records how late requests start, in each quarter of the time between the warm-up and the end of sending."""
 
     __slots__ = ("_begin_s", "_length_s", "counts", "sums")
 
@@ -41,7 +41,7 @@ class StartLateness:
 
 @dataclass(frozen=True, slots=True)
 class ProcessMeasurement:
-    """Measurement of one process. Times are seconds of the run.
+    """The measurement of one process. Times are in seconds since the start of the run.
 
     ``ok_in_window`` requests succeeded between the end of the warm-up and the end of sending, whenever they started.
     ``last_ok`` is when the last successful request ended, ``last_end`` when the last request of any kind ended.
@@ -60,10 +60,10 @@ class ProcessMeasurement:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """Result of one run.
+    """The result of one run.
 
-    Divide counts by ``seconds`` to get rates. ``saturation`` says why the load generator was the limit, "" if it was
-    not; ``interrupted`` if Ctrl-C ended the run early.
+    Divide counts by ``seconds`` to get rates. ``saturation`` says why the load generator was the limit, and is "" if it
+    was not. ``interrupted`` is true if Ctrl-C ended the run early.
     """
 
     tally: RequestTally
@@ -104,7 +104,7 @@ def measured_seconds(run: LoadRun, parts: Sequence[ProcessMeasurement], ok: int,
 
 
 def saturation(parts: Sequence[ProcessMeasurement]) -> str:
-    """Return why the generator was the limit, or "" if it was not: its limits must not pass for the server's."""
+    """Return why the generator was the limit, or "", so that its limits are not mistaken for the server's."""
     reasons = []
     ports, descriptors = (
         sum(part.local.get(code, 0) for part in parts for code in codes) for codes in (_PORTS, _DESCRIPTORS)
@@ -129,7 +129,7 @@ def saturation(parts: Sequence[ProcessMeasurement]) -> str:
     if late[-1] >= max(LATE_S, GROWING * late[0]):  # requests are due faster than this machine starts them
         delay = f"{1000 * late[-1]:.0f} ms"
         reasons.append(
-            f"requests were started {delay} late in the end, and the delay was growing: use more --processes"
+            f"requests were started {delay} late at the end, and the delay was growing: use more --processes"
         )
     held = sum(part.held_back for part in parts)
     if held:

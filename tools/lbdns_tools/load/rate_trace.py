@@ -20,10 +20,10 @@ TraceRow = tuple[int, list[str]]  # the line's number, and its cells
 
 
 def read_trace(path: Path, column: str = "", span: tuple[float, float] | None = None) -> tuple[float, ...]:
-    """Return the rates in a file's only column, or in ``column``, scaled to ``span`` (lowest, highest).
+    """Return the rates in ``column`` of a file (default: its only one), scaled to ``span`` (lowest, highest) if given.
 
-    ``column`` is a heading or a number from 1. If the first line has a word in that column, it is a header. Empty lines
-    and ``# comments`` are skipped. Raises ConfigError with an error for each invalid line.
+    ``column`` is a heading or a number from 1. A first line with a word in that column is a header. Empty lines and
+    ``# comments`` are skipped. Raises ConfigError with an error for each invalid line.
     """
     index, rows = _column(path, _rows(path), column)
     values: list[float] = []

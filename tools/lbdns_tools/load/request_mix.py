@@ -43,7 +43,7 @@ class RequestTarget:
 
     @property
     def authority(self) -> str:
-        """The value of the Host header: RFC 9110 section 7.2, without the default port."""
+        """The value of the Host header (RFC 9110 section 7.2), without the port if it is the default."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == HTTP_PORT else f"{host}:{self.port}"
 
@@ -66,7 +66,7 @@ class RequestMix:
             return lambda: only
         sums = list(accumulate(target.weight for target in targets))
         total, last, draw = sums[-1], len(targets) - 1, chance.random
-        # Rounding could exceed the last sum
+        # A rounded product could exceed the last sum
         return lambda: targets[min(bisect_right(sums, draw() * total), last)]
 
 

@@ -1,4 +1,4 @@
-"""Results of the load generator as rows, and their CSV and JSON. A row is one repetition at one point.
+"""Result rows of the load generator, and their CSV and JSON. Each row is one repetition at one point.
 
 docs/reference/load.md describes every column.
 """
@@ -15,7 +15,7 @@ from lbdns_tools.load.capacity_search import FrontierPoint, SearchResult
 from lbdns_tools.load.request_tally import ERRORS, RequestTally
 from lbdns_tools.load.run_statistics import NUMBERS, RunStatistics, spread
 
-#: Column names shared with the results of 1999; the other columns have their names in RunStatistics
+#: Column names shared with the results of 1999; the other columns are named as in RunStatistics
 WEBSTONE: Final[Mapping[str, str]] = {
     "connections_per_s": "connections_per_s",
     "littles_load_factor": "littles_load_factor",
@@ -58,7 +58,7 @@ class ResultRow:
 
 
 def by_point(rows: Sequence[ResultRow]) -> dict[LoadPoint, list[ResultRow]]:
-    """Group the repetitions of each point, in the order of ``rows``."""
+    """Return the rows of each point, in the order of ``rows``."""
     points: dict[LoadPoint, list[ResultRow]] = {}
     for row in rows:
         points.setdefault(row.point, []).append(row)
@@ -66,7 +66,7 @@ def by_point(rows: Sequence[ResultRow]) -> dict[LoadPoint, list[ResultRow]]:
 
 
 def swept(rows: Sequence[ResultRow]) -> str:
-    """Return the field of LoadPoint that all rows have: "clients" or "rate_per_s"; "" if they have neither."""
+    """Return the field of LoadPoint that all rows have, "clients" or "rate_per_s", or "" if they share neither."""
     names = ("clients", "rate_per_s")
     return next((name for name in names if all(getattr(row.point, name) is not None for row in rows)), "")
 
@@ -74,7 +74,7 @@ def swept(rows: Sequence[ResultRow]) -> str:
 def as_json(
     rows: Sequence[ResultRow], failures: Sequence[str] = (), edges: Sequence[FrontierPoint] = ()
 ) -> dict[str, Any]:
-    """Return the document of --json; a statistic without a result is null."""
+    """Return the document that --json writes; a statistic without a result is null."""
     document: dict[str, Any] = {
         "points": [
             asdict(point) | asdict(spread([row.figures for row in runs])) | {"runs": [row.as_json() for row in runs]}
@@ -99,7 +99,7 @@ def found_json(found: SearchResult) -> dict[str, Any]:
 
 
 def columns(row: ResultRow) -> dict[str, Any]:
-    """Return the CSV columns in order, without the servers' shares. None: no result, or not applicable."""
+    """Return the CSV columns in order, without the servers' shares. None means no result or not applicable."""
     point, figures = row.point, row.figures
     return {
         "clients": point.clients,
@@ -120,7 +120,7 @@ def columns(row: ResultRow) -> dict[str, Any]:
 
 
 def as_csv(rows: Sequence[ResultRow]) -> str:
-    """Return CSV with a line per point and repetition, and a column per server's share. Empty: no result."""
+    """Return CSV: a line per point and repetition, a column per server's share. An empty field means no result."""
     servers = sorted({server for row in rows for server in row.figures.shares})
     lines = [
         {
@@ -134,7 +134,7 @@ def as_csv(rows: Sequence[ResultRow]) -> str:
 
 
 def frontier_csv(edges: Sequence[FrontierPoint]) -> str:
-    """Return CSV with a line per number of connections. Empty: no result."""
+    """Return CSV with a line per number of connections. An empty field means no result."""
     lines = []
     for edge in edges:
         found = edge.found

@@ -1,4 +1,4 @@
-"""Results of the load generator on the terminal: WebStone's table, servers' shares, notes, capacity searches."""
+"""Print results of the load generator on the terminal: WebStone's table, servers' shares, notes, capacity searches."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _heading(rows: Sequence[ResultRow]) -> str:
 
 
 def _name(point: LoadPoint, rows: Sequence[ResultRow]) -> str:
-    """Return the text that distinguishes a point; the label only if there are several."""
+    """Return the text that distinguishes a point: its number of clients or rate, and its label if labels differ."""
     number = getattr(point, swept(rows), None)
     label = point.label if number is None or len({row.point.label for row in rows}) > 1 else ""
     return " ".join(part for part in (f"{number:g}" if number is not None else "", label) if part)
@@ -130,7 +130,7 @@ def _notes(runs: Sequence[ResultRow], found: RepetitionSpread) -> list[str]:
 def show_searches(
     headings: Sequence[str], searches: Iterable[tuple[Sequence[str], SearchResult]], console: Console
 ) -> None:
-    """Print results of searches, each after its own cells, and why each search ended."""
+    """Print a row for each search: its own cells, its result, and why it ended."""
     table = _table(*headings, "mean ms", "p95", "p99", "error %", "trials")
     table.add_column("ended by")
     for cells, found in searches:

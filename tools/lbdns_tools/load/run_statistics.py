@@ -12,7 +12,7 @@ from lbdns_tools.load.request_tally import RequestTally
 
 @dataclass(frozen=True, slots=True)
 class RunStatistics:
-    """Statistics of one run. Times in seconds; percentiles and means include failed requests."""
+    """Statistics of one run. Times are in seconds; percentiles and means include failed requests."""
 
     seconds: float  # measured
     requests: int  # completed or failed
@@ -20,7 +20,7 @@ class RunStatistics:
     retried: int
     connections_per_s: float | None
     requests_per_s: float | None  # successful ones
-    littles_load_factor: float | None  # mean number of requests under way: the sum of latencies over the time
+    littles_load_factor: float | None  # mean number of requests under way: the sum of latencies divided by the time
     mean_s: float | None
     p50_s: float | None
     p90_s: float | None
@@ -44,7 +44,7 @@ class RunStatistics:
         return self.requests - self.ok
 
     def number(self, name: str) -> float | None:
-        """Return one of NUMBERS, COUNTS or a kind of error. Raises KeyError for another name."""
+        """Return the value of one of NUMBERS or COUNTS, or of a kind of error. Raises KeyError for any other name."""
         if name in self.errors:
             return self.errors[name]
         if name not in NUMBERS and name not in COUNTS:
@@ -71,7 +71,7 @@ NUMBERS: Final = (
 
 
 def run_statistics(tally: RequestTally, seconds: float, saturated: str = "") -> RunStatistics:
-    """Return the statistics of a tally that was filled in ``seconds``."""
+    """Return the statistics of a tally that covers ``seconds``."""
     measured = tally.requests > 0
     timed = measured and seconds > 0
 
@@ -112,7 +112,7 @@ def run_statistics(tally: RequestTally, seconds: float, saturated: str = "") -> 
 class RepetitionSpread:
     """Mean and sample standard deviation of each of NUMBERS over the repetitions of a run.
 
-    The mean is None if no repetition has a result, the deviation if fewer than two have one.
+    The mean is None if no repetition has a result; the deviation is None if fewer than two have one.
     """
 
     repetitions: int

@@ -1,6 +1,6 @@
-"""Write address queries and read their answers (RFC 1035), as far as a stub resolver must. Pure.
+"""Encode address queries and decode the answers (RFC 1035) that a stub resolver needs. Pure.
 
-A reader of its own instead of dnslib: at 2,000 look-ups/s dnslib's parser costs the load generator 25 % more CPU.
+This module replaces dnslib, whose parser costs the load generator 25 % more CPU at 2,000 look-ups/s.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ RCODES: Final = {1: "FORMERR", 2: "SERVFAIL", 3: "NXDOMAIN", 4: "NOTIMP", 5: "RE
 
 
 class AnswerError(ValueError):
-    """A response to the query that contains no usable answer."""
+    """A query received no usable answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddressAnswer:
-    """Addresses of one type, maybe none; ``ttl`` in seconds is the lowest of all records, including aliases."""
+    """The addresses of one type, if any. ``ttl`` is the lowest TTL of all records, including aliases, in seconds."""
 
     addresses: tuple[str, ...]
     ttl: int
@@ -48,12 +48,12 @@ def question(name: str, kind: int) -> bytes:
 
 
 def query(ident: int, asked: bytes) -> bytes:
-    """Return the query, with recursion desired."""
+    """Return the query message, with recursion desired."""
     return _HEADER.pack(ident, _RECURSION, 1, 0, 0, 0) + asked
 
 
 def is_answer(message: bytes, ident: int, asked: bytes) -> bool:
-    """Whether a message is the response to a query; ignore others, which are stray or forged."""
+    """Return whether a message is the response to a query. Ignore any other message, which is stray or forged."""
     if len(message) < _HEADER.size:
         return False
     found, flags, questions, *_ = _HEADER.unpack_from(message)
@@ -108,7 +108,7 @@ def _follow(records: list[tuple[bytes, int, int, bytes]], name: bytes, kind: int
 
 
 def _name(message: bytes, at: int) -> tuple[bytes, int]:
-    """Return an uncompressed name in lower case, and where it ends in the message. Raises IndexError."""
+    """Return the name at ``at``, uncompressed and in lower case, and the offset after it. Raises IndexError."""
     labels, end = [], 0
     limit = at
     while True:
@@ -117,7 +117,7 @@ def _name(message: bytes, at: int) -> tuple[bytes, int]:
             target = (length & ~_POINTER) << 8 | message[at + 1]
             end = end or at + 2
             if target >= limit:
-                raise IndexError(target)  # pointers must go backwards, so that they end
+                raise IndexError(target)  # pointers must point backwards, so that they cannot form a loop
             at = limit = target
             continue
         labels.append(message[at : at + 1 + length])

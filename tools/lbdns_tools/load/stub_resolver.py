@@ -1,6 +1,6 @@
 """The stub resolver of the load generator, and the name cache of each client, which follows the resolve rule.
 
-Each query has a new id and a new port (RFC 5452), so that no query looks like a retransmission of another.
+Each query has a new ID and a new source port (RFC 5452), so that no query looks like a retransmission of another.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def system_address(host: str) -> str:
 
 
 class StubResolver:
-    """Queries one DNS server for addresses: A, and AAAA if there is no A."""
+    """Queries one DNS server for addresses: A records, and AAAA records if there are no A records."""
 
     def __init__(self, loop: EpollLoop, server: Endpoint, chance: Random, timeout_s: float = TIMEOUT_S) -> None:
         self._loop, self._chance = loop, chance
@@ -80,7 +80,7 @@ class StubResolver:
         for kind in (A, AAAA):
             try:
                 answer = await self._ask(_question(host, kind))
-            except ValueError as error:  # AnswerError is one
+            except ValueError as error:  # including AnswerError
                 raise RequestError("dns", f"{host}: {error}") from None
             if answer.addresses:
                 return answer
@@ -159,7 +159,7 @@ async def _over_tcp(sock: socket.socket, waiter: DescriptorWaiter, ident: int, a
 
 
 class ClientNames:
-    """The name cache of one client: addresses, and until when it uses them."""
+    """The name cache of one client: addresses, and the times until which the client uses them."""
 
     __slots__ = ("_chance", "_fixed", "_known", "_loop", "_resolver", "_rule")
 
@@ -179,7 +179,7 @@ class ClientNames:
         return address if self._loop.clock() < end else None
 
     async def look_up(self, host: str) -> str:
-        """Look the address up and keep it as long as the resolve rule requires. Raises RequestError."""
+        """Look up the address of ``host`` and keep it for as long as the resolve rule requires. Raises RequestError."""
         assert self._resolver is not None, "names need a resolver"
         answer = await self._resolver.look_up(host)
         interval = answer.ttl if self._rule.mode == "ttl" else self._rule.interval(self._chance)

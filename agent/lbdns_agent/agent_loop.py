@@ -1,4 +1,4 @@
-"""The running agent: samples and reports on schedule, sends alarms at once, and a ``bye`` when it stops."""
+"""The running agent: samples the host, sends reports on schedule and alarms at once, and a ``bye`` when it stops."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lbdns_shared.errors import KeyFileError, LbdnsError
 from lbdns_shared.keys import read_key_file
 from lbdns_shared.report import AgentKey, Kind, Report, encode
 
-LONGEST_WAIT: Final = 0.25  # seconds, and share of the interval, that a report waits for non-blocking sensors
+LONGEST_WAIT: Final = 0.25  # seconds, and share of the interval, for which a report waits for non-blocking sensors
 NAME_TIMEOUT: Final = 1.0  # seconds that the first report waits for the look-up of the collectors' names
 STOP: Final = (signal.SIGTERM, signal.SIGINT)
 RELOAD: Final = signal.SIGHUP
@@ -51,16 +51,16 @@ class ReportSchedule:
         return due if due > now else self.first + (passed + 2) * self.interval
 
     def next_alarm_check(self, now: float, due: float) -> float:
-        """Return the time of the next alarm check, or ``due`` if the report that is due then comes first."""
-        # A check less than half an interval before a report is not worth its cost
+        """Return the time of the next alarm check, or the time ``due`` of the next report if that comes first."""
+        # A check less than half a check interval before a report is not worth its cost
         check = now + ALARM_CHECK_INTERVAL
         return check if check < due - ALARM_CHECK_INTERVAL / 2 else due
 
 
 def load_signing_key(path: Path | None, name: str) -> AgentKey | None:
-    """Return the key that host ``name`` signs with, or None without a key file.
+    """Return the key that host ``name`` signs its reports with, or None if there is no key file.
 
-    Raises KeyFileError if there is none in it. Logs a warning if other users can read the file.
+    Raises KeyFileError if the file holds no key for this host. Logs a warning if other users can read the file.
     """
     if path is None:
         return None
@@ -78,9 +78,9 @@ def load_signing_key(path: Path | None, name: str) -> AgentKey | None:
 
 
 class SignalPipe:
-    """Catches the STOP and RELOAD signals of this process until ``close``, in the main thread only.
+    """Catches this process's STOP and RELOAD signals until ``close`` is called. Works in the main thread only.
 
-    ``fd`` is readable once a signal has arrived, so that poll(2) can wait for it.
+    ``fd`` becomes readable when a signal arrives, so that poll(2) can wait for signals.
     """
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class SignalPipe:
             return []
 
     def close(self) -> None:
-        """Restore the handlers that were there before."""
+        """Restore the previous signal handlers."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(self._fd_before)
@@ -108,7 +108,7 @@ class SignalPipe:
 
 
 class ReportingAgent:
-    """One agent, from its start to its ``bye``."""
+    """Runs one agent from its start until it sends its ``bye``."""
 
     def __init__(self, options: AgentOptions, signals: SignalPipe) -> None:
         """Raises LbdnsError if the key file, the cgroup or the system can't be used."""
@@ -128,7 +128,7 @@ class ReportingAgent:
         """Report until a signal stops the agent. Return the exit status."""
         options = self._options
         self._log_start()
-        self._sample()  # the first report's differences count from here
+        self._sample()  # the first report computes differences from this sample
         self._sender.wait_for_names(NAME_TIMEOUT)
         gc.freeze()  # these objects live as long as the agent: garbage collection need not visit them
         # A random offset, so that the agents of many hosts don't all report at the same moment
@@ -204,18 +204,18 @@ class ReportingAgent:
         self._sender.send(encode(report, self._key))
 
     def _reload(self) -> None:
-        """Read the key file again and look the collectors' names up again. A bad key file changes nothing."""
+        """Read the key file and look up the collectors' names again. If the key file is bad, keep the old key."""
         self._sender.resolve_again()
         try:
             self._key = load_signing_key(self._options.key_file, self._options.name)
         except LbdnsError as error:
-            log.error("the key file was not reloaded, the old key stays in use: %s", error)
+            log.error("the key file was not reloaded; the old key stays in use: %s", error)
         else:
             log.info("reloaded")
 
 
 def run(options: AgentOptions) -> int:
-    """Run an agent and return its exit status. Raises LbdnsError if it can't start."""
+    """Run an agent and return its exit status. Raises LbdnsError if the agent can't start."""
     signals = SignalPipe()
     try:
         return ReportingAgent(options, signals).run()

@@ -1,4 +1,4 @@
-"""The agent's command-line options as one frozen value, and the parsers of their texts. Pure."""
+"""The agent's command-line options as one immutable object, and the functions that parse them. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def default_name() -> str:
 
 
 def parse_name(text: str) -> str:
-    """Return a host name as reports carry it. Raises ValueError."""
+    """Return a host name in the form used in reports: lower case, no final dot. Raises ValueError."""
     name = text.strip().lower().rstrip(".")
     encode(Report(name, 0, 1, 0.0, 1.0, {}))  # checks the name
     return name
@@ -59,7 +59,7 @@ def parse_interval(text: str) -> float:
 
 
 def parse_gateway(text: str) -> Gateway | str | None:
-    """Return AUTO, None for ``off``, or the gateway with an address, ``ADDRESS[%INTERFACE]``. Raises ValueError."""
+    """Return AUTO for ``auto``, None for ``off``, or the gateway for ``ADDRESS[%INTERFACE]``. Raises ValueError."""
     if text == AUTO:
         return AUTO
     if text == OFF:

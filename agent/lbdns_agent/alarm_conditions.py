@@ -1,6 +1,6 @@
-"""Alarm conditions, ``METRIC[/cpu] > NUMBER``: parsed, and checked against a host's metrics.
+"""Parses alarm conditions such as ``METRIC[/cpu] > NUMBER``, and checks them against a host's metrics. Pure.
 
-Pure. An overloaded host sends an alarm at once, and the server sends it no more clients until the alarm ends.
+An overloaded host sends an alarm at once, and the server sends it no more clients until the alarm ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FORM = re.compile(r"\s*([A-Za-z0-9_]+)(\s*/\s*cpu)?\s*(>=|<=|>|<)\s*(\S+)\s*\Z"
 
 @dataclass(frozen=True)
 class AlarmCondition:
-    """A limit for one metric. With ``per_cpu`` the metric is divided by cpu_count, or by 1 if that is larger."""
+    """A limit for one metric. With ``per_cpu``, the metric is first divided by cpu_count, or by 1 if that is larger."""
 
     metric: str
     comparison: str
@@ -46,7 +46,7 @@ class AlarmCondition:
         value = metrics.get(self.metric)
         if value is not None and self.per_cpu:
             cores = metrics.get("cpu_count", 0.0)
-            # A quota below one core doesn't count: with 0.07 cores, 5 tasks would become 70
+            # A quota below one core counts as one core: with 0.07 cores, 5 tasks would become 70 per core
             value = value / max(1.0, cores) if cores > 0 else None
         if value is None or not _COMPARISONS[self.comparison](value, self.limit):
             return ""
@@ -54,10 +54,13 @@ class AlarmCondition:
 
 
 def parse_alarm_condition(text: str, known: Collection[str]) -> AlarmCondition:
-    """Parse ``METRIC[/cpu] OPERATOR NUMBER``. Raises ValueError; for an unknown metric it suggests a ``known`` one."""
+    """Parse ``METRIC[/cpu] OPERATOR NUMBER``.
+
+    Raises ValueError; if the metric is unknown, the message suggests one of the ``known`` metrics.
+    """
     match = _FORM.match(text)
     if not match:
-        raise ValueError(f"{text!r} is not a condition such as 'run_queue>100' or 'run_queue/cpu>64' (>, >=, <, <=)")
+        raise ValueError(f"{text!r} is not a condition such as 'run_queue>100' or 'run_queue/cpu<=64'")
     metric, per_cpu, comparison, number = match.groups()
     if metric not in known:
         import difflib  # not loaded unless needed
@@ -75,6 +78,6 @@ def parse_alarm_condition(text: str, known: Collection[str]) -> AlarmCondition:
 
 
 def alarm_reason(conditions: Iterable[AlarmCondition], metrics: Mapping[str, float]) -> str:
-    """Return the reasons of all conditions that hold, in their order; an empty string if none holds."""
+    """Return the reasons of all conditions that hold, joined in order, or an empty string if none holds."""
     text = "; ".join(filter(None, (condition.reason(metrics) for condition in conditions)))
     return text if len(text) <= MAX_REASON_LENGTH else text[: MAX_REASON_LENGTH - 3] + "..."

@@ -1,4 +1,4 @@
-"""Resolves a host name in a background thread, because a name server may be slow."""
+"""Resolves a host name in a background thread, because look-ups may be slow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 from lbdns_shared.endpoint import Endpoint
 
 REFRESH_INTERVAL: Final = 30.0  # seconds between two look-ups of a name
-SHORTEST_INTERVAL: Final = 2.0  # seconds between two look-ups, however often ``refresh`` is called
+SHORTEST_INTERVAL: Final = 2.0  # minimum seconds between two look-ups, however often ``refresh`` is called
 
 Address = tuple[socket.AddressFamily, tuple[Any, ...]]
 
@@ -24,9 +24,9 @@ def look_up_addresses(endpoint: Endpoint) -> list[Address]:
 
 
 class BackgroundResolver:
-    """Keeps the addresses of one name, and the last good ones while look-ups fail.
+    """Looks up the addresses of one name repeatedly, and keeps the last addresses found while look-ups fail.
 
-    A literal address needs no thread. ``error`` is the reason if the last look-up failed.
+    A literal address needs no thread. ``error`` says why the last look-up failed, and is empty if it succeeded.
     """
 
     def __init__(self, endpoint: Endpoint, look_up: Callable[[Endpoint], list[Address]] = look_up_addresses) -> None:

@@ -22,7 +22,7 @@ from lbdns_shared.endpoint import REPORT_PORT, parse_endpoint
 from lbdns_shared.errors import LbdnsError
 from lbdns_shared.metric_catalogue import CATALOGUE
 
-LONGEST_GAP: Final = 0.5  # seconds between the two readings, however long the interval: a person is waiting
+LONGEST_GAP: Final = 0.5  # maximum seconds between the two readings, because a person is waiting
 TIMEOUT: Final = 0.4  # seconds to wait for the web server and the gateway
 
 EXAMPLES = """examples:
@@ -33,7 +33,7 @@ EXAMPLES = """examples:
 
 
 def _argument_type(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return ``parse`` with errors as ArgumentTypeError, the only exception whose message argparse shows."""
+    """Return ``parse``, but raising ArgumentTypeError, the only exception whose message argparse shows."""
 
     def parse_argument(text: str) -> Any:
         try:
@@ -45,7 +45,7 @@ def _argument_type(parse: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of all options, with their defaults and ranges."""
+    """Return the command-line parser, with the defaults and ranges of all options."""
     parser = argparse.ArgumentParser(
         prog="lbdns-agent",
         description="Measures this host and reports to the lbdns collectors.",
@@ -58,8 +58,8 @@ def build_parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--once", action="store_true", help="print one sample and send nothing")
     add("--json", action="store_true", help="with --once: print the sample as JSON")
-    add("--log-format", default="text", choices=log.FORMATS, help="format of log lines (text)")
-    add("--log-level", default="info", choices=log.LEVELS, help="lowest level of log lines (info)")
+    add("--log-format", default="text", choices=log.FORMATS, help="format of log lines (default: text)")
+    add("--log-level", default="info", choices=log.LEVELS, help="lowest level to log (default: info)")
     add("--version", action="version", version=f"lbdns-agent {__version__}")
     return parser
 
@@ -71,24 +71,29 @@ def _add_report_options(add: Callable[..., Any]) -> None:
         default=[],
         metavar="HOST[:PORT]",
         type=_argument_type(lambda text: parse_endpoint(text, REPORT_PORT)),
-        help=f"send reports to this collector; may be repeated (port {REPORT_PORT})",
+        help=f"send reports to this collector; may be repeated (default port: {REPORT_PORT})",
     )
     add(
         "--interval",
         default=1.0,
         type=_argument_type(parse_interval),
         metavar="S",
-        help="seconds between reports, 0.1 to 3600 (1)",
+        help="seconds between reports, 0.1 to 3600 (default: 1)",
     )
-    add("--name", type=_argument_type(parse_name), metavar="HOST", help="name of the member (the short host name)")
-    add("--key-file", type=Path, metavar="FILE", help="sign reports with the key in this file (unsigned)")
+    add(
+        "--name",
+        type=_argument_type(parse_name),
+        metavar="HOST",
+        help="host name to report as (default: this host's short name)",
+    )
+    add("--key-file", type=Path, metavar="FILE", help="sign reports with the key in this file (default: no signature)")
     add(
         "--alarm",
         action="append",
         default=[],
         metavar="CONDITION|off",
-        help="send an alarm while METRIC[/cpu] > NUMBER, or >=, <, <=; may be repeated "
-        f"({', '.join(condition.replace(' ', '') for condition in DEFAULT_CONDITIONS)})",
+        help="send an alarm while METRIC[/cpu] > NUMBER (or >=, <, <=) holds; may be repeated "
+        f"(default: {', '.join(condition.replace(' ', '') for condition in DEFAULT_CONDITIONS)})",
     )
 
 
@@ -98,7 +103,7 @@ def _add_sensor_options(add: Callable[..., Any]) -> None:
         default=parse_status_url(DEFAULT_URL),
         type=_argument_type(lambda text: None if text == OFF else parse_status_url(text)),
         metavar="URL|off",
-        help=f"status page of the web server ({DEFAULT_URL})",
+        help=f"status page of the web server (default: {DEFAULT_URL})",
     )
     add(
         "--gateway",
@@ -116,7 +121,7 @@ def _add_sensor_options(add: Callable[..., Any]) -> None:
 
 
 def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> AgentOptions:
-    """Return the options. Exits with status 2 if the arguments don't fit together."""
+    """Return the options. Exits with status 2 if the arguments contradict each other or are not valid."""
     if arguments.json and not arguments.once:
         parser.error("--json needs --once")
     if not arguments.collector and not arguments.once:
@@ -145,7 +150,7 @@ def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace)
 
 
 def take_single_sample(options: AgentOptions) -> tuple[HostSample, float]:
-    """Return a sample and the seconds that its differences span. Raises LbdnsError if the host can't be measured."""
+    """Return a sample, and the seconds that its differences span. Raises LbdnsError if the host can't be measured."""
     sampler = HostSampler(open_host(options), SensorTasks())
     start = time.monotonic()
     sampler.sample(TIMEOUT, TIMEOUT)

@@ -19,7 +19,7 @@ SHORTEST_DIFFERENCE: Final = 0.05  # seconds: the kernel counts processor time i
 
 @dataclass(frozen=True)
 class HostSample:
-    """The metrics that could be measured, and the missing ones, each with the reason."""
+    """The metrics that could be measured, and the reason for each missing metric."""
 
     metrics: Mapping[str, float]
     missing: Mapping[str, str]
@@ -33,7 +33,7 @@ class _SensorState:
     task: SensorTask | None = None  # of a NonBlockingSensor
     before: Any = None
     before_at: float = 0.0
-    read_at: float = 0.0  # by a sample or a quick read
+    read_at: float = 0.0  # time of the last sample or quick read
 
 
 class HostSampler:
@@ -63,10 +63,10 @@ class HostSampler:
     def sample(self, wait: float, interval: float) -> HostSample:
         """Read every sensor and return the sample.
 
-        Wait ``wait`` seconds at most for non-blocking sensors; a later result counts for the next sample, unless it is
-        older than ``interval`` seconds by then.
+        Waits at most ``wait`` seconds for non-blocking sensors. A result that arrives later is used in the next sample,
+        unless it is more than ``interval`` seconds old by then.
         """
-        # The agent's own requests put processes to work: momentary sensors are read before, the others meanwhile
+        # The agent's own requests put processes to work, so momentary sensors are read first, the others meanwhile
         found: dict[str, float] = {}
         missing: dict[str, str] = {}
         self._host.start_round()
@@ -84,7 +84,7 @@ class HostSampler:
         return HostSample(ordered, missing)
 
     def quick_read(self, names: frozenset[str]) -> dict[str, float]:
-        """Return the present values of those metrics among ``names`` that are cheap to read and due."""
+        """Return the current values of those metrics in ``names`` that are cheap to read and due for a reading."""
         self._host.start_round()
         found: dict[str, float] = {}
         now = time.monotonic()
@@ -125,7 +125,7 @@ class HostSampler:
         for name in state.names:
             value = values.get(name, "")
             if isinstance(value, str):
-                missing[name] = value or "it takes two samples"
+                missing[name] = value or "this metric needs two samples"
                 if value:
                     failures[name] = value
             elif math.isfinite(value):
@@ -146,7 +146,7 @@ def _raise_unsupported(psutil: Any) -> Any:
 
 
 def _metric_values(state: _SensorState, reading: TimedReading) -> MetricValues:
-    """Return a reading's metrics. A reading too soon after the last one gives no differences and is not kept."""
+    """Return a reading's metrics. A reading too soon after the previous one gives no differences and is not kept."""
     seconds = reading.at - state.before_at
     if state.before is not None and seconds < SHORTEST_DIFFERENCE:
         values: MetricValues = state.sensor.values(None, reading.value, 0.0)

@@ -1,4 +1,4 @@
-"""Kernel files that are read again and again. They stay open, because opening costs as much as reading."""
+"""Reads kernel files repeatedly. The files stay open, because opening a file costs as much as reading it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-CHUNK: Final = 65_536  # bytes: /proc/stat of a large machine in one piece
-LONGEST: Final = 16 * 1024 * 1024  # bytes: kernel files are shorter
+CHUNK: Final = 65_536  # bytes; holds /proc/stat of a large machine in one piece
+LONGEST: Final = 16 * 1024 * 1024  # bytes; all kernel files are shorter
 
 # One buffer for all reads: a new one would not be in the processor's caches.
 # Only one thread reads kernel files.
@@ -30,7 +30,7 @@ def read_open(fd: int) -> bytes:
 
 
 def read_short(fd: int) -> bytes:
-    """Return an open file that the kernel delivers in one read, such as a process's stat. Raises OSError."""
+    """Return the content of an open file that the kernel delivers in one read, such as a stat file. Raises OSError."""
     return bytes(_BUFFER[: os.preadv(fd, _BUFFERS, 0)])
 
 
@@ -53,12 +53,12 @@ class KernelFile:
         self._fd = -1
 
     def read(self) -> bytes:
-        """Return the present content of the file. Raises OSError."""
+        """Return the current content of the file. Raises OSError."""
         if self._fd >= 0:
             try:
                 return read_open(self._fd)
             except OSError:
-                # Its cgroup, say, was removed; there may be a new one of the same name
+                # For example, the file's cgroup was removed; a new cgroup of the same name may exist
                 self.close()
         self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         return read_open(self._fd)
@@ -71,7 +71,7 @@ class KernelFile:
 
 
 class ProcFiles:
-    """/proc, or a copy of it. Each file is read once a round, even if several sensors need it."""
+    """Reads files in /proc or in a copy of /proc. Each file is read once per round, even if several sensors need it."""
 
     def __init__(self, root: str | Path = "/proc") -> None:
         self.root = str(root)
@@ -79,11 +79,11 @@ class ProcFiles:
         self._round: dict[str, bytes] = {}
 
     def start_round(self) -> None:
-        """Forget what was read in the last round."""
+        """Discard the files read in the last round."""
         self._round.clear()
 
     def read(self, name: str) -> bytes:
-        """Return the file ``name`` below the root, as of its first read in this round. Raises OSError."""
+        """Return the content of the file ``name`` as of its first read in this round. Raises OSError."""
         text = self._round.get(name)
         if text is None:
             file = self._files.get(name)

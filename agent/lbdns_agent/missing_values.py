@@ -13,15 +13,15 @@ log = logging.getLogger("lbdns.agent")
 
 
 class MissingValueError(LbdnsError):
-    """A source can't be read. The message says how to fix that, if it can be fixed."""
+    """Raised if a source can't be read. The message says how to make the source readable, if that is possible."""
 
 
 class SwitchedOffError(MissingValueError):
-    """The command line turned the source off, or this system doesn't have it. Not worth a log line."""
+    """Raised if the command line turned the source off, or this system doesn't have the source. Never logged."""
 
 
 def failure_reason(error: Exception, source: str) -> str:
-    """Return one line for an administrator that says why ``source`` can't be read."""
+    """Return one line that tells an administrator why ``source`` can't be read."""
     if isinstance(error, LbdnsError):
         return str(error)
     if isinstance(error, OSError) and error.strerror:

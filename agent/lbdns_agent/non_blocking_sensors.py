@@ -1,7 +1,7 @@
 """Sensors that wait for a server or the network: one thread and one poll(2) serve them all.
 
 A reading is a generator: it yields each file descriptor that it waits for, and returns its result. A slow sensor delays
-nothing else. There is one thread because a switch between threads costs more than the work done in it.
+nothing else. There is only one thread, because switching between threads would cost more than the work itself.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SensorTask:
     """The current reading of one non-blocking sensor."""
 
     def __init__(self, begin: Callable[[], ReadingSteps[Any]], timeout: float) -> None:
-        self.late = False  # True from a missed deadline of ``settle`` to the next result
+        self.late = False  # True after ``settle`` has stopped waiting for this task, until the next result
         self.result: TimedReading | None = None  # the newest result that nobody has taken
         self.wait: DescriptorWait | None = None  # None while no reading is in progress
         self.deadline = 0.0
@@ -60,7 +60,7 @@ class SensorTask:
         self.resume()
 
     def resume(self, error: Exception | None = None) -> None:
-        """Run the reading to its next wait or to its end, after raising ``error`` in it if given."""
+        """Run the reading until it waits again or ends. If ``error`` is given, first raise it in the reading."""
         assert self._steps is not None
         try:
             self.wait = self._steps.throw(error) if error else next(self._steps)
@@ -70,7 +70,7 @@ class SensorTask:
             self._end(failure.with_traceback(None))
 
     def take(self, oldest: float) -> TimedReading | None:
-        """Return the result once, unless it is older than ``oldest`` (monotonic seconds)."""
+        """Remove the newest result and return it; None if there is none since ``oldest`` (monotonic seconds)."""
         result, self.result = self.result, None
         return result if result is not None and result.at >= oldest else None
 
@@ -81,14 +81,14 @@ class SensorTask:
 
 
 class SensorTasks:
-    """The tasks of all non-blocking sensors, and an alert: a descriptor that ends ``wait`` when it is readable."""
+    """The tasks of all non-blocking sensors. ``wait`` ends early if the file descriptor ``alert`` becomes readable."""
 
     def __init__(self, alert: int | None = None) -> None:
         self.all: list[SensorTask] = []
         self._alert = alert
 
     def add(self, begin: Callable[[], ReadingSteps[Any]], timeout: float) -> SensorTask:
-        """Add a sensor whose readings may take ``timeout`` seconds each."""
+        """Add a sensor whose readings may each take up to ``timeout`` seconds."""
         task = SensorTask(begin, timeout)
         self.all.append(task)
         return task
@@ -100,7 +100,7 @@ class SensorTasks:
                 task.start()
 
     def settle(self, end: float) -> None:
-        """Wait until ``end`` (monotonic seconds) for the sensors that were in time at the last sample."""
+        """Wait until ``end`` (monotonic seconds) at the latest for the sensors that were not late last time."""
         while any(task.busy and not task.late for task in self.all):
             self._poll(end, None)
             if time.monotonic() >= end:
@@ -109,14 +109,14 @@ class SensorTasks:
             task.late = task.busy
 
     def wait(self, end: float) -> bool:
-        """Serve the readings until ``end`` (monotonic seconds). Return True as soon as the alert is ready."""
+        """Serve the readings until ``end`` (monotonic seconds). Return True as soon as ``alert`` is readable."""
         while not self._poll(end, self._alert):
             if time.monotonic() >= end:
                 return False
         return True
 
     def _poll(self, end: float, alert: int | None) -> bool:
-        """Poll once until ``end`` at most and resume the tasks that are ready. Return whether the alert is ready."""
+        """Poll once, until ``end`` at most, and resume the ready tasks. Return whether ``alert`` is readable."""
         poller = select.poll()
         waiting = {task.wait.fd: task for task in self.all if task.wait is not None}
         for task in waiting.values():

@@ -1,7 +1,7 @@
-"""A process's or thread's stat file in /proc: its parent, state and CPU times, and from whom it descends.
+"""Reads the stat file of a process or thread in /proc (parent, state and CPU times), and traces its ancestors.
 
-An open file always stands for the same process: once that has ended, reads fail, even if another process has its number
-by then.
+An open stat file always belongs to the same process. Once that process has ended, reads fail, even if another process
+has the same number by then.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 from lbdns_agent.kernel_files import KernelFile, read_once, read_short
 
-KEPT_OPEN: Final = 256  # files of processes, and as many of threads; a soft limit of 1024 open files is usual
+KEPT_OPEN: Final = 256  # files of processes, and as many of threads; the soft limit is usually 1024 open files
 TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 
 
@@ -51,7 +51,7 @@ def read_process_stat(proc: str, pid: int) -> ProcessStat | None:
 
 
 def descends_from(proc: str, pid: int, roots: Collection[int]) -> bool:
-    """Return whether ``pid`` is one of ``roots`` or descends from one; True if it has ended."""
+    """Return whether process ``pid`` is one of ``roots`` or a descendant of one; True if the process has ended."""
     while pid not in roots:
         stat = read_process_stat(proc, pid)
         if stat is None:

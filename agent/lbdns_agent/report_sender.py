@@ -1,4 +1,4 @@
-"""Sends reports to the collectors, through one UDP socket for each. Nothing is ever received."""
+"""Sends reports to the collectors, through one UDP socket per collector. Nothing is ever received."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 from lbdns_agent.background_resolver import Address, BackgroundResolver
 from lbdns_shared.endpoint import Endpoint
 
-#: Seconds without an error before a collector counts as reachable again; the sender uses two intervals if longer
+#: Seconds without an error before a collector counts as reachable again; the agent waits two intervals if longer
 RECOVERY_TIME: Final = 2.0
 
 log = logging.getLogger("lbdns.agent")
@@ -37,7 +37,7 @@ class CollectorSocket:
         self._failed_at: float | None = None  # time of the last error, while the collector counts as unreachable
 
     def send(self, datagram: bytes) -> None:
-        """Send to the address that worked last, or else to the others in turn."""
+        """Send ``datagram`` to the address that worked last; if that fails, try the other addresses in turn."""
         error = self._try_all(datagram)
         now = self._clock()
         if error:
@@ -57,7 +57,7 @@ class CollectorSocket:
             self._socket = None
 
     def _try_all(self, datagram: bytes) -> str:
-        """Send to one address after the other. Return an empty string, or why the collector can't be reached."""
+        """Try one address after another. Return an empty string, or the reason why the collector can't be reached."""
         addresses = self.resolver.addresses
         if addresses is None:
             return ""  # the first look-up is in progress
@@ -65,13 +65,13 @@ class CollectorSocket:
             return self.resolver.error or "the name has no address"
         first = addresses.index(self._address) if self._address in addresses else 0
         errors: list[str] = []
-        # The first address is tried once more at the end: its error may have been that of the last report
+        # The first address is tried once more at the end: the previous report may have caused its error
         for address in (*addresses[first:], *addresses[:first], addresses[first]):
             error = self._try(datagram, address)
             if not error:
                 break
             errors.append(error)
-        # An error from an address that was tried for the first time shows only at the next report
+        # An error from an address that was tried for the first time surfaces only at the next report
         self._failures = self._failures + 1 if errors else 0
         return errors[0] if self._failures >= len(addresses) or len(errors) > len(addresses) else ""
 

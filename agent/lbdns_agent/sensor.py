@@ -1,6 +1,6 @@
-"""What a sensor is: how to read one source of the measured host, and how to compute metrics from two readings.
+"""Defines a sensor: how to read one source of the measured host, and how to compute metrics from two readings.
 
-The measured host is its kernel files or psutil, its limiting cgroup, its web server and its gateway.
+A measured host consists of its kernel files or psutil, its limiting cgroup, its web server and its gateway.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from lbdns_shared.errors import LbdnsError
 
 T = TypeVar("T")
 
-#: Metric -> its number, or the reason why it has none, as text for an administrator. A metric that is not in
-#: the map needs another reading: the first sample has no differences.
+#: Maps each metric to its number, or to a text that tells an administrator why the metric has none. A metric that
+#: is not in the map needs another reading: the first sample has no differences.
 MetricValues = Mapping[str, Union[float, str]]
 
 
 @dataclass(frozen=True)
 class MeasuredHost:
-    """What the sensors read. None stands for a part that doesn't exist or is switched off.
+    """Everything that the sensors read. A part is None if it doesn't exist or is switched off.
 
-    ``psutil`` is the module, on a system without /proc; sensors then read it and not ``proc``.
+    On a system without /proc, ``psutil`` is the module of that name, and sensors read from it instead of ``proc``.
     """
 
     proc: ProcFiles
@@ -43,7 +43,7 @@ class MeasuredHost:
     psutil: Any = None
 
     def start_round(self) -> None:
-        """Forget what was read in the last round."""
+        """Discard the values read in the last round."""
         self.proc.start_round()
         if self.group is not None:
             self.group.start_round()
@@ -89,15 +89,15 @@ class Sensor(Generic[T]):
     """One source of metrics that is read without waiting.
 
     ``read`` may raise any exception. ``values`` is pure; its arguments are the previous reading (None at first), this
-    reading, and the seconds between them. ``momentary`` sensors measure this very moment: they are read before the
-    agent's own requests put other processes to work.
+    reading, and the seconds between them. ``momentary`` sensors measure the state of the host at one moment. They are
+    read before the agent's own requests put other processes to work.
     """
 
     source: str
     read: Callable[[MeasuredHost], T]
     values: Callable[[T | None, T, float], MetricValues]
     momentary: bool = False
-    #: Reads a metric that is cheap enough for the checks between two samples, at this interval (seconds) at most
+    #: Reads a metric that is cheap enough for the checks between two samples, at most once per interval (seconds)
     quick_read: Callable[[MeasuredHost], MetricValues] | None = None
     quick_read_interval: float = 0.0
     #: Takes the same reading from the psutil module, where there is no /proc
@@ -106,7 +106,7 @@ class Sensor(Generic[T]):
 
 @dataclass(frozen=True)
 class NonBlockingSensor(Generic[T]):
-    """One source of metrics that answers later, such as a server; a reading takes ``timeout`` seconds at most."""
+    """One source of metrics that must be waited for, such as a server. A reading takes at most ``timeout`` seconds."""
 
     source: str
     read: Callable[[MeasuredHost], ReadingSteps[T]]

@@ -1,6 +1,6 @@
-"""Key files for signed reports: master keys for collectors, agent keys for agents, one key a line.
+"""Key files for signed reports: master keys for collectors, agent keys for agents, one key per line.
 
-A file with several keys serves rotation: all of them are accepted, the first one signs.
+During key rotation, a file holds several keys: all of them are accepted, and the first one signs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def new_master_key() -> MasterKey:
 
 @dataclass(frozen=True)
 class KeyFile:
-    """The keys of one file, in their order."""
+    """The keys in one file, in the file's order."""
 
     masters: tuple[MasterKey, ...]
     agents: tuple[AgentKey, ...]
@@ -66,7 +66,7 @@ class KeyFile:
 
 
 def parse_key_file(text: str, where: str) -> KeyFile:
-    """Parse the lines of a key file; ``where`` is its name in errors. Raises KeyFileError with all bad lines.
+    """Parse the text of a key file; ``where`` names it in messages. Raises KeyFileError, which lists all bad lines.
 
     No message contains a secret.
     """
@@ -100,7 +100,7 @@ def read_key_file(path: Path) -> tuple[KeyFile, list[str]]:
 def read_private(path: Path, what: str, hint: str) -> tuple[str, list[str]]:
     """Return the text of a file with secrets, and a warning if other users can read it. Raises KeyFileError.
 
-    ``what`` is the kind of file in messages; ``hint`` ends the message about a file that is not text.
+    ``what`` names the kind of file in messages; ``hint`` ends the message about a file that is not text.
     """
     try:
         text = path.read_text("ascii")

@@ -1,6 +1,6 @@
-"""Logging to standard error for every program: one line an event, as text or JSON, with floods suppressed.
+"""Logging to standard error for every program: one line per event, as text or JSON, with floods suppressed.
 
-In the systemd journal, lines begin with their priority (sd-daemon(3)) and have no time, which the journal adds.
+Under the systemd journal, lines begin with their priority (sd-daemon(3)) and have no time, which the journal adds.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _TextFormatter(logging.Formatter):
 
 
 class _JournalFormatter(logging.Formatter):
-    """Adds the priority to each line of another formatter, because the journal takes every line for a record."""
+    """Adds the priority to each line from another formatter, because the journal treats every line as a record."""
 
     def __init__(self, inner: logging.Formatter) -> None:
         super().__init__()
@@ -78,10 +78,10 @@ class _Window:
 class LogSuppressor:
     """Decides which records to write when many similar ones come at once, and counts the others.
 
-    Of similar records, ten in ten seconds are written; one line reports the others when the ten seconds are over.
+    At most ten similar records are written in ten seconds; after that, one line reports how many others there were.
     Records are similar if they come from the same place in the program, or are events about the same member. There can
-    be ten thousand members, so all records of one kind (logger, level, kind of event) have a limit too: the rate of the
-    log and the memory used here are bounded, and a flood of one kind can't hide others.
+    be ten thousand members, so there is also a limit for each kind of record (logger, level, kind of event). It bounds
+    the rate of the log and the memory used here, and prevents a flood of one kind from hiding others.
     """
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class LogSuppressor:
         return False
 
     def ended(self, now: float) -> Iterator[tuple[_Window, bool]]:
-        """Yield once each window that has ended and suppressed records, and whether these are similar or only of one
+        """Yield each ended window that suppressed records, once, and whether the records are similar or only of one
         kind."""
         for windows, similar in ((self._similar, True), (self._kinds, False)):
             while windows and (first := next(iter(windows.items())))[1].end <= now:
@@ -126,7 +126,7 @@ class LogSuppressor:
 class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # not subscriptable before Python 3.11
     """Writes records, or suppresses them and reports their number later.
 
-    The report comes with the next record after the window has ended, or from a timer thread if there is none.
+    The number is written before the first record after the window has ended, or by a timer thread if none comes.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -184,7 +184,7 @@ def _summary(window: _Window, similar: bool) -> logging.LogRecord:
     assert last is not None
     record = logging.makeLogRecord({"name": last.name, "levelno": last.levelno, "levelname": last.levelname})
     what = "like this" if similar else "of this kind"
-    record.msg = f"{window.suppressed} more {what} in the last {WINDOW:g} s, the last one: {last.getMessage()}"
+    record.msg = f"{window.suppressed} more {what} in the last {WINDOW:g} s; the last one: {last.getMessage()}"
     record.held = window.suppressed
     if event := getattr(last, "event", None):
         record.event = event

@@ -1,6 +1,6 @@
 """The catalogue of metrics in reports: unit, meaning, which direction is better, and the agent's sensor.
 
-Scores weigh the metrics, pages label them. A report may carry other metrics too; they pass through.
+Scores weigh the metrics, and pages label them. A report may contain other metrics too, which are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class MetricDescription:
 
 
 CATALOGUE: Final[Mapping[str, MetricDescription]] = {
-    "run_queue": MetricDescription("tasks", "runnable tasks, the sampler itself not counted", "low", "run_queue"),
+    "run_queue": MetricDescription("tasks", "runnable tasks, not counting the sampler itself", "low", "run_queue"),
     "cpu_idle": MetricDescription("%", "idle time of all processors over the interval", "high", "cpu_time"),
     "scan_rate": MetricDescription("pages/s", "pages scanned for reclaim", "low", "scan_rate"),
     "gateway_ping": MetricDescription("ms", "ICMP echo round trip to the default gateway", "low", "gateway_ping"),

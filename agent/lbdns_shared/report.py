@@ -10,8 +10,8 @@ Its layout is the contract between agents and collectors::
     9+n     m     body: one msgpack map
     9+n+m   16    tag; zeros without a key
 
-A receiver takes two steps, so that it never decodes the body of a forged datagram: ``open_envelope`` splits the
-datagram; if ``Envelope.signed_by`` accepts the tag, ``decode_body`` reads the map.
+A receiver works in steps, so that it never decodes the body of a forged datagram. First, ``open_envelope`` splits the
+datagram. Then, if ``Envelope.signed_by`` accepts the tag, ``decode_body`` reads the map.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ import msgpack
 from lbdns_shared.errors import ReportError
 
 MAGIC: Final = b"LBR1"
-MAX_DATAGRAM: Final = 1200  # bytes: no path fragments such a datagram
+MAX_DATAGRAM: Final = 1200  # bytes; short enough that no path fragments the datagram
 TAG_LENGTH: Final = 16
 KEY_ID_LENGTH: Final = 4
 NO_KEY_ID: Final = bytes(KEY_ID_LENGTH)
 NO_TAG: Final = bytes(TAG_LENGTH)
-MAX_INTERVAL: Final = 86_400.0  # seconds: a longer one is a mistake, and the host would never count as silent
+MAX_INTERVAL: Final = 86_400.0  # seconds; a longer interval is a mistake, and its host would never count as silent
 MAX_METRICS: Final = 256  # a datagram has no room for many more
 
 Kind = Literal["data", "alarm", "bye"]
@@ -88,7 +88,7 @@ class Envelope(NamedTuple):
     tag: bytes
 
     def signed_by(self, key: AgentKey) -> bool:
-        """Return whether the tag was made with ``key``, in a time that does not depend on the answer."""
+        """Return whether the tag was made with ``key``, in constant time."""
         return hmac.compare_digest(self.tag, key.tag(self.signed))
 
 
@@ -121,14 +121,14 @@ def encode(report: Report, key: AgentKey | None = None) -> bytes:
     signed = b"".join((MAGIC, key_id, bytes((len(host),)), host, msgpack.packb(body)))
     datagram = signed + (key.tag(signed) if key else NO_TAG)
     if len(datagram) > MAX_DATAGRAM:
-        raise ValueError(f"the report has {len(datagram)} bytes, the limit is {MAX_DATAGRAM}")
+        raise ValueError(f"the report has {len(datagram)} bytes; the limit is {MAX_DATAGRAM}")
     return datagram
 
 
 def open_envelope(datagram: bytes) -> Envelope:
     """Split a datagram into its fields. Raises ReportError (too_long, malformed)."""
     if len(datagram) > MAX_DATAGRAM:
-        raise ReportError("too_long", f"the datagram has {len(datagram)} bytes, the limit is {MAX_DATAGRAM}")
+        raise ReportError("too_long", f"the datagram has {len(datagram)} bytes; the limit is {MAX_DATAGRAM}")
     if len(datagram) < _HEADER_LENGTH or datagram[:4] != MAGIC:
         raise ReportError("malformed", "the datagram does not begin with LBR1")
     body_start = _HEADER_LENGTH + datagram[8]
@@ -159,7 +159,7 @@ def decode_body(envelope: Envelope) -> Report:
         raise ReportError("malformed", "the body is not a map")
     kind = body.get("kind", "data")
     if kind not in KINDS:
-        raise ReportError("malformed", f"kind is {brief_repr(kind)}, it must be one of {', '.join(KINDS)}")
+        raise ReportError("malformed", f"kind must be one of {', '.join(KINDS)}, not {brief_repr(kind)}")
     alarm = body.get("alarm", "")
     if not isinstance(alarm, str):
         raise ReportError("malformed", "alarm must be a string")

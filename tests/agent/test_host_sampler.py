@@ -45,7 +45,7 @@ def test_differences_are_taken_over_the_time_between_the_readings() -> None:
     taking = sampler({"m": sensor, "span": sensor})
     first = taking.sample(0.0, 1.0)
     assert first.metrics == {}
-    assert first.missing == dict.fromkeys(("m", "span"), "it takes two samples")
+    assert first.missing == dict.fromkeys(("m", "span"), "this metric needs two samples")
     start = time.monotonic()
     time.sleep(SHORTEST_DIFFERENCE * 1.5)
     second = taking.sample(0.0, 1.0).metrics
@@ -203,7 +203,7 @@ def test_all_sensors_on_every_kernel(kernel: str) -> None:
     sample = HostSampler(host_with_kernel(kernel), SensorTasks()).sample(0.0, 1.0)
     assert {"run_queue", "cpu_count", "load1", "mem_available"} <= set(sample.metrics)
     two_samples = {"cpu_idle", "cpu_steal", "scan_rate", "disk_busy", "disk_await", "net_rx", "net_tx"}
-    assert {name for name, why in sample.missing.items() if why == "it takes two samples"} == two_samples
+    assert {name for name, why in sample.missing.items() if why == "this metric needs two samples"} == two_samples
     assert len(sample.metrics) + len(sample.missing) == len(METRIC_SENSORS)
 
 

@@ -84,7 +84,7 @@ def test_the_metrics_of_other_systems(module: Any, counts_busy: bool, caplog: py
 def test_differences_of_processor_times() -> None:
     before, now = MacTimes(10.0, 0.0, 10.0, 80.0), MacTimes(11.0, 0.0, 10.0, 83.0)
     values = cpu_time.values(cpu_time.read_psutil(fake_psutil(before)), cpu_time.read_psutil(fake_psutil(now)), 4.0)
-    assert values == {"cpu_idle": pytest.approx(75.0), "cpu_steal": "this system does not count it"}
+    assert values == {"cpu_idle": pytest.approx(75.0), "cpu_steal": "this system does not count steal time"}
 
 
 def test_guest_time_is_counted_once() -> None:
@@ -105,14 +105,14 @@ def test_disks_and_interfaces() -> None:
     assert network_traffic.read_psutil(MAC) == {b"en0": (1000, 500)}
     before = {b"disk0": disk_activity.DiskCounters(20, 50, None)}
     values = disk_activity.values(before, disk_activity.read_psutil(MAC), 1.0)
-    assert values == {"disk_busy": "this system does not count it", "disk_await": 4.0}
+    assert values == {"disk_busy": "this system does not count busy time", "disk_await": 4.0}
 
 
 def test_an_unknown_number_of_processors_is_missing() -> None:
     module = fake_psutil(MacTimes(1.0, 1.0, 1.0, 1.0))
     module.cpu_count = lambda: None
     sample = two_samples(MeasuredHost(ProcFiles("/nonexistent"), psutil=module))
-    assert "psutil does not know the number of processors" in sample.missing["cpu_count"]
+    assert "psutil can't determine the number of processors" in sample.missing["cpu_count"]
     assert sample.metrics["load1"] == 1.5
 
 

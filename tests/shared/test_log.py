@@ -132,7 +132,7 @@ def test_what_comes_often_is_held_back_and_counted(capsys: pytest.CaptureFixture
     clock.now += 10
     logging.getLogger("x").info("something else")
     told, other = written(capsys)
-    assert "990 more like this in the last 10 s, the last one: bad thing 999" in told
+    assert "990 more like this in the last 10 s; the last one: bad thing 999" in told
     assert "WARNING" in told
     assert other.endswith("something else")
     logging.getLogger("x").warning("bad thing %d", 0)
@@ -146,7 +146,7 @@ def test_nothing_is_held_back_silently_at_the_end(capsys: pytest.CaptureFixture[
     logging.getLogger().handlers[0].close()
     assert json.loads(written(capsys)[-1]) == {
         "time": pytest.approx(time.time(), abs=10), "level": "warning", "logger": "lbdns.server", "held": 2,
-        "message": "2 more like this in the last 10 s, the last one: it happened",
+        "message": "2 more like this in the last 10 s; the last one: it happened",
         "kind": "state", "pool": "web", "member": "frodo",
     }  # fmt: skip
 

@@ -1,1 +1,1 @@
-"""Control groups, version 1 and 2: their limits replace those of the host."""
+"""Control groups (versions 1 and 2), whose limits replace those of the host."""

@@ -1,4 +1,4 @@
-"""The cpu and memory controllers of one control group, version 1 and 2: quota, CPU time, memory limit and use."""
+"""Reads the cpu and memory controllers of a control group, version 1 or 2: quota, CPU time, memory limit and use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from lbdns_agent.kernel_files import KernelFile
 
 
 def parse_flat_keyed(text: bytes) -> dict[bytes, int]:
-    """Return the numbers of a flat-keyed file, ``KEY NUMBER`` a line (cgroup-v2.rst, "Format"). Raises ValueError."""
+    """Return the numbers in a flat-keyed file, which has one ``KEY NUMBER`` pair per line (cgroup-v2.rst, "Format").
+
+    Raises ValueError.
+    """
     lines = (line.partition(b" ") for line in text.splitlines())
     return {name: int(value) for name, separator, value in lines if separator}
 
@@ -36,7 +39,7 @@ def parse_cfs_quota(quota: bytes, period: bytes) -> float | None:
 
 
 def parse_byte_limit(text: bytes) -> int | None:
-    """Return a limit in bytes, or None for ``max`` and for version 1's 2^63 minus a page (memory.rst).
+    """Return a limit in bytes, or None for no limit: ``max``, or 2^63 minus a page in version 1 (memory.rst).
 
     Raises ValueError.
     """
@@ -45,9 +48,9 @@ def parse_byte_limit(text: bytes) -> int | None:
 
 
 class CpuController:
-    """The cpu controller of one group: cpu.max and cpu.stat of version 2 (cgroup-v2.rst, "CPU Interface Files").
+    """The cpu controller of one group in version 2: cpu.max and cpu.stat (cgroup-v2.rst, "CPU Interface Files").
 
-    All methods raise OSError, ValueError.
+    All methods may raise OSError or ValueError.
     """
 
     tasks_file = "cgroup.threads"  # lists the group's threads
@@ -58,14 +61,14 @@ class CpuController:
         self._stat = KernelFile(directory / "cpu.stat")
 
     def quota(self) -> float | None:
-        """Return the quota in cores, or None without a quota."""
+        """Return the quota in cores, or None if there is no quota."""
         try:
             return parse_cpu_max(self._max.read())
         except FileNotFoundError:
             return None  # the root group, or a group without the controller
 
     def used(self) -> float | None:
-        """Return the cumulative CPU seconds of the group and all below it, or None if the kernel doesn't count them."""
+        """Return the cumulative CPU seconds of the group and its descendants, or None if they are not counted."""
         usage = parse_flat_keyed(self._stat.read()).get(b"usage_usec")
         return None if usage is None else usage / 1e6
 
@@ -75,7 +78,7 @@ class CpuController:
 
 
 class CpuControllerV1(CpuController):
-    """The cpu and the cpuacct controller of version 1 (sched-bwc.rst, cpuacct.rst), which may be mounted separately."""
+    """The cpu and cpuacct controllers of version 1 (sched-bwc.rst, cpuacct.rst), which may be mounted separately."""
 
     tasks_file = "tasks"
 
@@ -101,7 +104,7 @@ class CpuControllerV1(CpuController):
 class MemoryController:
     """The memory controller of one group in version 2 (cgroup-v2.rst, "Memory Interface Files").
 
-    All methods raise OSError, ValueError.
+    All methods may raise OSError or ValueError.
     """
 
     files: tuple[str, str] = ("memory.max", "memory.current")
@@ -112,7 +115,7 @@ class MemoryController:
         self._stat = KernelFile(directory / "memory.stat")
 
     def limit(self) -> int | None:
-        """Return the limit in bytes, or None without a limit."""
+        """Return the limit in bytes, or None if there is no limit."""
         try:
             return parse_byte_limit(self._limit.read())
         except FileNotFoundError:
@@ -129,7 +132,7 @@ class MemoryController:
             stat = parse_flat_keyed(self._stat.read())
         except FileNotFoundError:
             return None
-        # Since Linux 6.0 one counter for each scanner; before, only their sum
+        # Linux 6.0 and later count each scanner separately; earlier kernels count only the sum
         parts = [stat[key] for key in (b"pgscan_kswapd", b"pgscan_direct", b"pgscan_khugepaged") if key in stat]
         return sum(parts) if parts else stat.get(b"pgscan")
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-#: Stands for the single hierarchy of version 2 where version 1 has the name of a controller.
+#: Key for the single hierarchy of version 2, in place of a controller's name in version 1
 UNIFIED: Final = ""
 
 
 @dataclass(frozen=True)
 class CgroupMount:
-    """One mounted hierarchy: ``controllers`` is {UNIFIED} for version 2; ``root`` is the group mounted there."""
+    """One mounted hierarchy. ``root`` is the group mounted at ``point``; ``controllers`` is {UNIFIED} in version 2."""
 
     point: Path
     root: str
@@ -36,7 +36,7 @@ def parse_cgroup_mounts(text: str) -> list[CgroupMount]:
 
 
 def parse_cgroup_membership(text: str) -> dict[str, str]:
-    """Return controller -> group of a process, with UNIFIED for version 2 (cgroups(7), /proc/PID/cgroup)."""
+    """Return a process's group for each controller, or for UNIFIED in version 2 (cgroups(7), /proc/PID/cgroup)."""
     found = {}
     for line in text.splitlines():
         fields = line.split(":", 2)
@@ -51,7 +51,7 @@ def _unescape(text: str) -> str:
 
 
 def cgroup_directory(mounts: Iterable[CgroupMount], controller: str, path: str) -> tuple[Path, Path] | None:
-    """Return the directory of group ``path`` in a controller's hierarchy and the mount point, or None."""
+    """Return the directory of group ``path`` in a controller's hierarchy, and the mount point; None if not found."""
     for mount in mounts:
         if controller not in mount.controllers:
             continue
@@ -66,7 +66,7 @@ def cgroup_directory(mounts: Iterable[CgroupMount], controller: str, path: str) 
 
 
 def cgroup_and_ancestors(directory: Path, top: Path) -> Iterator[Path]:
-    """Yield a group and its ancestors up to the mount point ``top``, the group first."""
+    """Yield a group, then its ancestors up to the mount point ``top``."""
     yield directory
     while directory != top and top in directory.parents:
         directory = directory.parent
@@ -79,11 +79,11 @@ def read_cgroup_mounts(proc: str = "/proc") -> list[CgroupMount]:
 
 
 def read_cgroup_membership(pid: int | str = "self", proc: str = "/proc") -> Mapping[str, str]:
-    """Return controller -> group of a process. Raises OSError."""
+    """Return a process's group for each controller. Raises OSError."""
     return parse_cgroup_membership(Path(f"{proc}/{pid}/cgroup").read_text("utf-8", "surrogateescape"))
 
 
 def cgroup_subtree(directory: Path) -> list[Path]:
-    """Return the directories of a group and all groups below it. Raises OSError if it doesn't exist."""
+    """Return the directories of a group and of all groups below it. Raises OSError if the group doesn't exist."""
     directory.stat()
     return [Path(folder) for folder, _, _ in os.walk(directory)]

@@ -11,11 +11,11 @@ from lbdns_agent.cgroup.cgroup_mounts import cgroup_subtree
 from lbdns_agent.kernel_files import KernelFile
 from lbdns_agent.process_stat import KEPT_OPEN, TICKS_PER_SECOND, ProcessStat, ProcessStatFile, parse
 
-SEARCH_INTERVAL: Final = 5.0  # seconds between two searches for new and removed groups below
+SEARCH_INTERVAL: Final = 5.0  # seconds between two searches for groups that were created or removed below
 
 
 class CgroupThreads:
-    """The threads below one directory of a hierarchy; the file ``file_name`` of each group lists them."""
+    """The threads of the group in one directory and of all groups below it, which each group's ``file_name`` lists."""
 
     def __init__(self, directory: Path, file_name: str, proc: str = "/proc") -> None:
         self._directory = directory
@@ -28,7 +28,7 @@ class CgroupThreads:
         self._used = 0  # ticks
 
     def read(self) -> None:
-        """Read every thread once. Raises OSError if the group itself was removed."""
+        """Read the stat file of every thread. Raises OSError if the group itself was removed."""
         files: dict[int, ProcessStatFile] = {}
         stats: dict[int, ProcessStat] = {}
         for thread in self._threads():
@@ -51,9 +51,9 @@ class CgroupThreads:
         return sum(stat.state == "R" for thread, stat in self._stats.items() if thread not in without)
 
     def seconds(self) -> float:
-        """Return the CPU seconds that threads used between two reads, summed up over all reads.
+        """Return the CPU seconds that the threads have used since the first read.
 
-        Misses threads that start and end between two reads. Used where no cpuacct controller counts.
+        Threads that start and end between two reads are missed. Used only where no cpuacct controller counts CPU time.
         """
         return self._used / TICKS_PER_SECOND
 

@@ -21,9 +21,9 @@ from lbdns_shared.errors import ConfigError
 
 
 def find_cgroup(choice: str, proc: str = "/proc") -> LimitingCgroup | None:
-    """Return the group for ``--cgroup``: ``auto``, ``off``, or a path as in /proc/self/cgroup or below a mount point.
+    """Return the group that ``--cgroup`` selects: ``auto``, ``off``, or a path (see ``_named``).
 
-    Returns None if only the root group applies. Raises ConfigError if the named group doesn't exist.
+    Returns None for ``off``, or if only the root group applies. Raises ConfigError if the named group doesn't exist.
     """
     if choice == OFF:
         return None
@@ -47,7 +47,7 @@ def find_cgroup(choice: str, proc: str = "/proc") -> LimitingCgroup | None:
 
 
 def _named(choice: str, mounts: Sequence[CgroupMount]) -> str:
-    """Return the group's path as in /proc/PID/cgroup; ``choice`` is such a path, or a directory below a mount point."""
+    """Return the group's path as in /proc/PID/cgroup. ``choice`` is that path, or a directory below a mount point."""
     for mount in mounts:
         if Path(choice).is_relative_to(mount.point):
             below = "/" + str(Path(choice).relative_to(mount.point)).strip("./")
@@ -73,7 +73,7 @@ def _cpu_levels(mounts: Sequence[CgroupMount], membership: Mapping[str, str]) ->
 def _same_group(directory: Path, top: Path, accounting: tuple[Path, Path] | None) -> Path | None:
     """Return the group's directory in the cpuacct hierarchy, or None if its CPU time isn't counted there.
 
-    The two controllers are usually mounted together. If not, a process may be in a group of only one of them.
+    The two controllers are usually mounted together. If not, a process may be in a group in only one hierarchy.
     """
     if accounting is None:
         return None

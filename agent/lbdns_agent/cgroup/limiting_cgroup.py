@@ -13,7 +13,7 @@ from lbdns_agent.cgroup.cgroup_threads import CgroupThreads
 
 @dataclass(frozen=True)
 class QuotaTimes:
-    """The limiting group's cumulative CPU seconds, used and throttled, and its quota in cores."""
+    """The limiting group's quota in cores, and its cumulative seconds of CPU time used and of throttling."""
 
     directory: Path
     quota: float
@@ -22,10 +22,10 @@ class QuotaTimes:
 
 
 class LimitingCgroup:
-    """A group and its ancestors; both sequences begin with the group itself.
+    """A control group and its ancestors. ``cpu`` and ``memory`` both begin with the group itself.
 
-    With ``always`` its tasks and its memory count even if it has no CPU quota: the administrator named it. A
-    quota of ``host_cores`` or more limits nothing and is ignored. All methods raise OSError or ValueError if the
+    ``always``: the administrator named the group, so its tasks and memory are reported even if it has no CPU quota.
+    A quota of ``host_cores`` or more limits nothing and is ignored. All methods raise OSError or ValueError if the
     group's files can't be read.
     """
 
@@ -48,7 +48,7 @@ class LimitingCgroup:
         self._tasks_read = False
 
     def start_round(self) -> None:
-        """Forget what was read in the last round."""
+        """Discard the values read in the last round."""
         self._limit_known = self._tasks_read = False
 
     @property
@@ -57,12 +57,15 @@ class LimitingCgroup:
         return self._always or self.quota() is not None
 
     def quota(self) -> float | None:
-        """Return the tightest quota of the group and its ancestors in cores, or None without a quota."""
+        """Return the tightest quota of the group and its ancestors, in cores, or None if there is none."""
         limit = self._tightest()
         return limit[1] if limit else None
 
     def times(self) -> QuotaTimes | None:
-        """Return the times of the group with the tightest quota; all groups below an ancestor share its quota."""
+        """Return the times of the group with the tightest quota, or None if there is no quota.
+
+        If that group is an ancestor, all groups below it share its quota.
+        """
         limit = self._tightest()
         if limit is None:
             return None
@@ -73,7 +76,7 @@ class LimitingCgroup:
         )
 
     def runnable(self) -> int:
-        """Return the number of runnable threads in the limiting group and below it, without the agent's own."""
+        """Return the number of runnable threads in the limiting group and below it, not counting the agent's own."""
         own = {thread.native_id for thread in threading.enumerate() if thread.native_id is not None}
         return self._read_tasks().runnable(own)
 
@@ -82,9 +85,9 @@ class LimitingCgroup:
         return self._memory[0].scanned() if self._memory else None
 
     def memory_available(self, host_available: int, host_total: int) -> float | None:
-        """Return the memory available without swapping, in % of the tightest limit, or None without a limit.
+        """Return the memory available without swapping, in % of the tightest limit, or None if there is no limit.
 
-        Arguments in bytes: a group has no more memory available than its host.
+        The arguments are in bytes. A group never has more memory available than its host.
         """
         limits = [
             (limit, level) for level in self._memory if (limit := level.limit()) is not None and limit < host_total

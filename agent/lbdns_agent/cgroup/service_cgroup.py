@@ -21,20 +21,20 @@ from lbdns_agent.process_stat import descends_from, read_process_stat
 
 @dataclass(frozen=True)
 class ServiceCgroup:
-    """A group in version 2, or in version 1's cpuacct hierarchy."""
+    """A control group in version 2's hierarchy, or in version 1's cpuacct hierarchy."""
 
     directory: Path
     unified: bool
 
     def seconds(self) -> float:
-        """Return the cumulative CPU seconds of the group and all below it. Raises OSError, ValueError, KeyError."""
+        """Return the cumulative CPU seconds of the group and its descendants. Raises OSError, ValueError, KeyError."""
         if self.unified:
             return parse_flat_keyed(read_once(f"{self.directory}/cpu.stat"))[b"usage_usec"] / 1e6
         return int(read_once(f"{self.directory}/cpuacct.usage")) / 1e9
 
 
 def find_service_cgroup(roots: Collection[int], pids: Collection[int], proc: str = "/proc") -> ServiceCgroup | None:
-    """Return the group that holds exactly the processes at and below ``roots`` (``pids``), or None."""
+    """Return the group that holds exactly ``pids``, the processes at and below ``roots``, or None if there is none."""
     try:
         membership = read_cgroup_membership(min(roots), proc)
         mounts = read_cgroup_mounts(proc)

@@ -1,1 +1,1 @@
-"""The default gateway of this host, and the round trip of an ICMP echo to it."""
+"""Finds the default gateway of this host, and measures the round-trip time of ICMP echoes to the gateway."""

@@ -33,9 +33,9 @@ class Gateway:
 
 
 def parse_ipv4(text: bytes) -> Gateway | None:
-    """Return the gateway of the default route with the lowest metric in /proc/net/route, the first of equals.
+    """Return the gateway of the IPv4 default route with the lowest metric in /proc/net/route.
 
-    Skips lines that are not routes.
+    Returns the first of several equal routes. Skips lines that are not routes.
     """
     routes = []
     for line in text.splitlines()[1:]:
@@ -49,7 +49,10 @@ def parse_ipv4(text: bytes) -> Gateway | None:
 
 
 def parse_ipv6(text: bytes) -> Gateway | None:
-    """Return the same from /proc/net/ipv6_route (Documentation/networking: proc_net_ipv6)."""
+    """Return the gateway of the best IPv6 default route in /proc/net/ipv6_route, by the same rules as ``parse_ipv4``.
+
+    The format is described in Documentation/networking: proc_net_ipv6.
+    """
     routes = []
     for line in text.splitlines():
         with contextlib.suppress(ValueError, OverflowError):
@@ -61,7 +64,7 @@ def parse_ipv6(text: bytes) -> Gateway | None:
 
 
 def find_gateway(proc: str = "/proc") -> Gateway | None:
-    """Return the gateway of the IPv4 default route, else of the IPv6 one, else None."""
+    """Return the gateway of the IPv4 default route, else of the IPv6 default route, else None."""
     for name, parse in (("route", parse_ipv4), ("ipv6_route", parse_ipv6)):
         try:
             gateway = parse(read_once(f"{proc}/net/{name}"))

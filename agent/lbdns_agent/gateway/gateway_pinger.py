@@ -1,5 +1,7 @@
-"""Pings the gateway with one ICMP echo at a time, through a ping socket if permitted, else a raw socket; builds and
-recognises the echo messages, IPv4 and IPv6."""
+"""Pings the gateway over IPv4 or IPv6, with one ICMP echo at a time.
+
+Uses a ping socket if permitted, else a raw socket. Builds the echo requests, and recognises the replies.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ HOW_TO_ALLOW: Final = (
 
 
 class GatewayPinger:
-    """Measures the round trip to the gateway that ``find`` returns."""
+    """Measures the round-trip time to the gateway that ``find`` returns."""
 
     def __init__(self, find: Callable[[], Gateway | None] = find_gateway) -> None:
         self._find = find
@@ -47,7 +49,7 @@ class GatewayPinger:
         self._identifier = os.getpid() & 0xFFFF
 
     def ping(self) -> ReadingSteps[float]:
-        """Return the round trip in ms. Raises MissingValueError."""
+        """Return the round-trip time in ms. Raises MissingValueError."""
         gateway = self._find_gateway()
         try:
             connection = self._socket or self._open(gateway)
@@ -118,7 +120,7 @@ class GatewayPinger:
 
 
 def echo_request(kind: int, identifier: int, sequence: int, payload: bytes) -> bytes:
-    """Return an echo request of type ``kind``. The checksum is that of IPv4; for IPv6 the kernel adds its own."""
+    """Return an echo request of type ``kind``, with the checksum for IPv4; for IPv6, the kernel sets the checksum."""
     unsummed = _HEADER.pack(kind, 0, 0, identifier, sequence) + payload
     return _HEADER.pack(kind, 0, checksum(unsummed), identifier, sequence) + payload
 
@@ -133,14 +135,14 @@ def checksum(message: bytes) -> int:
 
 
 def without_ip_header(packet: bytes) -> bytes:
-    """Return the ICMP message of an IPv4 packet from a raw socket (raw(7)); empty if it is not an IPv4 packet."""
+    """Return the ICMP message in an IPv4 packet from a raw socket (raw(7)), or nothing if the packet is not IPv4."""
     return packet[(packet[0] & 0x0F) * 4 :] if packet and packet[0] >> 4 == 4 else b""
 
 
 def is_echo_reply(message: bytes, sent: bytes, any_identifier: bool) -> bool:
     """Return whether ``message`` is the reply to the request ``sent``: type, sequence and payload must match.
 
-    The identifier must match too, unless the kernel chose it (a ping socket): then pass ``any_identifier``.
+    The identifier must match too, unless ``any_identifier`` is true: for a ping socket, the kernel chooses it.
     """
     if len(message) != len(sent) or len(message) < _HEADER.size:
         return False
@@ -159,7 +161,7 @@ def _arrival(ancillary: Sequence[tuple[int, int, bytes]]) -> float:
 
 
 def _only_replies(raw: socket.socket, family: int) -> None:
-    """Have the kernel drop all ICMP but echo replies, which a raw socket would get (raw(7), RFC 3542 section 3.2)."""
+    """Make the kernel drop all ICMP messages for a raw socket except echo replies (raw(7), RFC 3542 section 3.2)."""
     if family == socket.AF_INET:
         raw.setsockopt(SOL_RAW, ICMP_FILTER, struct.pack("=I", ~(1 << ECHO_REPLY_4) & 0xFFFFFFFF))
     else:

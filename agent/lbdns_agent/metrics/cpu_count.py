@@ -1,4 +1,4 @@
-"""cpu_count: the number of processors of the host, or the quota of the cgroup in cores."""
+"""cpu_count: the number of the host's processors, or the cgroup's quota in cores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def parse(text: bytes) -> int:
 
 
 def read(host: MeasuredHost) -> float:
-    """Return the quota in cores, or the host's processors if there is no quota. Raises OSError, ValueError."""
+    """Return the quota in cores, or the number of processors if there is no quota. Raises OSError, ValueError."""
     quota = host.group.quota() if host.group is not None else None
     return parse(host.proc.read("stat")) if quota is None else quota
 
@@ -24,7 +24,7 @@ def read(host: MeasuredHost) -> float:
 def read_psutil(psutil: Any) -> float:
     count = psutil.cpu_count()
     if not count:
-        raise ValueError("psutil does not know the number of processors")
+        raise ValueError("psutil can't determine the number of processors")
     return float(count)
 
 

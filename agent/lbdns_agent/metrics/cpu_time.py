@@ -1,6 +1,7 @@
 """cpu_idle and cpu_steal: how the processors spent the time since the last sample, in %.
 
-With a cgroup's quota: the share of the quota that was left, and how long the group was throttled.
+Under a cgroup's quota, cpu_idle is the unused share of the quota, and cpu_steal the share of time during which the
+group was throttled.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _IDLE, _STEAL, _FIELDS = 3, 7, 8  # guest time, which follows, is part of user t
 
 @dataclass(frozen=True)
 class HostCpuTimes:
-    """Times of all processors since the start, in any unit; ``steal`` is None if the system doesn't count it."""
+    """Times summed over all processors since boot, in any unit; ``steal`` is None if the system doesn't count it."""
 
     idle: float
     steal: float | None
@@ -33,7 +34,7 @@ def parse(text: bytes) -> HostCpuTimes:
 
 
 def read(host: MeasuredHost) -> HostCpuTimes | QuotaTimes:
-    """Return the times of the quota, or of the host if there is no quota. Raises OSError, ValueError."""
+    """Return the limiting cgroup's times, or the host's if there is no quota. Raises OSError, ValueError."""
     of_group = host.group.times() if host.group is not None else None
     return of_group or parse(host.proc.read("stat"))
 
@@ -45,7 +46,7 @@ def read_psutil(psutil: Any) -> HostCpuTimes:
 
 
 def values(before: HostCpuTimes | QuotaTimes | None, now: HostCpuTimes | QuotaTimes, seconds: float) -> MetricValues:
-    """Return shares of the time since ``before``; nothing if the quota has changed."""
+    """Return both metrics as shares of the time since ``before``; nothing if the quota has changed."""
     if isinstance(now, QuotaTimes):
         return _of_quota(before, now, seconds) if isinstance(before, QuotaTimes) else {}
     return _of_host(before, now) if isinstance(before, HostCpuTimes) else {}
@@ -57,7 +58,7 @@ def _of_host(before: HostCpuTimes, now: HostCpuTimes) -> MetricValues:
         return {}
     found: dict[str, float | str] = {"cpu_idle": _percent((now.idle - before.idle) / total)}
     if now.steal is None or before.steal is None:
-        found["cpu_steal"] = "this system does not count it"
+        found["cpu_steal"] = "this system does not count steal time"
     else:
         found["cpu_steal"] = _percent((now.steal - before.steal) / total)
     return found
@@ -73,7 +74,7 @@ def _of_quota(before: QuotaTimes, now: QuotaTimes, seconds: float) -> MetricValu
 
 
 def _percent(share: float) -> float:
-    """Return a share in %, within bounds: idle time may go back a little (proc_stat(5)), a quota may be exceeded."""
+    """Return a share in %, limited to 0-100: idle time may go down a little (proc_stat(5)), a quota may be exceeded."""
     return 100.0 * min(1.0, max(0.0, share))
 
 

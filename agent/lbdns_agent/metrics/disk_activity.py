@@ -1,4 +1,4 @@
-"""disk_busy and disk_await: how long the busiest disk was at work, in %, and the mean time of its requests, in ms."""
+"""disk_busy and disk_await: % of time that the busiest disk was at work, and the mean time of its requests in ms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOT_A_DISK = re.compile(rb"(?:ram|loop|zram|sr|fd|md|dm-|mtdblock|cd|pass)\d")
 
 @dataclass(frozen=True)
 class DiskCounters:
-    """Since the start: requests done, ms that they took, and ms with any request in progress (None if unknown)."""
+    """Totals since boot: completed requests, ms that they took, and ms with any request in progress (None: unknown)."""
 
     requests: int
     waited: int
@@ -23,9 +23,9 @@ class DiskCounters:
 
 
 def parse(text: bytes) -> dict[bytes, DiskCounters]:
-    """Return the whole disks of /proc/diskstats (admin-guide/iostats.rst). Raises ValueError.
+    """Return the counters of all whole disks in /proc/diskstats (admin-guide/iostats.rst). Raises ValueError.
 
-    A line has 14 fields, 18 with discards since Linux 4.18, 20 with flushes since 5.5.
+    A line has 14 fields; Linux 4.18 added 4 fields for discards, and Linux 5.5 added 2 for flushes.
     """
     lines = {fields[2]: fields[3:] for fields in map(bytes.split, text.splitlines()) if len(fields) >= 14}
     found = {}
@@ -43,7 +43,7 @@ def _whole_disks(names: Iterable[bytes]) -> list[bytes]:
 
 
 def _parent_disk(name: bytes) -> bytes:
-    """Return the disk if ``name`` can be the name of a partition (block/partitions: disk_name), else nothing."""
+    """Return the disk whose partition may have this ``name`` (block/partitions: disk_name), or nothing if none can."""
     disk = name.rstrip(b"0123456789")
     if disk == name:
         return b""
@@ -56,7 +56,7 @@ def read(host: MeasuredHost) -> Mapping[bytes, DiskCounters]:
 
 
 def read_psutil(psutil: Any) -> Mapping[bytes, DiskCounters]:
-    """Return the whole disks. Some systems, such as macOS, don't count the time that a disk is busy."""
+    """Return the counters of all whole disks. Some systems, such as macOS, don't count the time that a disk is busy."""
     disks = {name.encode(): disk for name, disk in (psutil.disk_io_counters(perdisk=True) or {}).items()}
     return {
         name: DiskCounters(
@@ -71,7 +71,10 @@ def read_psutil(psutil: Any) -> Mapping[bytes, DiskCounters]:
 def values(
     before: Mapping[bytes, DiskCounters] | None, now: Mapping[bytes, DiskCounters], seconds: float
 ) -> MetricValues:
-    """Return the metrics of the disk that was busiest since ``before``; of equals, the one with more requests."""
+    """Return the metrics of the disk that was busiest since ``before``.
+
+    If several disks were equally busy, the one with the most requests counts.
+    """
     if not now:
         why = "this host has no disk"
         return {"disk_busy": why, "disk_await": why}
@@ -83,13 +86,13 @@ def values(
     busy, requests, waited = busiest
     known = all(disk.busy is not None for disk in now.values())
     return {
-        "disk_busy": min(100.0, 100.0 * busy / (seconds * 1000.0)) if known else "this system does not count it",
+        "disk_busy": min(100.0, 100.0 * busy / (seconds * 1000.0)) if known else "this system does not count busy time",
         "disk_await": waited / requests if requests else 0.0,
     }
 
 
 def _since(before: DiskCounters, now: DiskCounters) -> tuple[int, int, int]:
-    """Return busy ms, requests and ms that these took; zeros if a counter went back (32 bits overflow)."""
+    """Return busy ms, requests, and ms that the requests took; zeros if a counter went back (32-bit overflow)."""
     busy = (now.busy or 0) - (before.busy or 0)
     since = busy, now.requests - before.requests, now.waited - before.waited
     return since if min(since) >= 0 else (0, 0, 0)

@@ -1,4 +1,4 @@
-"""httpd_cpu_seconds: CPU seconds of the web server and all processes it started (CGI), cumulative."""
+"""httpd_cpu_seconds: cumulative CPU seconds of the web server and all processes it started, such as CGI programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""listen_queue: connections waiting for the web server to accept them, over all its listening sockets."""
+"""listen_queue: number of connections waiting for the web server to accept them, over all its listening sockets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def read(host: MeasuredHost) -> int:
 
 
 def quick_read(host: MeasuredHost) -> MetricValues:
-    """Return nothing without sock_diag: to read the whole table of connections is too expensive."""
+    """Return the metric, or nothing without sock_diag: reading the whole table of connections is too expensive."""
     return {"listen_queue": float(read(host))} if host.web is not None and host.web.sockets.cheap else {}
 
 

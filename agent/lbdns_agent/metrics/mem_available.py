@@ -20,10 +20,10 @@ class HostMemory:
 
 
 def parse(text: bytes) -> HostMemory:
-    """Return MemTotal and MemAvailable of /proc/meminfo (proc_meminfo(5)).
+    """Return MemTotal and MemAvailable from /proc/meminfo (proc_meminfo(5)).
 
     Raises ValueError. Before Linux 3.14, MemAvailable is estimated as free memory, buffers and page cache; shared
-    memory in the cache makes it too high.
+    memory in the cache makes the estimate too high.
     """
     found: dict[bytes, int] = {}
     for line in text.split(b"\n", 8)[:8]:

@@ -1,4 +1,4 @@
-"""run_queue: runnable tasks of the host, or of the limiting cgroup; the sampler itself is not counted."""
+"""run_queue: number of runnable tasks on the host or in the limiting cgroup, not counting the sampler itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SAMPLER: Final = 1  # this agent is running while it reads
 
 
 def parse(text: bytes) -> int:
-    """Return procs_running of /proc/stat (proc_stat(5)). Raises ValueError."""
+    """Return procs_running from /proc/stat (proc_stat(5)). Raises ValueError."""
     words = text.partition(b"\nprocs_running ")[2].split(None, 1)
     if not words:
         raise ValueError("the file has no procs_running")
@@ -18,7 +18,7 @@ def parse(text: bytes) -> int:
 
 
 def parse_loadavg(text: bytes) -> int:
-    """Return the same number from the fourth field of /proc/loadavg, ``RUNNING/TASKS``. Raises ValueError."""
+    """Return the number of runnable tasks from /proc/loadavg; field four is ``RUNNING/TASKS``. Raises ValueError."""
     fields = text.split()
     if len(fields) < 4:
         raise ValueError("the file has no fourth field")
@@ -26,14 +26,17 @@ def parse_loadavg(text: bytes) -> int:
 
 
 def read(host: MeasuredHost) -> int:
-    """Return the runnable tasks without the agent. Raises OSError, ValueError."""
+    """Return the number of runnable tasks, not counting the agent. Raises OSError, ValueError."""
     if host.group is not None and host.group.counts:
         return host.group.runnable()
     return max(0, parse(host.proc.read("stat")) - SAMPLER)
 
 
 def quick_read(host: MeasuredHost) -> MetricValues:
-    """Read a file that costs a tenth. Return nothing for a cgroup, whose threads must be read one by one."""
+    """Return the metric from /proc/loadavg, which costs a tenth as much to read as /proc/stat.
+
+    Returns nothing for a cgroup, whose threads would have to be read one by one.
+    """
     if host.group is not None and host.group.counts:
         return {}
     return {"run_queue": float(max(0, parse_loadavg(host.proc.read("loadavg")) - SAMPLER))}

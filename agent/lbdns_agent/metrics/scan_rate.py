@@ -7,13 +7,14 @@ from typing import Final
 
 from lbdns_agent.sensor import MeasuredHost, MetricValues, Sensor, rate
 
-# One counter each since Linux 4.8, one per zone before. Left out: pgscan_anon and pgscan_file (the same pages by
-# kind), pgscan_direct_throttle (counts processes, not pages), pgscan_proactive (requested by a program).
+# Each scanner has one counter since Linux 4.8, and had one per memory zone before. Left out: pgscan_anon and
+# pgscan_file (the same pages by kind), pgscan_direct_throttle (counts processes, not pages), and pgscan_proactive
+# (requested by a program).
 _SCANNED = re.compile(rb"^pgscan_(?:kswapd|direct|khugepaged)(?:_(?!throttle)[a-z0-9]+)? (\d+)$", re.MULTILINE)
 
 
 def parse(text: bytes) -> int:
-    """Return the pages scanned since the start from /proc/vmstat (mm/vmstat.c). Raises ValueError."""
+    """Return the number of pages scanned since boot, from /proc/vmstat (mm/vmstat.c). Raises ValueError."""
     start = text.find(b"\npgscan_")
     found = _SCANNED.findall(text, max(start, 0))
     if not found:

@@ -18,7 +18,7 @@ _IDLE: Final = (b"IdleWorkers", b"IdleServers")
 
 @dataclass(frozen=True)
 class WorkerStatus:
-    """Requests since the server started (None without ExtendedStatus), busy and idle workers."""
+    """Numbers of requests since the server started (None without ExtendedStatus), busy workers and idle workers."""
 
     total: float | None
     busy: float
@@ -26,7 +26,7 @@ class WorkerStatus:
 
 
 def parse(page: bytes) -> WorkerStatus:
-    """Parse a server-status?auto page (mod_status). Raises ValueError for another page, or one cut short."""
+    """Parse a server-status?auto page (mod_status). Raises ValueError for any other page and for an incomplete one."""
     # Apache ends every line with a newline; text after the last one may be half a number
     fields: dict[bytes, bytes] = {}
     for line in page[: page.rfind(b"\n") + 1].splitlines():
@@ -44,7 +44,7 @@ def _number(fields: dict[bytes, bytes], names: tuple[bytes, ...]) -> float | Non
         if name in fields:
             number = float(fields[name])
             if not 0 <= number < 2**64:
-                raise ValueError(f"{name.decode()} is {fields[name]!r}")
+                raise ValueError(f"{name.decode()} is not a valid number: {fields[name]!r}")
             return number
     return None
 
@@ -56,7 +56,7 @@ def read(host: MeasuredHost) -> ReadingSteps[WorkerStatus]:
 
 
 def values(before: WorkerStatus | None, now: WorkerStatus, seconds: float) -> MetricValues:
-    """Requests/s are the increase of Total Accesses, which starts from 0 again when the server restarts."""
+    """Return the metrics. Requests/s are the increase in Total Accesses, which restarts from 0 with the server."""
     found: dict[str, float | str] = {"busy_workers": now.busy, "idle_workers": now.idle}
     if now.total is None:
         why = "the status page has no 'Total Accesses'; set 'ExtendedStatus On'"

@@ -1,7 +1,8 @@
 """Reads the listening TCP sockets of this host and the number of connections waiting in each accept queue.
 
-Uses sock_diag(7), for which the kernel visits listening sockets only (0.02 ms), and /proc/net/tcp on kernels without
-it, for which the kernel visits its whole table of connections (0.7 ms with 262,144 buckets, on an idle machine).
+Uses sock_diag(7), for which the kernel visits only the listening sockets (0.02 ms). On kernels without sock_diag, uses
+/proc/net/tcp, for which the kernel visits its whole table of connections (0.7 ms with 262,144 buckets, on an idle
+machine).
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def parse_sock_diag(answer: bytes) -> tuple[list[ListeningSocket], bool]:
 
 
 def make_request(address: bytes, port: int, flags: int, sequence: int) -> bytes:
-    """Return a sock_diag request for one listening socket, or with NLM_F_DUMP for all of the address's family."""
+    """Return a sock_diag request for one listening socket or, with NLM_F_DUMP, for all of the address's family."""
     family = socket.AF_INET if len(address) == 4 else socket.AF_INET6
     body = _REQUEST.pack(
         family, socket.IPPROTO_TCP, 0, 1 << TCP_LISTEN, port.to_bytes(2, "big"), b"", address, 0, _ANY_COOKIE
@@ -139,9 +140,9 @@ class ListeningSocketReader:
         return [*parse(text), *parse(text6)]
 
     def read_again(self, listeners: Sequence[ListeningSocket]) -> list[ListeningSocket] | None:
-        """Read only these sockets again, each by its address.
+        """Return the current state of ``listeners``, each read by its address.
 
-        Returns None if that isn't possible, or if one of them was closed.
+        Returns None if they can't be read one by one, or if one of them was closed.
         """
         places = {(listener.address, listener.port) for listener in listeners}
         if not self.cheap or len(places) < len(listeners):
@@ -181,9 +182,9 @@ class ListeningSocketReader:
 
 
 def read_listening(path: str) -> bytes:
-    """Return the beginning of /proc/net/tcp that holds all listening sockets. Raises OSError.
+    """Return the beginning of /proc/net/tcp, which holds all listening sockets. Raises OSError.
 
-    On a busy server, thousands of connections follow, which are not read.
+    On a busy server, thousands of connections follow in the file; they are not read.
     """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

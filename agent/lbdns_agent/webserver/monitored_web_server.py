@@ -1,4 +1,4 @@
-"""The monitored web server of this host, found by the address of its status page: accept queues and CPU time."""
+"""Finds the monitored web server on this host by its status page's address, and measures accept queues and CPU time."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class MonitoredWebServer:
         self._local: set[bytes] = set()
 
     def start_round(self) -> None:
-        """Forget what was read in the last round."""
+        """Discard the values read in the last round."""
         self._up_to_date = False
 
     def listen_queue(self) -> int:
-        """Return how many connections wait to be accepted, on the port and all sockets of the server's processes.
+        """Return the number of connections that wait to be accepted, over all listening sockets of the server.
 
         Raises MissingValueError.
         """
@@ -43,7 +43,7 @@ class MonitoredWebServer:
     def cpu_seconds(self) -> float:
         """Return the cumulative CPU seconds of the server and all processes it started. Raises MissingValueError.
 
-        The count starts again with another server.
+        The count restarts from 0 when another server takes over.
         """
         self._read_sockets()
         try:
@@ -69,7 +69,10 @@ class MonitoredWebServer:
         self._up_to_date, self._next_full_read = True, time.monotonic() + FULL_READ_INTERVAL
 
     def _page_sockets(self, listeners: Iterable[ListeningSocket]) -> list[ListeningSocket]:
-        """Return the sockets bound to the page's address, else those bound to any address. Raises MissingValueError."""
+        """Return the sockets bound to the page's address, else those bound to all addresses.
+
+        Raises MissingValueError.
+        """
         targets = self._addresses()
         if not targets:
             raise MissingValueError("the address of the status page is not known yet")
@@ -98,12 +101,12 @@ class MonitoredWebServer:
 
 
 def monitored(server: MonitoredWebServer | None) -> MonitoredWebServer:
-    """Return the server. Raises SwitchedOffError without one."""
+    """Return ``server``. Raises SwitchedOffError if it is None."""
     if server is None:
         raise SwitchedOffError("switched off by --server-status off")
     return server
 
 
 def _forms(address: bytes) -> tuple[bytes, ...]:
-    """Return an address, and for IPv4 also the form in which IPv6 sockets have it (RFC 4291 section 2.5.5.2)."""
+    """Return an address and, for IPv4, also its IPv4-mapped IPv6 form (RFC 4291 section 2.5.5.2)."""
     return (address, bytes(10) + b"\xff\xff" + address) if len(address) == 4 else (address,)

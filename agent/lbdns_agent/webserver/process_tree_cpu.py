@@ -1,11 +1,11 @@
-"""The CPU time of a process and all its descendants; it never goes back while processes start and end.
+"""Measures the CPU time of a process and all its descendants. The sum never decreases as processes start and end.
 
 When a parent waits for a child that ended, the child's time moves to the parent's "waited for" time, so the sum over
 the living processes stays the same. The time of processes that leave the tree is added to the sum. A parent that
-ignores SIGCHLD never waits; it gets a clock that includes its children, if the kernel permits one.
+ignores SIGCHLD never waits for its children. It is measured by a clock that includes them, if the kernel permits one.
 
-To keep this cheap, stat files stay open. A process whose stat line is unchanged has hardly run, so its children are
-searched again only every SWEEP rounds, and the number of searches in a round is limited.
+To save CPU time, stat files stay open. A process whose stat line is unchanged has hardly run, so a new search for its
+children takes place only every SWEEP rounds, and the number of searches in a round is limited.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import Final
 from lbdns_agent.kernel_files import read_once
 from lbdns_agent.process_stat import KEPT_OPEN, TICKS_PER_SECOND, ProcessStat, ProcessStatFile, parse, read_process_stat
 
-SEARCHES: Final = 16  # children files read in a round (new processes not counted); the others have their turn later
-SWEEP: Final = 16  # rounds between searches of a process whose line is unchanged: vfork() leaves no trace in it
+SEARCHES: Final = 16  # children files read per round, not counting new processes; other files are read in later rounds
+SWEEP: Final = 16  # rounds between searches of a process whose line is unchanged: vfork() does not change the line
 SIGNAL_CHECKS: Final = 3  # searches of a process that also check whether it ignores SIGCHLD
-TRIES: Final = 3  # reads of a tree that changes during the read
+TRIES: Final = 3  # attempts to read a tree that changes during the read
 SCAN_EVERY: Final = 5  # rounds between scans of all processes on kernels without children files (before 3.5)
 
 # perf_event_open(2): its system call number by machine, and struct perf_event_attr in its sixth size
@@ -46,7 +46,7 @@ def ignores_children(proc: str, pid: int) -> bool:
 
 
 class InheritedCpuClock:
-    """Counts the CPU time of a process and of all it starts, by perf events, from its creation until ``close``.
+    """Counts the CPU time of a process and of all processes that it starts, by perf events, until ``close`` is called.
 
     A process that ignores SIGCHLD needs this clock: the kernel discards the times of its children when they end
     (wait(2), NOTES). Apache's mod_cgid is such a process, and its children are the CGI programs.
@@ -138,14 +138,17 @@ class ProcessTreeCpu:
         return self._highest / TICKS_PER_SECOND
 
     def pids(self) -> set[int]:
-        """Return the processes of the last round."""
+        """Return the ids of the processes that were found in the last round."""
         return set(self._nodes)
 
     def close(self) -> None:
         self._forget_all_but(set())
 
     def _visit(self, pid: int, parent: int, seen: set[int]) -> float:
-        """Return the ticks of ``pid``, a child of ``parent`` (0: a root), and of all below it; 0 if it has ended."""
+        """Return the ticks of process ``pid`` and of all processes below it; 0 if the process has ended.
+
+        ``parent`` is the parent's id, or 0 for a root.
+        """
         node = self._nodes.get(pid) or self._new(pid)
         if node is None or pid in seen:
             return 0.0
@@ -169,7 +172,7 @@ class ProcessTreeCpu:
         return below + node.ticks
 
     def _in_turn(self, children: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the children from another start each round, so that all of them get their share of the searches."""
+        """Return the children, starting with a different one each round, so that all get a share of the searches."""
         first = self._round % len(children) if children else 0
         return children[first:] + children[:first]
 

@@ -1,6 +1,7 @@
-"""The web server's status page: parses its URL, and fetches it with one request, limited in time and size.
+"""Fetches the web server's status page with one request, limited in time and size, and parses the page's URL.
 
-Each request opens a connection: an open one would occupy a worker between samples. HTTP/1.0 has no chunked responses.
+Each request opens a new connection, because a connection left open would occupy a worker between samples. Requests use
+HTTP/1.0, which has no chunked responses.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class StatusUrl:
 def parse_status_url(text: str) -> StatusUrl:
     """Parse ``http[s]://HOST[:PORT][/PATH][?QUERY]``.
 
-    Raises ValueError. The default path is /server-status. The query always gets ``auto``, which selects mod_status's
-    machine-readable form.
+    Raises ValueError. The default path is /server-status. ``auto``, which selects mod_status's machine-readable form,
+    is added to a query without it.
     """
     scheme, separator, rest = text.strip().partition("://")
     scheme = scheme.lower()
@@ -85,7 +86,7 @@ class ServerStatusPage:
 
     @property
     def addresses(self) -> tuple[bytes, ...]:
-        """The server's addresses in network order; none until its name has been looked up."""
+        """The server's addresses in network order; empty until its name has been looked up."""
         return tuple(_address(where[0]).packed for _, where in self._resolver.addresses or ())
 
     def fetch(self) -> ReadingSteps[bytes]:
@@ -180,14 +181,17 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 
 
 def _whole_length(beginning: bytes) -> int:
-    """Return the length of the response if its head has it: then there is no need to wait for the connection's end."""
+    """Return the length of the whole response, or LARGEST if the head doesn't contain the length.
+
+    A reader that has the length need not wait until the connection closes.
+    """
     head, blank, _ = beginning.partition(b"\r\n\r\n")
     length = _content_length(head) if blank else None
     return LARGEST if length is None else len(head) + len(blank) + length
 
 
 def _content_length(head: bytes) -> int | None:
-    """Return the length of the body, or None if the head doesn't have it. An invalid length counts as LARGEST."""
+    """Return the length of the body, or None if the head doesn't contain it. An invalid length counts as LARGEST."""
     text = _field(head, b"content-length")
     if text is None:
         return None
@@ -203,7 +207,7 @@ def _field(head: bytes, name: bytes) -> bytes | None:
 
 
 def status_page_body(answer: bytes, where: str) -> bytes:
-    """Return the body of an HTTP response. Raises MissingValueError if it is an error, invalid, or incomplete. Pure."""
+    """Return the body of an HTTP response. Raises MissingValueError for an error or a bad or incomplete one. Pure."""
     head, blank, body = answer.partition(b"\r\n\r\n")
     words = head.split(b"\r\n", 1)[0].split(None, 2)
     if not blank or len(words) < 2 or not words[0].startswith(b"HTTP/") or not re.fullmatch(rb"[0-9]{3}", words[1]):
@@ -216,7 +220,7 @@ def status_page_body(answer: bytes, where: str) -> bytes:
             404: "; is mod_status loaded ('a2enmod status'), and is the path right?",
         }.get(status, "")
         if 300 <= status < 400:
-            hint = f"; use {(_field(head, b'location') or b'its address').decode('ascii', 'replace')} instead"
+            hint = f"; use {(_field(head, b'location') or b'the new address').decode('ascii', 'replace')} instead"
         raise MissingValueError(f"{where}: HTTP status {status}{hint}")
     if len(answer) >= LARGEST:
         raise MissingValueError(f"{where}: the page is larger than {LARGEST // 1024} KiB; is it a status page?")

@@ -1,4 +1,4 @@
-"""The processes of the web server: finds the owners of its listening sockets, and counts their CPU time.
+"""Finds the processes that own the web server's listening sockets, and counts their CPU time.
 
 The search visits the open files of all processes and takes milliseconds, so it runs rarely, not for each sample.
 """
@@ -27,7 +27,7 @@ NOTHING: Final[frozenset[int]] = frozenset()
 
 
 class WebServerEndedError(MissingValueError):
-    """The server has ended since the last search."""
+    """Raised if the server has ended since the last search."""
 
 
 class WebServerProcesses:
@@ -48,7 +48,7 @@ class WebServerProcesses:
     def find(self, wanted: frozenset[int], listening: frozenset[int]) -> frozenset[int]:
         """Find the owners of the ``wanted`` sockets (inodes), unless they are known and nothing has changed.
 
-        Returns which of the ``listening`` sockets they own; empty if this process isn't permitted to see them.
+        Returns those ``listening`` sockets that they own; empty if this process isn't permitted to see the owners.
         """
         changed, self._listening = listening != self._listening, listening
         if self._tree is not None and changed:
@@ -64,7 +64,7 @@ class WebServerProcesses:
         return self._own
 
     def cpu_seconds(self, port: int) -> float:
-        """Return the cumulative CPU seconds of all processes. Raises WebServerEndedError, MissingValueError."""
+        """Return the server's cumulative CPU seconds. Raises WebServerEndedError, MissingValueError."""
         if self._tree is None:
             raise MissingValueError(
                 f"not permitted to see the process that listens on port {port}; run the agent as root, "
@@ -84,9 +84,9 @@ class WebServerProcesses:
         self._sum, self._of_tree, self._of_group = 0.0, 0.0, None
 
     def _from_best_source(self, tree: ProcessTreeCpu, of_tree: float) -> float:
-        """Return the sum, increased by the time since the last call, whichever source measures it.
+        """Add the CPU time used since the last call to the sum, as the better source measures it. Return the sum.
 
-        The server's own cgroup, if there is one, is the best source: it is more precise than ticks, and loses nothing.
+        The server's own cgroup, if there is one, is the better source: it is more precise than ticks, and complete.
         """
         used = of_tree - self._of_tree
         of_group = _seconds_of(self._group)

@@ -56,7 +56,7 @@ def test_of_the_host(before: HostCpuTimes | QuotaTimes | None, now: HostCpuTimes
 
 def test_the_reason_is_given_where_steal_is_not_counted() -> None:
     found = cpu_time.values(HostCpuTimes(100, None, 1000), HostCpuTimes(200, None, 1100), 1.0)
-    assert found == {"cpu_idle": 100.0, "cpu_steal": "this system does not count it"}
+    assert found == {"cpu_idle": 100.0, "cpu_steal": "this system does not count steal time"}
 
 
 @pytest.mark.parametrize(

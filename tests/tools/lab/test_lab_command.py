@@ -147,7 +147,7 @@ def test_a_farm_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
     assert done("--out", str(tmp_path / "x"), "--farm", str(path), does=does) == 0
     assert farms == [LabFarm((WebHost("a", 1000.0),))]
-    assert f"{path}: the hosts have 1000 cores together, but this machine has" in capsys.readouterr().err
+    assert f"{path}: the hosts have 1000 cores in total, but this machine has" in capsys.readouterr().err
     path.write_text(f"{HOST}cpus = 1\n")
     assert done("--out", str(tmp_path / "y"), "--farm", str(path)) == 2
     assert "unknown key. Perhaps you meant 'cpu'?" in capsys.readouterr().err

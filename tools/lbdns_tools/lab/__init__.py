@@ -1,1 +1,1 @@
-"""The lab: a farm of web servers on one machine, and the studies that are done on it."""
+"""The lab builds a farm of web servers on one machine and runs studies on it."""

@@ -1,4 +1,4 @@
-"""``python -m lbdns_tools.lab``: the same as ``lbdns-lab``."""
+"""Runs the command ``lbdns-lab`` as ``python -m lbdns_tools.lab``."""
 
 from lbdns_tools.lab.lab_command import main
 

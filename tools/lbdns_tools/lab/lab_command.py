@@ -1,4 +1,4 @@
-"""The command ``lbdns-lab``: builds farms, runs studies on them, and removes what killed labs have left behind."""
+"""The command ``lbdns-lab``, which builds farms, runs studies on them, and removes what killed labs left behind."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ STUDIES: Final = (
 )  # fmt: skip
 PRESETS: Final = {study.PRESET.name: study.PRESET for study in STUDIES}
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
-CHECK_S: Final = 1.0  # interval at which a kept lab checks that all its programs still run
+CHECK_S: Final = 1.0  # interval between checks that all programs of a kept lab are still running
 MODULES: Final = ("pyroute2", "matplotlib")
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 EPILOG: Final = """\b
@@ -175,7 +175,7 @@ for _preset in PRESETS.values():
 
 @contextmanager
 def ends_once() -> Iterator[None]:
-    """Raise KeyboardInterrupt at the first Ctrl-C or SIGTERM only, so that later ones cannot stop a lab's removal."""
+    """Raise KeyboardInterrupt at the first Ctrl-C or SIGTERM only: later signals must not stop the removal of a lab."""
     interrupted = False
 
     def handle(number: int, frame: FrameType | None) -> None:
@@ -213,7 +213,7 @@ def _need_root() -> None:
 
 
 def _need(farms: Iterable[LabFarm]) -> None:
-    """Raises LbdnsError with every program and module that these farms need and that is not installed."""
+    """Raise LbdnsError with the names of all programs and modules that these farms need but that are not installed."""
     programs = {"apache2", "perl", "nsenter", "unshare"}
     for each in farms:
         programs |= {proxy for proxy in each.proxies if proxy != "pound"}  # Debian 12 has no package of Pound
@@ -238,7 +238,7 @@ def _new_folder(path: Path, force: bool) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()) and not force:
-            raise ConfigError(f"--out: {path} is not empty; choose a new folder, or add --force to write into this one")
+            raise ConfigError(f"--out: {path} is not empty; choose a new folder, or add --force to write into it")
     except OSError as error:
         raise ConfigError(f"--out: cannot create {path}: {error.strerror}") from None
     return path

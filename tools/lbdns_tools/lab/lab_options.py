@@ -1,4 +1,4 @@
-"""The command-line options of ``lbdns-lab``'s studies (--out, --quick, --farm, ...) and their StudySettings."""
+"""The options of ``lbdns-lab``'s studies (--out, --quick, --farm, ...), and their conversion to StudySettings."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from lbdns_tools.load.load_option_parsers import parse_counts
 
 
 def parse_names(text: str) -> tuple[str, ...]:
-    """Return the names in ``a,b``, without repetitions. Raises ValueError."""
+    """Return the names in a list such as ``a,b``, without repetitions. Raises ValueError."""
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
-        raise ValueError(f"{text!r}: a name is empty; write names as in round_robin,best")
+        raise ValueError(f"{text!r}: a name is empty; write the names as in round_robin,best")
     return tuple(dict.fromkeys(names))
 
 
@@ -34,10 +34,10 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     ),
     click.option("--force", is_flag=True, help="Write into DIR even if it is not empty."),
     click.option("--quick", is_flag=True, help="Measure only a few points, in a few minutes."),
-    click.option("--farm", type=FARM_FILE, metavar="FILE.toml", help="The farm to use. [default: the study's]"),
+    click.option("--farm", type=FARM_FILE, metavar="FILE.toml", help="The farm to use. [default: the study's own]"),
     click.option("--seconds", type=SECONDS, help="Length of a measurement, without its warm-up."),
     click.option("--warm-up", "warm_up_s", type=SECONDS, help="Length of the warm-up before each measurement."),
-    repeat_option("Measurements of each point."),
+    repeat_option("Number of times that each point is measured."),
     SEED_OPTION,
     click.option(
         "--clients",
@@ -47,10 +47,10 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option(
         "--selections",
         type=ParsedValue(parse_names, "NAME,..."),
-        help="Ways to choose the server. [default: all of the study's]",
+        help="Ways of choosing the server, to be compared. [default: all of the study's]",
     ),
     click.option(
-        "--only", default="", metavar="PATTERN", help="Run only steps whose name matches, and steps they need."
+        "--only", default="", metavar="PATTERN", help="Run only steps whose names match, and the steps they need."
     ),
 )
 
@@ -59,7 +59,7 @@ study_options: Final = add_options(OPTIONS)
 
 
 def settings_of(given: Mapping[str, Any]) -> StudySettings:
-    """Return the settings that the options on the command line give."""
+    """Return the study settings that the command-line options specify."""
     alike: dict[str, Any] = {name: given[name] for name in ("quick", "seconds", "warm_up_s", "seed", "only")}
     clients, selections = given["clients"] or (), given["selections"] or ()
     return StudySettings(repetitions=given["repeat"], clients=clients, selections=selections, **alike)

@@ -61,10 +61,10 @@ def test_a_host_is_enough(tmp_path: Path) -> None:
         (HOST.replace("0.5", "0"), "farm.toml:3: [host a] cpu: must be a number from 0.001 to 1024"),
         (HOST.replace("0.5", "-1"), "cpu: must be a number from 0.001 to 1024"),
         (HOST.replace("0.5", '"half"'), "cpu: must be a number"),
-        (HOST.replace("0.5", "0.005"), "0.005 cores are 0.5 ms of each 100 ms, but the kernel's least quota is 1 ms"),
+        (HOST.replace("0.5", "0.005"), "0.005 cores are 0.5 ms of each 100 ms, but the kernel's minimum quota is 1 ms"),
         (HOST.replace('"a"', '"Frodo B"'), "farm.toml:2: [host Frodo B] name: must be 1 to 63"),
         (HOST.replace('"a"', '"-a"'), "(not at either end)"),
-        (HOST.replace('"a"', f'"{"a" * 64}"'), "must be 1 to 63 of a-z, 0-9 and -"),
+        (HOST.replace('"a"', f'"{"a" * 64}"'), "must be 1 to 63 characters from a-z, 0-9 and -"),
         (HOST.replace('"a"', '"a.b"'), "not 'a.b'"),
         (HOST.replace('"a"', '"best"'), "'best' is reserved for the lab itself; give the host another name"),
         (HOST.replace('"a"', '"dns"'), "'dns' is reserved"),
@@ -118,4 +118,4 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_more_than_the_machine_has() -> None:
     farm = LabFarm((WebHost("a", 1.5), WebHost("b", 1.0)))
     assert beyond(farm, 4) == ""
-    assert beyond(farm, 2).startswith("the hosts have 2.5 cores together, but this machine has 2")
+    assert beyond(farm, 2).startswith("the hosts have 2.5 cores in total, but this machine has 2")

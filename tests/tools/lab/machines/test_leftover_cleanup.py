@@ -144,7 +144,7 @@ def test_removed_by_its_owner(registry: Path) -> None:
 
 def test_an_id_is_taken_once(registry: Path) -> None:
     traces = record(new_id(registry), registry)
-    with pytest.raises(LbdnsError, match=f"lab {traces.id} exists already"):
+    with pytest.raises(LbdnsError, match=f"lab {traces.id} already exists"):
         record(traces.id, registry)
     assert traces.is_running
     assert sorted(path.name for path in registry.iterdir()) == [traces.id, f"{traces.id}.json"]

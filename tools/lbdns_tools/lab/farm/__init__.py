@@ -1,1 +1,1 @@
-"""What a lab is built from: its web hosts, its TOML file, the addresses of its machines."""
+"""The description of a lab's farm: its web hosts, its TOML file, and the addresses of its machines."""

@@ -1,4 +1,4 @@
-"""The description of a lab's farm: web hosts with their CPU share, its DNS names, all machines with their addresses."""
+"""Describes a lab's farm: web hosts with their CPU limits, DNS names, and all machines with their addresses."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ NAMES: Final = {
 HTTP_PORT: Final = 80
 #: Balancers that can stand in front of the web hosts, by program name
 PROXIES: Final = ("haproxy", "nginx", "pound")
-#: Reserved for benchmarks (RFC 2544), and a unique local prefix (RFC 4193): no router forwards packets to these
-#: networks, should any leave the lab
+#: The lab's networks: one reserved for benchmarks (RFC 2544), and a unique local prefix (RFC 4193). If a packet left
+#: the lab, no router would forward it
 NETWORK4: Final = ipaddress.IPv4Network("198.18.0.0/15")
 NETWORK6: Final = ipaddress.IPv6Network("fd00:198:18::/64")
-HUB: Final = "hub"  # the machine with the bridge that joins all others; their gateway, which leads nowhere
+HUB: Final = "hub"  # the machine whose bridge joins all others; as their gateway, it leads to no other network
 DNS: Final = "dns"
-#: The number in the network of the first machine of each kind
+#: The host number of the first machine of each kind within NETWORK4 and NETWORK6
 _FIRST: Final = {"hub": 1, "dns": 53, "web": 257, "proxy": 513, "resolver": 769, "client": 1025}
-#: Addresses of a client host: an address has about 28,000 ports, and each is in use for a minute after its connection
+#: Addresses per client host: each has about 28,000 ports, and a port stays in use for a minute after its connection
 CLIENT_ADDRESSES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class WebHost:
-    """A web server with its limits: ``cpu`` in cores, usually less than one; ``memory`` in bytes, 0 for no limit.
+    """A web server and its limits: ``cpu`` in cores (usually less than one), ``memory`` in bytes (0 for no limit).
 
     ``workers`` is the number of Apache processes (MaxRequestWorkers). Each serves one connection at a time; further
     connections wait to be accepted.
@@ -45,13 +45,13 @@ class WebHost:
 
 @dataclass(frozen=True, slots=True)
 class LabFarm:
-    """Everything that a lab is built from.
+    """The description from which a lab is built.
 
-    ``clients`` is the number of hosts that generate load, ``resolvers`` that of caching resolvers between clients and
-    lbdns, which keep answers for at least ``resolver_min_ttl`` seconds (0: for the TTL). ``proxies`` are names from
-    PROXIES. ``interval`` is the time between an agent's reports in seconds. ``agents_inside`` puts each agent under
-    its host's CPU quota; an agent costs the same there, but that is ten times as large a share of a host scaled down
-    to a tenth.
+    ``clients`` is the number of hosts that generate load. ``resolvers`` is the number of caching resolvers between
+    clients and lbdns; they cache answers for at least ``resolver_min_ttl`` seconds (with 0, for the TTL). ``proxies``
+    are names from PROXIES. ``interval`` is the time between an agent's reports in seconds. ``agents_inside`` puts each
+    agent under its host's CPU quota. The agent uses as much CPU as on a full-size host, which is ten times as large a
+    share of a host scaled down to a tenth.
     """
 
     hosts: tuple[WebHost, ...]
@@ -61,7 +61,7 @@ class LabFarm:
     resolver_min_ttl: int = 0
     interval: float = 1.0
     agents_inside: bool = False
-    cpu_period: float = 0.1  # s in which a host may use its CPU quota once; the kernel's default
+    cpu_period: float = 0.1  # s; a host may use its CPU quota once per period; the kernel's default
 
     @property
     def host_names(self) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ class LabFarm:
 
     @property
     def cpu(self) -> float:
-        """The cores of all web hosts together."""
+        """The total number of cores of all web hosts."""
         return sum(host.cpu for host in self.hosts)
 
 
@@ -88,7 +88,7 @@ class LabMachine:
 
 
 def machines(farm: LabFarm) -> tuple[LabMachine, ...]:
-    """Return the machines of a farm, the hub first. Their names are unique; web hosts have the names from the farm."""
+    """Return the machines of a farm, the hub first. Names are unique; web hosts keep their names from the farm."""
     names = {
         "web": [host.name for host in farm.hosts],
         "proxy": list(farm.proxies),

@@ -1,4 +1,4 @@
-"""Reads a lab farm from a TOML file with ``[[host]]`` tables and a ``[farm]`` table, as strictly as lbdns.toml."""
+"""Reads a lab farm from a TOML file (``[[host]]`` and ``[farm]`` tables), as strictly as lbdns reads lbdns.toml."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ MAX_HOSTS: Final = 200
 MAX_CLIENTS: Final = 100
 MAX_RESOLVERS: Final = 100
 LEAST_CPU, MAX_CPU = 0.001, 1024.0  # cores
-MAX_WORKERS: Final = 20_000  # a process each
+MAX_WORKERS: Final = 20_000  # each worker is a process
 LEAST_MEMORY: Final = 16 * 2**20  # bytes; Apache with a few workers doesn't start in less
 MAX_MEMORY: Final = 2**50
-#: s; the kernel's range for a control group's CPU period, and its least quota in a period (sched-bwc.rst)
+#: s; the kernel's limits for a control group's CPU period, and its minimum quota in a period (sched-bwc.rst)
 PERIODS: Final = (0.001, 1.0)
 LEAST_QUOTA: Final = 0.001
 
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")  # RFC 1123 section 2.1
-#: The names of a lab's other machines, and of agents' control groups
+#: Names reserved for a lab's other machines and for agents' control groups
 _TAKEN: Final = re.compile(rf"(?:{HUB}|{DNS}|{'|'.join(PROXIES)}|(?:client|resolver)\d+|.*-agent)\Z")
 _DEFAULT: Final = LabFarm(())
 _HOST: Final = WebHost("", 1.0)
@@ -53,12 +53,12 @@ def read_farm(path: Path) -> LabFarm:
 
 
 def beyond(farm: LabFarm, processors: int) -> str:
-    """Return a warning if the hosts have more cores together than this machine, otherwise ""."""
+    """Return a warning if the hosts together have more cores than this machine, otherwise ""."""
     if farm.cpu <= processors:
         return ""
     return (
-        f"the hosts have {farm.cpu:g} cores together, but this machine has {processors}: "
-        "hosts and load generator will get less CPU than the file says"
+        f"the hosts have {farm.cpu:g} cores in total, but this machine has {processors}: "
+        "the hosts and the load generator will get less CPU than the file says"
     )
 
 
@@ -87,7 +87,7 @@ def _name(table: TomlTable, others: Sequence[str]) -> str:
     if not name:
         return name
     if not _LABEL.match(name):
-        table.wrong("name", f"must be 1 to 63 of a-z, 0-9 and - (not at either end), not {name!r}")
+        table.wrong("name", f"must be 1 to 63 characters from a-z, 0-9 and - (not at either end), not {name!r}")
     elif name in NAMES or _TAKEN.match(name):
         table.wrong("name", f"{name!r} is reserved for the lab itself; give the host another name")
     elif name in others:
@@ -104,8 +104,8 @@ def _cpu(table: TomlTable, period: float) -> float:
     if cpu * period < LEAST_QUOTA * (1 - 1e-9):
         table.wrong(
             "cpu",
-            f"{cpu:g} cores are {1000 * cpu * period:.3g} ms of each {1000 * period:g} ms, but the kernel's least "
-            f"quota is {1000 * LEAST_QUOTA:g} ms; write more cores, or a longer cpu_period in [farm]",
+            f"{cpu:g} cores are {1000 * cpu * period:.3g} ms of each {1000 * period:g} ms, but the kernel's "
+            f"minimum quota is {1000 * LEAST_QUOTA:g} ms; write more cores, or a longer cpu_period in [farm]",
         )
     return cpu
 

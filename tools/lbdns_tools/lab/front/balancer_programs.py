@@ -1,6 +1,6 @@
-"""HAProxy, nginx and Pound in front of the lab's web hosts, for comparison with lbdns: configuration and start.
+"""Configures and starts HAProxy, nginx and Pound in front of the lab's web hosts, for comparison with lbdns.
 
-Their settings are those of the Debian packages, except where these would distort the measurement: the connection limit
+The settings are those of the Debian packages, except where they would distort the measurement: the connection limit
 is raised (a study has 1,401 clients), and requests are not logged. No balancer keeps connections to the web hosts
 open, since Apache closes them, and none pins a client to a server, since all clients of a host share its addresses.
 """
@@ -23,12 +23,12 @@ from lbdns_tools.lab.machines.server_probes import get
 
 ROUND_ROBIN, LEAST_CONNECTIONS = "roundrobin", "leastconn"
 METHODS: Final = (ROUND_ROBIN, LEAST_CONNECTIONS)
-#: Concurrent client connections of a balancer. The packages allow: HAProxy as many as there are file descriptors, nginx
-#: 768 for clients and servers together, Pound 128
+#: The limit of a balancer's concurrent client connections. In the packages, HAProxy's limit is the number of file
+#: descriptors, nginx's is 768 for clients and servers together, and Pound's is 128
 MOST_CONNECTIONS: Final = 4096
 _USER, _GROUP = "www-data", "www-data"
-# By default, HAProxy would keep server connections for a client, and would not check hosts. Timeouts as in Debian's
-# haproxy.cfg; health checks as in all examples of its manual
+# By default, HAProxy would keep a client's server connections open and would not check hosts. The timeouts are those of
+# Debian's haproxy.cfg; the health checks are those of all examples in HAProxy's manual
 _HAPROXY_CFG: Final = """\
 global
     maxconn {most}
@@ -50,8 +50,8 @@ backend web
     balance {method}
 {servers}
 """
-# A client needs two connections; one process per processor, as in the package. Round robin, and HTTP/1.0 with a
-# connection per request to the hosts, are nginx's defaults
+# Each client needs two connections. nginx runs one process per processor, as in the package. By default, it uses round
+# robin, and HTTP/1.0 with one connection per request to the hosts
 _NGINX_CONF: Final = """\
 daemon off;
 user {user} {group};
@@ -115,8 +115,8 @@ _POUND_HOST: Final = """\
 class BalancerProgram:
     """A balancer. ``template`` is its configuration, ``host`` the part for each web host.
 
-    ``methods`` holds each method with its text in the configuration; ``arguments`` start it in the foreground with
-    the file ``{config}``.
+    ``methods`` maps each method to its text in the configuration. ``arguments`` start the balancer in the foreground
+    with the configuration file ``{config}``.
     """
 
     file_name: str
@@ -126,7 +126,7 @@ class BalancerProgram:
     arguments: tuple[str, ...]
 
 
-#: One for each of PROXIES
+#: The balancer program for each name in PROXIES
 ALL: Final[Mapping[str, BalancerProgram]] = {
     "haproxy": BalancerProgram(
         "haproxy.cfg", _HAPROXY_CFG, "    server {name} {address}:{port} check", {name: name for name in METHODS},
@@ -146,7 +146,7 @@ ALL: Final[Mapping[str, BalancerProgram]] = {
 
 
 def write_config(name: str, hosts: Sequence[LabMachine], method: str, folder: Path) -> Path:
-    """Write a balancer's configuration into ``folder``, whether or not it is installed. Raises ConfigError."""
+    """Write the configuration of a balancer, installed or not, into ``folder``; return its path. Raises ConfigError."""
     proxy = ALL.get(name)
     if proxy is None:
         raise ConfigError(f"balancer {name!r} is not known{nearest(name, PROXIES)}")

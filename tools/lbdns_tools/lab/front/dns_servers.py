@@ -1,4 +1,4 @@
-"""The DNS servers of a lab: lbdns with its lbdns.toml, zone, keys and status, and unbound as a caching resolver."""
+"""Configures and starts a lab's DNS servers: lbdns (with its zone and keys), and unbound as a caching resolver."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ on = false
 """
 
 
-# Other names are refused at once: the lab has no way out, and queries to the root servers would time out. Only the
-# iterator module, without validation, because the zone is not signed.
+# Queries for other names are refused at once, because the lab is isolated and queries to the root servers would time
+# out. unbound runs only the iterator module, without validation, because the zone is not signed.
 _UNBOUND_CONF: Final = """\
 server:
     interface: {address}@{port}
@@ -92,7 +92,7 @@ stub-zone:
 
 
 def zone_text(machines: Sequence[LabMachine]) -> str:
-    """Return the zone file: the DNS server as ``ns``, and every web host with both addresses."""
+    """Return the zone file with both addresses of the DNS server, called ``ns``, and of every web host."""
     lines = []
     for machine in machines:
         if machine.kind in ("dns", "web"):
@@ -102,7 +102,7 @@ def zone_text(machines: Sequence[LabMachine]) -> str:
 
 
 def config_text(farm: LabFarm, own: LabMachine) -> str:
-    """Return lbdns.toml of the machine ``own`` with all web hosts in one pool, which has a name for each policy."""
+    """Return lbdns.toml for the machine ``own``. All web hosts are in one pool, which has a name for each policy."""
     return _CONFIG.format(
         listen=_strings(f"{own.address}:{DNS_PORT}", f"[{own.address6}]:{DNS_PORT}"),
         zone=ZONE,
@@ -158,7 +158,7 @@ def serve(programs: LabPrograms, place: PlacedMachine, site: DnsServerFiles) -> 
 
 
 def status(place: PlacedMachine) -> dict[str, Any]:
-    """Return the document of /api/v1/status. Raises LbdnsError."""
+    """Return lbdns's status document from /api/v1/status. Raises LbdnsError."""
     base = f"http://{place.machine.address}:{HTTP_PORT}"
     found: dict[str, Any] = json.loads(inside(place.namespace, lambda: fetch(base, STATUS_PATH, NO_CREDENTIALS)))
     return found
@@ -177,8 +177,8 @@ def _write_private(path: Path, line: str) -> None:
 def unbound_conf(machine: LabMachine, dns: LabMachine, min_ttl: int, folder: Path) -> str:
     """Return unbound.conf for a resolver on ``machine`` that queries the server on ``dns``.
 
-    It keeps answers for at least ``min_ttl`` seconds. With 0 it obeys the TTL; but unbound counts whole seconds and
-    reuses even an answer with TTL 0 until the second ends (measured: of 20 queries within 6 s, 7 reached lbdns).
+    The resolver caches answers for at least ``min_ttl`` seconds. With 0 it obeys the TTL; but unbound counts whole
+    seconds, and reuses even an answer with TTL 0 until the second ends (of 20 queries within 6 s, 7 reached lbdns).
     """
     return _UNBOUND_CONF.format(
         address=machine.address,
@@ -196,10 +196,10 @@ def unbound_conf(machine: LabMachine, dns: LabMachine, min_ttl: int, folder: Pat
 def start_resolver(
     programs: LabPrograms, place: PlacedMachine, dns: LabMachine, farm: LabFarm, folder: Path
 ) -> LabProgram:
-    """Start a machine's resolver with its files in ``folder`` and wait until it answers. Raises LbdnsError."""
+    """Start a machine's resolver with its files in ``folder`` and wait until it answers queries. Raises LbdnsError."""
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "unbound.conf"
     config.write_text(unbound_conf(place.machine, dns, farm.resolver_min_ttl, folder))
-    # -p: without a PID file, since the lab knows its process
+    # -p: write no PID file, since the lab already has the process ID
     command = place.command(path_of("unbound"), "-d", "-p", "-c", str(config))
     return programs.start(place.machine.name, command, ready=lambda: answers_dns(place, f"ns.{ZONE}"))

@@ -1,1 +1,1 @@
-"""What a farm is loaded and disturbed with during a study."""
+"""The loads and disturbances of a farm during a study."""

@@ -1,8 +1,8 @@
-"""Load shapes, as rates over time: the cloud study's day, the reactive scaler's httperf runs, a flash crowd.
+"""Defines load shapes (rates over time): the cloud study's day, the reactive scaler's httperf runs, a flash crowd.
 
-The day's curve is synthetic, because the original is not published: ``35 + 565 s(t)^p`` requests/s, where s is a raised
-cosine, 0 at four in the morning and 1 at four in the afternoon. The exponent p, which sets how sharp the afternoon peak
-is, is chosen so that the day has the study's 22.2 million requests.
+The day's curve is synthetic, because the original is not published. The rate is ``35 + 565 s(t)^p`` requests/s, where s
+is a raised cosine, 0 at four in the morning and 1 at four in the afternoon. The exponent p sets how sharp the afternoon
+peak is; with the chosen p, the day has the study's 22.2 million requests.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DAY_S: Final = 86_400
 DAY_LOWEST: Final = 35.0  # requests/s on the study's day
 DAY_HIGHEST: Final = 600.0
 DAY_REQUESTS: Final = 22.2e6
-DAY_NIGHT_H: Final = 4.0  # hour of the fewest requests
+DAY_NIGHT_H: Final = 4.0  # hour with the fewest requests
 DAY_STEPS: Final = 96  # of 15 minutes each
 
 #: The httperf runs in the reactive scaler's study: start in s, number of connections, connections/s
@@ -32,7 +32,10 @@ SCALER_RUNS: Final = (
 
 @cache
 def day(steps: int = DAY_STEPS) -> tuple[float, ...]:
-    """Return the rates in requests/s at the ends of ``steps`` equal parts of the day, a multiple of 24 (ValueError)."""
+    """Return the rates in requests/s at the ends of ``steps`` equal parts of the day.
+
+    Raises ValueError unless ``steps`` is a multiple of 24.
+    """
     if steps < 24 or steps % 24:
         raise ValueError(f"the number of steps must be a multiple of 24, not {steps}")
     swing = [(1 - cos(2 * pi * (24 * step / steps - DAY_NIGHT_H) / 24)) / 2 for step in range(steps + 1)]
@@ -40,7 +43,7 @@ def day(steps: int = DAY_STEPS) -> tuple[float, ...]:
     def rates(power: float) -> tuple[float, ...]:
         return tuple(DAY_LOWEST + (DAY_HIGHEST - DAY_LOWEST) * max(0.0, share) ** power for share in swing)
 
-    flat, pointed = 1.0, 3.0  # exponents with more and with fewer requests than the study
+    flat, pointed = 1.0, 3.0  # exponents that give more, and fewer, requests than in the study
     for _ in range(60):  # bisection down to the last bit of a float
         middle = (flat + pointed) / 2
         flat, pointed = (middle, pointed) if requests(rates(middle), DAY_S) > DAY_REQUESTS else (flat, middle)
@@ -48,7 +51,7 @@ def day(steps: int = DAY_STEPS) -> tuple[float, ...]:
 
 
 def requests(rates: tuple[float, ...], seconds: float) -> float:
-    """Return the number of requests within ``seconds`` if the rate is linear between consecutive ``rates``."""
+    """Return the number of requests within ``seconds`` if the rate changes linearly between consecutive ``rates``."""
     return sum((first + last) / 2 for first, last in pairwise(rates)) * seconds / (len(rates) - 1)
 
 
@@ -67,7 +70,7 @@ def scaler_highest() -> float:
 
 
 def scaler_phases(mix: RequestMix, begin_s: float, highest: float, seconds: float) -> tuple[LoadPhase, ...]:
-    """Return the scaler study's runs compressed to ``seconds``, with rates scaled to a peak sum of ``highest``."""
+    """Return the scaler study's runs, compressed to ``seconds`` and scaled to a total peak rate of ``highest``."""
     whole = max(begin + count / rate for begin, count, rate in SCALER_RUNS)
     shorter, times = seconds / whole, highest / scaler_highest()
     phases = []
@@ -79,7 +82,7 @@ def scaler_phases(mix: RequestMix, begin_s: float, highest: float, seconds: floa
 
 @dataclass(frozen=True, slots=True)
 class FlashCrowd:
-    """A flash crowd in a run of ``seconds``: ``times`` the usual rate from ``begin_s`` for ``length_s``."""
+    """A flash crowd in a run of ``seconds``: for ``length_s`` from ``begin_s``, the rate is ``times`` the usual."""
 
     seconds: int
     begin_s: int

@@ -15,11 +15,11 @@ import psutil
 if TYPE_CHECKING:
     from lbdns_tools.lab.running_lab import Lab
 
-#: Burners on a host. The kernel shares a processor among processes: three burners leave an Apache process a quarter
+#: Burners per host. The kernel shares a processor among processes, so three burners leave an Apache process a quarter
 BURNERS: Final = 3
-#: s beyond the planned time after which they exit by themselves: a busy machine starts a measurement late
+#: s beyond the planned time after which programs exit by themselves, because a busy machine starts measurements late
 LONGER_S: Final = 60.0
-#: A writer repeatedly writes this much and waits until it is on the disk
+#: A writer repeatedly writes BLOCKS blocks of this size and waits until they are on the disk
 BLOCK_KB: Final = 64
 BLOCKS: Final = 64  # 4 MB
 _BURN: Final = "while :; do :; done"
@@ -59,7 +59,7 @@ def writers(lab: Lab, hosts: Sequence[str], seconds: float) -> Iterator[None]:
 
 
 def filesystem(folder: Path) -> str:
-    """Return the type of the file system that holds a folder, such as tmpfs, which has no disk; "" if unknown."""
+    """Return the type of the file system that holds a folder, such as tmpfs (which uses no disk); "" if unknown."""
     path = folder.resolve()
     # Of several mounts on the same point, the last one is visible
     types = {mount.mountpoint: mount.fstype for mount in psutil.disk_partitions(all=True)}

@@ -1,4 +1,4 @@
-"""Scheduled events during a measurement (a host dies, returns), and which members DNS answers name meanwhile."""
+"""Runs scheduled events (a host dies, returns) during a measurement, and records which members DNS answers name."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Final, Self
 from lbdns_shared.errors import LbdnsError
 
 LOOK_S: Final = 0.5  # interval at which the answer counts are read
-END_S: Final = 40.0  # that an event may take once started; Apache has 30 s to start
+END_S: Final = 40.0  # s that an event may take once started; Apache has 30 s to start
 
-Answers = tuple[float, Mapping[str, int]]  # Unix time, and how often answers have named each member since the start
+Answers = tuple[float, Mapping[str, int]]  # Unix time, and how often answers have named each member so far
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduledEvent:
-    """A call of ``do``, ``at_s`` seconds after the start."""
+    """An event: ``do`` is called ``at_s`` seconds after the start."""
 
     at_s: float
     name: str
@@ -27,10 +27,10 @@ class ScheduledEvent:
 
 
 class ScheduledEvents:
-    """A context manager that runs events in a thread, in order, and reads ``answers`` in between.
+    """A context manager that runs events in order in a thread, and reads ``answers`` between events.
 
-    ``done`` holds the Unix time at which each event was complete, ``seen`` the answer counts. Leaving the context
-    cancels the remaining events and raises an event's error.
+    ``done`` holds the Unix time at which each event was complete; ``seen`` holds the answer counts. Leaving the context
+    cancels the remaining events and raises the error of a failed event.
     """
 
     def __init__(self, events: Sequence[ScheduledEvent], answers: Callable[[], Mapping[str, int]]) -> None:
@@ -76,14 +76,15 @@ class ScheduledEvents:
             self._over.wait(max(0.0, wait_s))
 
     def _look(self) -> None:
-        # The time is taken first, so that answers counted by the next read come after it
+        # Take the time before the counts: answers first counted by the next read were then sent after this time
         self.seen.append((time.time(), dict(self._answers())))
 
 
 def last_given(seen: Sequence[Answers], member: str, since: float) -> float | None:
     """Return the seconds from ``since`` until answers stopped naming ``member``; None without a later read.
 
-    The time is that of the last read that found a higher count, up to LOOK_S too late; 0.0 if the count never grew.
+    The last read that found a higher count determines the result, which may be up to LOOK_S too high. It is 0.0 if the
+    count never grew.
     """
     if all(moment < since for moment, _ in seen):
         return None
@@ -91,11 +92,11 @@ def last_given(seen: Sequence[Answers], member: str, since: float) -> float | No
 
 
 def first_given(seen: Sequence[Answers], member: str, since: float) -> float | None:
-    """Return the seconds from ``since`` until answers named ``member`` again; None if they did not."""
+    """Return the seconds from ``since`` until answers named ``member`` again; None if they never did."""
     return min(_growth(seen, member, since), default=None)
 
 
 def _growth(seen: Sequence[Answers], member: str, since: float) -> list[float]:
-    """Return the seconds from ``since`` of the reads that found a higher count than the read before."""
+    """Return the times, in seconds after ``since``, of the reads that found a higher count than the previous read."""
     later = [(moment, answers.get(member, 0)) for moment, answers in seen if moment >= since]
     return [moment - since for (_, before), (moment, count) in pairwise(later) if count > before]

@@ -1,4 +1,4 @@
-"""The lab's control groups, version 1 and 2: make, limit CPU and memory, enter, read, kill and remove.
+"""Makes, limits, enters, reads, kills and removes the lab's control groups, version 1 and 2.
 
 Version 1 may mount each controller separately; a group is then a directory with the same path in each hierarchy.
 """
@@ -21,17 +21,17 @@ from lbdns_shared.errors import LbdnsError
 
 #: The parent of all labs' groups; a lab's groups are below TOP/ID
 TOP: Final = "lbdns-lab"
-KILL_S: Final = 10.0  # until killed processes must be gone: a process that waits for a disk ends late
-_REMOVE_S: Final = 2.0  # a group stays busy for a moment after its last process has ended
+KILL_S: Final = 10.0  # s until killed processes must be gone; a process that waits for a disk ends late
+_REMOVE_S: Final = 2.0  # s; a group stays busy for a moment after its last process has ended
 _STEP_S: Final = 0.005  # polling interval
-_LEAST_US: Final = 1000  # least quota and least period; the longest period is a second (sched-bwc.rst)
+_LEAST_US: Final = 1000  # minimum quota and minimum period; the longest period is one second (sched-bwc.rst)
 _LONGEST_US: Final = 1_000_000
 _TRIES: Final = 5  # attempts to make a group while another lab removes the shared parent, which looks unused
 
 
 @dataclass(frozen=True, slots=True)
 class CgroupHierarchy:
-    """The mount point of a controller, and whether it is version 2."""
+    """The mount point of a controller; ``unified`` means control groups version 2."""
 
     point: Path
     unified: bool
@@ -39,19 +39,19 @@ class CgroupHierarchy:
 
 @dataclass(frozen=True, slots=True)
 class CgroupHierarchies:
-    """The controllers that the lab uses: CPU limits, CPU times, and memory (None if not available)."""
+    """The hierarchies of the controllers for CPU limits, CPU times, and memory (None if not available)."""
 
     cpu: CgroupHierarchy
     times: CgroupHierarchy
     memory: CgroupHierarchy | None
 
     def all(self) -> list[CgroupHierarchy]:
-        """Return the distinct hierarchies: version 2 has one for everything, version 1 often two."""
+        """Return the distinct hierarchies: version 2 has a single hierarchy, version 1 often has two."""
         return list(dict.fromkeys(found for found in (self.cpu, self.times, self.memory) if found))
 
 
 def find_hierarchies(mounts: Sequence[CgroupMount] | None = None) -> CgroupHierarchies:
-    """Return this machine's controllers, or those in ``mounts``. Raises LbdnsError without cpu or cpuacct."""
+    """Return this machine's hierarchies, or those in ``mounts``. Raises LbdnsError if cpu or cpuacct is missing."""
     if mounts is None:
         mounts = read_cgroup_mounts()
     cpu, times = _find("cpu", mounts), _find("cpuacct", mounts)
@@ -85,19 +85,19 @@ class ControlGroup:
 
     @property
     def cpu_directory(self) -> Path:
-        """The directory with the group's CPU limit, for an agent's --cgroup."""
+        """The directory that holds the group's CPU limit; an agent's --cgroup takes this path."""
         return self.hierarchies.cpu.point / self.name
 
     def directories(self) -> list[Path]:
         return [hierarchy.point / self.name for hierarchy in self.hierarchies.all()]
 
     def command(self, *argv: str) -> tuple[str, ...]:
-        """Return a command that enters the group and then execs ``argv``; it fails if it cannot enter the group."""
+        """Return a command that enters the group and then execs ``argv``, or fails if it cannot enter the group."""
         moves = " && ".join(f"echo $$ > {shlex.quote(str(at / 'cgroup.procs'))}" for at in self.directories())
         return "sh", "-c", f'{moves} && exec "$@"', "sh", *argv
 
     def limit_cpu(self, cores: float, period_s: float) -> None:
-        """Limit the group to a number of cores, usually less than one, in every period. Raises LbdnsError."""
+        """Limit the group to ``cores``, usually less than one, in every period of ``period_s``. Raises LbdnsError."""
         period = round(period_s * 1e6)
         quota = round(cores * period)
         if not _LEAST_US <= period <= _LONGEST_US or quota < _LEAST_US:
@@ -112,7 +112,7 @@ class ControlGroup:
             _write(self.cpu_directory / "cpu.cfs_quota_us", str(quota))
 
     def limit_memory(self, size: int) -> None:
-        """Limit memory to ``size`` bytes; beyond, processes are killed rather than swapped out. Raises LbdnsError."""
+        """Limit memory to ``size`` bytes; processes that need more are killed, not swapped out. Raises LbdnsError."""
         memory = self.hierarchies.memory
         if memory is None:
             raise LbdnsError(f"{self.name}: cannot limit memory: this machine has no memory controller")
@@ -121,12 +121,12 @@ class ControlGroup:
         limit, swap = ("memory.max", "memory.swap.max") if memory.unified else version_1
         _write(directory / limit, str(size))
         if (directory / swap).exists():  # a kernel may be built without swap accounting
-            # Version 2 limits swap alone, version 1 memory and swap together
+            # Version 2 limits swap alone; version 1 limits memory and swap together
             _write(directory / swap, "0" if memory.unified else str(size))
 
     def favour(self) -> None:
         """Give the group precedence over the machine's other CPU users. Raises LbdnsError."""
-        # Without this, a group weighs no more than a single process outside, however many processes it has
+        # By default, a group gets no more CPU than a single process outside, however many processes it has
         name, weight = ("cpu.weight", 10_000) if self.hierarchies.cpu.unified else ("cpu.shares", 2**18)
         _write(self.cpu_directory / name, str(weight))
 
@@ -138,7 +138,7 @@ class ControlGroup:
         return int((directory / "cpuacct.usage").read_bytes()) / 1e9
 
     def memory_bytes(self) -> int | None:
-        """Return the memory in use less the page cache; None without a controller. Raises OSError, ValueError."""
+        """Return the memory in use, without page cache; None if there is no controller. Raises OSError, ValueError."""
         memory = self.hierarchies.memory
         if memory is None:
             return None
@@ -149,7 +149,7 @@ class ControlGroup:
         return max(0, used - sum(stat.get(before + kind, 0) for kind in (b"inactive_file", b"active_file")))
 
     def pids(self) -> set[int]:
-        """Return the processes in the group and its children, in any hierarchy; an empty set if there is no group."""
+        """Return the process IDs in the group and its children, in all hierarchies; an empty set without a group."""
         found: set[int] = set()
         for directory in self.directories():
             for folder in _tree(directory):
@@ -178,7 +178,7 @@ class ControlGroup:
             raise LbdnsError(f"{self.name}: processes {left} did not end within {KILL_S:g} s after SIGKILL")
 
     def remove(self) -> bool:
-        """Remove the group, which must have no process, its children, and empty parents; return whether it existed."""
+        """Remove the group, its children and empty parents; return whether it existed. It must have no processes."""
         found = [directory for directory in self.directories() if directory.is_dir()]
         for directory in found:
             for folder in reversed(_tree(directory)):
@@ -191,7 +191,7 @@ class ControlGroup:
 
 
 def make_group(name: str, hierarchies: CgroupHierarchies | None = None) -> ControlGroup:
-    """Make a group, and its parents where they are missing. Raises LbdnsError."""
+    """Make a group, and those of its parents that are missing. Raises LbdnsError."""
     group = ControlGroup(name, hierarchies or find_hierarchies())
     try:
         for hierarchy in group.hierarchies.all():
@@ -261,7 +261,7 @@ def _why(error: OSError) -> str:
 
 
 def _tree(directory: Path) -> list[Path]:
-    """Return a directory and all below it, parents first; [] if it does not exist."""
+    """Return a directory and all directories below it, parents first; [] if it does not exist."""
     return [Path(folder) for folder, _, _ in os.walk(directory)]
 
 

@@ -1,4 +1,4 @@
-"""The long-running programs of a lab: start, wait until ready, detect unexpected exits, stop; each with a log file."""
+"""Starts and stops a lab's long-running programs, each with a log file, and detects unexpected exits."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Final, Self
 
 from lbdns_shared.errors import LbdnsError
 
-READY_S: Final = 30.0  # until a program must be ready: an interpreter starts slowly on a tenth of a core
-END_S: Final = 10.0  # from SIGTERM to SIGKILL
+READY_S: Final = 30.0  # s until a program must be ready; an interpreter starts slowly on a tenth of a core
+END_S: Final = 10.0  # s from SIGTERM to SIGKILL
 _STEP_S: Final = 0.02  # polling interval
 
 
 class LabProgram:
-    """A started program, the leader of its own session. ``log`` holds its output and that of its children."""
+    """A started program, which leads its own session. ``log`` holds the output of the program and its children."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path, env: Mapping[str, str] | None = None) -> None:
-        """Start the program. Raises LbdnsError if that fails."""
+        """Start the program. Raises LbdnsError if it cannot be started."""
         self.name = name
         self.log = log
         self._stopping = False
@@ -52,24 +52,24 @@ class LabProgram:
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
     def stop(self, signal: signal.Signals = signal.SIGTERM, seconds: float = END_S) -> None:
-        """Send a signal and wait; after ``seconds``, or if children remain in its session, kill them with SIGKILL."""
+        """Send a signal and wait up to ``seconds`` for the exit, then kill what is left of the session with SIGKILL."""
         self.begin_stop(signal)
         self.await_end(time.monotonic() + seconds)
 
     def begin_stop(self, number: signal.Signals = signal.SIGTERM) -> None:
-        """Send a signal without waiting; from now on, an exit is expected. Call ``await_end`` afterwards."""
+        """Send a signal without waiting; from then on, an exit is expected. Call ``await_end`` afterwards."""
         self._stopping = True
         if self.running:
             self._process.send_signal(number)
 
     def await_end(self, until: float) -> None:
-        """Wait for the exit until ``until`` on the monotonic clock, then kill the program."""
+        """Wait for the exit, at most until the monotonic time ``until``, then kill what is left of the program."""
         while self.running and time.monotonic() < until:
             time.sleep(_STEP_S)
         self._finish()
 
     def trouble(self) -> str | None:
-        """Return a sentence about an unexpected exit; None if the program runs, or was stopped."""
+        """Return a message about an unexpected exit; None if the program is running or was stopped."""
         if self._stopping or self.running:
             return None
         status = self._finish()
@@ -106,7 +106,7 @@ class LabPrograms:
         seconds: float = READY_S,
         env: Mapping[str, str] | None = None,
     ) -> LabProgram:
-        """Start a program and wait until ``ready`` returns True. Raises LbdnsError, and then leaves no process."""
+        """Start a program and wait until ``ready`` returns True. On failure, kill the program and raise LbdnsError."""
         program = LabProgram(name, command, self._folder / f"{name}.log", env)
         self._started.append(program)
         try:
@@ -118,13 +118,13 @@ class LabPrograms:
         return program
 
     def check(self) -> None:
-        """Raises LbdnsError if a program has exited unexpectedly."""
+        """Raise LbdnsError if a program has exited unexpectedly."""
         troubles = [trouble for program in self._started if (trouble := program.trouble())]
         if troubles:
             raise LbdnsError("\n".join(troubles))
 
     def close(self) -> None:
-        """Stop all programs: signal one after the other, then wait for all together."""
+        """Stop all programs: send a signal to each of them, then wait until all have exited."""
         until = time.monotonic() + END_S
         programs = self._started[::-1]
         self._started.clear()

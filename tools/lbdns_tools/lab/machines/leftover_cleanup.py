@@ -1,6 +1,6 @@
-"""The registry of labs in /var/lib/lbdns-lab, and ``lbdns-lab clean``, which removes what crashed labs left behind.
+"""Records labs in /var/lib/lbdns-lab, and removes what crashed labs left behind (``lbdns-lab clean``).
 
-A lab is recorded before anything of it is made.
+A lab is recorded before any part of it is made.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.machines import network_namespaces
 from lbdns_tools.lab.machines.control_groups import TOP, ControlGroup, find_hierarchies
 
-#: Not in /run, which many systems mount noexec: the web servers run CGI programs from below this folder
+#: Not in /run, which many systems mount noexec, because the web servers run CGI programs below this folder
 REGISTRY: Final = Path("/var/lib/lbdns-lab")
 _ID: Final = re.compile(r"[0-9a-f]{6}")
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
@@ -29,7 +29,7 @@ _TRIES: Final = 5  # attempts to write to the registry while another lab removes
 
 @dataclass(frozen=True, slots=True)
 class LabOwner:
-    """The process that runs a lab. Start time and boot ID tell it from a later process with the same ID."""
+    """The process that runs a lab. Start time and boot ID distinguish it from a later process with the same ID."""
 
     pid: int
     started: int  # clock ticks after the boot
@@ -38,7 +38,7 @@ class LabOwner:
 
 @dataclass(frozen=True, slots=True)
 class LabTraces:
-    """Everything that may exist of a lab. ``owner`` is None if the lab's record cannot be read."""
+    """Everything that a lab may have made on this machine. ``owner`` is None if the lab's record cannot be read."""
 
     id: str
     owner: LabOwner | None
@@ -57,9 +57,9 @@ class LabTraces:
             return False
 
     def remove(self) -> list[str]:
-        """Remove the lab and return what was removed, a line each. Raises LbdnsError."""
+        """Remove the lab and return a line for each removed part. Raises LbdnsError."""
         group = ControlGroup(f"{TOP}/{self.id}", find_hierarchies())
-        # Processes go first and the record last, so that the next clean() tries again whatever fails
+        # Processes are removed first and the record last, so that the next clean() can repeat what failed
         steps: list[Callable[[], list[str]]] = [
             lambda: _end_processes(group),
             lambda: network_namespaces.remove(self.id),
@@ -77,7 +77,7 @@ class LabTraces:
             raise LbdnsError(f"lab {self.id} could not be removed completely:\n" + "\n".join(troubles))
         self._note.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
-            self.registry.rmdir()  # fails, as it should, while it holds other labs
+            self.registry.rmdir()  # fails, as intended, while the folder holds other labs
         return removed
 
     @property
@@ -100,13 +100,13 @@ def new_id(registry: Path = REGISTRY) -> str:
 
 
 def record(id: str, registry: Path = REGISTRY) -> LabTraces:
-    """Record that this process makes a lab, and make the lab's folder. Call this first. Raises LbdnsError."""
+    """Record this process as the owner of a lab, and make its folder, before anything else. Raises LbdnsError."""
     owner = _owner(os.getpid())
     traces = LabTraces(id, owner, registry)
     for last in (*[False] * (_TRIES - 1), True):
         try:
             registry.mkdir(mode=0o755, parents=True, exist_ok=True)
-            # Linked when complete: another process that read half a record would take its owner for dead
+            # The record is linked when complete: a process that read half a record would take the owner for dead
             part = registry / f".{id}-{os.getpid()}"
             part.write_text(json.dumps(asdict(owner)))
             try:
@@ -119,7 +119,7 @@ def record(id: str, registry: Path = REGISTRY) -> LabTraces:
             if last:
                 raise
         except FileExistsError:
-            raise LbdnsError(f"lab {id} exists already: {traces._note}") from None
+            raise LbdnsError(f"lab {id} already exists: {traces._note}") from None
         except PermissionError:
             raise LbdnsError(f"{registry}: permission denied; run the lab as root") from None
     raise AssertionError("unreachable")
@@ -135,7 +135,7 @@ def labs(registry: Path = REGISTRY) -> list[LabTraces]:
 
 
 def clean(all: bool = False, registry: Path = REGISTRY) -> list[str]:
-    """Remove the labs whose owner is dead, or ``all``; return what was removed, a line each. Raises LbdnsError."""
+    """Remove the labs whose owner is dead, or ``all`` labs; return a line for each removed part. Raises LbdnsError."""
     removed: list[str] = []
     troubles: list[str] = []
     for traces in labs(registry):
@@ -160,7 +160,7 @@ def _end_processes(group: ControlGroup) -> list[str]:
 
 
 def _owner(pid: int) -> LabOwner:
-    """Return a running process. Raises OSError or ValueError if there is none, or if it is a zombie."""
+    """Return the owner for a process ID. Raises OSError or ValueError if the process doesn't exist or is a zombie."""
     # proc_pid_stat(5): the name in parentheses may contain any byte; field 3 is the state, 22 the start time
     fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     if fields[0] in (b"Z", b"X"):

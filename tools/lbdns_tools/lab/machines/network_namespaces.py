@@ -1,4 +1,4 @@
-"""The lab's network: a namespace with a veth pair for each machine, joined by the hub's bridge, without a way out.
+"""Builds the lab's isolated network: a namespace with a veth pair for each machine, joined by the hub's bridge.
 
 The hub is every machine's gateway and has no other interface, so it rejects packets for any other network.
 """
@@ -43,8 +43,8 @@ _EVERYWHERE: Final[Mapping[str, str]] = {
     "ipv6/conf/default/autoconf": "0",
     "ipv6/conf/default/accept_dad": "0",
     "ipv6/conf/default/router_solicitations": "0",
-    # Lets 1500 clients wait to be accepted at once; kernels before 5.4 allow 128. The limit is then each server's own
-    # backlog
+    # Lets 1500 clients wait to be accepted at once (kernels before 5.4 allow 128), so that only each server's own
+    # backlog limits them
     "core/somaxconn": "4096",
     "ipv4/tcp_max_syn_backlog": "4096",
 }
@@ -63,11 +63,11 @@ def namespace_of(id: str, machine_name: str) -> str:
 
 
 def build(id: str, machines: Sequence[LabMachine]) -> None:
-    """Build the network of a lab; the first machine is the hub. After an LbdnsError, ``remove`` must be called."""
+    """Build the network of a lab; the first machine must be the hub. After an LbdnsError, ``remove`` must be called."""
     _, errors = _pyroute2()
     if not Path(_SYSCTLS, "ipv6").is_dir():
         raise LbdnsError(
-            "the lab needs IPv6, but this kernel runs without it; remove ipv6.disable from its command line"
+            "the lab needs IPv6, but this kernel runs without it; remove ipv6.disable from the kernel's command line"
         )
     hub, *others = machines
     try:
@@ -82,7 +82,7 @@ def build(id: str, machines: Sequence[LabMachine]) -> None:
 
 
 def remove(id: str) -> list[str]:
-    """Remove a lab's namespaces and its files below /etc/netns; return what was removed. Raises LbdnsError."""
+    """Remove a lab's namespaces and its files below /etc/netns; return a line for each. Raises LbdnsError."""
     removed, names = [], namespace_of(id, "*")
     for path in sorted(NAMESPACES.glob(names)):
         netns, _ = _pyroute2()
@@ -97,7 +97,7 @@ def remove(id: str) -> list[str]:
         shutil.rmtree(path, ignore_errors=True)
         removed.append(str(path))
     with contextlib.suppress(OSError):
-        ETC.rmdir()  # fails, as it should, while it holds other files
+        ETC.rmdir()  # fails, as intended, while the folder holds other files
     return removed
 
 

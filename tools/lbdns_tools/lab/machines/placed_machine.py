@@ -14,8 +14,8 @@ from lbdns_tools.lab.machines.control_groups import ControlGroup
 ETC: Final = Path("/etc/netns")
 NAMESPACES: Final = Path("/run/netns")
 
-# The same as `ip netns exec` except for its fresh /sys, in which no control groups are mounted: agents must see those
-# of their host. $0 is the namespace. Everything is exec'd, so that the process ID remains the program's.
+# Does the same as `ip netns exec`, but mounts no fresh /sys, which would lack control groups: agents must see those of
+# their host. $0 is the namespace. Every step is exec'd, so that the process ID remains the program's.
 _ENTER: Final = (
     f'for file in {ETC}/"$0"/*; do'
     ' if [ -e "$file" ]; then mount --bind "$file" "/etc/${file##*/}" || exit 1; fi; done;'
@@ -32,12 +32,12 @@ class PlacedMachine:
     group: ControlGroup
 
     def command(self, *argv: str, group: ControlGroup | None = None) -> tuple[str, ...]:
-        """Return a command for ``argv`` on this machine, in ``group`` or its own; its prefix without ``argv``."""
+        """Return a command that runs ``argv`` here, in ``group`` or the machine's own; without ``argv``, its prefix."""
         own_mounts = ("unshare", "--mount", "--propagation", "slave", "--")
         return (group or self.group).command(*own_mounts, "sh", "-c", _ENTER, self.namespace, *argv)
 
     def resolv_conf(self, *lines: str) -> None:
-        """Write the machine's resolv.conf. Programs that are started afterwards see it, and later changes to it."""
+        """Write the machine's resolv.conf. Programs started afterwards see the file and later changes to it."""
         folder = ETC / self.namespace
         while not folder.is_dir():
             with contextlib.suppress(FileNotFoundError):  # another lab has just removed the empty parent folder

@@ -13,13 +13,13 @@ from lbdns_tools.lab.machines.network_namespaces import inside
 from lbdns_tools.lab.machines.placed_machine import PlacedMachine
 from lbdns_tools.load.stub_dns_message import A, is_answer, query, question
 
-_MOST: Final = 64 * 2**20  # bytes that are read of a page
-_HTTP_S: Final = 5.0  # time-out of each read: a server with a twentieth of a core is slow
+_MOST: Final = 64 * 2**20  # maximum number of bytes read from a page
+_HTTP_S: Final = 5.0  # time-out of each read; a server with a twentieth of a core is slow
 _DNS_S: Final = 1.0
 
 
 def get(place: PlacedMachine, path: str, port: int = HTTP_PORT) -> tuple[int, bytes] | None:
-    """Return the status code and body of a page from a machine's web server; None without a complete response."""
+    """Return the status code and body of a page from a machine's web server; None if the response is incomplete."""
 
     def ask() -> tuple[int, bytes] | None:
         connection = http.client.HTTPConnection(place.machine.address, port, timeout=_HTTP_S)

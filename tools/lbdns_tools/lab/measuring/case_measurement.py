@@ -1,4 +1,4 @@
-"""A measured case of a lab study: its load run from the client hosts, all machines sampled, DNS answers counted."""
+"""Measures a case of a lab study: runs the load from the client hosts, samples all machines, counts DNS answers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCase:
-    """One point of a study, with the names that its results use.
+    """One point of a study, with the names under which its results appear.
 
-    ``selection`` is the way to choose a server: single, alone, round_robin, best, best_score, haproxy, ...; ``resolve``
-    how often clients resolve (connection, webstone, ...), "" for an address; ``target`` the name or address that
-    clients use. ``farm`` tells a study's farms apart, such as unequal and equal. ``more`` holds columns that only this
-    study has.
+    ``selection`` is the way of choosing a server: single, alone, round_robin, best, best_score, haproxy, ...
+    ``resolve`` says how often clients resolve (connection, webstone, ...), or is "" if they use an address. ``target``
+    is the name or address that clients use. ``farm`` is the name of one of the study's farms, such as unequal or equal.
+    ``more`` holds columns that only this study has.
     """
 
     selection: str
@@ -59,7 +59,7 @@ def measure(lab: Lab, case: MeasuredCase, planned: PlannedRun, repetition: int =
     """Run a planned load from the lab's client hosts and return its outcome.
 
     Shares in the outcome are by machine name instead of address. ``answers`` include the warm-up, and are empty if
-    clients use an address. Raises LbdnsError, and KeyboardInterrupt, since half a run is not a result.
+    clients use an address. Raises LbdnsError, or KeyboardInterrupt if interrupted, since half a run is not a result.
     """
     places = tuple(LoadPlace(client.command(), client.machine.addresses4) for client in lab.clients())
     before = answers(lab.status()) if case.resolve else {}
@@ -75,7 +75,7 @@ def measure(lab: Lab, case: MeasuredCase, planned: PlannedRun, repetition: int =
 
 
 def counted(run: LoadRun, row: ResultRow) -> tuple[float, float]:
-    """Return the Unix times between which the requests that count were sent."""
+    """Return the Unix times between which the counted requests (those after the warm-up) were sent."""
     begin = (row.begun or 0.0) + run.warm_up_s
     window = run.seconds - run.warm_up_s
     by_requests = any(phase.load.requests for phase in run.phases)
@@ -85,7 +85,7 @@ def counted(run: LoadRun, row: ResultRow) -> tuple[float, float]:
 
 
 def answers(status: Mapping[str, Any]) -> dict[str, int]:
-    """Return how often DNS answers have named each member, over all pools, from the status document."""
+    """Return, from the status document, how often DNS answers have named each member, summed over all pools."""
     found: dict[str, int] = {}
     for pool in status["pools"]:
         for member in pool["members"]:
@@ -94,7 +94,7 @@ def answers(status: Mapping[str, Any]) -> dict[str, int]:
 
 
 def by_name(row: ResultRow, machines: Mapping[str, LabMachine]) -> ResultRow:
-    """Return the row with its shares by machine name; addresses of no machine stay as they are."""
+    """Return the row with its shares by machine name; addresses that belong to no machine remain addresses."""
     names = {address: name for name, machine in machines.items() for address in (*machine.addresses4, machine.address6)}
     shares = {names.get(address, address): share for address, share in row.figures.shares.items()}
     return replace(row, figures=replace(row.figures, shares=shares))

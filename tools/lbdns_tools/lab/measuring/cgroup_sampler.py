@@ -13,17 +13,17 @@ from typing import Final
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.machines.control_groups import ControlGroup
 
-INTERVAL: Final = 1.0  # s; the same as in the studies
+INTERVAL: Final = 1.0  # s; the same as in the original studies
 PATIENCE: Final = 3.0  # s to wait for the last sample: the thread runs late on a machine under load
 STOP_S: Final = 5.0
-_UNREADABLE: Final = (OSError, ValueError, KeyError, LbdnsError)  # the group is gone, or being made or removed
+_UNREADABLE: Final = (OSError, ValueError, KeyError, LbdnsError)  # the group is missing, or being made or removed
 #: s; a sample is taken shortly after its second has ended, so its bounds may be off by this much
 SLACK: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class MachineSample:
-    """One second of a lab: by control group, CPU in % of one core and memory in bytes."""
+    """The CPU (in % of one core) and memory (in bytes) of a lab's control groups during one second."""
 
     time: float  # Unix, at the end of the second
     cpu: Mapping[str, float]
@@ -50,7 +50,7 @@ class CgroupSampler:
         self._thread.join(STOP_S)
 
     def between(self, begin: float, end: float) -> tuple[MachineSample, ...]:
-        """Return the samples of the seconds wholly between two Unix times; wait up to PATIENCE for the last."""
+        """Return the samples that lie wholly between two Unix times; wait up to PATIENCE for the last of them."""
         last = math.floor(end / self._interval) * self._interval
         with self._changed:
             self._changed.wait_for(lambda: bool(self._samples) and self._samples[-1][1].time >= last, PATIENCE)

@@ -1,4 +1,4 @@
-"""Writes results.csv and samples.csv, a line as soon as an outcome is measured. An empty field means no result."""
+"""Writes results.csv and samples.csv while a study runs, outcome by outcome. An empty field means no result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIGURES: Final = (
     "p50_s", "p90_s", "p99_s", "max_s", "rate_per_s", "repetition", "seconds", "requests", "ok", "requests_per_s",
     *(f"errors_{error}" for error in ERRORS), "dns_mean_s", "keep_alive", "saturated",
 )  # fmt: skip
-#: ``case`` is the line number in results.csv, from 1; ``second`` the second of the run at which the sample ends
+#: ``case`` is the line number in results.csv, from 1; ``second`` is the second of the run at which the sample ends
 SAMPLE_COLUMNS: Final = ("time", "case", "second", "group", "cpu_percent", "memory_bytes")
 
 
@@ -36,10 +36,10 @@ def groups_of(farms: Iterable[LabFarm]) -> tuple[str, ...]:
 
 
 def line_of(outcome: MeasuredOutcome, study: str, hosts: Sequence[str], groups: Sequence[str]) -> dict[str, Any]:
-    """Return the columns of results.csv in order, those of 1999 first. None means no result, or not applicable.
+    """Return a line of results.csv by column, with the columns of 1999 first. None means no result or not applicable.
 
-    A host without a share served no request if other hosts have shares. Behind a balancer, clients cannot tell which
-    host served them, and no host has a share.
+    A host without a share served no request if other hosts have shares. Behind a balancer, no host has a share, because
+    clients cannot tell which host served them.
     """
     case, figures = outcome.case, columns(outcome.row)
     shares, answers = outcome.row.figures.shares, outcome.answers
@@ -67,10 +67,10 @@ def line_of(outcome: MeasuredOutcome, study: str, hosts: Sequence[str], groups: 
 
 
 class ResultFiles:
-    """The writer of results.csv and samples.csv in an existing folder; other programs can read each line at once.
+    """Writes results.csv and samples.csv in an existing folder; other programs can read each line at once.
 
-    The farms determine the columns, except those of a single study (``MeasuredCase.more``): when an outcome adds a
-    column, results.csv is rewritten with it. A context manager. Raises LbdnsError.
+    The farms determine all columns except those that only one study has (``MeasuredCase.more``). When an outcome adds a
+    column, results.csv is rewritten with that column. The class is a context manager. Raises LbdnsError.
     """
 
     def __init__(self, folder: Path, study: str, farms: Iterable[LabFarm]) -> None:

@@ -1,4 +1,4 @@
-"""The local answerer: answers queries in this process, with one worker the main process and otherwise each worker."""
+"""The local answerer: answers queries in one process, which is a worker or, with ``workers = 1``, the main process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from lbdns_shared.errors import LbdnsError
 
 
 class LocalAnswerer:
-    """The responder, listeners, forwarder and planner of one process. An ``Answerer``."""
+    """An ``Answerer`` that combines the responder, listeners, forwarder and planner of one process."""
 
     workers = 1
     restarts = 0
@@ -46,8 +46,8 @@ class LocalAnswerer:
     ) -> None:
         """``secrets`` are for DNS cookies.
 
-        ``servers`` processes answer for the farm, and this is the one with ``number``. ``events`` receives changes of
-        members' states; None in a worker, where the main process does it.
+        ``servers`` is the number of processes that answer for the farm, and ``number`` is that of this process.
+        ``events`` records changes of members' states; it is None in a worker, because the main process records them.
         """
         self._number = number
         self._parts = build_score(table.farm.config).parts
@@ -72,9 +72,9 @@ class LocalAnswerer:
     def prepare_change(
         self, table: AnswerTable, secrets: Sequence[bytes], fresh: NumberedSockets, wanted: set[int]
     ) -> PreparedChange:
-        """Return a change to ``table`` and to the sockets with the numbers ``wanted``.
+        """Return a change that makes this process answer from ``table``, on the sockets with the numbers ``wanted``.
 
-        ``fresh`` are those of them on which this process does not answer yet; the change owns them.
+        ``fresh`` are the wanted sockets on which this process does not answer yet; the change owns them.
         """
 
         def commit() -> None:
@@ -119,7 +119,7 @@ class LocalAnswerer:
         return found
 
     def explain_now(self, pool: Pool, owner: str) -> Mapping[str, Any] | None:
-        """Return what ``explain`` returns; None if no member is selected for that name here."""
+        """Return what ``explain`` returns, or None if this process selects no member for that name."""
         found = self.planner.explain(pool, owner, self._parts)
         return found and {**found, "worker": self._number, "workers": self._servers}
 
@@ -156,7 +156,7 @@ class LocalAnswerer:
         self.planner.stop()
 
     def _run_deferred(self, deferred: DeferredAnswer, reply: Reply) -> None:
-        if isinstance(deferred, RelayedQuery):  # a connection sends its zone transfer itself
+        if isinstance(deferred, RelayedQuery):  # a connection sends its own zone transfer
             self._forwarder.relay(deferred, reply)
 
     def _current_counters(self) -> AnswerCounters:

@@ -1,4 +1,4 @@
-"""The configuration of ``lbdns serve``: read and checked with everything it names, and the one in force."""
+"""The configuration of ``lbdns serve``: reads it with all files that it names, and holds the one in force."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = logging.getLogger("lbdns.server")
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """Options of ``lbdns serve``. An option that is not empty overrides the configuration."""
+    """Options of ``lbdns serve``. Each option that is set overrides the configuration file."""
 
     listen: tuple[Endpoint, ...] = ()
     workers: int | None = None
@@ -42,15 +42,15 @@ NO_SERVE_OPTIONS = ServeOptions()
 
 @dataclass(frozen=True, slots=True)
 class ServeConfiguration(CheckedConfiguration):
-    """Everything that ``lbdns serve`` needs."""
+    """The checked configuration, with everything else that ``lbdns serve`` reads at start."""
 
     table: AnswerTable
-    secrets: tuple[bytes, ...]  # for DNS cookies; empty: the configuration names no file of secrets
+    secrets: tuple[bytes, ...]  # for DNS cookies; empty if the configuration names no file of secrets
     serials: ServedSerials  # of the zones in the farm
 
 
 def read_settings(path: Path, options: ServeOptions = NO_SERVE_OPTIONS) -> Config:
-    """Return the configuration without zones and keys, for what happens before the event loop. Raises ConfigError."""
+    """Return the configuration without zones and keys, for use before the event loop starts. Raises ConfigError."""
     config = options.applied(load_config(path))
     privileges.check_user(config.server.user)
     return config
@@ -59,9 +59,9 @@ def read_settings(path: Path, options: ServeOptions = NO_SERVE_OPTIONS) -> Confi
 def read_configuration(
     path: Path, options: ServeOptions = NO_SERVE_OPTIONS, serials: ServedSerials | None = None
 ) -> ServeConfiguration:
-    """Read a configuration with its zones and keys. Waits for the disk. Raises ConfigError.
+    """Read a configuration with its zones and keys. Blocks on the disk. Raises ConfigError.
 
-    ``serials`` are those served until now; None: those in the file that keeps them over restarts.
+    ``serials`` are those served until now; if None, they are read from the serial file.
     """
     farm = load_farm(path)
     farm = replace(farm, config=options.applied(farm.config))
@@ -74,8 +74,8 @@ def read_configuration(
 def new_table(farm: Farm) -> AnswerTable:
     """Return the answer table of a farm, on the configured plane. Raises LbdnsError if that plane is not available."""
     table = AnswerTable(farm, plane.choose_plane(farm.config.server.plane))
-    # Exempt it from garbage collection: with a hundred thousand names each collection takes 0.1 s, in which nothing is
-    # answered. A table that is replaced later has no reference cycles and is freed without the collector
+    # Exempt the table from garbage collection: with a hundred thousand names each collection takes 0.1 s, during which
+    # no query is answered. A table that is replaced later has no reference cycles and is freed without the collector
     gc.freeze()
     return table
 
@@ -90,7 +90,7 @@ def _secrets(config: Config) -> tuple[bytes, ...]:
 
 
 class CurrentConfiguration:
-    """Holds the configuration in force. The first part that prepares: it refuses changes that need a restart."""
+    """Holds the configuration in force. It prepares before all other parts and refuses changes that need a restart."""
 
     def __init__(self, path: Path, value: ServeConfiguration) -> None:
         self._path = path
@@ -101,10 +101,11 @@ class CurrentConfiguration:
         return self.value.farm
 
     async def prepare(self, new: ServeConfiguration) -> PreparedChange:
-        """Return a change to ``new``. Raises ConfigError if it needs a restart."""
+        """Return a change that puts ``new`` into force. Raises ConfigError if that needs a restart."""
         before, after = self.farm.config, new.farm.config
         if bool(after.collector.connect) != bool(before.collector.connect):
-            raise ConfigError(f"{self._path}: [collector] connect: following instead of receiving needs a restart")
+            what = "switching between receiving reports and following another collector needs a restart"
+            raise ConfigError(f"{self._path}: [collector] connect: {what}")
         for key in ("user", "workers", "plane"):
             if getattr(after.server, key) != getattr(before.server, key):
                 raise ConfigError(f"{self._path}: [server] {key}: changing it needs a restart")

@@ -1,4 +1,4 @@
-"""The counters of the DNS server as Prometheus metric families, made for each scrape."""
+"""Exports the counters of the DNS server as Prometheus metric families, built for each scrape."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NAMED: Final[Mapping[str, tuple[str, str]]] = {
     "rate_limit_cut": ("lbdns_dns_rate_limit_cut", "Responses truncated by the rate limit; clients retry over TCP"),
     "too_long_cut": ("lbdns_dns_too_long_cut", "Responses truncated because they were too long for UDP"),
     "repeated": ("lbdns_dns_repeated", "Retransmitted queries, answered with the same member again"),
-    "coherent": ("lbdns_dns_coherent", "Queries answered with the member that their client got for another type"),
+    "coherent": ("lbdns_dns_coherent", "Queries answered with the member that the client got for another type"),
     "query_log_lost": ("lbdns_query_log_lost", "Query log lines that could not be written"),
     "worker_restarts": ("lbdns_worker_restarts", "Worker processes that died and were replaced"),
 }
@@ -38,7 +38,7 @@ _SHADOW: Final = ("pool", "policy", "shadow")
 
 
 def dns_families(farm: Farm, counters: AnswerCounters) -> Iterator[Metric]:
-    """Yield requests, responses, durations and selections."""
+    """Yield the metric families of requests, responses, durations and selections."""
     requests: Counter[tuple[str, str, str]] = Counter()
     responses: Counter[tuple[str, str]] = Counter()
     for (zone, qtype, transport, rcode), count in counters.asked.items():
@@ -49,7 +49,7 @@ def dns_families(farm: Farm, counters: AnswerCounters) -> Iterator[Metric]:
     yield from families("lbdns_dns_requests", "counter", "Queries answered", labels, requests.items())
     yield from families("lbdns_dns_responses", "counter", "Responses sent", ("zone", "rcode"), responses.items())
     histogram = HistogramMetricFamily(
-        "lbdns_dns_request_duration_seconds", "From reading a query to having sent its response"
+        "lbdns_dns_request_duration_seconds", "Time from reading a query to sending its response"
     )
     histogram.add_metric((), cumulative(counters.durations), counters.seconds)
     yield histogram
@@ -93,7 +93,7 @@ def _shadow_families(farm: Farm, counters: AnswerCounters) -> Iterator[Metric]:
 
 
 def server_families(farm: Farm, counters: AnswerCounters, failing_open: Mapping[str, bool]) -> Iterator[Metric]:
-    """Yield the other counters. One that is not in the table above is exported under its own name."""
+    """Yield the families of the other counters. A counter that is missing in ``_NAMED`` keeps its own name."""
     for key in (*_NAMED, *sorted(counters.named.keys() - _NAMED.keys())):
         name, text = _NAMED.get(key, (f"lbdns_dns_{key}", key.replace("_", " ").capitalize()))
         yield family(name, "counter", text, counters.named.get(key, 0))

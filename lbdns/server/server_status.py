@@ -1,4 +1,4 @@
-"""The status source of ``lbdns serve``: how pages, metrics and history read the running server."""
+"""The status source of ``lbdns serve``, through which pages, metrics and the history read the running server."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NO_COUNTS: Final[tuple[Mapping[str, int], Mapping[str, int]]] = ({}, {})
 
 
 class ServerMembers:
-    """The MemberSource of ``lbdns serve``."""
+    """Serves as MemberSource in ``lbdns serve``."""
 
     def __init__(self, farm: Farm, answerer: Answerer) -> None:
         self.farm = farm
@@ -44,7 +44,10 @@ class ServerMembers:
         self._answerer = answerer
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Return a change to the farm of ``new``. It must commit before the answers, whose subscribers read it."""
+        """Return a change that adopts the farm of ``new``.
+
+        It must commit before the answerer's change, because the answerer's subscribers read the farm.
+        """
 
         def commit() -> None:
             self.farm = new.farm
@@ -61,7 +64,7 @@ class ServerMembers:
 
 
 class ServerScoring:
-    """The ScoreSource of ``lbdns serve``. The server sets ``collector`` if it has an embedded one."""
+    """Serves as ScoreSource in ``lbdns serve``. The server sets ``collector`` if it has an embedded collector."""
 
     def __init__(self, members: ServerMembers) -> None:
         self.collector: Collector | None = None
@@ -83,7 +86,7 @@ class ServerScoring:
 
 
 class ServerCounters:
-    """The CounterSource of ``lbdns serve``. The server sets ``follower`` if it follows another collector."""
+    """Serves as CounterSource in ``lbdns serve``. The server sets ``follower`` if it follows another collector."""
 
     def __init__(self, members: ServerMembers, scoring: ServerScoring, answerer: Answerer) -> None:
         self.follower: CollectorFollower | None = None
@@ -93,12 +96,12 @@ class ServerCounters:
         self.inherit(NO_COUNTS)
 
     def inherit(self, counters: AnswerCounters) -> None:
-        """Continue from the counters of the server whose place this server takes."""
+        """Continue from the counters of the server that this server replaces."""
         self.inherited = counters.ended()
         self.inherited_answers = self.inherited.by_pool()
 
     def total(self) -> AnswerCounters:
-        """Return all counters, with those that ``server_families`` exports."""
+        """Return all counters: those of the answerer, those of this server itself, and the inherited ones."""
         planner, farm = self._answerer.planner, self._members.farm
         own = {"fail_opens": planner.fail_opens, "worker_restarts": self._answerer.restarts}
         open_ms = {pool.name: round(1000 * planner.fail_open_seconds(pool.name)) for pool in farm.pools}
@@ -136,7 +139,7 @@ class ServerCounters:
 
 
 class ServerSelection:
-    """The SelectionSource of ``lbdns serve``."""
+    """Serves as SelectionSource in ``lbdns serve``."""
 
     def __init__(
         self, members: ServerMembers, scoring: ServerScoring, counters: ServerCounters, answerer: Answerer
@@ -183,7 +186,7 @@ class ServerSelection:
 
 
 class ServerProgram:
-    """The ProgramSource of ``lbdns serve``. The server sets ``recording`` and ``serving``."""
+    """Serves as ProgramSource in ``lbdns serve``. The server sets ``recording`` and ``serving``."""
 
     def __init__(self, answerer: Answerer, events: EventLog) -> None:
         self.events = events
@@ -202,7 +205,7 @@ class ServerProgram:
 
 
 class ServerStatus:
-    """The StatusSource of ``lbdns serve``."""
+    """Serves as StatusSource in ``lbdns serve``."""
 
     def __init__(self, farm: Farm, answerer: Answerer, events: EventLog) -> None:
         self.members = ServerMembers(farm, answerer)

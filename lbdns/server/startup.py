@@ -1,4 +1,4 @@
-"""Start ``lbdns serve``: what must happen before the event loop, with one process and one thread."""
+"""Starts ``lbdns serve``: does what must happen before the event loop, while the process has only one thread."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from lbdns.server.workers.fork_server import start_fork_server
 from lbdns.sockets.inherited_sockets import sockets_from_service_manager
 from lbdns_shared.errors import LbdnsError
 
-#: s until a computing thread, such as one that reads a zone, lets the event loop run: with Python's default of 5 ms,
+#: s after which a busy thread, such as one that reads a zone, lets the event loop run: with Python's default of 5 ms,
 #: queries would pile up at each wake-up
 SWITCH_INTERVAL: Final = 0.0005
 
 
 def run(path: Path, options: ServeOptions) -> None:
-    """Serve until a signal ends the server. Raises LbdnsError if it cannot start, or ends by itself."""
+    """Serve until a signal ends the server. Raises LbdnsError if the server cannot start or fails."""
     config = read_settings(path, options)
     inherited = sockets_from_service_manager(config, os.environ)
     privileges.limit(config.server.user)

@@ -1,4 +1,4 @@
-"""The forwarder: relays clients' queries to upstreams, shares one answer among equal questions, and limits both."""
+"""The forwarder: relays a limited number of queries to upstreams; clients with the same question share one answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lbdns.server.transport.error_counter import ErrorCounter
 from lbdns_shared.errors import ConfigError
 
 MAX_WAITING: Final = 1000  # queries of all clients that may wait for an upstream; each may hold a socket
-MAX_PER_NETWORK: Final = 100  # of these, so that one network leaves room for others
+MAX_PER_NETWORK: Final = 100  # waiting queries of one network, so that it leaves room for others
 _PREFIXES: Final = {4: 24, 6: 56}  # bits: clients with the same prefix are one network
 _REFUSED: Final = ResponseBody(RA | Rcode.REFUSED, (0, 0, 0), b"")
 
@@ -40,19 +40,19 @@ class Forwarder:
         #: at, not many (RFC 5452 section 5), and a question that loops back to this server goes out once.
         self._waiting: dict[UpstreamQuestion, list[_Waiting]] = {}
         self._clients = 0  # waiting queries
-        self._per_network: Counter[str] = Counter()  # the same by network
+        self._per_network: Counter[str] = Counter()  # waiting queries by network
         self._tasks: set[asyncio.Task[None]] = set()
         self._errors = ErrorCounter()
 
     def reconfigure(self, config: ForwardConfig) -> None:
-        """Send new questions to the configured upstreams; the old ones still answer waiting queries."""
+        """Send new questions to the upstreams in ``config``. Waiting queries still wait for the old upstreams."""
         if config != self._config:
             self._config = config
             self._upstreams.stop()
             self._upstreams = Upstreams(config.upstream, self._counters)
 
     def stop(self) -> None:
-        """Cancel every waiting query; its client gets no response."""
+        """Cancel all waiting queries; their clients get no response."""
         for task in self._tasks:
             task.cancel()
         self._upstreams.stop()
@@ -60,13 +60,14 @@ class Forwarder:
     def counters(self) -> dict[str, int]:
         """Return counters since the start, by name.
 
-        Queries: relayed = answered + failed + waiting; limited were refused. The other counters count attempts.
+        Each relayed query is answered, has failed or still waits; each limited query was refused. The other counters
+        count attempts to ask an upstream.
         """
         names = ("relayed", "answered", "failed", "limited", "timeouts", "unreachable", "over_tcp", "ignored")
         return {f"forward_{name}": self._counters[name] for name in names}
 
     def relay(self, relayed: RelayedQuery, reply: Reply) -> None:
-        """Relay a query; call ``reply`` with its response, once, and never before this method returns."""
+        """Relay a query. ``reply`` is called once, with the response, after this method has returned."""
         network = _network(relayed.host)
         if self._clients >= MAX_WAITING or self._per_network[network] >= MAX_PER_NETWORK:
             self._counters["limited"] += 1
@@ -92,7 +93,7 @@ class Forwarder:
         finally:
             waiting = self._waiting.pop(question)
             self._clients -= len(waiting)
-            self._per_network -= Counter(network for _, network, _ in waiting)  # without those that have none left
+            self._per_network -= Counter(network for _, network, _ in waiting)  # removes networks with no query left
         for relayed, _, reply in waiting:
             body = relayed_body(relayed, response)
             self._counters["failed" if response is None or response.failed else "answered"] += 1
@@ -113,7 +114,7 @@ def _network(host: str) -> str:
 
 
 def check_upstreams(config: Config) -> None:
-    """Raise ConfigError if an upstream is this server itself, by an address of this host."""
+    """Raise ConfigError if an upstream's address is one on which this server itself answers."""
     if not config.forward.upstream:
         return
     import psutil  # imported here: most servers don't forward, and the import takes 20 ms

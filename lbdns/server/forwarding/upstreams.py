@@ -1,4 +1,4 @@
-"""Upstreams: which one gets a question, over UDP or TCP, how long to wait, and which answers to accept (RFC 5452)."""
+"""Upstreams: asks one after another, over UDP or TCP, and decides which answers to accept (RFC 5452)."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from lbdns.answering.relayed_query import CASE_BITS, UpstreamQuestion, upstream_
 from lbdns.answering.upstream_response import UpstreamResponse, read_upstream_response, same_case
 from lbdns_shared.endpoint import Endpoint
 
-TRY: Final = 1.5  # s for one answer; resolvers with a cold cache answer within one
-TOTAL: Final = 4.5  # s for one question, all attempts together: the C library waits for 5
+TRY: Final = 1.5  # s to wait for one answer; resolvers with a cold cache answer within 1 s
+TOTAL: Final = 4.5  # s for all attempts at one question together; the C library waits for 5 s
 PROBE_AFTER: Final = 10.0  # s until an upstream that didn't answer is probed while others answer
-MAX_WRONG: Final = 16  # datagrams that are not the answer: more is an attack, and TCP can't be forged blindly
+MAX_WRONG: Final = 16  # wrong datagrams to ignore; more suggest an attack, and TCP can't be forged blindly
 _MAX_DATAGRAM: Final = 65_535  # bytes
 
 
 @dataclass(slots=True, eq=False)
 class _Upstream:
     endpoint: Endpoint
-    probe_at: float | None = None  # on the loop's clock; set while it does not answer
+    probe_at: float | None = None  # on the loop's clock; set while the upstream does not answer
 
 
 class Upstreams:
-    """Gets answers from the configured servers, in their order; those that don't answer come last."""
+    """Asks the configured servers in their order, except that those that don't answer come last."""
 
     def __init__(self, endpoints: Iterable[Endpoint], counters: Counter[str]) -> None:
         self._upstreams = [_Upstream(endpoint) for endpoint in endpoints]
@@ -37,10 +37,10 @@ class Upstreams:
         self._probes: set[asyncio.Task[None]] = set()
 
     async def ask(self, question: UpstreamQuestion) -> UpstreamResponse | None:
-        """Return the answer of the first upstream that has one; else the first failure; None if no upstream responds.
+        """Return the first response that is not a failure, else the first failure, or None if no upstream responds.
 
-        An upstream that refuses or can't be reached gets the question once; one that times out gets it again, within
-        TOTAL seconds.
+        An upstream that refuses the question or can't be reached is asked once. One that times out is asked again,
+        within TOTAL seconds in all.
         """
         failure: UpstreamResponse | None = None
         try:
@@ -67,7 +67,7 @@ class Upstreams:
             probe.cancel()
 
     def _in_order(self, question: UpstreamQuestion) -> list[_Upstream]:
-        """Return the upstreams that answer, then the others; probe those that are due, without waiting for them."""
+        """Return the upstreams that answer, then the silent ones. Start the probes that are due, but do not wait."""
         answering = [upstream for upstream in self._upstreams if upstream.probe_at is None]
         silent = [upstream for upstream in self._upstreams if upstream.probe_at is not None]
         if answering:
@@ -103,7 +103,8 @@ class Upstreams:
     async def _over_udp(self, endpoint: Endpoint, question: UpstreamQuestion) -> UpstreamResponse | None:
         """Return the response to one datagram; None if the question must be repeated over TCP."""
         query = _query(question)
-        # A socket for each question: its port is unpredictable. A connected one: other senders' datagrams are dropped
+        # Each question gets a new socket, so its port is unpredictable. It is connected: the kernel drops datagrams
+        # from other senders
         family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
         with socket.socket(family, socket.SOCK_DGRAM) as sock:
             sock.setblocking(False)
@@ -116,7 +117,7 @@ class Upstreams:
                     return None if response.truncated else response
                 self._counters["ignored"] += 1
                 if response:
-                    break  # another letter case: the server does not keep it, or the answer is forged
+                    break  # the letter case differs: the server does not keep it, or the answer is forged
         return None
 
     async def _over_tcp(self, endpoint: Endpoint, question: UpstreamQuestion) -> UpstreamResponse:

@@ -29,7 +29,7 @@ class LoggedQuery(NamedTuple):
     query: bytes
     response: bytes | None  # None: the query got no response ...
     transferred: bool  # ... or a zone transfer of many messages
-    seconds: float | None  # to answer; None for a deferred answer
+    seconds: float | None  # time taken to answer; None for a deferred answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class MemberNames:
 
 
 def line_of(sample: LoggedQuery, members: MemberNames, pid: int) -> str | None:
-    """Return the line, ending in a newline; None for a message that is not a query."""
+    """Return the log line, with its newline; None if the message is not a query."""
     query = read_query(sample.query)
     if query is None:
         return None
@@ -117,7 +117,7 @@ def _rcode(sample: LoggedQuery, query: Query) -> str | None:
 def _records(response: bytes) -> Iterator[tuple[bytes, int, int, int]]:
     """Yield the owner name, type, and start and end of the rdata of each record.
 
-    A response from an upstream may be malformed: the records end at the first that can't be read.
+    Stops at the first record that can't be read, since a response from an upstream may be malformed.
     """
     questions, *counts = (int.from_bytes(response[at : at + 2], "big") for at in (4, 6, 8, 10))
     at = HEADER_LENGTH
@@ -136,7 +136,7 @@ def _records(response: bytes) -> Iterator[tuple[bytes, int, int, int]]:
 
 
 def _name_at(message: bytes, at: int) -> bytes:
-    """Return the name at ``at`` in lower-case wire form; empty if malformed."""
+    """Return the name at offset ``at`` in lower-case wire form; empty if it is malformed."""
     import dns.exception  # imported here: only the query log needs it
     import dns.name
 

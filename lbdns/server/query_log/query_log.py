@@ -1,4 +1,4 @@
-"""The query log: a thread writes sampled queries to a file, one JSON line each; answering never waits for it."""
+"""The query log: a thread writes each sampled query to a file as a line of JSON, and never delays answering."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from lbdns.server.query_log.query_sampler import QueryLogTap, Respond, RunDeferr
 
 log = logging.getLogger("lbdns.server")
 
-MAX_WAITING: Final = 10_000  # samples, some megabytes; further ones are lost
-PAUSE: Final = 0.05  # s between writes: waking the thread for every line costs more than the line
+MAX_WAITING: Final = 10_000  # samples that may wait, a few megabytes; further samples are lost
+PAUSE: Final = 0.05  # s between writes: waking the thread for every line costs more than writing the line
 AT_ONCE: Final = 8  # lines per write, 0.3 ms of work: each write releases the interpreter's lock
-WRITING: Final = DutyCycle(3.0)  # pause after writing: a log of every query loses lines rather than answers
+WRITING: Final = DutyCycle(3.0)  # pause after writing: if every query is logged, lines are lost rather than answers
 RETRY: Final = 5.0  # s between attempts to open a file that can't be written
 MODE: Final = 0o640  # the log shows which client asked for which name
-LAST: Final = 1.0  # s that the thread has to write the waiting lines at the end
+LAST: Final = 1.0  # s for the thread to write the waiting lines at the end
 
 
 class QueryLog:
@@ -41,11 +41,11 @@ class QueryLog:
 
     @property
     def lost(self) -> int:
-        """Samples that were not written, because too many waited or the file could not be written."""
+        """The number of samples not written, because too many waited or the file could not be written."""
         return self._overflowed + self._gone + (self._writer.unwritten if self._writer else 0)
 
     def use(self, farm: Farm) -> None:
-        """Log as the farm's configuration requires, from now on. The file is reopened, in case it was rotated."""
+        """From now on, log as the farm's configuration requires. Reopen the file, in case it was rotated."""
         self._config = farm.config.query_log
         if self._config.file is None:
             self.stop(0.0)
@@ -67,7 +67,7 @@ class QueryLog:
             self._writer.waiting.put(sample)
 
     def stop(self, patience: float = LAST) -> None:
-        """Write the waiting lines, unless that takes more than ``patience`` seconds, and end the thread."""
+        """Write the waiting lines, for at most ``patience`` seconds, and end the thread."""
         if self._writer:
             self._writer.end(patience)
             self._gone += self._writer.unwritten
@@ -75,7 +75,10 @@ class QueryLog:
 
 
 class _LogThread:
-    """The writing thread. ``waiting`` holds samples, a farm that all later samples come from, and None as the end."""
+    """The thread that writes the log.
+
+    Its queue ``waiting`` holds samples, farms (each applies to the samples after it), and None to end the thread.
+    """
 
     def __init__(self) -> None:
         self.waiting: SimpleQueue[LoggedQuery | Farm | None] = SimpleQueue()
@@ -139,7 +142,7 @@ class _LogThread:
 
 
 class _LogFile:
-    """A file that several processes append lines to. A failure is logged once, and so is its end."""
+    """A file to which several processes append lines. Logs when writing begins to fail, and when it works again."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -154,17 +157,17 @@ class _LogFile:
             self._descriptor = -1
 
     def reopen(self) -> None:
-        """Open the file again with the next line, at once even after a failure: the cause may be gone."""
+        """Have the next line open the file again, even soon after a failure, whose cause may be gone."""
         self.close()
         self._not_before, self._torn = 0.0, False
 
     def is_ready(self) -> bool:
-        """Return whether the file is open; open it if necessary and due."""
+        """Return whether the file is open. Open it if necessary, but at most every RETRY seconds after a failure."""
         if self._failed and monotonic() < self._not_before:
             return False
         if self._descriptor < 0:
             try:
-                # NONBLOCK: a pipe without a reader is an error and does not block
+                # NONBLOCK: opening a pipe without a reader fails instead of blocking
                 flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
                 self._descriptor = os.open(self.path, flags, MODE)
             except OSError as error:

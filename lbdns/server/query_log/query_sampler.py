@@ -1,4 +1,4 @@
-"""The query sampler: takes a random part of one socket's queries for the query log, without delaying any."""
+"""The query sampler: selects a random fraction of one socket's queries for the query log, without delaying them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ RunDeferred = Callable[[DeferredAnswer, Reply], None]  # calls ``Reply`` with th
 
 
 def next_gap(part: float, chance: float) -> int:
-    """Return how many queries to pass over so that ``part`` of them (above 0, at most 1) is taken.
+    """Return how many queries to skip before the next sample, for a fraction ``part`` (above 0, at most 1) of all.
 
-    The gaps are geometric, so a period in the queries does no harm. ``chance`` is a random number in [0, 1).
+    Gaps follow a geometric distribution, so a pattern in the queries cannot bias the sample. ``chance`` is a random
+    number in [0, 1).
     """
     return int(math.log(1.0 - chance) / math.log1p(-part)) if part < 1 else 0  # inverse transform sampling
 
@@ -27,7 +28,7 @@ def next_gap(part: float, chance: float) -> int:
 class QueryLogTap:
     """Sits between one socket and the responder, and passes each sampled query with its response to ``take``.
 
-    The caller calls ``respond`` and ``run_deferred`` in place of those that the tap was made with.
+    The caller must call ``respond`` and ``run_deferred`` of the tap instead of those passed to the constructor.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class QueryLogTap:
         chance: Callable[[], float],
         take: Callable[[LoggedQuery], None],
     ) -> None:
-        """``part`` of the queries is sampled; ``chance`` returns random numbers in [0, 1)."""
+        """``part`` is the fraction of queries to sample; ``chance`` returns random numbers in [0, 1)."""
         self._respond, self._run_deferred, self._take = respond, run_deferred, take
         self.part, self._chance = part, chance
         self._gap = next_gap(part, chance())
@@ -56,7 +57,7 @@ class QueryLogTap:
     def respond_and_log(
         self, respond: Respond, query: bytes, client: Client, transport: int = UDP
     ) -> bytes | DeferredAnswer | None:
-        """Return what ``respond`` returns, and log it."""
+        """Return what ``respond`` returns, and log the query with its response."""
         begin = perf_counter()
         response = respond(query, client, transport)
         seconds = perf_counter() - begin

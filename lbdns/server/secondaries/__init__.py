@@ -1,1 +1,1 @@
-"""Secondary name servers: NOTIFY, and the serials that they are served."""
+"""Secondary name servers: NOTIFY messages to them, and the SOA serials that they receive."""

@@ -34,18 +34,18 @@ _Task = tuple[bytes, NotifyTarget]
 
 
 class Notifier:
-    """Notifies secondaries until they answer, or the tries are used up. To be used within one event loop."""
+    """Notifies each secondary until it answers or TRIES tries have failed. Use it within one event loop."""
 
     def __init__(self, first_wait: float = FIRST_WAIT) -> None:
         self._first_wait = first_wait
         self._sent: dict[_Task, int] = {}  # the serial that was last sent, or is being sent
-        self._running: dict[_Task, asyncio.Task[None]] = {}  # also the last one that has ended
+        self._running: dict[_Task, asyncio.Task[None]] = {}  # running, or the last to have ended
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
     def reload(self, farm: Farm) -> None:
-        """Notify secondaries that are new, or whose zone has another serial than the one they were sent.
+        """Notify new secondaries, and secondaries of zones whose serial differs from the last one sent to them.
 
-        The first call notifies all: their copies may be old after a restart.
+        The first call notifies all secondaries, because their copies may be outdated after a restart.
         """
         targets = {zone.name: zone.notify for zone in farm.config.zones}
         wanted = {(zone.origin, target): zone for zone in farm.zones.values() for target in targets.get(zone.name, ())}
@@ -80,7 +80,7 @@ class Notifier:
                 tries = f"{f' signed with key {target.key!r}' if target.key else ''} to {TRIES} tries"
                 log.warning("%s: no answer%s; the secondary will notice the change at its next refresh", what, tries)
             elif rcode:
-                log.warning("%s: answered %s; does it know this server as its primary?", what, rcode)
+                log.warning("%s: answered %s; is this server configured there as a primary?", what, rcode)
             else:
                 log.info("%s: answered", what)
 
@@ -96,25 +96,25 @@ class Notifier:
                 async with asyncio.timeout_at(end):
                     return await _ask(query, wire, target.endpoint, source)
             except (OSError, TimeoutError):
-                # Also if its port is closed: it may be starting
+                # Try again even if the port is closed: the secondary may be starting
                 await asyncio.sleep(max(0.0, end - asyncio.get_running_loop().time()))
             wait *= 2
         return None
 
 
 class Secondaries:
-    """Keeps the file of serials and notifies secondaries once the zones are in force."""
+    """Writes the file of serials and notifies secondaries once the zones are in force."""
 
     def __init__(self) -> None:
         self._serial_file, self._notifier = SerialFile(), Notifier()
 
     def start(self, configuration: ServeConfiguration) -> None:
-        """Write the serials and notify. The zones must be in force: secondaries ask for them at once."""
+        """Write the serials and notify secondaries. The zones must be in force, as secondaries request them at once."""
         self._serial_file.write(configuration.farm, configuration.serials)
         self._notifier.reload(configuration.farm)
 
     async def prepare(self, new: ServeConfiguration) -> PreparedChange:
-        """Return a change that notifies when it finishes; it must be applied after the answers."""
+        """Return a change that notifies secondaries when it finishes; it must come after the answerer's change."""
 
         async def finish() -> None:
             self.start(new)
@@ -126,8 +126,9 @@ class Secondaries:
 
 
 def source_for(target: Endpoint, listen: Sequence[Endpoint]) -> str:
-    """Return the address to send from, empty to leave it to the routing table: secondaries accept a NOTIFY only from an
-    address they know.
+    """Return the address to send from; empty if the routing table may choose it.
+
+    Secondaries accept a NOTIFY only from an address that they are configured to transfer from.
     """
     to = ipaddress.ip_address(target.host)
     for endpoint in listen:
@@ -138,7 +139,7 @@ def source_for(target: Endpoint, listen: Sequence[Endpoint]) -> str:
 
 
 def make_notify(zone: Zone, key: KeyConfig | None) -> dns.message.Message:
-    """Return a new NOTIFY with the zone's SOA; it is signed with ``key`` when it is written."""
+    """Return a new NOTIFY with the zone's SOA; it is signed with ``key`` when converted to wire form."""
     # Imported here: only a server with secondaries needs the general message library
     import dns.flags
     import dns.message
@@ -159,7 +160,7 @@ def make_notify(zone: Zone, key: KeyConfig | None) -> dns.message.Message:
 
 
 async def _ask(query: dns.message.Message, wire: bytes, target: Endpoint, source: str) -> str:
-    """Send a query from a new port, and return the rcode of its first valid answer, empty for NOERROR."""
+    """Send a query from a new port, and return the RCODE of its first valid answer, empty for NOERROR."""
     loop = asyncio.get_running_loop()
     family, _, _, _, address = socket.getaddrinfo(
         target.host, target.port, type=socket.SOCK_DGRAM, flags=socket.AI_NUMERICHOST
@@ -177,7 +178,7 @@ async def _ask(query: dns.message.Message, wire: bytes, target: Endpoint, source
 
 
 def answer_to(query: dns.message.Message, wire: bytes) -> str | None:
-    """Return the rcode of the answer to ``query``, empty for NOERROR; None if ``wire`` is not a valid answer."""
+    """Return the RCODE of the answer to ``query``, empty for NOERROR; None if ``wire`` is not a valid answer."""
     import dns.exception
     import dns.message
     import dns.opcode

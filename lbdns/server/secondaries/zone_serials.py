@@ -1,4 +1,4 @@
-"""SOA serials that change with the zone: its file and its pools' members, even if the file's serial stays."""
+"""SOA serials that advance when a zone or its pools' members change, even if the serial in the zone file does not."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from lbdns.zones.master_file import SOA, RRset, Zone
 log = logging.getLogger("lbdns.server")
 
 FILE_NAME: Final = "serials.json"
-_SERIAL: Final = slice(-20, -16)  # where the serial stands in the rdata of an SOA
+_SERIAL: Final = slice(-20, -16)  # the position of the serial in the rdata of an SOA
 
 
 @dataclass(frozen=True, slots=True)
 class ServedSerial:
-    """What was last served of one zone: a digest of its content, the serial in its file, and the serial served."""
+    """The last served state of one zone: a digest of its content, the serial in its file, and the serial served."""
 
     digest: str
     file: int
     serial: int
 
 
-#: What was last served of every zone, by name
+#: The last served state of each zone, by the zone's name
 ServedSerials = Mapping[str, ServedSerial]
 
 
 def advance_serials(farm: Farm, before: ServedSerials) -> tuple[Farm, ServedSerials]:
-    """Return the farm with the serials to serve, given those served ``before``. Pure.
+    """Return the farm with the serials to serve, and these serials, given those served ``before``. Pure.
 
-    A zone that is gone is remembered: it may come back.
+    The serials of removed zones are kept, because a removed zone may return.
     """
     zones: dict[bytes, Zone] = {}
     served = dict(before)
@@ -48,7 +48,7 @@ def advance_serials(farm: Farm, before: ServedSerials) -> tuple[Farm, ServedSeri
         if last and is_ahead(last.file, zone.serial):
             warnings.append(
                 f"zone {zone.name or '.'}: the serial in the file went back from {last.file} to {zone.serial}; "
-                f"secondaries know {last.serial}, so {now.serial} is served"
+                f"secondaries already have {last.serial}, so {now.serial} is served"
             )
         served[zone.name] = now
         zones[origin] = _with_serial(zone, now.serial)
@@ -60,7 +60,7 @@ def advance_serials(farm: Farm, before: ServedSerials) -> tuple[Farm, ServedSeri
 
 
 def _next(last: ServedSerial | None, content_digest: str, file: int) -> ServedSerial:
-    """Return the file's serial if it is ahead of what secondaries know; else the next one if the content changed."""
+    """Return the file's serial if it is ahead of the last served one; else the last one, plus 1 after a change."""
     if last is None or is_ahead(file, last.serial):
         return ServedSerial(content_digest, file, file)
     changed = content_digest != last.digest
@@ -68,9 +68,9 @@ def _next(last: ServedSerial | None, content_digest: str, file: int) -> ServedSe
 
 
 def digest(zone: Zone, pools: tuple[Pool, ...]) -> str:
-    """Return a digest of everything that a secondary gets except the serial, in whatever order the file has it.
+    """Return a digest of everything that a secondary receives except the serial. The order of records does not matter.
 
-    It is a sum of the digests of all records: sorting a large zone would delay queries.
+    The result is the sum of the digests of all records, because sorting a large zone would delay queries.
     """
     soa = zone.soa.rdatas[0]
     total = _number(zone.origin, SOA, zone.soa.ttl, soa[: _SERIAL.start] + soa[_SERIAL.stop :])
@@ -92,9 +92,9 @@ def _with_serial(zone: Zone, serial: int) -> Zone:
 
 
 class SerialFile:
-    """Keeps the serials over restarts, in the state folder, for farms with secondaries.
+    """Keeps the serials across restarts, in a file in the state folder, for farms with secondaries.
 
-    If the file cannot be used, a warning is logged; serials are right until the next restart.
+    If the file cannot be used, a warning is logged; serials are then correct only until the next restart.
     """
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class SerialFile:
         except OSError as error:
             self._fail(f"{path}: can't be read: {error.strerror}")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            self._fail(f"{path}: is not a valid serial file; it is replaced")
+            self._fail(f"{path}: is not a valid serial file and will be replaced")
         return {}
 
     def write(self, farm: Farm, serials: ServedSerials) -> None:

@@ -1,4 +1,4 @@
-"""The error counter: queries that were dropped because of a bug, so that a bug costs its query and nothing else."""
+"""The error counter: counts queries dropped because of a bug, so that a bug costs one query and nothing else."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ log = logging.getLogger("lbdns.server")
 
 
 class ErrorCounter:
-    """Counts the queries of one socket that raised an exception."""
+    """Counts one socket's queries that raised an exception."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -16,8 +16,8 @@ class ErrorCounter:
     def report(self) -> None:
         """Count one query. Call this in the exception handler: the first exception is logged with its traceback.
 
-        Further ones are only counted, because a client that repeats the query must not fill the log.
+        Further exceptions are only counted, because a client that repeats the query must not fill the log.
         """
         self.count += 1
         if self.count == 1:
-            log.exception("a query raised an exception and was dropped; further ones are only counted")
+            log.exception("a query raised an exception and was dropped; further exceptions are only counted")

@@ -1,4 +1,4 @@
-"""The DNS listeners of one process: a UDP or TCP server for each socket, opened and closed while others serve."""
+"""The DNS listeners of one process: run a UDP or TCP server for each socket, which may come and go at any time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOOPBACK: Final = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
 
 
 class Listeners:
-    """A server for each socket. A socket has the same number in every process."""
+    """Runs one server for each socket. A socket has the same number in every process."""
 
     def __init__(self, responder: Responder, response_times: ResponseTimes, run_deferred: RunDeferred) -> None:
         self._responder, self._response_times, self._run_deferred = responder, response_times, run_deferred
@@ -34,17 +34,17 @@ class Listeners:
         return set(self._open)
 
     def counters(self) -> Counter[str]:
-        """Return counters since the start, by name; their metrics (``server_families``) say what they count."""
+        """Return the counters since the start, by name. ``server_families`` says what each of them counts."""
         lost = Counter(query_log_lost=self._query_log.lost)
         return sum((_counted(server) for server in self._open.values()), self._closed + lost)
 
     def levels(self) -> dict[str, int]:
-        """Return gauges by name. tcp_open: open connections."""
+        """Return the gauges by name: ``tcp_open`` is the number of open TCP connections."""
         servers = self._open.values()
         return {"tcp_open": sum(len(server.connections) for server in servers if isinstance(server, TcpServer))}
 
     def log_queries(self, farm: Farm) -> None:
-        """Log queries as the farm's configuration requires, from now on. The log file is reopened."""
+        """From now on, log queries as the farm's configuration requires. Reopen the log file."""
         self._query_log.use(farm)
         for server in self._open.values():
             self._tap(server)
@@ -55,7 +55,7 @@ class Listeners:
         server.tap(tap)
 
     async def take_up(self, sockets: Mapping[int, socket.socket]) -> None:
-        """Answer on these sockets, too. The listeners own them from now on."""
+        """Answer on these sockets, too. The listeners own the sockets from now on."""
         loop = asyncio.get_running_loop()
         for number, sock in sockets.items():
             if sock.type == socket.SOCK_DGRAM:
@@ -70,8 +70,8 @@ class Listeners:
     async def leave(self, numbers: set[int], *, for_good: bool) -> None:
         """Stop answering on these sockets, after answering the queries that have arrived.
 
-        ``for_good``: no other process answers there, so the kernel must accept no further query. Otherwise the sockets
-        stay open for the processes that share them.
+        If ``for_good``, no other process answers on these sockets, so the kernel must accept no further query for them.
+        Otherwise the sockets stay open for the processes that share them.
         """
         loop = asyncio.get_running_loop()
         for number in numbers:
@@ -91,12 +91,12 @@ class Listeners:
 
 
 def receive_no_more(sock: socket.socket) -> None:
-    """Make the kernel put no further datagram into a UDP socket; those that it has stay.
+    """Stop the kernel from putting further datagrams into a UDP socket; those already in it stay.
 
-    It would lose queries that arrive between the last read and the closing, which another socket of the group
-    (SO_REUSEPORT) can receive.
+    Otherwise queries that arrive between the last read and the closing would be lost. Another socket of the group
+    (SO_REUSEPORT) receives them instead.
     """
-    # Connected to itself: a connected socket receives datagrams from its peer alone
+    # Connect the socket to itself: a connected socket receives datagrams only from its peer
     address = sock.getsockname()
     if address[0] in ("0.0.0.0", "::"):
         address = (_LOOPBACK[sock.family], *address[1:])

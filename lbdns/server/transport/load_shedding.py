@@ -1,9 +1,9 @@
-"""Load shedding: when a UDP socket gets more queries than the process can answer, drops most of the unusual ones.
+"""Load shedding: drops most unusual queries when a UDP socket receives more queries than the process can answer.
 
-Usual queries cost next to nothing, all others many times that. A flood of garbage, or of names that don't exist, would
-take all the time, and usual queries would wait behind it until they are lost. So once a socket has not been empty for a
-moment, only a few queries of each batch take the slow path; the others are dropped. Sans-I/O: the caller passes the
-time.
+Usual queries cost next to nothing, and all others many times as much. A flood of garbage, or of names that don't exist,
+would take all the time, and usual queries would wait behind it until they are lost. So once a socket has not been empty
+for PATIENCE seconds, only a few queries of each batch take the slow path; further slow-path queries are dropped.
+Sans-I/O: the caller passes the time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 PATIENCE: Final = 0.02  # s that a socket may stay full: enough to answer a burst of a few hundred unusual queries
 HOLD: Final = 10.0  # s that shedding lasts: a shorter time would let the socket fill up again and lose usual queries
-SPARED: Final = 4  # queries of a batch that take the slow path nevertheless
+SPARED: Final = 4  # queries of each batch that still take the slow path
 
 
 class LoadShedder:
@@ -27,7 +27,7 @@ class LoadShedder:
         self._left = SPARED
 
     def note(self, emptied: bool, now: float) -> None:
-        """Note that a batch was read, and whether it left the socket empty. Call this after each batch."""
+        """Record whether the socket was empty after a batch was read. Call this after each batch."""
         self._left = SPARED
         if emptied:
             self._full_since = 0.0

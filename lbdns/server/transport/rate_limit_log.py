@@ -26,7 +26,7 @@ class RateLimitLog:
         self._timer = asyncio.get_running_loop().call_later(every, self._run)
 
     def stop(self) -> None:
-        """Log what has not been logged yet, and stop."""
+        """Log the counts that have not been logged yet, and stop."""
         self._timer.cancel()
         self._log_growth()
 
@@ -42,6 +42,6 @@ class RateLimitLog:
         if dropped or truncated:
             log.warning(
                 "rate limit: %d responses dropped, %d truncated, the last one to %s. "
-                "If this is not an attack, add the network to [rate_limit] exempt or raise responses_per_second",
+                "Unless this is an attack, add the client's network to [rate_limit] exempt or raise responses_per_second",
                 dropped, truncated, self._responder.limiter.last,
             )  # fmt: skip

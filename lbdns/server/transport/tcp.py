@@ -1,4 +1,4 @@
-"""DNS over TCP (RFC 7766): connections with many queries each, their limits, and zone transfers that take turns."""
+"""DNS over TCP (RFC 7766): limits connections, answers many queries on each, and lets zone transfers take turns."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from lbdns.sockets.dns_sockets import BACKLOG
 
 log = logging.getLogger("lbdns.server")
 
-IDLE: Final = 10.0  # s without a query (RFC 7766 section 6.2.3 suggests seconds)
+IDLE: Final = 10.0  # s without a query (RFC 7766 section 6.2.3 suggests a few seconds)
 PARTIAL: Final = 2.0  # s from the first byte of a message to its last
 SLOW_READER: Final = 2.0  # s with a full send buffer
-IN_LINE: Final = 60.0  # s that a zone transfer waits for others to end before it is given up
+IN_LINE: Final = 60.0  # s that a zone transfer waits for others to end before its connection is closed
 MAX_CONNECTIONS: Final = 1000
 MAX_PER_ADDRESS: Final = 100
 AT_ONCE: Final = 64  # queries of one connection before the next connection has its turn
@@ -53,7 +53,7 @@ class TcpServer:
         self.run_deferred: RunDeferred  # to be set before ``start``
 
     def tap(self, tap: QueryLogTap | None) -> None:
-        """Let ``tap`` sample queries for the query log; None ends this. The caller must also set ``run_deferred``."""
+        """Let ``tap`` sample queries for the query log; None stops this. The caller must also set ``run_deferred``."""
         self.respond = tap.respond if tap else self.responder.respond
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -70,7 +70,7 @@ class TcpServer:
             connection.transport.close()
 
     def opened(self, connection: _Connection) -> None:
-        """Add a new connection. At a limit, close the one that has been idle longest."""
+        """Add a new connection. If it exceeds a limit, close the connection that has been idle longest."""
         self.accepted += 1
         self.connections[connection] = None
         self._per_address[connection.address] += 1
@@ -80,14 +80,14 @@ class TcpServer:
             self._close_oldest(None)
 
     def closed(self, connection: _Connection) -> None:
-        """Remove a connection, if it is still known."""
+        """Remove a connection, unless it has already been removed."""
         if self.connections.pop(connection, self) is None:
             self._per_address[connection.address] -= 1
             if not self._per_address[connection.address]:
                 del self._per_address[connection.address]
 
     def used(self, connection: _Connection) -> None:
-        """Make a connection the last to be closed at a limit."""
+        """Record a query on a connection, which makes the connection the last to be closed at a limit."""
         if connection in self.connections:
             del self.connections[connection]
             self.connections[connection] = None
@@ -112,13 +112,17 @@ class TransferSender(Protocol):
     """A connection that sends a zone transfer."""
 
     def send_one(self) -> bool:
-        """Send the next message; return whether another can follow at once: not at the end, nor before the client has
-        read."""
+        """Send the next message of the transfer. Return whether another message can be sent at once.
+
+        The answer is no at the end of the transfer, and while the client does not read.
+        """
 
 
 class TransferQueue:
-    """Lets connections take turns to send zone transfers, one message per iteration of the event loop, so that queries
-    wait for one message at most. Connections over TRANSFERS_AT_ONCE wait."""
+    """Lets connections take turns to send zone transfers, one message per iteration of the event loop.
+
+    So queries wait for one message at most. TRANSFERS_AT_ONCE transfers may be in progress; further ones wait.
+    """
 
     def __init__(self) -> None:
         self._begun: set[TransferSender] = set()
@@ -166,7 +170,7 @@ class TransferQueue:
 
 
 class _Connection(asyncio.Protocol):
-    """One client's connection. It is closed at ``deadline`` (on the loop's clock), which each query postpones."""
+    """One client's connection, closed at ``deadline`` (on the loop's clock). Each query postpones the deadline."""
 
     def __init__(self, server: TcpServer, loop: asyncio.AbstractEventLoop) -> None:
         self._server = server
@@ -186,7 +190,7 @@ class _Connection(asyncio.Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether a message is incomplete, or responses have not been read."""
+        """Whether a message is incomplete, or the client does not read its responses."""
         return bool(self._buffer) or self._full
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -272,7 +276,7 @@ class _Connection(asyncio.Protocol):
             message = next(self._transfer.messages, None)
         except Exception:
             self._server.errors.report()
-            self.transport.abort()  # so that the client does not take this for the end
+            self.transport.abort()  # so that the client does not mistake this for the end
             return False
         if message is None:
             log.info("zone %s: transferred to %s", self._transfer.zone or ".", self.address)

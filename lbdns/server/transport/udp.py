@@ -26,8 +26,8 @@ log = logging.getLogger("lbdns.server")
 
 BATCHES: Final = 4  # native batches per wake-up, about a millisecond
 DRAIN: Final = 64  # queries per wake-up: then timers, reports and TCP have their turn
-LAST_DRAINS: Final = 256  # a full receive buffer's worth, before a socket is closed
-MAX_QUERY: Final = 4096  # bytes read of a datagram; no query is that long, and a longer one gets FORMERR
+LAST_DRAINS: Final = 256  # wake-ups' worth of queries to answer before a socket is closed: a full receive buffer
+MAX_QUERY: Final = 4096  # bytes read from a datagram; real queries are shorter, and a longer one gets FORMERR
 _ANCILLARY: Final = 64  # bytes: room for one packet info of either family
 _Info = list[tuple[int, int, bytes]]
 
@@ -59,7 +59,7 @@ class UdpServer:
         self.run_deferred: RunDeferred  # to be set before ``start``
 
     def tap(self, tap: QueryLogTap | None) -> None:
-        """Let ``tap`` sample queries for the query log; None ends this. The caller must also set ``run_deferred``."""
+        """Let ``tap`` sample queries for the query log; None stops this. The caller must also set ``run_deferred``."""
         self._tap = tap
         self._respond = tap.respond if tap else self._responder.respond
         if self._batch:
@@ -79,11 +79,11 @@ class UdpServer:
 
     @property
     def overflows(self) -> int:
-        """Queries that the kernel dropped because the receive buffer was full."""
+        """The number of queries that the kernel dropped because the receive buffer was full."""
         return self._overflows if self._closed else self._overflows + overflows(self.sock)
 
     def _drain(self) -> int:
-        """Answer the waiting queries, at most ``_most`` so that others have their turn; return how many they were."""
+        """Read and answer at most ``_most`` waiting queries, then let other work have its turn; return their number."""
         begin, now = perf_counter(), monotonic()
         responder = self._responder
         responder.tick(now, time())
@@ -134,7 +134,7 @@ class UdpServer:
         return DRAIN
 
     def _answer_batches(self, batch: DatagramBatch, fd: int) -> int:
-        """Let the plane receive and answer whole batches; the queries that it leaves take the slow path."""
+        """Let the plane receive and answer whole batches; queries that the plane leaves take the slow path."""
         responder, selector = self._responder, self._responder.selector
         queries = 0
         for _ in range(BATCHES):
@@ -192,10 +192,10 @@ class UdpServer:
 
 
 def _from_ipv4(info: _Info) -> _Info:
-    """Return ancillary data that sends from the address a datagram came to; routing chooses the interface."""
+    """Return ancillary data for replying from the address that received the query; routing chooses the interface."""
     return [(level, kind, b"\0\0\0\0" + data[4:8] + b"\0\0\0\0") for level, kind, data in info if kind == IP_PKTINFO]
 
 
 def _from_ipv6(info: _Info) -> _Info:
-    """Return the same for IPv6, with the interface: a link-local address means nothing without it."""
+    """Return the same for IPv6, with the interface, since a link-local address is meaningless without one."""
     return [(level, kind, data) for level, kind, data in info if kind == socket.IPV6_PKTINFO]

@@ -1,8 +1,8 @@
 """The fork server: a small process without threads or event loop that forks workers for the main process.
 
-It is forked before the main process starts threads, which do not survive a fork, and after it has imported all that
-workers need: once root privileges are dropped, the interpreter's files may be unreadable. It lives as long as the
-main process.
+The main process forks it before starting threads, which do not survive a fork, and after importing all that workers
+need: once root privileges are dropped, the interpreter's files may be unreadable. The fork server runs until the main
+process ends.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from lbdns.server.workers.messages import MessageReader, receive_piece, send_pie
 
 log = logging.getLogger("lbdns.server")
 
-SHUTDOWN_PATIENCE: Final = 10.0  # s that workers have to end after the main process
+SHUTDOWN_PATIENCE: Final = 10.0  # s for the workers to end after the main process has ended
 #: Ctrl-C in a terminal and the stop of a service manager reach every process of the group, but only the main process
 #: acts on them; the others end after it.
 _FOR_MAIN: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_FIRST: Final = 3  # descriptor behind standard error
+_FIRST: Final = 3  # the first descriptor after standard error
 #: Runs a worker on its end of the connection.
 WorkerMain = Callable[[int, socket.socket], None]
 
 
 @dataclass(frozen=True, slots=True)
 class ForkServer:
-    """The fork server as the main process sees it."""
+    """The process id of the fork server, and the main process's connection to it."""
 
     pid: int
     sock: socket.socket
@@ -60,7 +60,7 @@ def _never_return(work: Callable[[], None]) -> NoReturn:
         work()
         status = 0
     except BaseException:
-        log.exception("process %d ends", os.getpid())
+        log.exception("process %d failed", os.getpid())
     finally:
         logging.shutdown()
         os._exit(status)
@@ -96,7 +96,7 @@ class _ForkServerProcess:
                     return
 
     def _read(self) -> bool:
-        """Read requests of the main process; return False when it has ended."""
+        """Read requests from the main process; return False when the main process has ended."""
         try:
             data, descriptors = receive_piece(self._sock)
         except ConnectionResetError:
@@ -106,7 +106,7 @@ class _ForkServerProcess:
         return bool(data)
 
     def _fork(self, number: int, descriptor: int) -> None:
-        """Fork worker ``number``, and give it its end of a connection."""
+        """Fork worker ``number``, and pass ``descriptor`` to it, its end of the connection to the main process."""
         with socket.socket(fileno=descriptor) as theirs:
             try:
                 pid = os.fork()
@@ -123,7 +123,7 @@ class _ForkServerProcess:
         self._notify("started", number, pid, 0)
 
     def _close_all(self) -> None:
-        """Close what belongs to the fork server alone; called in the worker."""
+        """Close, in a new worker, everything that only the fork server uses."""
         self._sock.close()
         self._selector.close()
         self._reader.close()  # the next worker's connection may have arrived together with this one
@@ -138,7 +138,7 @@ class _ForkServerProcess:
         self._notify("ended", number, pid, os.waitstatus_to_exitcode(status))
 
     def _notify(self, *values: str | int) -> None:
-        # The main process may have ended; reading then shows it
+        # If the main process has ended, the next read shows this
         with contextlib.suppress(OSError):
             for data, descriptors in split_message(msgpack.packb(values), ()):
                 send_piece(self._sock, data, descriptors)

@@ -54,7 +54,7 @@ class MessageReader:
 
 
 def split_message(payload: bytes, descriptors: Sequence[int]) -> Iterator[tuple[bytes, Sequence[int]]]:
-    """Yield what to pass to each sendmsg: data, and the descriptors that travel with its first byte."""
+    """Yield the arguments of each sendmsg call: data, and the descriptors that travel with the first byte."""
     data = _HEADER.pack(len(payload), len(descriptors)) + payload
     assert len(descriptors) <= AT_ONCE * len(data), "more descriptors than bytes to carry them"
     at = 0
@@ -70,7 +70,10 @@ def send_piece(sock: socket.socket, data: bytes | memoryview, descriptors: Seque
 
 
 def receive_piece(sock: socket.socket) -> tuple[bytes, list[int]]:
-    """Call recvmsg once, and return data (empty at the end) and descriptors, closed on exec. Raises OSError."""
+    """Call recvmsg once. Return the data (empty at the end) and the descriptors, which are closed on exec.
+
+    Raises OSError.
+    """
     size = array.array("i").itemsize
     flags = socket.MSG_CMSG_CLOEXEC
     data, ancillary, _, _ = sock.recvmsg(_PIECE, socket.CMSG_SPACE(AT_ONCE * size), flags)
@@ -91,8 +94,9 @@ class MessageChannel:
         on_end: Callable[[], None],
         on_drained: Callable[[], None] = lambda: None,
     ) -> None:
-        """``on_end`` is called once, when the other end has closed or sent invalid data; ``on_drained`` whenever the
-        queue is empty again.
+        """``on_end`` is called once, when the other end has closed the connection or sent invalid data.
+
+        ``on_drained`` is called whenever the queue is empty again.
         """
         sock.setblocking(False)
         self._sock = sock
@@ -119,7 +123,7 @@ class MessageChannel:
             self._write()
 
     async def flush(self, patience: float) -> None:
-        """Wait until all is sent, the other end has closed, or ``patience`` seconds have passed."""
+        """Wait until all messages are sent, the connection is closed, or ``patience`` seconds have passed."""
         self._drained.clear()
         if self._waiting:
             with contextlib.suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""Snapshot deltas: what changed since the snapshot that a worker knows, as bytes. Pure."""
+"""Snapshot deltas: the changes since the snapshot that a worker has, as bytes. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from lbdns.model.snapshot import Reading, Snapshot
 
 
 def write_snapshot_delta(before: Mapping[str, Reading], snapshot: Snapshot) -> bytes:
-    """Return what a process that knows the readings ``before`` needs to make ``snapshot``.
+    """Return the delta from which a process that has the readings ``before`` can build ``snapshot``.
 
-    Unchanged readings stay the same objects there, and so do metrics that a new reading shares with the one before:
-    choosers recognise by identity what is new.
+    Unchanged readings stay the same objects in that process, and so do metrics that a new reading shares with the
+    previous one, because choosers recognise new objects by identity.
     """
     after = snapshot.readings
     changed: dict[str, tuple[Any, ...]] = {}
@@ -27,8 +27,9 @@ def write_snapshot_delta(before: Mapping[str, Reading], snapshot: Snapshot) -> b
 
 
 def read_snapshot_delta(before: Mapping[str, Reading], delta: bytes) -> Snapshot:
-    """Return the snapshot that a delta makes of the readings ``before``. The delta must come from the main process: it
-    is unpickled.
+    """Return the snapshot that results when ``delta`` is applied to the readings ``before``.
+
+    The delta must come from the main process, because it is unpickled.
     """
     version, changed, gone = pickle.loads(delta)
     readings = {name: reading for name, reading in before.items() if name not in gone}

@@ -8,7 +8,7 @@ The main process sends pickled messages: an ``Assignment``, or a tuple of a word
     "snapshot", delta       see ``snapshot_delta``
     "overrides", Overrides
     "other_answers", counts of the answers of other workers, by pool and policy
-    "counters", request     reply with "counters" and the number of the request, 0 if none was sent
+    "counters", request     reply with "counters" and the number of the request (0 in counters sent without a request)
     "explain", (request, pool, owner name)    reply with "explanation"
     "end", None             answer what has been read, then exit
 
@@ -38,8 +38,8 @@ from lbdns.server.workers.snapshot_delta import read_snapshot_delta
 from lbdns.server.workers.worker_counters import SHARING, write_answers
 from lbdns.sockets.inherited_sockets import adopt
 
-COUNTING: Final = DutyCycle(50.0, shortest=0.25)  # messages with counters, while these change
-LAST_COUNTERS_PATIENCE: Final = 5.0  # s that the main process has to read the last counters
+COUNTING: Final = DutyCycle(50.0, shortest=0.25)  # between messages with counters, while these change
+LAST_COUNTERS_PATIENCE: Final = 5.0  # s for the main process to read the last counters
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class Assignment:
     farm: bytes  # pickled once for all workers; empty: the farm has not changed
     secrets: tuple[bytes, ...]  # for DNS cookies
     servers: int  # the number of workers
-    wanted: tuple[int, ...]  # the numbers of all its sockets
-    fresh: tuple[int, ...]  # those that it does not have yet
+    wanted: tuple[int, ...]  # the numbers of all sockets to answer on
+    fresh: tuple[int, ...]  # the numbers of sockets that the worker does not have yet
 
 
 WorkerMessage = Assignment | tuple[str, Any]
@@ -67,7 +67,7 @@ class _Prepared:
 
 
 def run(number: int, sock: socket.socket) -> None:
-    """Run worker ``number`` until the main process ends it, or has ended itself."""
+    """Run worker ``number`` until the main process stops it or has itself ended."""
     asyncio.run(_Worker(number, sock).run())
 
 
@@ -80,7 +80,7 @@ class _Worker:
         self._answerer: LocalAnswerer | None = None  # None until the first switch
         self._preparing: asyncio.Task[_Prepared] | None = None
         self._reporting: list[asyncio.Task[None]] = []  # from the first switch to the end
-        self._counters_mark: object = None  # differs from the current one if there are new counters
+        self._counters_mark: object = None  # of the last counters sent; there are new ones if the current mark differs
         self._answers_sent: object = Counter[tuple[str, str]]()
 
     async def run(self) -> None:
@@ -104,7 +104,7 @@ class _Worker:
     async def _handle(self, message: WorkerMessage, descriptors: Sequence[int]) -> bool:
         """Handle a message; return False if it was the last one."""
         if isinstance(message, Assignment):
-            # A task: snapshots and overrides still have effect while it builds a large table
+            # In a task, so that snapshots and overrides still take effect while a large table is built
             self._preparing = asyncio.get_running_loop().create_task(self._prepare(message, descriptors))
             self._preparing.add_done_callback(self._raise_failure)
             return True
@@ -130,7 +130,7 @@ class _Worker:
 
     async def _prepare(self, assignment: Assignment, descriptors: Sequence[int]) -> _Prepared:
         fresh = {number: adopt(descriptor) for number, descriptor in zip(assignment.fresh, descriptors, strict=True)}
-        # In a thread: a large zone takes seconds, in which queries are answered
+        # In a thread, so that queries are answered during the seconds that a large zone takes
         table = await asyncio.to_thread(_build_table, assignment.farm) if assignment.farm else None
         self._reply("ready", assignment.generation)
         return _Prepared(assignment, table, fresh)
@@ -172,7 +172,7 @@ class _Worker:
             self._answerer.deliver(snapshot)
 
     def _explain(self, name: str, owner: str) -> Mapping[str, Any] | None:
-        """Return why ``owner`` in the pool ``name`` is answered as it is; None if this worker has no such name."""
+        """Return the explanation of answers for ``owner`` in pool ``name``; None if this worker has no such name."""
         pools = self._answerer.responder.table.farm.pools if self._answerer else ()
         pool = next((pool for pool in pools if pool.name == name and owner in pool.config.names), None)
         return self._answerer.explain_now(pool, owner) if pool and self._answerer else None
@@ -185,7 +185,7 @@ class _Worker:
             self._send_counters(0)
 
     def _send_new_answers(self) -> None:
-        # Not taken from the counters: with ten thousand members these take too long to send so often
+        # Not taken from the counters, which take too long to send this often if there are ten thousand members
         assert self._answerer is not None
         answers = self._answerer.planner.answers()
         if answers != self._answers_sent:

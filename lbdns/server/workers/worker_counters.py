@@ -1,7 +1,7 @@
-"""What workers have answered: the sum of their counters, and the totals that they learn of each other.
+"""Adds up the counters of all workers, and sends each worker the totals of the answers that the others have given.
 
-The kernel distributes queries by the client's address and port. If a few resolvers ask, one worker may give nearly
-all answers, so no worker can infer the total from its own.
+The kernel distributes queries by the client's address and port. If only a few resolvers send queries, one worker may
+give nearly all answers, so no worker can infer the total from its own answers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 from lbdns.counting.answer_counters import NO_ANSWERS, NO_COUNTS, AnswerCounters, read_count
 from lbdns.process.duty_cycle import DutyCycle
 
-#: Workers and the main process each send at most four times a second, and spend below 2 % of a core on it
+#: Workers and the main process each send at most four times a second, and spend less than 2 % of a core on sending
 SHARING: Final = DutyCycle(50.0, shortest=0.25)
 
 #: Pool and policy -> number of answers
@@ -22,26 +22,26 @@ AnswerTotals = Mapping[tuple[str, str], int]
 
 
 class WorkerCounters:
-    """Adds up what workers report. No sum ever falls, although workers end and begin again at zero."""
+    """Adds up the counters that workers report. No sum ever decreases, although a replaced worker starts at zero."""
 
     def __init__(self) -> None:
         self._past: AnswerCounters = NO_COUNTS  # of processes that have ended
         self._by_worker: dict[int, AnswerCounters] = {}
         self._sum: AnswerCounters | None = None  # None: to be added up
-        self._by_pool: dict[str, Counter[str]] | None = None  # its answers; None: the same
+        self._by_pool: dict[str, Counter[str]] | None = None  # the answers in the sum; None: to be computed
 
     def take(self, number: int, counters: AnswerCounters) -> None:
-        """Replace the counters of the process of worker ``number``."""
+        """Replace the counters of the current process of worker ``number``."""
         self._by_worker[number] = counters
         self._sum = self._by_pool = None
 
     def end(self, number: int) -> None:
-        """Keep the counters of a process that has ended."""
+        """Add the counters of worker ``number``, whose process has ended, to those of past processes."""
         self._past += self._by_worker.pop(number, NO_COUNTS).ended()
         self._sum = self._by_pool = None
 
     def sum(self) -> AnswerCounters:
-        """Return the counters of all processes, past and present."""
+        """Return the sum of the counters of all processes, running and ended."""
         if self._sum is None:
             self._sum = sum(self._by_worker.values(), self._past)
         return self._sum
@@ -64,14 +64,14 @@ def read_answers(state: Any) -> AnswerTotals:
 
 
 class AnswerSharing:
-    """The answers of each worker, and what it knows about the others, by its number.
+    """Sends each worker the totals of the answers that all other workers have given.
 
-    Totals never fall: the answers of processes that have ended stay in them. A message that is left out does no harm,
-    since the next one has the newer total.
+    Totals never decrease, since they include the answers of processes that have ended. A message that cannot be sent
+    does no harm, since the next one contains the newer totals.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, send: Callable[[int, AnswerTotals], bool]) -> None:
-        """``send`` sends a worker the changed totals of the others, and returns whether it could."""
+        """``send`` sends a worker the changed totals of the others, and returns whether that was possible."""
         self._loop, self._send = loop, send
         self._own: dict[int, AnswerTotals] = {}  # by worker that has a process
         self._sent: dict[int, dict[tuple[str, str], int]] = {}
@@ -80,17 +80,17 @@ class AnswerSharing:
         self._rest_until = 0.0
 
     def begin(self, number: int) -> AnswerTotals:
-        """Begin with a new process, and return all totals it must be sent."""
+        """Add a new process of worker ``number``, and return the totals to send to that process."""
         self._own[number] = {}
         self._sent[number] = dict(self._sum)
         return self._sent[number]
 
     def knows(self, number: int) -> bool:
-        """Return whether worker ``number`` has a process that began."""
+        """Return whether ``begin`` has added the current process of worker ``number``."""
         return number in self._sent
 
     def lose(self, number: int) -> None:
-        """Take note that a process has ended."""
+        """Remove the process of worker ``number``, which has ended. Its answers stay in the totals."""
         self._own.pop(number, None)
         self._sent.pop(number, None)
 
@@ -110,7 +110,7 @@ class AnswerSharing:
             self._timer.cancel()
 
     def _share(self) -> None:
-        """Send each worker what is new, then pause: 256 workers and a thousand pools must not use up a core."""
+        """Send each worker the changed totals, then pause: 256 workers and a thousand pools must not use up a core."""
         began = self._loop.time()
         self._timer = None
         left_out = False

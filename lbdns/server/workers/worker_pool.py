@@ -30,7 +30,7 @@ from lbdns_shared.errors import LbdnsError
 
 log = logging.getLogger("lbdns.server")
 
-#: s for a worker to prepare a configuration; with a million names that takes about half
+#: s for a worker to prepare a configuration; one with a million names takes about half of this time
 PREPARE_PATIENCE: Final = 30.0
 SWITCH_PATIENCE: Final = 10.0  # s for a worker to switch to a configuration that it has prepared
 ATTEMPTS: Final = 2  # processes of one worker that may fail to prepare a configuration before it is rolled back
@@ -41,16 +41,16 @@ REFRESH_PATIENCE: Final = 0.5  # s to wait for counters; a worker that is too bu
 
 @dataclass(frozen=True, slots=True)
 class _Generation:
-    """A configuration, as workers are sent it."""
+    """A configuration in the form in which workers receive it."""
 
     number: int
     configuration: AnsweringConfiguration
     farm: bytes  # pickled, for processes that do not have it
-    new_farm: bool  # whether it differs from that of the generation before
+    new_farm: bool  # whether the farm differs from that of the previous generation
 
 
 class WorkerPool:
-    """Several workers as one answerer: all of them answer from the same configuration, snapshot and overrides."""
+    """An answerer that consists of several workers, with the same configuration, snapshot and overrides in each."""
 
     def __init__(
         self, farm: Farm, fork_server: ForkServer, workers: int, on_loss: Callable[[str], None], events: EventLog
@@ -81,14 +81,14 @@ class WorkerPool:
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
         """Have every worker build its table.
 
-        One that hangs or dies meanwhile is replaced, and its replacement prepares too; if that fails as well, the
-        change rolls back.
+        A worker that hangs or dies meanwhile is replaced, and the new process prepares, too. If the new process also
+        fails, the change is rolled back.
         """
         before = self._committed
         new_farm = before is None or before.configuration.farm is not new.farm
         if before and not new_farm:
             farm = before.farm
-        else:  # in a thread: reports and pages have their turn meanwhile
+        else:  # in a thread, so that reports and pages are handled meanwhile
             farm = await asyncio.to_thread(pickle.dumps, new.farm, pickle.HIGHEST_PROTOCOL)
         self._generations += 1
         self._pending = pending = _Generation(self._generations, new, farm, new_farm)
@@ -128,7 +128,7 @@ class WorkerPool:
             worker.send(("other_answers", self._sharing.begin(worker.number)))
 
     async def _all_ready(self, generation: int) -> None:
-        """Wait until every worker has prepared; replace those that do not in time. Raises LbdnsError if some fail."""
+        """Wait until every worker has prepared; replace those that are late. Raises LbdnsError if a worker fails."""
 
         def late() -> list[WorkerProcess]:
             return [worker for worker in self._workers if worker.ready < generation]
@@ -145,7 +145,7 @@ class WorkerPool:
             raise LbdnsError(f"workers: {numbers}: can't use the new configuration; see the log")
 
     async def _all_active(self, new: _Generation) -> None:
-        """Wait until every worker answers from the committed configuration; replace those that do not in time."""
+        """Wait until every worker answers from the committed configuration; replace those that are late."""
 
         def late() -> list[WorkerProcess]:
             return [worker for worker in self._workers if worker.active < new.number]
@@ -156,7 +156,7 @@ class WorkerPool:
 
     def _replace(self, workers: Sequence[WorkerProcess], why: str) -> None:
         for worker in workers:
-            self._supervisor.report(f"worker {worker.number} {why}; it is replaced")
+            self._supervisor.report(f"worker {worker.number} {why}; a new one replaces it")
             self._supervisor.kill(worker)
 
     # The owner of worker processes (see WorkerOwner)
@@ -189,7 +189,7 @@ class WorkerPool:
         self._progress.set()
 
     def _take(self, worker: WorkerProcess, what: str, number: int, state: Any = None) -> None:
-        """Take a message of ``worker``. Raises ValueError or TypeError if it is not a valid one."""
+        """Handle a message from ``worker``. Raises ValueError or TypeError if the message is not valid."""
         if what == "ready":
             worker.ready = number
         elif what == "active":
@@ -210,7 +210,7 @@ class WorkerPool:
     # Snapshots, overrides, explanations
 
     def deliver(self, snapshot: Snapshot) -> None:
-        self.planner.snapshot = snapshot  # before it is sent: a worker that has read all gets it from there
+        self.planner.snapshot = snapshot  # set before it is sent, since ``drained`` sends it from here
         written: dict[int, bytes] = {}
         for worker in self._workers:
             worker.send_snapshot(snapshot, written)
@@ -223,7 +223,7 @@ class WorkerPool:
 
     async def explain(self, pool: Pool, owner: str) -> Mapping[str, Any]:
         name = full_owner(pool, owner)
-        # Two workers, and the first reply counts: one may hang
+        # Ask two workers and use the first reply, since one of them may hang
         asked = [worker for worker in self._workers if worker.channel and worker.active][:2]
         self._requests += 1
         request = self._requests
@@ -288,8 +288,10 @@ class WorkerPool:
         await self._supervisor.stop()
 
     async def _until(self, condition: Callable[[], bool], patience: float) -> bool:
-        """Wait until ``condition`` holds, checking whenever a worker replies or ends; return False if it does not hold
-        after ``patience`` seconds."""
+        """Wait at most ``patience`` seconds until ``condition`` holds; return whether it does.
+
+        The condition is checked whenever a worker replies or ends.
+        """
         try:
             async with asyncio.timeout(patience):
                 while not condition():

@@ -1,4 +1,4 @@
-"""The worker processes as the main process sees them: what each has been sent, how they start and are replaced."""
+"""Starts, tracks and replaces the worker processes, in the main process."""
 
 from __future__ import annotations
 
@@ -26,46 +26,46 @@ from lbdns.server.workers.worker import Assignment, WorkerMessage
 log = logging.getLogger("lbdns.server")
 
 MIN_HEALTHY_LIFE: Final = 5.0  # s; a process that dies later than this is replaced at once
-RESPAWN_PAUSES: Final = (0.0, 0.05, 0.1, 0.2, 0.5)  # s before the first, second ... replacement of one that keeps dying
+RESPAWN_PAUSES: Final = (0.0, 0.05, 0.1, 0.2, 0.5)  # s before each replacement of a worker that keeps dying
 
 
 class WorkerProcess:
-    """Worker ``number``, whichever process it currently is."""
+    """Worker ``number``: its current process, and what has been sent to that process."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.pid = 0  # 0 until the fork server reports it
-        self.channel: MessageChannel | None = None  # None: no process, or it is about to end
+        self.channel: MessageChannel | None = None  # None: there is no process, or the process is about to end
         self.ready = 0  # the generation of the newest assignment it has prepared
         self.active = 0  # the generation of the assignment that it answers from
         self.failures = 0  # processes that ended while they prepared the current change
         self.replied = 0  # the last request for counters that it has replied to
-        self._readings: Mapping[str, Reading] = EMPTY_SNAPSHOT.readings  # those it knows
-        self._sockets: frozenset[int] = frozenset()  # the numbers of those it answers on
+        self._readings: Mapping[str, Reading] = EMPTY_SNAPSHOT.readings  # the readings that the process has received
+        self._sockets: frozenset[int] = frozenset()  # the numbers of the sockets it answers on
         self._next_sockets: frozenset[int] = frozenset()  # the same after the next switch
 
     @property
     def is_behind(self) -> bool:
-        """Whether it has not read all that was sent to it, or has no process."""
+        """Whether there is no process, or the process has not read everything that was sent to it."""
         return self.channel is None or self.channel.is_behind
 
     def connect(self, channel: MessageChannel) -> None:
-        """Begin with a new process, which knows nothing."""
+        """Use ``channel`` to a new process, which has received nothing yet."""
         self.channel, self.pid = channel, 0
         self._readings, self._sockets = EMPTY_SNAPSHOT.readings, frozenset()
 
     def disconnect(self) -> None:
-        """Take note that the process has ended, or is about to."""
+        """Record that the process has ended or is about to end."""
         self.channel = None
         self.ready = self.active = 0
 
     def send(self, message: WorkerMessage, sockets: tuple[socket.socket, ...] = ()) -> None:
-        """Send a message with duplicates of ``sockets``; without a process this does nothing."""
+        """Send a message with duplicates of ``sockets``. Does nothing if there is no process."""
         if self.channel:
             self.channel.send(pickle.dumps(message, pickle.HIGHEST_PROTOCOL), sockets)
 
     def send_assignment(self, generation: int, farm: bytes, new: AnsweringConfiguration) -> None:
-        """Have the process prepare ``new``. ``farm`` is its pickled farm; empty: the process has it already."""
+        """Have the process prepare ``new``. ``farm`` is its pickled farm, empty if the process already has it."""
         sockets = new.sockets[self.number]
         fresh = tuple(sockets.keys() - self._sockets)
         assignment = Assignment(generation, farm, new.secrets, len(new.sockets), tuple(sockets), fresh)
@@ -78,8 +78,10 @@ class WorkerProcess:
         self.send(("switch", generation))
 
     def send_snapshot(self, snapshot: Snapshot, written: dict[int, bytes]) -> None:
-        """Send what changed since the snapshot sent before, unless the process is behind: it then gets all changes at
-        once, later. ``written`` keeps deltas by the identity of the readings they start from: most workers share one.
+        """Send the changes since the last snapshot that was sent. If the process is behind, do nothing.
+
+        A process that is behind gets all changes at once later. ``written`` keeps deltas by the identity of the
+        readings that they start from, because most workers need the same delta.
         """
         if self.is_behind or self._readings is snapshot.readings:
             return
@@ -91,23 +93,23 @@ class WorkerProcess:
 
 
 class WorkerOwner(Protocol):
-    """Receives what becomes of worker processes. The supervisor calls these methods in the event loop."""
+    """Handles the events of worker processes. The supervisor calls these methods in the event loop."""
 
     def started(self, worker: WorkerProcess) -> None:
-        """A new process has a connection; send it all it needs."""
+        """Called when a new process has a connection. The owner must send it everything that it needs."""
 
     def received(self, worker: WorkerProcess, payload: bytes) -> None:
-        """A message has arrived from the process."""
+        """Called when a message has arrived from the process."""
 
     def drained(self, worker: WorkerProcess) -> None:
-        """The process has read all that was sent to it."""
+        """Called when the process has read everything that was sent to it."""
 
     def ended(self, worker: WorkerProcess) -> None:
-        """The process has ended, or is about to; ``started`` follows unless the supervisor is stopping."""
+        """Called when the process has ended or is about to end. ``started`` follows unless the supervisor stops."""
 
 
 class WorkerSupervisor:
-    """Keeps one process running for each worker, from ``start`` to ``stop``; each is replaced after a pause.
+    """Keeps one process running for each worker, from ``start`` to ``stop``. Replaces dead processes, after a pause.
 
     ``on_loss`` is called, with the reason, when a worker can no longer be replaced.
     """
@@ -122,13 +124,13 @@ class WorkerSupervisor:
         )
         self._workers: dict[int, WorkerProcess] = {}  # by number
         self._started: dict[int, float] = {}  # monotonic seconds, by worker
-        self._deaths: Counter[int] = Counter()  # one soon after another, by worker
+        self._deaths: Counter[int] = Counter()  # deaths in quick succession, by worker
         self._timers: dict[int, asyncio.TimerHandle] = {}  # respawns, by worker
         self._stopping = False
         self.restarts = 0  # so far
 
     def start(self, worker: WorkerProcess) -> None:
-        """Have the fork server start a process for ``worker``, and connect it."""
+        """Have the fork server start a process for ``worker``, and connect to that process."""
         if self._stopping:
             return
         if self._fork_server is None:
@@ -163,7 +165,7 @@ class WorkerSupervisor:
             timer.cancel()
 
     async def stop(self) -> None:
-        """Wait until the fork server has ended, and with it every worker: all their sockets are closed then."""
+        """Wait until the fork server and all workers have ended; all their sockets are then closed."""
         if self._fork_server:
             self._fork_server.close()
         await asyncio.to_thread(_wait_for, self._fork_server_pid, SHUTDOWN_PATIENCE + 1.0)
@@ -196,7 +198,7 @@ class WorkerSupervisor:
             self._workers[number].pid = pid
             log.debug("worker %d is process %d", number, pid)
         elif what == "not started":
-            self.report(f"worker {number} can't be started: {os.strerror(status)}; the server tries again")
+            self.report(f"worker {number} can't be started: {os.strerror(status)}; the server will try again")
         elif not self._stopping:
             how = f"was ended by {_signal_name(-status)}" if status < 0 else f"ended with status {status}"
             self.report(f"worker {number} (process {pid}) {how}; a new one replaces it")

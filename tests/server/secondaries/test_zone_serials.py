@@ -84,7 +84,7 @@ class TestMoved:
         back, serials = advance_serials(farm(3, "a A 127.0.0.9\n"), serials)
         assert back.zones[ORIGIN].serial == 8
         assert back.warnings == (
-            "zone hobbit: the serial in the file went back from 7 to 3; secondaries know 7, so 8 is served",
+            "zone hobbit: the serial in the file went back from 7 to 3; secondaries already have 7, so 8 is served",
         )
         again, serials = advance_serials(farm(3, "a A 127.0.0.9\n"), serials)
         assert (again.zones[ORIGIN].serial, again.warnings) == (8, ())
@@ -153,7 +153,9 @@ class TestFile:
         assert SerialFile().read(in_folder(tmp_path, farm(7))) == {}
         (record,) = caplog.records
         assert record.levelno == logging.WARNING
-        assert record.getMessage().startswith(f"{tmp_path}/{FILE_NAME}: is not a valid serial file; it is replaced")
+        assert record.getMessage().startswith(
+            f"{tmp_path}/{FILE_NAME}: is not a valid serial file and will be replaced"
+        )
 
     def test_a_folder_that_can_not_be_used_costs_one_warning(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -64,7 +64,9 @@ async def explained(folder: Path) -> list[str]:
     return [member["name"] for member in found["explanation"]["members"]]
 
 
-@pytest.mark.parametrize(("ttl", "reason"), [(HANGS, "worker 0 hangs; it is replaced"), (DIES, "ended by SIGKILL")])
+@pytest.mark.parametrize(
+    ("ttl", "reason"), [(HANGS, "worker 0 hangs; a new one replaces it"), (DIES, "ended by SIGKILL")]
+)
 async def test_if_the_replacement_fails_too_all_keep_the_old_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ttl: int, reason: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""The command ``lbdns``: find the subcommand, run it, exit with its status."""
+"""Run the command ``lbdns``: import the subcommand, run it, and exit with its status."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ import click
 from lbdns import __version__
 from lbdns.command_line.run_command import run
 
-#: Command -> its line in the list of commands, so that listing commands imports none of them.
+#: Command -> its line in ``lbdns --help``, kept here so that listing the commands imports none of them.
 COMMANDS: Final[Mapping[str, str]] = {
-    "serve": "Answer DNS queries, with an embedded collector.",
-    "check": "Check a configuration and its zones; print a summary, or every error.",
+    "serve": "Run the DNS server, with an embedded collector.",
+    "check": "Check a configuration and its zones; print a summary or every error.",
     "status": "Show the members of a running server: state, score, share of answers.",
-    "top": "Watch the members of a running server, live.",
-    "watch": "Print what happens on a running server, as it happens.",
+    "top": "Show the members of a running server, continuously updated.",
+    "watch": "Print the events of a running server as they happen.",
     "explain": "Explain which member the next answer for a name selects, and why.",
-    "ask": "Send a DNS query and print the response, on machines without dig.",
-    "history": "Print recorded metrics, answers and events, as a table or CSV.",
+    "ask": "Send a DNS query and print the response, like dig.",
+    "history": "Print recorded metrics, answers and events as a table, CSV or JSON.",
     "drain": "Stop sending clients to a member until it is undrained.",
     "undrain": "Return a member to rotation.",
     "force": "Treat a member as up or down, whatever its reports say.",
     "weight": "Give a member more or less than its measured share.",
     "reload": "Make a running server reread its configuration.",
-    "keygen": "Print a line for a key file.",
-    "demo": "Run a complete farm on the loopback interface, and print what to try.",
+    "keygen": "Generate a key and print it as a line for a key file.",
+    "demo": "Run a complete farm on the loopback interface and print commands to try.",
 }
-#: Command -> its module, where that has another name
+#: Command -> its module, if the module has another name
 _MODULES: Final = dict.fromkeys(("drain", "undrain", "force", "weight"), "drain_force_weight")
-#: Found but not imported; docs/background/speed.md says what it is for
+#: Whether the native part is installed, found out without importing it; docs/background/speed.md describes it
 _NATIVE: Final = "installed" if importlib.util.find_spec("lbdns_native") else "not installed"
 
 
 class _LazyCommands(click.Group):
-    """Imports a command when it is called: ``lbdns --version`` must not wait for a DNS library."""
+    """Imports a command only when it is called, so that ``lbdns --version`` does not wait for a DNS library."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -66,12 +66,12 @@ def lbdns() -> None:
 
     \b
     Examples:
-      lbdns demo                            try it: everything on the loopback
+      lbdns demo                            run a complete farm on the loopback
       lbdns check -c zones/lbdns.toml       check a configuration
       lbdns serve -c /etc/lbdns/lbdns.toml  answer queries
     """
 
 
 def main() -> None:
-    """The entry point of the program ``lbdns``."""
+    """Run the program ``lbdns`` and exit with its status."""
     sys.exit(run(lbdns, "lbdns"))

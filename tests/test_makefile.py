@@ -38,7 +38,7 @@ def test_help_lists_every_target_for_people() -> None:
 def test_a_python_that_is_not_there(tmp_path: Path) -> None:
     result = make("check-python", f"PYTHON={tmp_path}/python3")
     assert result.returncode == 2
-    assert f"there is no {tmp_path}/python3; install Python 3.11 or newer" in result.stderr
+    assert f"{tmp_path}/python3 not found; install Python 3.11 or newer" in result.stderr
 
 
 def test_a_python_that_is_too_old(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_debian_packages_need_root_only_where_something_lacks(tmp_path: Path, ap
     script(tmp_path, "apt-get", "echo must not be called >&2; exit 9")
     result = make("deps-debian", path=tmp_path)
     if apache == "there":
-        assert (result.returncode, result.stdout) == (0, "lbdns: all Debian packages for the tests are there\n")
+        assert (result.returncode, result.stdout) == (0, "lbdns: all Debian packages for the tests are installed\n")
     else:
         assert result.returncode == 2
         assert "installing apache2 needs root: sudo make deps-debian" in result.stderr

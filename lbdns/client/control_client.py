@@ -15,7 +15,10 @@ MAX_REPLY: Final = 64 * 2**20  # bytes
 
 
 def send_command(path: Path, command: str, **words: Any) -> Mapping[str, Any]:
-    """Send ``command`` to the server at ``path`` and return its reply. Raises LbdnsError if it refuses or is down."""
+    """Send ``command`` to the server at ``path`` and return the reply.
+
+    Raises LbdnsError if the server refuses the command or cannot be reached.
+    """
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
             sock.settimeout(TIMEOUT)
@@ -27,7 +30,7 @@ def send_command(path: Path, command: str, **words: Any) -> Mapping[str, Any]:
         if not isinstance(reply, dict) or type(reply.get("ok")) is not bool:
             raise ValueError("not a reply")
     except OSError as error:
-        hint = "Is 'lbdns serve' running, with [server] control at this path?"
+        hint = "Is 'lbdns serve' running, with this path as [server] control?"
         if isinstance(error, PermissionError):
             hint = "Only root and the server's user and group may send commands"
         raise LbdnsError(f"{path}: {error.strerror or error}. {hint}") from None

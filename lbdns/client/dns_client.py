@@ -17,13 +17,13 @@ from lbdns_shared.errors import LbdnsError
 
 Transport = Literal["UDP", "TCP"]
 TIMEOUT: Final = 2.0  # seconds that each try waits for the response
-TRIES: Final = 3  # over UDP, which may lose a datagram
+TRIES: Final = 3  # tries over UDP, which may lose datagrams
 PAYLOAD: Final = 1232  # bytes of a UDP response that cross every network in one piece (DNS flag day 2020)
 
 
 @dataclass(frozen=True, slots=True)
 class DnsReply:
-    """A response as it arrived: the message, its length in bytes, its transport, and the seconds until it arrived."""
+    """A response: the message, its length in bytes, its transport, and the seconds until it arrived."""
 
     message: DNSRecord
     size: int
@@ -49,7 +49,7 @@ def ask(
     """Send ``query`` and return the reply; a truncated UDP response is requested again over TCP.
 
     Each of ``tries`` waits ``timeout`` seconds. Raises LbdnsError if the server cannot be reached, does not respond in
-    time, or sends something that is not DNS over TCP; over UDP such datagrams are ignored.
+    time, or responds over TCP with an invalid DNS message; over UDP, invalid datagrams are ignored.
     """
     began = time.monotonic()
     try:
@@ -70,7 +70,7 @@ def ask(
 
 
 def _over_udp(query: DNSRecord, server: Endpoint, timeout: float, tries: int) -> bytes:
-    """Return the first datagram that is a response to the query. Raises OSError; TimeoutError after the last try."""
+    """Return the first datagram that is a response to the query. Raises OSError; after the last try, TimeoutError."""
     family, address = _address(server)
     with socket.socket(family, socket.SOCK_DGRAM) as sock:
         sock.connect(address)
@@ -97,7 +97,7 @@ def _answers(wire: bytes, query: DNSRecord) -> bool:
 
 
 def _over_tcp(query: bytes, server: Endpoint, timeout: float) -> bytes:
-    """Return the response, read from a connection of its own (RFC 7766). Raises OSError and EOFError."""
+    """Return the response, read from a new TCP connection (RFC 7766). Raises OSError and EOFError."""
     _, address = _address(server)
     with socket.create_connection(address[:2], timeout) as sock, sock.makefile("rb") as stream:
         sock.sendall(struct.pack("!H", len(query)) + query)

@@ -19,7 +19,7 @@ KEPT: Final = 10_000  # events that wait for ``take``
 
 
 class EventFeed:
-    """Events and the newest status document since the last ``take``. ``descriptor`` is readable if there is any."""
+    """Collects events and the newest status document until ``take``; ``descriptor`` is readable if any has arrived."""
 
     def __init__(self, base: str, path: str, credentials: HttpCredentials) -> None:
         self._source = base, path, credentials
@@ -32,7 +32,7 @@ class EventFeed:
         for descriptor in (self.descriptor, self._awake):
             os.set_blocking(descriptor, False)
         self._ended = threading.Event()
-        # A daemon: it may be waiting for a server that sends nothing
+        # A daemon thread, since it may be waiting for a server that sends nothing
         threading.Thread(target=self._run, name="event stream", daemon=True).start()
 
     def take(self) -> tuple[bytes | None, list[bytes]]:
@@ -45,18 +45,18 @@ class EventFeed:
         return status, events
 
     def quiet(self) -> None:
-        """Clear ``descriptor`` until the next data arrives; data that arrived can be taken later."""
+        """Clear ``descriptor`` until more data arrives; ``take`` still returns the data that has arrived."""
         with contextlib.suppress(BlockingIOError):
             while os.read(self.descriptor, 4096):
                 pass
 
     def close(self) -> None:
-        """Stop receiving. The thread ends as soon as it notices."""
+        """Stop receiving. The thread ends with the next event or error."""
         self._ended.set()
 
     def wake(self) -> None:
         """Make ``descriptor`` readable. Signal handlers may call it."""
-        with contextlib.suppress(BlockingIOError):  # a full pipe is readable already
+        with contextlib.suppress(BlockingIOError):  # a full pipe is already readable
             os.write(self._awake, b"\0")
 
     def _run(self) -> None:

@@ -21,7 +21,7 @@ from lbdns_shared.errors import ConfigError, LbdnsError
 
 STATUS_PATH: Final = "/api/v1/status"
 EVENTS_PATH: Final = "/api/v1/events"
-#: seconds: a local server responds in milliseconds, or in some seconds under a flood of DNS queries
+#: seconds: a local server responds in milliseconds, or in a few seconds under a flood of DNS queries
 TIMEOUT: Final = 10.0
 SILENCE: Final = 45.0  # seconds without a byte from an event stream, which has a keep-alive every 15 s
 MAX_BODY: Final = 64 * 2**20  # bytes: 10,000 members take about 10 MB
@@ -30,7 +30,7 @@ _PIECE: Final = 65536  # bytes
 
 
 def find_credentials(config: Path | None = None) -> HttpCredentials:
-    """Return the credentials in LBDNS_TOKEN, else those that ``config`` requires if it exists. Raises ConfigError."""
+    """Return the credentials in LBDNS_TOKEN or, by default, those in ``config`` if it exists. Raises ConfigError."""
     if token := os.environ.get(TOKEN_VARIABLE, ""):
         return HttpCredentials(tokens=parse_tokens(token, f"the environment: {TOKEN_VARIABLE}"))
     return read_credentials(load_config(config).web)[0] if config and config.exists() else NO_CREDENTIALS
@@ -55,7 +55,7 @@ def fetch(base: str, path: str, credentials: HttpCredentials | None = None) -> b
 def stream_events(
     base: str, path: str = EVENTS_PATH, credentials: HttpCredentials | None = None
 ) -> Iterator[ServerSentEvent]:
-    """Yield the events of a stream. It never ends normally.
+    """Yield the events of a stream until an error ends it.
 
     Raises LbdnsError if the server ends the stream, or sends nothing for SILENCE seconds.
     """
@@ -68,7 +68,7 @@ def stream_events(
                 piece = response.read1(_PIECE)
                 yield from events.feed(piece)
             except (OSError, http.client.HTTPException, ValueError) as error:
-                raise LbdnsError(f"{base}: the event stream broke off: {_reason(error)}") from None
+                raise LbdnsError(f"{base}: the event stream was interrupted: {_reason(error)}") from None
             if not piece:
                 raise LbdnsError(f"{base}: the server closed the event stream")
 
@@ -78,9 +78,9 @@ def _open(base: str, path: str, credentials: HttpCredentials | None, timeout: fl
         raise ConfigError(f"{base!r} is not a URL such as http://127.0.0.1:8053")
     request = urllib.request.Request(base.rstrip("/") + path, headers={"User-Agent": f"lbdns/{__version__}"})
     if authorization := (find_credentials() if credentials is None else credentials).header():
-        # Not sent to the target of a redirection
+        # The target of a redirect does not receive these headers
         request.add_unredirected_header("Authorization", authorization)
-    # No proxy: the environment's proxy is for other hosts, and the server is usually on this one
+    # No proxy: the environment's proxy is for other hosts, and the server usually runs on this one
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         response: http.client.HTTPResponse = opener.open(request, timeout=timeout)

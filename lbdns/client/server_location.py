@@ -1,4 +1,4 @@
-"""Find the server that a command speaks to: its HTTP address, its credentials and its DNS address."""
+"""Find the server that a command contacts: its HTTP address, its credentials and its DNS address."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ RESOLV_CONF: Final = Path("/etc/resolv.conf")
 def http_location(url: str | None, config: Path) -> tuple[str, HttpCredentials]:
     """Return the base URL of a server and the credentials to send.
 
-    With ``url`` the credentials come from the environment, whose user chose that URL; without it both come from the
-    configuration. Raises ConfigError.
+    If ``url`` is given, only the environment's credentials are used: the user who set them also chose the URL.
+    Otherwise both come from the configuration. Raises ConfigError.
     """
     return (url, find_credentials()) if url is not None else (url_of(config), find_credentials(config))
 
@@ -30,22 +30,23 @@ def serves_no_http(config: Path) -> bool:
 
 
 def url_of(config: Path) -> str:
-    """Return the URL where a server with this configuration serves HTTP.
+    """Return the URL at which a server with this configuration serves HTTP.
 
-    Without a configuration at the default path it is the URL of the demo. Raises ConfigError.
+    If there is no configuration at the default path, return the URL of the demo. Raises ConfigError.
     """
     if _is_missing(config):
         return f"http://{Endpoint('127.0.0.1', HTTP_PORT)}"
     web = load_config(config).web.listen
     if web is None:
-        raise ConfigError(f'{config}: [web] listen: is "off", so the server has no HTTP address; give one with --url')
+        raise ConfigError(f'{config}: [web] listen: is "off", so the server has no HTTP address; give a URL with --url')
     return f"http://{_reachable(web)}"
 
 
 def dns_server_of(config: Path, resolv_conf: Path = RESOLV_CONF) -> Endpoint:
-    """Return where a server with this configuration answers DNS queries.
+    """Return the address at which a server with this configuration answers DNS queries.
 
-    Without a configuration at the default path it is the first name server in ``resolv_conf``. Raises ConfigError.
+    If there is no configuration at the default path, return the first name server in ``resolv_conf``. Raises
+    ConfigError.
     """
     if not _is_missing(config):
         return _reachable(load_config(config).server.listen[0])
@@ -54,7 +55,7 @@ def dns_server_of(config: Path, resolv_conf: Path = RESOLV_CONF) -> Endpoint:
         if len(words) > 1 and words[0] == "nameserver":
             return Endpoint(words[1], DNS_PORT)
     raise ConfigError(
-        f"{config} does not exist and {resolv_conf} names no server; give one as @SERVER, such as @127.0.0.1:5300"
+        f"{config} does not exist and {resolv_conf} names no server; give a server as @SERVER, such as @127.0.0.1:5300"
     )
 
 
@@ -64,7 +65,7 @@ def _is_missing(config: Path) -> bool:
 
 
 def _reachable(listen: Endpoint) -> Endpoint:
-    """Return an address where a socket that listens at ``listen`` is reached: a wildcard includes the loopback."""
+    """Return an address at which a socket listening at ``listen`` is reached: the loopback for a wildcard."""
     address = ipaddress.ip_address(listen.host.partition("%")[0])
     if not address.is_unspecified:
         return listen

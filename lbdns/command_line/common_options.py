@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ParsedValue(click.ParamType[Any]):
-    """The type of an option whose value ``parse`` returns; a ValueError of ``parse`` is reported as a usage error."""
+    """The type of an option whose value ``parse`` returns; a ValueError from ``parse`` becomes a usage error."""
 
     def __init__(self, parse: Callable[[str], Any], metavar: str) -> None:
         self._parse = parse
@@ -38,7 +38,7 @@ DURATION: Final = ParsedValue(parse_duration, "DURATION")
 
 
 def config_option(command: F) -> F:
-    """Add ``-c``, the path of the configuration. The file need not exist: reading it gives the better error."""
+    """Add ``-c``, the path of the configuration. A missing file is reported when it is read, with a better message."""
     return click.option(
         "-c", "--config", type=click.Path(path_type=Path), default=DEFAULT_FILE, show_default=True,
         envvar="LBDNS_CONFIG", show_envvar=True, metavar="FILE", help="The configuration file (TOML).",

@@ -16,7 +16,7 @@ INTERRUPTED: Final = 130  # exit status after Ctrl-C: 128 + SIGINT, as shells re
 def run(command: click.Command, program: str, arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status; print errors that a user can fix without a traceback.
 
-    ``arguments``: None for those of this process. Exit status: 0 success, 1 failure while running, 2 bad arguments or
+    ``arguments`` default to those of this process. Exit status: 0 success, 1 failure while running, 2 bad arguments or
     configuration.
     """
     try:

@@ -1,4 +1,4 @@
-"""``lbdns ask``: send a DNS query and print the response, on machines without dig."""
+"""``lbdns ask``: send a DNS query and print the response, as dig does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _GENERIC: Final = re.compile(r"TYPE([0-9]{1,5})\Z")  # RFC 3597 section 5
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """What a command line asks for, and from which server; None: the one that the configuration names."""
+    """The question that a command line asks, and the server that it goes to."""
 
     name: str
     rtype: str
@@ -39,20 +39,20 @@ class AskedQuestion:
 
 
 @click.command(
-    epilog="Exit status: 0 when a response arrived, whatever its status; 1 when none did; 2 for bad arguments."
+    epilog="Exit status: 0 if a response arrived, whatever its status; 1 if none arrived; 2 for bad arguments."
 )
 @click.argument("words", nargs=-1, required=True, metavar="NAME [TYPE] [@SERVER[:PORT]] [+tcp] [+short] [+norecurse]")
-@click.option("-x", "--reverse", is_flag=True, help="Look up the name of the address NAME (type PTR).")
+@click.option("-x", "--reverse", is_flag=True, help="NAME is an IP address: look up its host name (type PTR).")
 @click.option("--json", "as_json", is_flag=True, help="Print the response as JSON.")
 @click.option("--timeout", type=click.FloatRange(0.01, 60.0), default=TIMEOUT, show_default=True, metavar="SECONDS",
-              help="How long each of three tries waits for the response.")  # fmt: skip
+              help="How long to wait for the response in each of three tries.")  # fmt: skip
 @config_option
 def ask(words: Sequence[str], reverse: bool, as_json: bool, timeout: float, config: Path) -> None:
     """Send a DNS query and print the response.
 
-    TYPE is a record type such as A (the default), AAAA, TXT, SOA or ANY. Without @SERVER the query goes to the server
-    that the configuration describes; without a configuration, to the first name server in /etc/resolv.conf. If
-    the response is truncated, the query is repeated over TCP, as dig does.
+    TYPE is a record type such as A (the default), AAAA, TXT, SOA or ANY. Without @SERVER, the query goes to the server
+    that the configuration describes or, if there is no configuration, to the first name server in /etc/resolv.conf. If
+    the response is truncated, the command repeats the query over TCP, as dig does.
 
     \b
     Examples:
@@ -80,16 +80,16 @@ def ask(words: Sequence[str], reverse: bool, as_json: bool, timeout: float, conf
 
 
 def read_words(words: Sequence[str], reverse: bool = False) -> AskedQuestion:
-    """Return the question that the arguments describe, in any order as dig takes them. Raises ConfigError."""
+    """Return the question that the arguments describe; their order is free, as for dig. Raises ConfigError."""
     plain = [word for word in words if word[0] not in "@+"]
     options = frozenset(word.lower() for word in words if word[0] == "+")
     servers = [word[1:] for word in words if word[0] == "@"]
     for option in sorted(options - {*PLUS_OPTIONS}):
         raise ConfigError(f"lbdns ask: unknown option {option}{nearest(option, PLUS_OPTIONS)}")
     if not plain:
-        raise ConfigError("lbdns ask: the name is missing, such as: lbdns ask best.hobbit")
+        raise ConfigError("lbdns ask: the name is missing; write, for example: lbdns ask best.hobbit")
     if len(servers) > 1:
-        raise ConfigError(f"lbdns ask: give one server only, not @{' and @'.join(servers)}")
+        raise ConfigError(f"lbdns ask: give only one server, not @{' and @'.join(servers)}")
     server = None
     if servers:
         try:

@@ -1,4 +1,4 @@
-"""``lbdns check``: read a configuration and every file it names; print a summary, or every error."""
+"""``lbdns check``: read a configuration and every file that it names; print a summary or every error."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class CheckResult:
 
 
 @click.command(
-    epilog="Exit status: 0 if the configuration is valid, 2 if not, with every error as FILE:LINE: where: what."
+    epilog="Exit status: 0 if the configuration is valid, 2 if not. Errors have the form FILE:LINE: where: what."
 )
 @config_option
 def check(config: Path) -> None:
-    """Check the configuration and print a summary, or every error.
+    """Check the configuration and print a summary or every error.
 
     The command also reads the zone files and the key files. It opens no port and contacts no other machine.
 
@@ -94,7 +94,7 @@ def _report_keys(path: Path) -> tuple[KeyFile, Iterable[str]]:
 
 
 def _about_this_machine(config: Config) -> Iterator[str]:
-    """Yield problems that are not errors of the file, but would keep ``lbdns serve`` from starting on this machine."""
+    """Yield problems that are not errors in the file, but would keep ``lbdns serve`` from starting on this machine."""
     if config.server.user:
         try:
             pwd.getpwnam(config.server.user)

@@ -27,12 +27,13 @@ def _port(flag: str, default: int, what: str) -> Callable[[Any], Any]:
 @_port("--http-port", _DEFAULT.http_port, "the live page, status and metrics")
 @_port("--web-port", _DEFAULT.web_port, "the three web servers")
 @click.option("--interval", type=click.FloatRange(0.1, 60), default=_DEFAULT.interval, show_default=True,
-              help="Seconds between the reports of an agent.")  # fmt: skip
+              help="Seconds between two reports from an agent.")  # fmt: skip
 @log_level_option(_DEFAULT.log_level, "Log level of all processes.")
 def demo(seconds: float | None, **options: Any) -> None:
-    """Run a complete farm on the loopback interface: DNS server, collector, three web servers, an agent for each.
+    """Run a complete farm on the loopback interface: DNS server, collector, and three web servers with their agents.
 
-    The demo needs no root, no configuration and no other machine, and leaves nothing behind. It prints what to try.
+    The demo needs no root access, no configuration and no other machine, and leaves nothing behind. When the farm is
+    ready, the command prints other commands to try.
 
     \b
     Examples:

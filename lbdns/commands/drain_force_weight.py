@@ -31,7 +31,7 @@ def _override_command(*options: Callable[[Any], Any]) -> Callable[[Callable[...,
         click.argument("member", required=False),
         *options,
         click.option(
-            "--pool", default="", metavar="POOL", help="Only in this pool; the default is every pool that has MEMBER."
+            "--pool", default="", metavar="POOL", help="Apply only to this pool. Default: every pool that has MEMBER."
         ),
         click.option("--reason", type=ParsedValue(_parse_reason, "TEXT"), default="",
                      help="The reason, shown in the status and the log."),
@@ -60,7 +60,7 @@ def drain(**options: Any) -> None:
     """Stop sending clients to MEMBER, from the next query on.
 
     MEMBER is a host name from the configuration, with or without its zone. The drain survives restarts. Clients that
-    already know the member's address may stay: watch its requests fall in 'lbdns status'.
+    have cached the member's address may keep using it: watch the member's requests fall in 'lbdns status'.
 
     \b
     Examples:
@@ -73,9 +73,9 @@ def drain(**options: Any) -> None:
 
 @_override_command()
 def undrain(**options: Any) -> None:
-    """Return MEMBER to rotation if its reports allow it; its share grows during ramp_up.
+    """Return MEMBER to rotation if its reports allow that; its share then grows for the time ramp_up.
 
-    Give the full name of a MEMBER that is no longer in the configuration.
+    For a MEMBER that is no longer in the configuration, give its full name.
 
     \b
     Examples:
@@ -92,11 +92,11 @@ def undrain(**options: Any) -> None:
     _FORCE,
 )
 def force(to: str | None, **options: Any) -> None:
-    """Treat MEMBER as up or down whatever it reports; auto trusts its reports again.
+    """Treat MEMBER as up or down whatever it reports; with auto, go by its reports again.
 
-    Up selects a member although it is silent, has raised an alarm or is quarantined; if it dies, lbdns does not notice.
-    Down is an alarm that you raise: if no member is usable, members that are down are selected too, but drained ones
-    are not. A drain overrides both.
+    With up, lbdns selects the member even if it is silent, has raised an alarm or is quarantined, and does not notice
+    if it dies. Down has the same effect as an alarm: if no member is usable, members that are down are selected too,
+    but drained members are not. A drain takes precedence over up and down.
 
     \b
     Examples:
@@ -113,9 +113,9 @@ def force(to: str | None, **options: Any) -> None:
 
 @_override_command(click.argument("factor", type=click.FloatRange(LEAST_FACTOR, GREATEST_FACTOR), required=False), _FOR)
 def weight(factor: float | None, **options: Any) -> None:
-    """Multiply MEMBER's measured capacity by FACTOR, and its score in policies that compare scores.
+    """Multiply MEMBER's measured capacity by FACTOR and, in policies that compare scores, its score too.
 
-    FACTOR is a number from 0.01 to 100; 1 ends the override. It affects every policy but round_robin.
+    FACTOR is a number from 0.01 to 100; 1 ends the override. Weights affect every policy except round_robin.
 
     \b
     Examples:
@@ -140,7 +140,7 @@ def _send_override(
     if list_all and member:
         raise click.UsageError("--list takes no MEMBER")
     if list_all:
-        _show(send_command(path, "overrides"), time.time(), "no overrides: every member is treated as it reports")
+        _show(send_command(path, "overrides"), time.time(), "no overrides: reports alone decide each state")
         return
     if not member:
         raise click.UsageError("Missing argument 'MEMBER'.")

@@ -27,8 +27,8 @@ _INDENT: Final = "    "
 
 
 @click.command(
-    epilog="Exit status: 0 success, 1 if no pool serves the name or the server does not respond, 2 for bad "
-    "arguments or a configuration that is not valid."
+    epilog="Exit status: 0 success, 1 if no pool has the name or the server does not respond, 2 for bad "
+    "arguments or an invalid configuration."
 )
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print the server's full explanation as JSON.")
@@ -36,11 +36,10 @@ _INDENT: Final = "    "
 @control_option
 @config_option
 def explain(name: str, as_json: bool, url: str | None, control: Path | None, config: Path) -> None:
-    """Explain which member the next answer for NAME selects, and what decides that for each member.
+    """Show which member the next answer for NAME selects, and explain the choice with the figures of each member.
 
     NAME is a name of a pool, with its zone (best.hobbit) or without (best). The command does not advance the rotation.
-    It reads the explanation over HTTP like 'lbdns status', or through the control socket if --control is given or [web]
-    is off.
+    Like 'lbdns status', it reads over HTTP; if --control is given or [web] is off, it uses the control socket.
 
     \b
     Examples:
@@ -76,7 +75,7 @@ def _fetch_explanation(name: str, url: str | None, control: Path | None, config:
 
 
 def explanation_lines(document: Mapping[str, Any]) -> Iterator[Text]:
-    """Yield lines of at most 80 columns; only reasons that users wrote may be longer.
+    """Yield the explanation in lines of at most 80 columns; only lines with a user's reason may be longer.
 
     Raises KeyError, TypeError or ValueError if ``document`` is not an explanation.
     """
@@ -141,7 +140,7 @@ def _member(member: Mapping[str, Any], now: float) -> Iterator[Text]:
 
 
 def _parts(parts: Mapping[str, float]) -> Iterator[Text]:
-    """Yield the parts of a score, largest first, on lines of their own."""
+    """Yield lines that list the parts of a score, largest first."""
     words = [f"{printable(metric)} {float(part):.1f}" for metric, part in sorted(parts.items(), key=lambda p: -p[1])]
     line, between = f"{_INDENT}score:", " "
     for word in words:

@@ -40,14 +40,14 @@ _TIME: Final = ParsedValue(lambda text: parse_time(text, time.time()), "T")
 @config_option
 @click.option(
     "--file", type=click.Path(path_type=Path), metavar="DB",
-    help="The history file, instead of the one that FILE names.",
+    help="Read this history file instead of the one that FILE names.",
 )  # fmt: skip
 @click.option("--pool", help="The pool; required if several pools are recorded.")
 @click.option(
     "--metric", default="answers", show_default=True,
-    help="A reported metric; score, answers, usable, age_s, reports; for the server: queries, types, rcodes.",
+    help="A reported metric, or score, answers, usable, age_s or reports; for the server, queries, types or rcodes.",
 )  # fmt: skip
-@click.option("--member", "members", multiple=True, metavar="X", help="Only this member. Can be repeated.")
+@click.option("--member", "members", multiple=True, metavar="X", help="Print only this member. Can be repeated.")
 @click.option("--from", "start", type=_TIME, help="Start time: Unix seconds, ISO 8601, or -2h for two hours ago.")
 @click.option("--to", "end", type=_TIME, help="End time.  [default: now]")
 @click.option("--last", type=DURATION, help="Start this long before --to, such as 30min or 7d.  [default: 1h]")
@@ -56,13 +56,13 @@ _TIME: Final = ParsedValue(lambda text: parse_time(text, time.time()), "T")
     help="Approximate number of points.",
 )  # fmt: skip
 @click.option("--events", is_flag=True, help="Print events instead of a metric.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a line per time, a column per member.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with a line per time and a column per member.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, as /api/v1/history and /api/v1/log return it.")
 def history(config: Path, file: Path | None, events: bool, **options: Any) -> None:
-    """Print what was recorded: one metric of a pool's members over time, or the events.
+    """Print recorded data: one metric of a pool's members over time, or the events.
 
     The command reads the history file of a server with this configuration, running or not. By default the file keeps
-    every second for an hour, means of 10 s for a day, and means of a minute for 30 days; [history] changes that.
+    every second for an hour, means of 10 s for a day, and means of a minute for 30 days; [history] sets other times.
 
     \b
     Examples:
@@ -132,13 +132,13 @@ def _print_events(events: Sequence[LoggedEvent], options: Any) -> None:
             console.print(Text("no events in this time range"))
         for event in events:
             line = Text(f"{format_time(event.time)} {event.level:<7} {event.kind:<9} ", LEVELS.get(event.level, ""))
-            # Text from other programs must not contain terminal control characters
+            # The text comes from other programs and may contain terminal control characters
             line.append("".join(c if c.isprintable() else "?" for c in event.text))
             console.print(line, soft_wrap=True)
 
 
 def _print_table(series: HistorySeries, console: Console) -> None:
-    """Print a line per member."""
+    """Print a table with one line per member."""
     where = f"pool {series.pool}" if series.pool else "the server"
     console.print(Text(f"{series.metric} of {where}, {_unit(series.metric)}"))
     values = [value for column in series.series.values() for value in column if value is not None]
@@ -179,7 +179,7 @@ def _number(value: float) -> str:
 
 
 def _bars(values: Sequence[float | None], low: float, high: float) -> str:
-    """Return one mean per character; a blank where there is no value."""
+    """Return a sparkline with one mean per character, and blanks where values are missing."""
     count = min(WIDTH, len(values))
     pieces = (values[at * len(values) // count : (at + 1) * len(values) // count] for at in range(count))
     known = ([value for value in piece if value is not None] for piece in pieces)

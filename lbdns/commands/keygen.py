@@ -12,7 +12,7 @@ from lbdns_shared.report import is_host_name
 
 
 @click.command(
-    epilog="With several keys in a file, all are accepted and the first one signs. Keep key files at mode 0600."
+    epilog="If a key file contains several keys, all are accepted and the first one signs. Keep key files at mode 0600."
 )
 @click.option("--agent", metavar="HOST", help="Print the key of this host's agent. Requires --master.")
 @click.option("--master", type=click.Path(path_type=Path), metavar="FILE",
@@ -20,8 +20,8 @@ from lbdns_shared.report import is_host_name
 def keygen(agent: str | None, master: Path | None) -> None:
     """Print a line for a key file on standard output.
 
-    Without options: a new master key for the collector. With --agent: the key of one host, which can sign reports of
-    that host only.
+    Without options, this is a new master key for the collector. With --agent, it is the key of one host, which can
+    sign only reports from that host.
 
     \b
     Examples:
@@ -41,7 +41,7 @@ def line_for(agent: str, master: Path) -> str:
     host = agent.lower()
     if not is_host_name(host):
         raise click.BadParameter(
-            f"{agent!r} is not a valid host name: labels of at most 63 letters, digits, - and _.", param_hint="--agent"
+            f"{agent!r} is not a valid host name: a label is at most 63 letters, digits, - and _.", param_hint="--agent"
         )
     keys, warnings = read_key_file(master)
     for warning in warnings:

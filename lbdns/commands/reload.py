@@ -11,14 +11,14 @@ from lbdns.command_line.common_options import config_option, control_option, con
 
 
 @click.command(
-    epilog="Exit status: 0 if the new configuration is in force, 1 if the old one stays, 2 if FILE is not valid."
+    epilog="Exit status: 0 if the new configuration is in force, 1 if the old one still is, 2 if FILE is not valid."
 )
 @config_option
 @control_option
 def reload(config: Path, control: Path | None) -> None:
     """Make a running server reread its configuration and its zones.
 
-    The command returns when every process answers from the new configuration. If the new configuration has errors,
+    The command returns when every process uses the new configuration. If the new configuration has errors,
     the command prints them and the server keeps the old one.
 
     \b

@@ -21,7 +21,7 @@ SIGHUP and 'lbdns reload' reread the configuration; SIGTERM and SIGINT stop the 
 @click.command(epilog=EPILOG)
 @config_option
 @click.option("--listen", multiple=True, type=ParsedValue(lambda text: parse_listen(text, DNS_PORT), "HOST:PORT"),
-              help="Answer DNS queries at this address instead of [server] listen. Can be repeated.")  # fmt: skip
+              help="Answer DNS queries at this address, not those in [server] listen. Can be repeated.")  # fmt: skip
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Number of answering processes.")
 @click.option(
     "--take-over", is_flag=True,
@@ -31,9 +31,9 @@ SIGHUP and 'lbdns reload' reread the configuration; SIGTERM and SIGINT stop the 
 def serve(
     config: Path, listen: tuple[Endpoint, ...], workers: int | None, take_over: bool, log_format: str, log_level: str
 ) -> None:
-    """Answer DNS queries from master files and the live table of reports, with an embedded collector."""
+    """Answer DNS queries from master files and from the reports that the embedded collector receives."""
     log.set_up(log_format, log_level)
-    # Imported late: 'lbdns serve --help' needs none of it
+    # Imported late, since 'lbdns serve --help' needs neither
     from lbdns.server.server_configuration import ServeOptions
     from lbdns.server.startup import run
 

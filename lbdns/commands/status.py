@@ -27,7 +27,7 @@ METRICS: Final = (
     ("busy", "busy_workers", 0),
     ("ping ms", "gateway_ping", 2),
 )
-MOST_LINES: Final = 10  # of one kind below a table; the table itself shows that a whole farm is silent
+MOST_LINES: Final = 10  # of one kind below a table; if a whole farm is silent, the table already shows it
 
 
 @click.command(epilog="Exit status: 0 success, 1 if the server does not respond, 2 if the configuration is not valid.")
@@ -113,7 +113,7 @@ def _table(pool: Mapping[str, Any]) -> Table:
 
 
 def _member_notes(pool: Mapping[str, Any], now: float) -> Iterator[Text]:
-    """Yield lines about single members: overrides, reasons of their states, guard rails. ``now`` is in Unix seconds."""
+    """Yield lines about single members: overrides, reasons for their states, guards. ``now`` is in Unix seconds."""
     overrides, reasons, guards = [], [], []
     for member in pool["members"]:
         name, guard = printable(member["name"]), printable(member.get("guard", ""))

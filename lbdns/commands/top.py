@@ -1,4 +1,4 @@
-"""``lbdns top``: show the members of a running server live, with sparklines of their recent values."""
+"""``lbdns top``: show the members of a running server, continuously updated, with sparklines of recent values."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ LOG: Final = "/api/v1/log?limit=50"
 SHORTEST: Final = 0.1  # s between frames: faster than people can read
 
 
-@click.command(epilog="Exit status: 0 after q or Ctrl-C, 1 without a server or a terminal, 2 for bad arguments.")
+@click.command(epilog="Exit status: 0 after q or Ctrl-C, 1 if there is no server or no terminal, 2 for bad arguments.")
 @click.option("--interval", type=click.FloatRange(SHORTEST, 60.0), default=1.0, show_default=True, metavar="SECONDS",
               help="Time between frames, and between samples.")  # fmt: skip
 @click.option("--once", is_flag=True, help="Print one frame after one interval and exit; needs no terminal.")
 @url_option
 @config_option
 def top(interval: float, once: bool, url: str | None, config: Path) -> None:
-    """Watch the members of a running server: state, score, share, answers, CPU, and the newest events.
+    """Show the members of a running server: state, score, share, answers, CPU, and the newest events.
 
     The command reconnects when the server restarts. Press q to quit, ? for the other keys.
 
@@ -47,7 +47,7 @@ def top(interval: float, once: bool, url: str | None, config: Path) -> None:
     base, credentials = http_location(url, config)
     data = TopData()
     try:
-        # A missing server is an error here, while later the feed reconnects
+        # At the start, a missing server is an error; later, the feed reconnects
         _take_status(data, fetch(base, STATUS_PATH, credentials))
         data.sample(time.monotonic())
         for event in json.loads(fetch(base, LOG, credentials))["events"]:

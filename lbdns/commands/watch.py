@@ -34,7 +34,7 @@ REMEMBERED: Final = 2000  # newest events, kept to recognise duplicates
     epilog="Exit status: 0 after Ctrl-C, 1 if the server does not respond at the start, 2 for bad arguments."
 )
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(EVENT_KINDS), metavar="KIND",
-              help=f"Only events of this kind; may be repeated. Kinds: {', '.join(EVENT_KINDS)}.")  # fmt: skip
+              help=f"Print only events of this kind. Can be repeated. Kinds: {', '.join(EVENT_KINDS)}.")  # fmt: skip
 @click.option("--since", type=DURATION, help="Begin with the events of the last DURATION, such as 10m.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as JSON on one line.")
 @url_option
@@ -69,9 +69,9 @@ class _Printer:
         self.last = 0.0  # time of the newest event, Unix seconds
 
     def show(self, event: Mapping[str, Any]) -> None:
-        """Print an event document. Raises KeyError, TypeError or ValueError if it is not one."""
+        """Print an event document. Raises KeyError, TypeError or ValueError if the document is not an event."""
         line = event_line(event)
-        # Not by its id: ids start anew with the server, and the history has ids of its own
+        # Events are not compared by id: ids restart with the server, and the history has other ids
         what = tuple(event[key] for key in ("time", "kind", "pool", "member", "text"))
         self.last = max(self.last, float(event["time"]))
         if what in self._printed or (self._kinds and event["kind"] not in self._kinds):
@@ -104,7 +104,7 @@ def _follow(base: str, credentials: HttpCredentials, begin: float, printer: _Pri
             for event in map(json.loads, events):
                 printer.show(event)
         except (KeyError, TypeError, ValueError) as error:
-            raise LbdnsError(f"{base}: the response is not from lbdns: no event: {error}") from None
+            raise LbdnsError(f"{base}: the response is not from lbdns: its event stream is invalid: {error}") from None
         now = time.monotonic()
         if feed.failures != failures:
             failures, settled = feed.failures, now + LONGEST_PAUSE + 3 * LOOK  # by then the feed has tried to reconnect

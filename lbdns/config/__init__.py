@@ -1,4 +1,4 @@
-"""Read lbdns.toml into frozen dataclasses. Each section's module has its keys, defaults and ranges."""
+"""Read lbdns.toml into frozen dataclasses. Each section has a module with its keys, defaults and ranges."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ DEFAULT_FILE: Final = "/etc/lbdns/lbdns.toml"
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A whole configuration file, checked."""
+    """A complete, validated configuration file."""
 
     path: Path
     server: ServerConfig

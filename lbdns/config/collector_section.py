@@ -23,7 +23,7 @@ class CollectorConfig:
     stale_after: float = number(3.0, 1.0, 1000.0)  # report intervals
     score: str = string("thesis")
     shadow_score: str = string()  # a score to evaluate in shadow; empty: none
-    adapt: bool = flag(False)  # whether to keep trying other weights of the score
+    adapt: bool = flag(False)  # whether to keep trying other weights for the score
     adapt_factor: float = number(2.0, 1.0, 100.0)  # how far a weight may move from the configured one, up or down
     adapt_period: float = number(60.0, 5.0, 86400.0)  # s that each trial of weights lasts
     connect: str = string()  # URL of a collector to follow instead of listening for reports
@@ -32,7 +32,7 @@ class CollectorConfig:
 
 
 def read_collector(root: TomlTable, scores: Iterable[str]) -> CollectorConfig:
-    """Return the section; ``scores`` are the names of the configured scores. Errors go to the table."""
+    """Return the section; report errors to the table. ``scores`` are the names of the configured scores."""
     known = (*SCORES, *scores)
 
     def check(collector: CollectorConfig, table: TomlTable) -> None:

@@ -1,4 +1,4 @@
-"""``[forward]``: which clients' recursive queries are forwarded, and to which upstreams. Off without the section."""
+"""``[forward]``: the clients whose recursive queries are forwarded, and the upstreams. Without the section: off."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_UPSTREAMS: Final = 8  # no client waits long enough for more to be tried
 def _parse_allowed(text: str) -> Network:
     network = parse_network(text)
     if not network.prefixlen:
-        raise ValueError(f"{text!r} makes an open resolver, which attackers abuse; name your own networks")
+        raise ValueError(f"{text!r} would make an open resolver, which attackers abuse; name your own networks")
     return network
 
 
@@ -25,14 +25,12 @@ def _parse_allowed(text: str) -> Network:
 class ForwardConfig:
     """Forwarding is on if ``upstream`` is not empty; then ``allow`` is not empty either."""
 
-    upstream: tuple[Endpoint, ...] = distinct(
-        lambda text: parse_host(text, "an upstream")
-    )  # in the order of the attempts
+    upstream: tuple[Endpoint, ...] = distinct(lambda text: parse_host(text, "an upstream"))  # tried in this order
     allow: tuple[Network, ...] = each((), _parse_allowed)
 
 
 def read_forward(root: TomlTable, listen: Iterable[Endpoint]) -> ForwardConfig:
-    """Return the section; errors go to the table. ``listen``: the server's own addresses, which cannot be upstreams."""
+    """Return the section; report errors to the table. No upstream may be in ``listen``, the server's own addresses."""
 
     def check(forward: ForwardConfig, table: TomlTable) -> None:
         if len(forward.upstream) > MAX_UPSTREAMS:
@@ -50,7 +48,7 @@ def read_forward(root: TomlTable, listen: Iterable[Endpoint]) -> ForwardConfig:
 def loops(upstreams: Iterable[Endpoint], listen: Iterable[Endpoint], is_ours: Callable[[str], bool]) -> Iterator[str]:
     """Yield an error for each upstream at which this server itself listens.
 
-    ``is_ours`` returns whether an address belongs to this machine, so that a wildcard includes it.
+    ``is_ours`` returns whether an address belongs to this machine, and is thus covered by a wildcard.
     """
     here = list(listen)
     for upstream in upstreams:
@@ -65,5 +63,5 @@ def loops(upstreams: Iterable[Endpoint], listen: Iterable[Endpoint], is_ours: Ca
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether an address belongs to every machine."""
+    """Return whether an address is a loopback address, which every machine has."""
     return ipaddress.ip_address(host).is_loopback

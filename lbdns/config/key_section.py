@@ -26,7 +26,7 @@ class KeyConfig:
 
 
 def read_keys(root: TomlTable) -> tuple[KeyConfig, ...]:
-    """Return the keys of the file, with their warnings; errors go to the table."""
+    """Return the keys in the file, with their warnings; report errors to the table."""
     keys: list[KeyConfig] = []
     for table in root.tables("key"):
         name = domain_name(table, "name", table.required("name"))
@@ -42,7 +42,7 @@ def read_keys(root: TomlTable) -> tuple[KeyConfig, ...]:
 
 
 def _read_secret(table: TomlTable) -> tuple[bytes, list[str]]:
-    """Return the secret of one key, from the table or its file, and warnings. No message quotes a secret."""
+    """Return the secret of one key, from the table or its file, and warnings. Messages never quote a secret."""
     value = table.values.get("secret", "")
     inline = table.get("secret", type(value), value, "")  # of any type: an error must not quote it
     file = table.string("secret_file")
@@ -76,7 +76,7 @@ def _file_text(path: Path) -> str:
         try:
             return file.read(4 * MAX_SECRET).decode("ascii")
         except UnicodeDecodeError:
-            raise ValueError(f"{path}: must be one line of base64, and contains bytes that are not text") from None
+            raise ValueError(f"{path}: must be one line of base64, but contains bytes that are not text") from None
 
 
 def _decode(text: object) -> bytes:

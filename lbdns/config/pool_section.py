@@ -14,7 +14,7 @@ from lbdns.text.suggestions import nearest
 
 DEFAULT_NAMES: Final[Mapping[str, str]] = {"best": "best", "round.robin": "round_robin", "weighted": "weighted"}
 MAX_TTL: Final = 2**31 - 1  # seconds, RFC 2181 section 8
-RAMP_UP: Final = 10.0  # seconds: as long as the averages of requests and answers look back
+RAMP_UP: Final = 10.0  # seconds: the period over which requests and answers are averaged
 
 AnswerForm = Literal["cname", "address"]
 
@@ -69,17 +69,17 @@ class PoolConfig:
     names: Mapping[str, str] = read.key(_names)  # owner name relative to the zone ("@" for its apex) -> policy
     ttl: int = read.integer(0, 0, MAX_TTL)  # seconds
     answer: AnswerForm = read.one_of("cname", ("cname", "address"))
-    min_usable: float = read.number(0.5, 0.0, 1.0)  # if reports stop at once and a smaller share is usable: fail open
+    min_usable: float = read.number(0.5, 0.0, 1.0)  # fail open if reports stop at once and a smaller share is usable
     ramp_up: float = read.number(RAMP_UP, 0.0, 3600.0)  # s of slow start after a member returns; 0: none
     black_hole: bool = read.flag(True)  # whether members that take requests and serve none are quarantined
-    shadow: str = read.key(_shadow, "")  # a policy to evaluate in shadow, beside those that answer; empty: none
+    shadow: str = read.key(_shadow, "")  # a policy to evaluate in shadow, alongside those that answer; empty: none
     coherence: float = read.number(
         2.0, 0.0, 60.0
-    )  # s in which A, AAAA and HTTPS queries of a client get one member; 0: off
+    )  # s for which a client's A, AAAA and HTTPS queries get the same member; 0: off
 
 
 def read_pools(root: TomlTable) -> tuple[PoolConfig, ...]:
-    """Return the pools of the file; report errors to the table."""
+    """Return the pools in the file; report errors to the table."""
     pools: list[PoolConfig] = []
     for table in root.tables("pool"):
         pool = read.read_fields(PoolConfig, table)

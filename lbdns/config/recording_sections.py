@@ -18,13 +18,13 @@ def _duration(table: TomlTable, name: str, default: float) -> float:
     try:
         return 0.0 if text == "0" else parse_duration(text)
     except ValueError as error:
-        table.wrong(name, f'{error}; or "0" to keep none')
+        table.wrong(name, f'{error}; or write "0" to keep nothing')
         return default
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryConfig:
-    """The seconds for which each resolution is kept; 0: not at all."""
+    """How long each resolution is kept, in seconds; 0 means not at all."""
 
     on: bool = flag(True)
     keep_raw: float = key(_duration, 3600.0)  # every second

@@ -12,7 +12,7 @@ from lbdns_shared.metric_catalogue import CATALOGUE
 
 
 def read_scores(root: TomlTable) -> Mapping[str, Mapping[str, Term]]:
-    """Return the terms of each configured score by its name; errors go to the table."""
+    """Return the terms of each configured score, by name; report errors to the table."""
     tables = root.table("score", TomlPlace("score"))
     scores: dict[str, Mapping[str, Term]] = {}
     for name in tables.values if tables else ():
@@ -46,6 +46,6 @@ def _term(table: TomlTable, metric: str) -> Term:
     )
     for key in ("weight", "limit"):
         if key not in term.values:
-            table.wrong(metric, f"{key} is missing: {metric} = {{ weight = 20, limit = 100 }}")
+            table.wrong(metric, f"{key} is missing; write {metric} = {{ weight = 20, limit = 100 }}")
     term.end()
     return result

@@ -15,7 +15,7 @@ PLANES: Final[tuple[PlaneName, ...]] = ("auto", "python", "native")
 
 
 def _short_text(table: TomlTable, name: str, _: str) -> str:
-    """Return text that fits a character-string (RFC 1035 section 3.3)."""
+    """Return text that fits into a character-string (RFC 1035 section 3.3)."""
     text = table.string(name)
     if len(text.encode()) > 255:
         table.wrong(name, "must not be longer than 255 bytes")
@@ -28,13 +28,13 @@ class ServerConfig:
         (Endpoint("0.0.0.0", DNS_PORT), Endpoint("::", DNS_PORT)), lambda text: parse_listen(text, DNS_PORT)
     )
     workers: int = integer(1, 1, 256)
-    dns_servers: int = integer(1, 1, 1000)  # servers that answer for these zones, including this one
+    dns_servers: int = integer(1, 1, 1000)  # number of servers that answer for these zones, including this one
     user: str = string()
     state_dir: Path = path("/var/lib/lbdns")
     control: Path = path("/run/lbdns/control.sock")
-    payload: int = integer(1232, 512, 1232)  # bytes: longest UDP message; crosses every path unfragmented
+    payload: int = integer(1232, 512, 1232)  # bytes: longest UDP message; 1232 crosses every path unfragmented
     identity: str = key(_short_text, "")  # answer to NSID, id.server and hostname.bind; empty: none
-    plane: PlaneName = one_of("auto", PLANES)  # the fast path: native if installed, or one of the two always
+    plane: PlaneName = one_of("auto", PLANES)  # the fast path; auto: native if installed, else python
     version: str = key(_short_text, "")  # answer to version.bind; empty: none
 
 

@@ -32,12 +32,12 @@ class TomlErrors:
         self.found.append(f"{position}: {place}: {what}")
 
     def raise_if_any(self) -> None:
-        """Raise ConfigError with every error found so far; return if there are none."""
+        """Raise ConfigError with every error found so far, if there are any."""
         if self.found:
             raise ConfigError(*self.found)
 
     def _line_of(self, place: TomlPlace) -> int:
-        """Return the line of a key, searched in the text since tomllib keeps no positions; 0 if absent."""
+        """Return the line of a key, 0 if absent. Searches the text of the file, since tomllib keeps no positions."""
         key = place.inside.partition(".")[0] or place.key
         inside = not place.header  # whether the current line belongs to the table
         start, seen = 0, -1
@@ -59,7 +59,7 @@ class TomlErrors:
 
 
 class TomlPlace:
-    """A place in a TOML file: a table (``header`` and ``index`` among tables of that name), and a key in it.
+    """A place in a TOML file: a key in a table, which is number ``index`` of the tables named ``header``.
 
     ``inside`` is the path of the inline table that holds the key; ``label`` names the table in errors.
     """
@@ -82,7 +82,7 @@ class TomlTable:
 
     @property
     def folder(self) -> Path:
-        """The folder of the file, against which relative paths in it are resolved."""
+        """The folder of the file; relative paths in the file are resolved against this folder."""
         return self.findings.path.resolve().parent
 
     def wrong(self, key: str, what: str) -> None:
@@ -90,7 +90,7 @@ class TomlTable:
         self.findings.add(TomlPlace(place.header, place.index, key, place.label, place.inside), what)
 
     def get(self, key: str, kind: type[T], default: T, expected: str) -> T:
-        """Return the value of ``key``; report a wrong type, described by ``expected``, and return the default."""
+        """Return the value of ``key``. For a wrong type, report what was ``expected`` and return the default."""
         self._asked.append(key)
         value = self.values.get(key, default)
         if kind is float and type(value) is int:
@@ -144,7 +144,7 @@ class TomlTable:
         return tuple(value)
 
     def each(self, key: str, default: tuple[T, ...], read: Callable[[str], T]) -> tuple[T, ...]:
-        """Return a list of strings, each converted by ``read``; report ValueErrors and then return the default."""
+        """Return a list of strings, each converted by ``read``. On a ValueError, report it and return the default."""
         before = len(self.findings.found)
         found = []
         for item in self.strings(key):
@@ -167,7 +167,7 @@ class TomlTable:
         return TomlTable(value, place or self._below(key), self.findings)
 
     def section(self, name: str) -> TomlTable:
-        """Return the table ``[name]``, empty if the file has none."""
+        """Return the table ``[name]``, or an empty table if the file has none."""
         return self.table(name, TomlPlace(name)) or TomlTable({}, TomlPlace(name), self.findings)
 
     def _below(self, key: str) -> TomlPlace:

@@ -73,7 +73,7 @@ def optional_path() -> Path | None:
 
 
 def read_fields(kind: Callable[..., T], table: TomlTable) -> T:
-    """Return a dataclass with the value of every field that ``key`` declares; errors go to the table."""
+    """Return a dataclass with the value of every field that ``key`` declares; report errors to the table."""
     declared = [field for field in fields(kind) if "read" in field.metadata]  # type: ignore[arg-type]
     return kind(**{field.name: field.metadata["read"](table, field.name, field.default) for field in declared})
 
@@ -81,7 +81,7 @@ def read_fields(kind: Callable[..., T], table: TomlTable) -> T:
 def read_section(
     root: TomlTable, name: str, kind: Callable[..., T], check: Callable[[T, TomlTable], None] | None = None
 ) -> T:
-    """Return ``[name]``; errors go to the table. ``check`` reports those that concern several keys."""
+    """Return ``[name]``; report errors to the table. ``check`` reports errors that concern several keys."""
     table = root.section(name)
     found = read_fields(kind, table)
     if check:
@@ -91,7 +91,7 @@ def read_section(
 
 
 def domain_name(table: TomlTable, key: str, text: str) -> str:
-    """Return a domain name in lower case without its final dot; report one that is not valid."""
+    """Return a domain name in lower case, without its final dot; report an invalid name."""
     name = text.lower().removesuffix(".")
     if len(name) > MAX_NAME or (name and not HOST_NAME.match(name.replace("/", "-"))):
         table.wrong(key, f"{text!r} is not a valid domain name")

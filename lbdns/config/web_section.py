@@ -22,14 +22,14 @@ def _listen(table: TomlTable, name: str, default: Endpoint) -> Endpoint | None:
 
 @dataclass(frozen=True, slots=True)
 class WebConfig:
-    """``listen`` is None if HTTP is off. ``allow``: the networks that may read; the loopback always may."""
+    """``listen`` is None if HTTP is off. ``allow``: the networks whose clients may read the pages."""
 
     listen: Endpoint | None = key(_listen, Endpoint("127.0.0.1", HTTP_PORT))  # None: HTTP is off
     allow: tuple[Network, ...] = each((), parse_network)  # networks that may read; the loopback always may
     user: str = string()  # with ``password_file``: HTTP basic authentication (RFC 7617)
     password_file: Path | None = optional_path()
     token_file: Path | None = optional_path()  # a bearer token (RFC 6750), accepted as well
-    max_member_series: int = integer(2000, 0, 10**6)  # with more members, /metrics has no series for single members
+    max_member_series: int = integer(2000, 0, 10**6)  # above this number, /metrics has no series for single members
 
 
 def check_web(web: WebConfig, table: TomlTable) -> None:
@@ -40,5 +40,5 @@ def check_web(web: WebConfig, table: TomlTable) -> None:
         table.wrong("user", "must not contain a colon (HTTP basic authentication, RFC 7617 section 2)")
     if web.listen and not web.allow and not ipaddress.ip_address(web.listen.host.partition("%")[0]).is_loopback:
         table.wrong(
-            "allow", f'is missing; other machines reach {web.listen}, so name your networks: allow = ["10.0.0.0/8"]'
+            "allow", f'is missing; other machines can reach {web.listen}, so name your networks: allow = ["10.0.0.0/8"]'
         )

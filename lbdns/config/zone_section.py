@@ -15,7 +15,7 @@ from lbdns_shared.endpoint import Endpoint
 
 @dataclass(frozen=True, slots=True)
 class TransferPermit:
-    """Permission to transfer a zone, for clients in ``network``, or that sign with ``key``, or both if both are set."""
+    """Permission to transfer a zone for clients in ``network``, with signatures by ``key``, or both if both are set."""
 
     network: Network | None
     key: str = ""  # the name of a [[key]]
@@ -36,7 +36,7 @@ class NotifyTarget:
 class ZoneConfig:
     name: str  # lower case, without the final dot; the root is ""
     file: Path
-    transfer: tuple[TransferPermit, ...] = ()  # any one of them is enough; empty: no client may transfer
+    transfer: tuple[TransferPermit, ...] = ()  # any one permit is enough; empty: no client may transfer
     notify: tuple[NotifyTarget, ...] = ()
 
 
@@ -45,7 +45,7 @@ def read_zones(root: TomlTable, keys: Sequence[KeyConfig]) -> tuple[ZoneConfig, 
     for table in root.tables("zone"):
         name = domain_name(table, "name", table.required("name"))
         if name in (zone.name for zone in zones):
-            table.wrong("name", f"two zones have the name {name!r}; a zone has one file")
+            table.wrong("name", f"two zones have the name {name!r}; a zone can have only one file")
         zones.append(
             ZoneConfig(
                 name=name,

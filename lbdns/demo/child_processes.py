@@ -33,7 +33,7 @@ class ChildProcesses:
         self._children.append((name, process))
 
     def first_end(self) -> str:
-        """Return how a child ended, such as ``the DNS server exited with status 1``; "" if all are running."""
+        """Return how a child ended, such as ``the DNS server exited with status 1``, or "" if all are running."""
         for name, process in self._children:
             if (status := process.poll()) is not None:
                 how = f"exited with status {status}" if status >= 0 else f"was killed by {signal.Signals(-status).name}"
@@ -60,7 +60,7 @@ class ChildProcesses:
 
 
 def _tie_to_parent() -> Callable[[], None] | None:
-    """Run in the child before its program: request SIGTERM from the kernel when the parent dies (Linux only)."""
+    """Return a function that the child calls first, to request SIGTERM in case the parent dies (Linux only)."""
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl

@@ -1,4 +1,4 @@
-"""Write the files of the demo: configuration, zones and keys, in a folder of its own."""
+"""Write the demo's files into a separate folder: configuration, zones and keys."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class DemoPlan:
     report_port: int = 7777
     http_port: int = 8053
     web_port: int = 8080
-    ipv6: bool = True  # whether the machine has ::1, which one host then gets: there is no second IPv6 loopback address
+    ipv6: bool = True  # whether the machine has ::1; only one host gets this address, since there is no second one
     interval: float = 1.0  # seconds between reports
-    log_level: str = "error"  # keeps the terminal free for the text that says what to try
+    log_level: str = "error"  # log lines must not bury the list of commands to try
 
     @property
     def hosts(self) -> tuple[Host, ...]:
@@ -51,7 +51,7 @@ def key_file(folder: Path, host: Host) -> Path:
 def write(plan: DemoPlan, folder: Path) -> Path:
     """Write all files into ``folder``, which must be private, and return the path of the configuration.
 
-    Keys are new, and readable by their owner only.
+    The keys are newly generated, and readable only by their owner.
     """
     config, master = folder / "lbdns.toml", new_master_key()
     _write_private(folder / "report.key", master.line())

@@ -1,4 +1,4 @@
-"""Check that the ports of the demo are free, before it starts any process."""
+"""Check that the demo's ports are free, before the demo starts any process."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def has_ipv6_loopback() -> bool:
 
 
 def check(plan: DemoPlan) -> None:
-    """Raise ListenError with every port that is not available, including ports that two parts of the demo use."""
+    """Raise ListenError with every port that is not available or that two parts of the demo would use."""
     findings = []
     with contextlib.ExitStack() as held:
         for port in required_ports(plan):
@@ -54,7 +54,7 @@ def check(plan: DemoPlan) -> None:
             family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
             try:
                 if port.kind == socket.SOCK_STREAM:
-                    # SO_REUSEADDR, as servers do: connections of a demo that just ended do not hold its ports
+                    # With SO_REUSEADDR, as in servers: connections from an earlier demo do not block its ports
                     held.enter_context(socket.create_server(address, family=family))
                 else:
                     held.enter_context(socket.socket(family, port.kind)).bind(address)
@@ -69,7 +69,7 @@ def _finding(port: RequiredPort, error: OSError) -> str:
         case errno.EADDRINUSE:
             what = f"is taken; stop the program that listens there, or choose another port with {port.flag}"
         case errno.EACCES:
-            what = f"is not permitted to this user; choose a port from 1024 with {port.flag}"
+            what = f"is not permitted for this user; choose a port of 1024 or higher with {port.flag}"
         case errno.EADDRNOTAVAIL:
             what = "is not an address of this machine; the demo needs 127.0.0.0/8 on the loopback, as on Linux"
         case _:

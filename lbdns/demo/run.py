@@ -20,21 +20,21 @@ from lbdns.process.stop_signals import StopSignals, stop_signals
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.errors import LbdnsError
 
-START_TIMEOUT: Final = 30.0  # seconds: many times what the server takes on a slow machine
+START_TIMEOUT: Final = 30.0  # seconds: many times what the server needs on a slow machine
 _POLL: Final = 0.05  # seconds between checks of the children
 
 
 def run(plan: DemoPlan, seconds: float | None) -> None:
-    """Run the demo until SIGINT, SIGTERM, SIGHUP or, if given, ``seconds`` after it was ready.
+    """Run the demo until SIGINT, SIGTERM or SIGHUP, but at most ``seconds`` (if given) after the demo is ready.
 
-    Raises ListenError for taken ports, before anything is started, and LbdnsError when a part of it dies.
+    Raises ListenError for taken ports, before starting anything, and LbdnsError if a process of the demo dies.
     """
     ports.check(plan)
     with (
         stop_signals() as stop,
         tempfile.TemporaryDirectory(prefix="lbdns-demo-") as folder,
         ChildProcesses() as servers,
-        ChildProcesses() as agents,  # they stop first: the collector still receives their last reports
+        ChildProcesses() as agents,  # stop first, so that the collector receives their last reports
     ):
         began = time.monotonic()
         config = farm_files.write(plan, Path(folder))
@@ -79,11 +79,11 @@ def _may_ping() -> bool:
 def _check_running(groups: Iterable[ChildProcesses]) -> None:
     for group in groups:
         if ending := group.first_end():
-            raise LbdnsError(f"lbdns demo: {ending}; so the demo stops")
+            raise LbdnsError(f"lbdns demo: {ending}, so the demo stops")
 
 
 def _until_it_answers(plan: DemoPlan, groups: Iterable[ChildProcesses], stop: StopSignals) -> bool:
-    """Return True when DNS and HTTP answer, False if a signal stops the demo before."""
+    """Return True once the server answers over DNS and HTTP, False if a signal stops the demo first."""
     end = time.monotonic() + START_TIMEOUT
     while not stop.is_set():
         _check_running(groups)
@@ -96,7 +96,7 @@ def _until_it_answers(plan: DemoPlan, groups: Iterable[ChildProcesses], stop: St
 
 
 def _answers(plan: DemoPlan) -> bool:
-    """Return whether the server answers over DNS and HTTP: until it listens, the ports refuse."""
+    """Return whether the server answers over DNS and HTTP; until it listens, connections are refused."""
     with contextlib.suppress(LbdnsError, OSError):
         ask(make_query("hobbit", "SOA"), Endpoint(LOOPBACK, plan.dns_port), timeout=_POLL, tries=1)
         with socket.create_connection((LOOPBACK, plan.http_port), timeout=1):
@@ -105,7 +105,7 @@ def _answers(plan: DemoPlan) -> bool:
 
 
 def _what_to_try(plan: DemoPlan, config: Path, seconds: float) -> str:
-    """Return the text for a demo that was ready after ``seconds``."""
+    """Return the text to print when the demo is ready, ``seconds`` after its start."""
     dig = f"dig @{LOOPBACK} -p {plan.dns_port}"
     server = f"@{LOOPBACK}:{plan.dns_port}"
     program, where = _program(), f"-c {config}"
@@ -113,7 +113,7 @@ def _what_to_try(plan: DemoPlan, config: Path, seconds: float) -> str:
     urls = ("  ".join(f"http://{endpoint}/" for endpoint in plan.web_endpoints(host)) for host in plan.hosts)
     webs = "\n".join(f"    {host.name:<8} {text}" for host, text in zip(plan.hosts, urls, strict=True))
     return f"""\
-lbdns demo: ready after {seconds:.1f} s; Ctrl-C ends it
+lbdns demo: ready after {seconds:.1f} s; Ctrl-C stops the demo
 
   DNS        {LOOPBACK}:{plan.dns_port} (UDP and TCP), zone hobbit and its reverse zone
   page       http://{LOOPBACK}:{plan.http_port}/
@@ -131,13 +131,13 @@ Try, in another terminal:
   {program} top {where}
   {program} drain {plan.hosts[0].name} --for 1min --reason 'just trying' {where}
   {program} watch {where}
-Put one of them under load, and ask again:
+Put one web server under load, then repeat the query:
   for i in 1 2 3 4 5; do curl -s 'http://{first}/work?ms=3000' & done; wait
 """
 
 
 def _program() -> str:
-    """Return the command that runs this program here: the shell may not find it in a virtual environment."""
+    """Return the command that runs lbdns here: in a virtual environment, the shell may not find ``lbdns``."""
     path = Path(sys.argv[0])
     if path.name != "lbdns":
         return "lbdns"

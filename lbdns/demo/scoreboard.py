@@ -17,7 +17,7 @@ WRITING: Final = "W"
 
 @dataclass(slots=True)
 class Scoreboard:
-    """States and counters of the workers. Methods may be called from any thread."""
+    """The workers' states and counters. Methods may be called from any thread."""
 
     workers: int
     accesses: int = 0
@@ -40,7 +40,7 @@ class Scoreboard:
             self.duration += duration
 
     def page(self, uptime: float, cpu: os.times_result, load: tuple[float, float, float]) -> str:
-        """Return the page ``server-status?auto`` after ``uptime`` seconds, with ``os.times`` and load averages."""
+        """Return the page ``server-status?auto``: ``uptime`` in seconds, ``cpu`` from ``os.times``, load averages."""
         with self._lock:
             accesses, sent, duration = self.accesses, self.bytes_sent, self.duration
         states = "".join(self._states)

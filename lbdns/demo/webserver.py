@@ -1,7 +1,7 @@
-"""A small real web server for the demo: a bounded set of workers, true counters, work that costs CPU time.
+"""A small real web server for the demo, with a fixed number of workers, real counters, and work that costs CPU time.
 
-It works as Apache's prefork does: each worker waits its turn to accept, serves one connection, and waits
-again. What finds no worker waits in the kernel's listen queue.
+As in Apache's prefork module, each worker waits for its turn to accept a connection, serves the connection, and waits
+again. Connections that find no free worker wait in the kernel's listen queue.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from lbdns.process.stop_signals import stop_signals
 from lbdns_shared.endpoint import Endpoint, parse_listen
 
 HTTP_PORT: Final = 8080
-WORKERS: Final = 20  # the idle workers at which score "thesis" gives its full 19.68
+WORKERS: Final = 20  # number of idle workers for which score "thesis" gives its full 19.68
 BACKLOG: Final = 511  # connections; Apache's ListenBacklog
 READ_TIMEOUT: Final = 5.0  # seconds: a silent client must not occupy a worker
-_SWITCH_INTERVAL: Final = 5e-4  # seconds: with ten busy workers the status page would wait 5 ms for each
-MAX_WORK: Final = 10_000  # ms of CPU one request may ask for
+_SWITCH_INTERVAL: Final = 5e-4  # seconds: with Python's 5 ms, the status page would wait 5 ms for each busy worker
+MAX_WORK: Final = 10_000  # ms of CPU time that one request may ask for
 
 
 class DemoWebServer:
@@ -45,7 +45,7 @@ class DemoWebServer:
         self._stopped = False
 
     def start(self) -> None:
-        """Start the worker threads, as daemons: the process ends without waiting for a slow client."""
+        """Start the worker threads as daemons, so that the process ends without waiting for slow clients."""
         for worker in range(self.scoreboard.workers):
             threading.Thread(target=self._work, args=(worker,), daemon=True).start()
 
@@ -78,7 +78,7 @@ class DemoWebServer:
 
 
 class _RequestHandler(BaseHTTPRequestHandler):
-    """One connection, one request."""
+    """Serves one request on one connection."""
 
     timeout = READ_TIMEOUT
     server_version = "lbdns-demo"
@@ -138,11 +138,11 @@ class _RequestHandler(BaseHTTPRequestHandler):
         return len(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """No-op: the terminal belongs to the demo."""
+        """Log nothing, since the demo uses the terminal."""
 
 
 def burn(seconds: float) -> None:
-    """Use CPU time in this thread, like a dynamic page."""
+    """Use CPU time in this thread, as a dynamic page would."""
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         sum(range(1000))
@@ -152,12 +152,12 @@ def listen(endpoint: Endpoint) -> socket.socket:
     """Return a listening TCP socket. Raises OSError."""
     family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
     listener = socket.create_server((endpoint.host, endpoint.port), family=family, backlog=BACKLOG)
-    listener.setblocking(False)  # a connection that is gone must not block the other listeners
+    listener.setblocking(False)  # accept must not block if the connection is already gone
     return listener
 
 
 def main() -> None:
-    """``python -m lbdns.demo.webserver --name bilbo --listen 127.0.0.16:8080``"""
+    """Run ``python -m lbdns.demo.webserver --name bilbo --listen 127.0.0.16:8080``."""
     parser = argparse.ArgumentParser(prog="python -m lbdns.demo.webserver", description=__doc__)
     parser.add_argument("--name", required=True, help="name shown on its pages")
     parser.add_argument(

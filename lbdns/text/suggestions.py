@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return ``. Perhaps you meant 'x'?``, or the list of known words if none is near; empty if none is known."""
+    """Return ``. Perhaps you meant 'x'?``, or the known words if none is similar; "" if there are no known words."""
     names = list(known)
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if close:

@@ -41,7 +41,7 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_time(text: str, now: float) -> float:
-    """Return a point in time in Unix seconds; ``now`` is the present. Raises ValueError."""
+    """Return a point in time in Unix seconds; ``now`` is the current time. Raises ValueError."""
     text = text.strip()
     if text == "now":
         return now

@@ -51,7 +51,7 @@ def test_what_words_mean(words: list[str], name: str, rtype: str, rclass: str, s
         (["best.hobbit", "AAA"], "'AAA' is not a record type. Perhaps you meant 'AAAA'?"),
         (["best.hobbit", "TYPE70000"], "'TYPE70000' is not a record type"),
         (["best.hobbit", "+tpc"], "unknown option +tpc. Perhaps you meant '+tcp'?"),
-        (["best.hobbit", "@a", "@b"], "give one server only, not @a and @b"),
+        (["best.hobbit", "@a", "@b"], "give only one server, not @a and @b"),
         (["best.hobbit", "@10.0.0.5:x"], "@10.0.0.5:x: '10.0.0.5:x': the port must be a number"),
     ],
 )

@@ -98,7 +98,7 @@ def test_the_list(control: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_empty_list(control: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with answering(control, said()):
         status, out, _ = steer(capsys, "drain", "--list", "--control", str(control))
-    assert (status, out) == (0, "no overrides: every member is treated as it reports\n")
+    assert (status, out) == (0, "no overrides: reports alone decide each state\n")
 
 
 def test_what_is_refused(control: Path, capsys: pytest.CaptureFixture[str]) -> None:

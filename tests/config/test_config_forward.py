@@ -46,7 +46,7 @@ class TestForward:
             (
                 forward('["192.0.2.1"]', '["0.0.0.0/0"]'),
                 [
-                    ":8: [forward] allow: '0.0.0.0/0' makes an open resolver, which attackers abuse; "
+                    ":8: [forward] allow: '0.0.0.0/0' would make an open resolver, which attackers abuse; "
                     "name your own networks"
                 ],
             ),

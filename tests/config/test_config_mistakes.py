@@ -40,7 +40,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "a zone twice",
         ZONE + ZONE.replace('"hobbit"', '"Hobbit."'),
-        [":5: [zone Hobbit.] name: two zones have the name 'hobbit'; a zone has one file"],
+        [":5: [zone Hobbit.] name: two zones have the name 'hobbit'; a zone can have only one file"],
     ),
     (
         "a zone's name that is none",
@@ -217,7 +217,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "a term without its numbers",
         ZONE + "[score.mine]\ncpu_idle = { weight = 1 }\n",
-        [":5: [score.mine] cpu_idle: limit is missing: cpu_idle = { weight = 20, limit = 100 }"],
+        [":5: [score.mine] cpu_idle: limit is missing; write cpu_idle = { weight = 20, limit = 100 }"],
     ),
     (
         "a limit of nothing",

@@ -39,7 +39,7 @@ def demo(tmp_path: Path) -> Demo:
 def ready(demo: Demo, tmp_path: Path) -> Iterator[Program]:
     # Its temporary folder is ours, to see that it goes away
     with running(*demo.command, env={"TMPDIR": str(tmp_path)}) as program:
-        program.until(lambda: "Ctrl-C ends it" in program.output, "the demo is ready")
+        program.until(lambda: "Ctrl-C stops the demo" in program.output, "the demo is ready")
         yield program
 
 
@@ -55,7 +55,7 @@ def busy_workers(demo: Demo, name: str) -> float:
 @needs(programs=("dig",))
 def test_it_answers_and_ends_by_itself(demo: Demo) -> None:
     with running(*demo.command, "--seconds", "2") as program:
-        program.until(lambda: "Ctrl-C ends it" in program.output, "the demo is ready")
+        program.until(lambda: "Ctrl-C stops the demo" in program.output, "the demo is ready")
         children = descendants(program.pid)
         assert len(children) == 7
         program.until(lambda: usable(demo) == {"bilbo", "frodo", "gandalf"}, "all three report")
@@ -139,7 +139,7 @@ def test_a_part_that_dies_ends_it_and_is_named(demo: Demo, ready: Program, words
     (victim,) = [pid for pid in children if set(words) <= set(Path(f"/proc/{pid}/cmdline").read_text().split("\0"))]
     os.kill(victim, signal.SIGKILL)
     assert ready.wait() == 1
-    assert ready.errors == f"lbdns demo: {what} was killed by SIGKILL; so the demo stops\n"
+    assert ready.errors == f"lbdns demo: {what} was killed by SIGKILL, so the demo stops\n"
     assert not alive(children)
 
 

@@ -1,4 +1,4 @@
-"""Use the whole terminal: draw on it, read and decode pressed keys, always restore it."""
+"""Use the whole terminal: draw on it, read and decode pressed keys, and always restore it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rich.text import Text
 from lbdns_shared.errors import LbdnsError
 
 ESCAPE_PAUSE: Final = 0.05  # s to wait for the rest of an escape sequence, enough for a slow line
-#: As VT100-like terminals send them (ECMA-48; xterm control sequences).
+#: The keys as VT100-like terminals send them (ECMA-48; xterm control sequences).
 _NAMES: Final[Mapping[bytes, str]] = {
     b"\x1b[A": "up", b"\x1bOA": "up", b"\x1b[B": "down", b"\x1bOB": "down",
     b"\x1b[5~": "pageup", b"\x1b[6~": "pagedown",
@@ -35,7 +35,7 @@ _DUMB: Final = ("", "dumb", "unknown")
 
 def demand_terminal(console: Console) -> None:
     """Raise LbdnsError if standard input and output are not a terminal that can be drawn on."""
-    what = "run it in a terminal, or use --once for one frame; 'lbdns status' prints a table"
+    what = "run 'lbdns top' in a terminal, or use --once for one frame; 'lbdns status' prints a table"
     if not (sys.stdin.isatty() and console.is_terminal):
         raise LbdnsError(f"top: standard input and output must be a terminal; {what}")
     if os.environ.get("TERM", "").lower() in _DUMB:
@@ -43,13 +43,13 @@ def demand_terminal(console: Console) -> None:
 
 
 class KeyDecoder:
-    """Bytes in, keys out: printable ASCII characters, other keys by name. A sequence may arrive in pieces. Sans-I/O."""
+    """Decodes bytes into keys: printable ASCII characters, and other keys by name. Sequences may arrive in pieces."""
 
     def __init__(self) -> None:
         self.pending = b""  # the start of a sequence; if no more bytes follow, it was the Escape key
 
     def feed(self, data: bytes) -> list[str]:
-        """Return the keys completed by ``data``. Empty data ends a sequence that has begun."""
+        """Return the keys that ``data`` completes. Empty data ends a sequence that has begun."""
         text, self.pending = self.pending + data, b""
         if data and (started := _INCOMPLETE.search(text)):
             text, self.pending = text[: started.start()], started[0]
@@ -64,7 +64,7 @@ class Screen:
     """Draws lines and reads keys while it is open."""
 
     def __init__(self, console: Console, descriptor: int) -> None:
-        """``descriptor``: a wait for keys ends when it becomes readable."""
+        """Waiting for keys ends when ``descriptor`` becomes readable."""
         self.console = console
         self._descriptor = descriptor
         self._stdin = sys.stdin.fileno()
@@ -73,7 +73,7 @@ class Screen:
 
     @contextlib.contextmanager
     def open(self, wake: Callable[[], None]) -> Iterator[None]:
-        """Use the terminal. ``wake`` is called when its size changes. SIGTERM and SIGHUP act like Ctrl-C."""
+        """Use the terminal in a with statement; call ``wake`` if its size changes. SIGTERM, SIGHUP act like Ctrl-C."""
         before = termios.tcgetattr(self._stdin)
         handlers: dict[signal.Signals, Callable[[int, Any], None]] = {
             signal.SIGWINCH: lambda *_: wake(),
@@ -97,7 +97,7 @@ class Screen:
         self._live.update(Group(*lines), refresh=True)
 
     def keys(self, timeout: float) -> list[str]:
-        """Return the keys pressed, waiting at most ``timeout`` seconds. Raises EOFError if the terminal was closed."""
+        """Wait at most ``timeout`` seconds, and return the keys pressed. Raises EOFError if the terminal was closed."""
         timeout = ESCAPE_PAUSE if self._keys.pending else timeout
         ready, _, _ = select.select([self._stdin, self._descriptor], [], [], max(0.0, timeout))
         if self._stdin not in ready:
@@ -111,7 +111,7 @@ class Screen:
         return self._keys.feed(data)
 
     def _pause(self, before: list[Any]) -> None:
-        """Handle Ctrl-Z: give the terminal to the shell until it continues this process."""
+        """Handle Ctrl-Z: give the terminal to the shell until the shell continues this process."""
         self._live.stop()
         termios.tcsetattr(self._stdin, termios.TCSADRAIN, before)
         os.kill(os.getpid(), signal.SIGSTOP)

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from lbdns.text.times import format_duration, format_time
 
-#: Member state -> colour. A colour never adds information.
+#: Member state -> colour. Colours only repeat what the text says.
 STATES: Final[Mapping[str, str]] = {
     "usable": "green",
     "silent": "red",
@@ -24,7 +24,7 @@ LETTERS: Final = "_.-=+*%#"  # for terminals without block characters
 
 
 def printable(value: object) -> str:
-    """Return one line without control characters: names and reasons come from other machines."""
+    """Return ``value`` as one line without control characters, since names and reasons come from other machines."""
     text = str(value)
     if text.isprintable():
         return text
@@ -76,9 +76,9 @@ def override_text(override: Mapping[str, Any], now: float) -> str:
 
 
 def sparkline(values: Sequence[float | None], width: int, top: float | None = None, steps: str = BLOCKS) -> str:
-    """Return a sparkline of the newest ``width`` values, the newest at the right; a blank for a missing value.
+    """Return a sparkline of the newest ``width`` values: the newest is at the right, a missing one is a blank.
 
-    ``top`` is the value of a full block, the greatest of the values if None; 0 is an empty one.
+    ``top`` is the value of the highest block; if None, the greatest of the values is. 0 is the lowest block.
     """
     newest = values[-width:] if width > 0 else ()
     highest = max((value for value in newest if value is not None), default=0.0) if top is None else top

@@ -26,11 +26,11 @@ def newest(values: deque[float | None]) -> float | None:
 
 
 class TopData:
-    """The event stream updates it, the layout reads it."""
+    """The data that the event stream updates and the layout displays."""
 
     def __init__(self) -> None:
         self.status: Document | None = None
-        self.received = 0.0  # arrival of the status, seconds on the caller's clock
+        self.received = 0.0  # when the status arrived, in seconds on the caller's clock
         self.queries_per_s: float | None = None
         self.events: deque[Document] = deque(maxlen=EVENTS)
         self.trouble = ""  # why no data arrives; empty if all is well

@@ -25,10 +25,10 @@ from lbdns.text.times import format_duration
 
 LEAST_WIDTH: Final = 60
 LEAST_HEIGHT: Final = 10
-OLD: Final = 5.0  # s without data: in a running farm something changes every second
-POOLS: Final = 4  # most pools that get a line of their own
-WIDE: Final = 110  # columns that have room for more metrics
-NAME: Final = 14  # fewest columns of a name
+OLD: Final = 5.0  # s without data, after which the frame says so: in a running farm, something changes every second
+POOLS: Final = 4  # number of pools that get a line each
+WIDE: Final = 110  # screen width in columns from which more metrics fit
+NAME: Final = 14  # fewest columns for a member's name
 LONGEST_NAME: Final = 32
 #: Heading, metric, decimals and columns of the metrics that a wide screen adds.
 MORE: Final = (
@@ -139,7 +139,7 @@ def _spark_width(size: Size, columns: Iterable[tuple[str, int]]) -> int:
 
 
 def _cells(values: Iterable[str], widths: Iterable[int]) -> str:
-    """Return values in columns; values that are too long are cut."""
+    """Return the values in columns, and cut values that are too long."""
     cells = []
     for value, width in zip(values, widths, strict=True):
         length = cell_len(value)
@@ -160,7 +160,7 @@ def _heading(columns: Sequence[tuple[str, int]], spark: int) -> Text:
 def _row(
     member: Document, series: Series, columns: Sequence[tuple[str, int]], spark: int, size: Size, since: float
 ) -> Text:
-    """Return a member's line. ``since``: seconds since the status arrived, added to ages."""
+    """Return a member's line. ``since``, the seconds since the status arrived, is added to ages."""
     state, age = str(member["state"]), member["age_s"]
     values = [
         number(member["score"]), number(None if age is None else float(age) + since, 1), percent(member["share"]),

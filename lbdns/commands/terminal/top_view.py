@@ -1,4 +1,4 @@
-"""The choices of the user of ``lbdns top`` (pool, order, filter, position), and what each key changes. Sans-I/O."""
+"""The user's choices in ``lbdns top`` (pool, order, filter, position), and the keys that change them. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HELP: Final = (
     ("q", "quit"),
     ("up, down", "scroll by one member"),
     ("PgUp, PgDn", "scroll by one screen"),
-    ("Home, End", "go to the first, to the last member"),
+    ("Home, End", "go to the first or last member"),
     ("s", "sort by the next column"),
     ("r", "reverse the order"),
     ("p", "show the next pool"),
@@ -41,7 +41,7 @@ HELP: Final = (
 
 @dataclass(slots=True)
 class View:
-    """The view of one terminal. ``rows``: number of members that the last frame had room for."""
+    """The user's choices in one terminal. ``rows`` is the number of members that fitted into the last frame."""
 
     pool: str = ""  # empty: the first pool
     sort: str = _ORDER[0]
@@ -74,7 +74,7 @@ class View:
         return found[::-1] if self.reverse else found
 
     def press(self, key: str, data: TopData) -> None:
-        """Carry out a key; ignore unknown keys."""
+        """Carry out the command of a key; ignore unknown keys."""
         if self.typing:
             self._type(key)
         elif key in ("q", "Q"):

@@ -79,7 +79,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     folder = tmp_path_factory.mktemp("demo")
     demo = Demo(folder)
     with running(*demo.command, env={"TMPDIR": str(folder)}) as program:
-        program.until(lambda: "Ctrl-C ends it" in program.output, "the demo is ready")
+        program.until(lambda: "Ctrl-C stops the demo" in program.output, "the demo is ready")
         program.until(
             lambda: all("requests_per_s" in m["metrics"] for m in demo.site.members_by_name().values()), "all report"
         )

@@ -88,5 +88,5 @@ def test_a_port_in_use_is_an_error() -> None:
 def test_a_missing_apache_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lbdns_tools.installed_programs._SYSTEM_FOLDERS", "/nowhere")
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(LbdnsError, match="apache2: not found in PATH nor in /nowhere"), apache():
+    with pytest.raises(LbdnsError, match="apache2: not found in PATH or in /nowhere"), apache():
         pass

@@ -1,4 +1,4 @@
-"""Debian's Apache as tools and tests run it: with its own configuration, and without that of the machine."""
+"""Runs Debian's Apache for tools and tests, with a configuration of its own instead of the machine's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAGES_FOLDER, CGI_FOLDER = "pages", "cgi-bin"
 READY_S: Final = 15.0  # seconds that Apache may take until it listens
 END_S: Final = 20.0  # seconds that Apache may take to end
 _MODULES: Final = Path("/usr/lib/apache2/modules")
-#: Started by root, its workers need an unprivileged user; started by another user, they keep that user
+#: If root starts Apache, its workers need an unprivileged user; otherwise they run as the user who starts it
 _USER: Final = "User www-data\nGroup www-data\n" if os.geteuid() == 0 else ""
 
 # No access log: at 3,000 requests/s it would take CPU time that the studies do not mean to measure
@@ -50,7 +50,7 @@ ScriptAlias /cgi-bin/ "{httpd.content}/{programs}/"
   SetHandler server-status
 </Location>
 """
-# All workers from the start, and none ever ends: forking workers would disturb the measurements
+# All workers start at once and none ever ends, because forking workers would disturb the measurements
 _FIXED_WORKERS: Final = """\
 StartServers {workers}
 MinSpareServers {workers}
@@ -79,7 +79,7 @@ class ApacheSetup:
         return self.folder / "httpd.pid"
 
     def command(self) -> tuple[str, ...]:
-        """Write the configuration and return the command that runs Apache. Raises LbdnsError if it is missing."""
+        """Write the configuration and return the command that runs Apache. Raises LbdnsError if Apache is missing."""
         program = path_of("apache2")
         self.folder.mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o755)
@@ -109,14 +109,14 @@ def configuration(httpd: ApacheSetup) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunningApache:
-    """A running Apache on the loopback."""
+    """A running Apache on a loopback address."""
 
     port: int
     content: Path  # with PAGES_FOLDER and CGI_FOLDER below
 
     @property
     def base(self) -> str:
-        """The base of its URLs, without a trailing slash."""
+        """The base URL of the server, without a trailing slash."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
@@ -133,7 +133,7 @@ class RunningApache:
 def apache(
     mpm: str = "prefork", port: int = 0, *, extended_status: bool = True, keep_alive: bool = False
 ) -> Iterator[RunningApache]:
-    """Run an Apache on the loopback for the length of a with statement; it has an index.html.
+    """Run an Apache with an index.html on a loopback address while a with statement runs.
 
     ``port`` 0 means a free port. Raises LbdnsError if Apache is not installed or does not start.
     """

@@ -1,4 +1,4 @@
-"""Finds free ports, for programs that need their port before they start."""
+"""Finds free ports for programs whose port must be chosen before they start."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import IO
 
 #: Outside the kernel's range of ephemeral ports (32768 to 60999), so that no client takes one of them
 _FIRST, _LAST = 20_000, 32_000
-#: Ports that this process received: a port stays free until its program starts
+#: Ports that callers in this process have received; such a port looks free until its program starts
 _held: set[int] = set()
 
 
 def free_ports(count: int) -> list[int]:
-    """Return different ports that are free on IPv4, TCP and UDP, and that no other caller receives."""
+    """Return different ports that are free for TCP and UDP over IPv4, and that no other caller receives."""
     chance = random.Random(os.urandom(8))
     found: list[int] = []
     while len(found) < count:
@@ -36,7 +36,7 @@ def free_port() -> int:
 
 @cache
 def _register() -> IO[bytes]:
-    """Open the file of this user in which each port has a byte to lock; it stays open until the process ends."""
+    """Open this user's lock file, in which each port has a byte; the file stays open until the process ends."""
     return open(Path(tempfile.gettempdir(), f"lbdns-ports-{os.getuid()}"), "ab")
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from lbdns_shared.errors import LbdnsError
 
-#: Folders of servers, which an ordinary user's PATH lacks
+#: Folders with server programs, which an ordinary user's PATH lacks
 _SYSTEM_FOLDERS: Final = "/usr/local/sbin:/usr/sbin:/sbin"
 
 
@@ -23,8 +23,8 @@ def find(name: str) -> str | None:
 
 
 def path_of(name: str) -> str:
-    """Return the path of a program. Raises LbdnsError, which says how to install it, if it is missing."""
+    """Return the path of a program. If it is missing, raises LbdnsError, which says how to install it."""
     found = find(name)
     if found is None:
-        raise LbdnsError(f"{name}: not found in PATH nor in {_SYSTEM_FOLDERS}; `make deps-lab` as root installs it")
+        raise LbdnsError(f"{name}: not found in PATH or in {_SYSTEM_FOLDERS}; `make deps-lab` as root installs it")
     return found

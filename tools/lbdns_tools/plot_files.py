@@ -1,4 +1,4 @@
-"""Plots of all tools: optional matplotlib, file types, colours, axes, saving."""
+"""Helpers for the plots of all tools: optional matplotlib, file types, colours, axes, saving."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def check_file(path: Path) -> None:
 
 
 def need_matplotlib() -> None:
-    """Set up matplotlib for files. Raises LbdnsError if it is not installed."""
+    """Set up matplotlib to write files. Raises LbdnsError if it is not installed."""
     try:
         import matplotlib
     except ModuleNotFoundError:
         raise LbdnsError("--plot: needs matplotlib: pip install 'lbdns-tools[lab]'") from None
-    matplotlib.use("Agg")  # no screen needed
+    matplotlib.use("Agg")  # needs no display
     # Text in an SVG stays text, and the same data give the same file
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "lbdns", "font.size": 10})
 
 
 def new(rows: int, columns: int, width: float, height: float, **more: Any) -> tuple[Figure, list[list[Axes]]]:
-    """Return a figure with a size in inches and its panels, row by row. pyplot would keep every figure in memory."""
+    """Return a figure with a size in inches, and its panels by row. Avoids pyplot, which keeps figures in memory."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")

@@ -1,4 +1,4 @@
-"""Progress bars on standard error, only where it is a terminal."""
+"""Progress bars on standard error, shown only on a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 
 @contextmanager
 def count_bar(total: int, unit: str) -> Iterator[Callable[[object], None]]:
-    """Yield a function to call after each of ``total`` items; the bar shows the item it is called with as text."""
+    """Yield a function to call after each of ``total`` items, with the item as argument; the bar shows it as text."""
     if not sys.stderr.isatty():
         yield lambda item: None
         return
@@ -23,7 +23,7 @@ def count_bar(total: int, unit: str) -> Iterator[Callable[[object], None]]:
 
 @contextmanager
 def share_bar(visible: bool) -> Iterator[Callable[[str, float, str], None]]:
-    """Yield a function to call with a run's label, the share of it that is done, and a text. Runs don't overlap."""
+    """Yield a function that takes a run's label, its completed share and a text. Runs must not overlap."""
     if not visible:
         yield lambda label, share, text: None
         return

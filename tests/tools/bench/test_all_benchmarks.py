@@ -66,13 +66,13 @@ def test_a_busy_machine_is_mentioned(
 ) -> None:
     monkeypatch.setattr("os.getloadavg", lambda: (1.5, 1.0, 1.0))
     assert all_benchmarks.main("all", ["--only", "scrape"]) == 0
-    assert "repeat this on a quiet machine" in capsys.readouterr().out
+    assert "repeat this on an idle machine" in capsys.readouterr().out
 
 
 def test_missing_figures_are_an_error(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(RESULTS, "work_ms")
     _, errors = all_benchmarks.run_all(["scrape"])
-    assert errors == {"scrape": "its results have no figure at 'work_ms'"}
+    assert errors == {"scrape": "the results contain no figure 'work_ms'"}
 
 
 def test_the_time_for_all_is_limited(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,8 +107,8 @@ def test_a_figure_replaces_its_row_and_the_others_stay() -> None:
     ("text", "message"),
     [
         ("# Benchmarks\n", "has no table that begins with"),
-        (TEXT.replace("5.25", "fast"), "not a row of six cells with a number in the third"),
-        (TEXT.replace(" us |", ""), "not a row of six cells"),
+        (TEXT.replace("5.25", "fast"), "a row must have six cells, with a number in the third"),
+        (TEXT.replace(" us |", ""), "a row must have six cells"),
     ],
 )
 def test_a_table_that_is_missing_or_broken_is_an_error(text: str, message: str) -> None:

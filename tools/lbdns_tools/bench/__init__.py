@@ -1,1 +1,1 @@
-"""Benchmarks: `python -m lbdns_tools.bench list` names them."""
+"""Benchmarks of lbdns; ``python -m lbdns_tools.bench list`` lists them."""

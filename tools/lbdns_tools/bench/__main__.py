@@ -1,4 +1,4 @@
-"""``python -m lbdns_tools.bench``: runs one benchmark, lists them, or runs the short form of all."""
+"""``python -m lbdns_tools.bench``: run one benchmark, list all benchmarks, or run a short form of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lbdns_tools.bench.benchmark_table import BENCHMARKS
 PROGRAM: Final = "python -m lbdns_tools.bench"
 USAGE: Final = f"""usage: {PROGRAM} NAME [options]    run one benchmark; NAME --help lists its options
        {PROGRAM} list              list the benchmarks
-       {PROGRAM} all [options]     run a short form of each benchmark and compare the figures with the last ones
+       {PROGRAM} all [options]     run a short form of each benchmark and compare its figures with the recorded ones
 
 example: {PROGRAM} dns.peers --rounds 7 --peers nsd
 """
@@ -28,7 +28,7 @@ def listing() -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a benchmark, ``list`` or ``all``, and return the exit status: 2 for bad arguments."""
+    """Run a benchmark, ``list`` or ``all``. Return the exit status, which is 2 for bad arguments."""
     name, rest = (arguments[0], arguments[1:]) if arguments else ("", ())
     if name in ("-h", "--help"):
         print(f"{USAGE}\nbenchmarks:\n{listing()}", end="")

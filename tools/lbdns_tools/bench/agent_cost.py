@@ -1,6 +1,6 @@
-"""The cost of an agent: its share of one core and its memory, with every sensor on.
+"""Measures the cost of an agent with every sensor on: its share of one core and its memory.
 
-A Python process that only sleeps from interval to interval shows the floor.
+For comparison, 'floor' is the cost of a Python process that only sleeps from interval to interval.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ EXAMPLE: Final = "--seconds 120"
 CPU_TARGET: Final = 0.5  # % of one core, at an interval of 1 s
 RSS_TARGET: Final = 30.0  # MB
 TARGET_TEXT: Final = f"at most {CPU_TARGET:g} % and {RSS_TARGET:g} MB"
-WARM_UP: Final = 3.0  # seconds: the figures leave out the start of the interpreter
+WARM_UP: Final = 3.0  # seconds; the figures exclude the start of the interpreter
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU seconds of all threads of a process, to the nanosecond (Linux: sched-stats.rst)."""
+    """Return the CPU seconds used by all threads of a process, to the nanosecond (Linux: sched-stats.rst)."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
 def cost_of(pids: Sequence[int], seconds: float) -> list[dict[str, float]]:
-    """Return the cost of running processes over the same ``seconds``; in PSS, users of a shared page divide it."""
+    """Return the cost of running processes during the same ``seconds``. PSS splits a shared page among its users."""
     before = [cpu_seconds(pid) for pid in pids]
     start = time.monotonic()
     time.sleep(seconds)
@@ -86,11 +86,13 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def tables(results: command.Results) -> command.Tables:
-    title = f"agent every {results['interval']} s beside {results['server']}, over {results['seconds']} s"
+    title = f"agent with interval {results['interval']} s, next to {results['server']}, over {results['seconds']} s"
     return [command.side_by_side(title, {name: results[name] for name in ("agent", "floor", "target")})]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--seconds", float, 0.1, 3600, 60, "seconds of measurement")
     command.add_number(parser, "--interval", float, 0.1, 60, 1, "seconds between two reports")
-    parser.add_argument("--mpm", choices=("prefork", "worker", "event"), default="prefork", help="of Apache (prefork)")
+    parser.add_argument(
+        "--mpm", choices=("prefork", "worker", "event"), default="prefork", help="Apache's MPM (prefork)"
+    )

@@ -1,4 +1,4 @@
-"""``python -m lbdns_tools.bench all``: compares a short form of each benchmark with the figures kept in the docs."""
+"""``python -m lbdns_tools.bench all``: run a short form of each benchmark, compare its figures with the recorded."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from lbdns_tools.progress_bar import count_bar
 
 LIMIT: Final = 14 * 60.0  # seconds for all benchmarks together
 LIMIT_OF_ONE: Final = 120.0  # seconds
-END: Final = 20.0  # seconds that a benchmark may take to end its servers
-BUSY: Final = 0.3  # load of the machine above which its figures mean little
+END: Final = 20.0  # seconds that a benchmark may take to stop its servers
+BUSY: Final = 0.3  # load average of the machine above which figures mean little
 HEAD: Final = "| benchmark | figure | value | unit | conditions | date |"
 _CHECKOUT: Final = Path(__file__).parents[3]
 HEADS: Final = ("benchmark", "figure", "now", "kept", "change", "")
@@ -33,7 +33,7 @@ HEADS: Final = ("benchmark", "figure", "now", "kept", "change", "")
 
 @dataclass(frozen=True, slots=True)
 class KeptFigure:
-    """A row of the table: a headline figure of a benchmark, as it was on ``date`` (ISO 8601)."""
+    """A row of the table: a headline figure of a benchmark, measured on ``date`` (ISO 8601)."""
 
     benchmark: str
     figure: str
@@ -44,14 +44,14 @@ class KeptFigure:
 
 
 def main(program: str, arguments: Sequence[str]) -> int:
-    """Run the benchmarks and return the exit status: 1 if one failed or, with --fail, a figure got worse."""
+    """Run the benchmarks. Return the exit status: 1 if a benchmark failed or, with --fail, a figure got worse."""
     parser = argparse.ArgumentParser(
         prog=program,
-        description="Run a short form of each benchmark, in under 15 minutes, and print its headline figures beside "
-        "those kept in docs/benchmarks.md. WORSE marks a figure that got worse by more than the noise.",
+        description="Run a short form of each benchmark, in under 15 minutes, and print its headline figures next to "
+        "those in docs/benchmarks.md. WORSE marks a figure that got worse by more than its usual noise.",
         epilog=f"example: {program} --only dns.peers scrape --update",
     )
-    parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS), metavar="NAME", help="run these benchmarks only")
+    parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS), metavar="NAME", help="run only these benchmarks")
     parser.add_argument("--update", action="store_true", help="write the figures to docs/benchmarks.md")
     parser.add_argument("--fail", action="store_true", help="exit with status 1 if a figure got worse")
     options = parser.parse_args(arguments)
@@ -64,7 +64,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
         console = Console(width=None if sys.stdout.isatty() else WIDTH)
         console.print(table(f"short forms; load before: {load}", HEADS, rows))
         if load > BUSY:
-            console.print("Other programs were at work: repeat this on a quiet machine before you compare.")
+            console.print("Other programs were running: repeat this on an idle machine before you compare figures.")
         for name, error in errors.items():
             print(f"{program}: {name}: {error}", file=sys.stderr)
         if options.update:
@@ -77,7 +77,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
 
 
 def run_all(names: Sequence[str]) -> tuple[list[KeptFigure], dict[str, str]]:
-    """Run benchmarks one after another; return their headline figures, and an error by name where one failed."""
+    """Run benchmarks one after another. Return their headline figures, and the error of each that failed, by name."""
     found: list[KeptFigure] = []
     errors: dict[str, str] = {}
     end = time.monotonic() + LIMIT
@@ -86,7 +86,7 @@ def run_all(names: Sequence[str]) -> tuple[list[KeptFigure], dict[str, str]]:
             try:
                 left = end - time.monotonic()
                 if left <= 0:
-                    raise LbdnsError(f"not run: the others took {LIMIT:g} s")
+                    raise LbdnsError(f"not run: the other benchmarks took {LIMIT:g} s")
                 found += headlines(name, BENCHMARKS[name], results_of(name, min(left, LIMIT_OF_ONE)))
             except LbdnsError as error:
                 errors[name] = str(error)
@@ -117,13 +117,13 @@ def headlines(name: str, benchmark: Benchmark, results: dict[str, Any]) -> list[
             for line in benchmark.headlines
         ]
     except (KeyError, TypeError) as error:
-        raise LbdnsError(f"its results have no figure at {error}") from None
+        raise LbdnsError(f"the results contain no figure {error}") from None
 
 
 def compared(
     found: Sequence[KeptFigure], kept: dict[tuple[str, str], KeptFigure]
 ) -> tuple[list[tuple[str, ...]], bool]:
-    """Return the rows of the table, and whether any figure got worse than one kept under the same conditions."""
+    """Return the rows of the table, and whether any figure is worse than the one kept for the same conditions."""
     rows: list[tuple[str, ...]] = []
     any_worse = False
     for figure in found:
@@ -161,7 +161,7 @@ def read_figures(text: str) -> dict[tuple[str, str], KeptFigure]:
             unit, conditions, date = rest
             figures[benchmark, figure] = KeptFigure(benchmark, figure, float(value), unit, conditions, date)
         except ValueError:
-            raise LbdnsError(f"benchmarks.md: not a row of six cells with a number in the third: {line}") from None
+            raise LbdnsError(f"benchmarks.md: a row must have six cells, with a number in the third: {line}") from None
     return figures
 
 

@@ -1,7 +1,7 @@
-"""Freshness: the time from a report leaving an agent to the first answer that reflects it.
+"""Measures freshness: the time from an agent's report to the first answer that reflects the report.
 
 Each report makes its sender the best member, so the first answer that names the sender is the first to reflect the
-report. Queries go out one after another until the change shows, and none otherwise.
+report. After each report, queries are sent one after another until such an answer arrives. There are no other queries.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from lbdns_tools.percentiles import percentile
 
 TAKES: Final = "about 25 s (reports x interval / agents)"
 EXAMPLE: Final = "--agents 3 --reports 300"
-START: Final = 10.0  # s that the server may take to its first answer
-LIMIT: Final = 2.0  # s: a report that no answer reflects by then is lost
-TARGET: Final = 10.0  # ms, the 99th percentile at three agents
+START: Final = 10.0  # s that the server may take until its first answer
+LIMIT: Final = 2.0  # s after which a report that no answer reflects counts as lost
+TARGET: Final = 10.0  # ms, the 99th percentile with three agents
 QUERY: Final = query_wire("best.bench", edns=False)
 TARGET_TEXT: Final = f"p99 at most {TARGET:g} ms"
 
 
 class FreshnessFarm:
-    """The files of a farm whose name ``best`` is argmax(score), so that every report shows at once, and its ports."""
+    """The files and ports of a farm; its name ``best`` is argmax(score), so that every report shows at once."""
 
     def __init__(self, folder: Path, agents: int, plane: str = "auto") -> None:
         self.port, self.report_port = free_port(), free_port()
@@ -57,7 +57,7 @@ class FreshnessFarm:
 
 
 def send_and_watch(farm: FreshnessFarm, reports: int, interval: float) -> list[float]:
-    """Send reports of all agents in turn; return the milliseconds until an answer named each sender, or ``inf``."""
+    """Send the agents' reports in turn; return, for each, the milliseconds until an answer named its sender, or inf."""
     udp = (socket.AF_INET, socket.SOCK_DGRAM)
     begin, hosts, times = time.monotonic(), list(farm.members), []
     with socket.socket(*udp) as sender, socket.socket(*udp) as client:
@@ -81,7 +81,7 @@ def send_and_watch(farm: FreshnessFarm, reports: int, interval: float) -> list[f
 
 
 def _best_member(client: socket.socket) -> bytes:
-    """Return the address in the server's answer (4 bytes), or nothing if query or answer is lost."""
+    """Send a query; return the 4 bytes of the address in its answer, or b"" if the query or the answer is lost."""
     query = random.randbytes(2) + QUERY[2:]
     client.send(query)
     try:
@@ -93,7 +93,7 @@ def _best_member(client: socket.socket) -> bytes:
 
 
 def freshness_figures(times: Sequence[float], target: float) -> command.Results:
-    """Return the figures of ``times`` in milliseconds, and whether the 99th percentile is at most ``target``."""
+    """Return percentiles of ``times`` in milliseconds, and whether the 99th percentile is at most ``target``."""
     figures = {f"p{percent}_ms": round(percentile(times, percent), 3) for percent in (50, 95, 99, 100)}
     return {**figures, "lost": sum(map(math.isinf, times)), "met": figures["p99_ms"] <= target}
 
@@ -107,10 +107,10 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def tables(results: command.Results) -> command.Tables:
-    return [command.figures("report to answer", results)]
+    return [command.figures("time from report to answer", results)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--agents", int, 1, 10_000, 3, "agents that report")
-    command.add_number(parser, "--reports", int, 1, 100_000, 300, "reports over all agents")
+    command.add_number(parser, "--agents", int, 1, 10_000, 3, "number of agents")
+    command.add_number(parser, "--reports", int, 1, 100_000, 300, "number of reports, over all agents")
     command.add_number(parser, "--interval", float, 0.01, 60, 0.2, "seconds between two reports of one agent")

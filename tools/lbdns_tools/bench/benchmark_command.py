@@ -23,13 +23,13 @@ from lbdns_tools.bench.measured_processes import BenchmarkError, pin_to_core
 PLANES: Final = ("auto", "python", "native")
 Results = dict[str, Any]
 Tables = Iterable[Table]
-WIDTH: Final = 120  # columns of a table that does not go to a terminal
+WIDTH: Final = 120  # columns of a table that is not printed on a terminal
 _INTERRUPTED: Final = 130
 _CONDITIONS: Final = ("load_before", "cores", "python")
 
 
 class BenchmarkModule(Protocol):
-    """What the module of a benchmark must contain. Its docstring is the description that --help shows."""
+    """The members that a benchmark's module must have. Its docstring is the description that --help shows."""
 
     __doc__: str | None
     #: How long the benchmark runs with its default options
@@ -43,26 +43,26 @@ class BenchmarkModule(Protocol):
         """Add the benchmark's own options to the common ones."""
 
     def measure(self, options: argparse.Namespace, folder: Path) -> Results:
-        """Return results that JSON can hold; ``folder`` is removed afterwards. Raises LbdnsError.
+        """Run the benchmark and return results for JSON; ``folder`` is removed afterwards. Raises LbdnsError.
 
-        ``met`` in the results says whether the benchmark's target is met, ``note`` what their reader has to know.
+        In the results, ``met`` says whether the benchmark's target is met, and ``note`` is a remark for readers.
         """
 
     def tables(self, results: Results) -> Tables:
-        """Return the results of ``measure`` as tables for a person."""
+        """Return the results of ``measure`` as tables to print."""
 
 
 def run_benchmark(program: str, module: BenchmarkModule, arguments: Sequence[str]) -> int:
-    """Run one benchmark and return the exit status. ``program`` is what --help shows before the options."""
+    """Run one benchmark and return the exit status. ``program`` is the name that --help shows before the options."""
     options = _parser(program, module).parse_args(arguments)
-    signal.signal(signal.SIGTERM, _end)  # an exception, so that every child process is ended on the way out
+    signal.signal(signal.SIGTERM, _end)  # raises an exception, so that every child process is ended before exit
     try:
         if options.json:
             _require_writable(options.json)
         if "load_core" in options:
             pin_to_core(options.load_core)
         with tempfile.TemporaryDirectory(prefix="lbdns-bench-", ignore_cleanup_errors=True) as folder:
-            Path(folder).chmod(0o755)  # servers that drop their privileges read files in it
+            Path(folder).chmod(0o755)  # servers that have dropped their privileges read files in this folder
             results = machine() | module.measure(options, Path(folder))
     except LbdnsError as error:
         print(f"{program}: {error}", file=sys.stderr)
@@ -79,7 +79,7 @@ def _parser(program: str, module: BenchmarkModule) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program,
         description=module.__doc__,
-        epilog=f"By default it takes {module.TAKES}.\nexample: {program} {module.EXAMPLE}",
+        epilog=f"By default the benchmark takes {module.TAKES}.\nexample: {program} {module.EXAMPLE}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_options(parser)
@@ -100,14 +100,14 @@ def _show(module: BenchmarkModule, results: Results) -> None:
 
 
 def add_core_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--server-core", type=int, default=1, metavar="N", help="core of the server (default: 1)")
-    parser.add_argument("--load-core", type=int, default=0, metavar="N", help="core of everything else (default: 0)")
+    parser.add_argument("--server-core", type=int, default=1, metavar="N", help="core for the server (default: 1)")
+    parser.add_argument("--load-core", type=int, default=0, metavar="N", help="core for everything else (default: 0)")
 
 
 def add_dns_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of every benchmark that starts lbdns as a DNS server."""
     add_core_options(parser)
-    parser.add_argument("--plane", choices=PLANES, default="auto", help="which part of lbdns answers ([server] plane)")
+    parser.add_argument("--plane", choices=PLANES, default="auto", help="plane that answers queries, as in [server]")
 
 
 def add_number(
@@ -138,7 +138,7 @@ def _end(number: int, _: object) -> None:
 
 
 def machine() -> Results:
-    """Return the conditions of a run. A load above 0 before it begins means that other programs were at work."""
+    """Return the conditions of a run. A load above 0 before the run means that other programs were running."""
     return {"load_before": round(os.getloadavg()[0], 2), "cores": os.cpu_count(), "python": platform.python_version()}
 
 
@@ -156,13 +156,13 @@ def rounds(count: int) -> Iterator[int]:
 
 
 def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Return the median over the rounds of ours / theirs. Rounds in which theirs is 0 don't count."""
+    """Return the median of ours / theirs over the rounds, without the rounds in which theirs is 0."""
     found = [a / b for a, b in zip(ours, theirs, strict=True) if b]
     return round(statistics.median(found), 3) if found else 0.0
 
 
 def medians(rounds: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Return the median over the rounds of each figure."""
+    """Return the median of each figure over the rounds."""
     return {name: round(statistics.median(one[name] for one in rounds), 3) for name in rounds[0]}
 
 
@@ -184,7 +184,7 @@ def side_by_side(title: str, servers: dict[str, Results]) -> Table:
 
 
 def figures(title: str, results: Results) -> Table:
-    """Return a table with a row for each figure, also in dicts: all but the conditions, the note and the verdict."""
+    """Return a table with a row for each figure, also for those in dicts. It omits conditions, note and verdict."""
     rows: list[tuple[str, object]] = []
     for name, found in results.items():
         if isinstance(found, dict):

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """A figure that docs/benchmarks.md keeps, and where it is in the results: a key for each level."""
+    """A figure that docs/benchmarks.md keeps. ``keys`` are its place in the results, with a key for each level."""
 
     name: str
     unit: str
@@ -31,7 +31,7 @@ class Headline:
 
 
 class Benchmark:
-    """A benchmark, and how ``all`` runs it: ``short`` are its arguments there."""
+    """A benchmark. ``short`` holds the arguments with which ``all`` runs it."""
 
     def __init__(self, module: str, help: str, short: str, *headlines: Headline) -> None:
         self.module, self.help = f"lbdns_tools.bench.{module}", help
@@ -45,7 +45,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("memory", "MB", ("agent", "rss_mb"), 0.1),
     ),
     "collector_cost": Benchmark(
-        "collector_cost", "CPU time and memory of a collector under the reports of many agents",
+        "collector_cost", "CPU time and memory of a collector that receives the reports of many agents",
         "--agents 2000 --seconds 8 --follow",
         Headline("CPU per report", "us", ("cpu_us_per_report",), 0.25),
         Headline("memory", "MB", ("rss_mb",), 0.1),
@@ -61,7 +61,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("recording", "% of a core", ("cpu_percent",), 0.3),
     ),
     "load": Benchmark(
-        "load_generator_speed", "requests/s of lbdns-load, and its figures beside those of wrk, ab and httperf",
+        "load_generator_speed", "requests/s of lbdns-load, and its figures compared with those of wrk, ab and httperf",
         "--seconds 2 --repeats 1",
         Headline("requests per CPU second", "requests/s",
                  ("keep-alive off", "lbdns-load", "requests_per_s_per_core"), 0.25, higher_is_better=True),
@@ -72,7 +72,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("p99 with readers / without", "ratio", ("farms", "3 members", "kernel_p99_ratio"), 0.5),
     ),
     "restart": Benchmark(
-        "queries_during_restart", "queries lost during reloads, take-overs and deaths of workers",
+        "queries_during_restart", "queries lost when the server reloads, is replaced or loses workers",
         "--queries 40000 --reloads 2 --take-over",
         Headline("lost", "queries", ("lost",), 0.0),
         Headline("longest answer", "ms", ("longest_ms",), 1.0),
@@ -87,13 +87,14 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("T3 under best", "s per million requests", ("cases", "T3 best", "seconds"), 0.25),
     ),
     "dns.peers": Benchmark(
-        "dns.peers", "queries/s and CPU time per query beside NSD, Knot, gdnsd, PowerDNS, CoreDNS or other checkouts",
+        "dns.peers",
+        "queries/s and CPU time per query, compared with NSD, Knot, gdnsd, PowerDNS, CoreDNS or other checkouts",
         "--rounds 3 --seconds 2 --peers --compare-planes",
         Headline("CPU per query, native plane", "us", ("servers", "lbdns native", "cpu_us_per_query"), 0.15),
         Headline("CPU per query, python plane", "us", ("servers", "lbdns python", "cpu_us_per_query"), 0.15),
     ),
     "dns.latency": Benchmark(
-        "dns.answer_latency", "latency of an answer at half of the maximum rate, beside NSD",
+        "dns.answer_latency", "latency of answers at half of the maximum rate, compared with NSD",
         "--rounds 2 --seconds 3 --peers",
         Headline("p99", "ms", ("servers", "lbdns", "kernel_p99_ms"), 1.0),
     ),
@@ -108,7 +109,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("p50 during the flood", "ms", ("servers", "lbdns", "p50_ms"), 1.0),
     ),
     "dns.endurance": Benchmark(
-        "dns.endurance", "memory over millions of queries, random names and malformed datagrams among them",
+        "dns.endurance", "memory over millions of queries, including random names and malformed datagrams",
         "--millions 0.4",
         Headline("highest memory", "MB", ("rss_most_mb",), 0.1),
     ),
@@ -123,7 +124,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("highest ratio", "bytes/byte", ("worst_ratio",), 0.1),
     ),
     "dns.coherence": Benchmark(
-        "dns.address_family_affinity", "CPU time per query with address family affinity to that without it",
+        "dns.address_family_affinity", "CPU time per query with address family affinity, compared with that without it",
         "--rounds 2 --seconds 1 --plane python",
         Headline("A and AAAA: on / off", "ratio", ("planes", "python", "A and AAAA", "ratio"), 0.1),
     ),

@@ -1,10 +1,10 @@
-"""The cost of a collector: CPU time and memory of a real lbdns-collector under the reports of many agents.
+"""Measures the CPU time and memory of a real lbdns-collector that receives the reports of many agents.
 
 One process simulates all agents, evenly spread over the interval, each with its own key and all metrics of the
-catalogue. 'lag' is the time from making a report to the moment the collector accepts it, by the clock that both share;
-it may be slightly negative, because the collector reads the clock once per batch of datagrams. 'follower age' is the
-time from there until an event stream carries the reading. 'overflows' are reports lost by a full buffer, 'sender
-behind' is the longest delay of the sender itself.
+catalogue. 'lag' is the time from the creation of a report until the collector accepts it, on the clock that both
+share; it may be slightly negative, because the collector reads the clock once per batch of datagrams. 'follower age'
+is the time from then until an event stream delivers the reading. 'overflows' is the number of reports lost to a full
+buffer; 'sender behind' is the longest delay of the sender itself.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SETTLE: Final = 0.5  # seconds from the last report until the collector has acce
 
 
 def write_configuration(folder: Path, agents: int) -> tuple[Path, MasterKey]:
-    """Write a configuration of ``agents`` members with zone and key file; return its path and the key."""
+    """Write a configuration of ``agents`` members with its zone and key file; return its path and the key."""
     names = [f"m{number}" for number in range(agents)]
     (folder / "farm.zone").write_text(ZONE_HEAD + address_records(names))
     config = ['[server]\nstate_dir = "state"\n[[zone]]\nname = "farm"\nfile = "farm.zone"']
@@ -85,7 +85,7 @@ def send_reports(to: tuple[str, int], secret: bytes, agents: int, interval: floa
 
 
 class FollowerProbe:
-    """Follows the collector's event stream in a thread and keeps the age of each reading on arrival, in seconds."""
+    """Follows the collector's event stream in a thread and records the age of each reading on arrival, in seconds."""
 
     def __init__(self, web: str) -> None:
         self.ages: list[float] = []
@@ -102,15 +102,15 @@ class FollowerProbe:
 
 
 def samples(text: str, name: str) -> Iterator[tuple[str, float]]:
-    """Yield the value of the last label, and the value, of every sample of a metric family."""
+    """Yield the last label's value and the sample's value for every sample of a metric family."""
     for match in re.finditer(rf'^{name}(?:{{[^}}]*"([^"]*)"}})? (\S+)$', text, re.MULTILINE):
         yield match[1] or "", float(match[2])
 
 
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
-    """Run the benchmark. The first interval, in which the collector meets every host, does not count."""
+    """Run the benchmark. The first interval, in which every host is new to the collector, is not measured."""
     agents, interval, seconds = options.agents, options.interval, options.seconds
-    warm_up = interval + 1.0  # the first interval, in which the collector meets every host, does not count
+    warm_up = interval + 1.0  # the first interval, in which every host is new to the collector
     config, key = write_configuration(folder, agents)
     command_line = [sys.executable, "-m", "lbdns_collector", "-c", str(config), "--log-format", "json"]
     spawn = multiprocessing.get_context("spawn")
@@ -119,7 +119,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
         reports = listening_address(collector, "receiving reports on ")
         web = "http://{}:{}".format(*listening_address(collector, "serving http://"))
         probe = FollowerProbe(web) if options.follow else None
-        pool.apply_async(os.getpid).get(START)  # the process has started
+        pool.apply_async(os.getpid).get(START)  # wait until the process has started
         sender = pool.apply_async(send_reports, (reports, key.secret, agents, interval, warm_up + seconds))
         time.sleep(warm_up)
         before, started = collector.cpu_seconds(), time.monotonic()
@@ -143,7 +143,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
         "lost": sent - counted["accepted"],
         "overflows": int(dict(samples(text, "lbdns_report_overflows_total"))[""]),
         "dropped": {reason: count for reason, count in counted.items() if count and reason != "accepted"},
-        # The longest delay of the sender itself: lag below that is not the collector's
+        # The longest delay of the sender itself, to which smaller lags may be due
         "sender_behind_ms": round(1000 * max(0.0, behind), 1),
         "cpu_percent": round(100 * cpu / took, 1),
         "cpu_us_per_report": round(1e6 * cpu / (took * agents / interval), 1),
@@ -162,7 +162,7 @@ def tables(results: command.Results) -> command.Tables:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--agents", int, 1, MAX_AGENTS, 10_000, "agents that report")
+    command.add_number(parser, "--agents", int, 1, MAX_AGENTS, 10_000, "number of agents")
     command.add_number(parser, "--interval", float, 0.1, 60, 1, "seconds between two reports of one agent")
     command.add_number(parser, "--seconds", float, 2, MAX_SECONDS, 30, "seconds of measurement")
     parser.add_argument("--follow", action="store_true", help="also follow the event stream, as a DNS server does")

@@ -1,8 +1,8 @@
-"""The size of a day of history, the cost of recording it, and the time to read plots from it.
+"""Measures the size of a day of history, the cost of recording it, and the time to read plots from it.
 
-Drives the real recorder through virtual time, a sample a second and a commit every five seconds, as fast as possible.
-Every member reports all metrics of the catalogue every second. The load rises and falls over the day, with the noise of
-real sensors: counts are whole numbers, percentages have two decimals, no value repeats.
+Drives the real recorder through virtual time as fast as possible, with a sample every second and a commit every five
+seconds. Every member reports all metrics of the catalogue every second. The load rises and falls over the day, with
+the noise of real sensors: counts are whole numbers, percentages have two decimals, no value repeats.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lbdns_tools.bench.measured_processes import BenchmarkError
 
 TAKES: Final = "about 10 minutes (hours x members)"
 EXAMPLE: Final = "--members 50 --hours 1"
-TARGET: Final = 200e6  # bytes for 200 members at 1 s for a day
+TARGET: Final = 200e6  # bytes for a day of 200 members that report every second
 BEGIN: Final = 1_800_000_000.0  # Unix seconds
 MAX_SECONDS: Final = 1.0  # for one plot
 TARGET_TEXT: Final = f"at most {TARGET / 1e6:g} MB, {MAX_SECONDS:g} s for a plot"
@@ -40,7 +40,7 @@ USABLE: Final[State] = "usable"
 
 
 class SyntheticMember:
-    """A member whose metrics follow from its load, with noise."""
+    """A member whose metrics follow its load, with noise."""
 
     def __init__(self, chance: Random) -> None:
         self._chance = chance
@@ -84,7 +84,7 @@ class SyntheticMember:
 
 
 def samples(pools: int, members: int, seconds: int) -> Iterator[HistorySample]:
-    """Yield a sample a second for ``seconds``, with ``members`` in each pool."""
+    """Yield one sample per second for ``seconds``, with ``members`` in each pool."""
     chance = Random(1)
     hosts = [[SyntheticMember(chance) for _ in range(members)] for _ in range(pools)]
     assert hosts[0][0].metrics(0).keys() == CATALOGUE.keys()
@@ -130,7 +130,7 @@ def record_history(path: Path, pools: int, members: int, seconds: int) -> comman
         "tiers": _tier_sizes(path),
         "written": _bytes_written() - written,
         "cpu_s": round(cpu, 1),
-        "cpu_percent": round(100 * cpu / seconds, 2),  # of one core, if it were real time
+        "cpu_percent": round(100 * cpu / seconds, 2),  # of one core, if the recording ran in real time
         "longest_commit_s": round(longest, 3),
         "reads": reads,
         "met": size <= TARGET and max(reads.values()) <= MAX_SECONDS,
@@ -138,7 +138,7 @@ def record_history(path: Path, pools: int, members: int, seconds: int) -> comman
 
 
 def _tier_sizes(path: Path) -> dict[str, int]:
-    """Return the bytes of the blobs of each tier."""
+    """Return the total size of each tier's blobs, in bytes."""
     with closing(sqlite3.connect(path)) as connection:
         return {
             tier.name: connection.execute(f"SELECT coalesce(sum(length(data)), 0) FROM {tier.table}").fetchone()[0]
@@ -147,7 +147,7 @@ def _tier_sizes(path: Path) -> dict[str, int]:
 
 
 def _bytes_written() -> int:
-    """Return the bytes that this process wrote to the disk; 0 if the kernel does not count them."""
+    """Return how many bytes this process has written to the disk, or 0 if the kernel does not count them."""
     try:
         lines = Path("/proc/self/io").read_text().splitlines()
     except OSError:
@@ -156,7 +156,7 @@ def _bytes_written() -> int:
 
 
 def _read_times(path: Path, members: int, seconds: int) -> dict[str, float]:
-    """Return the seconds that plots of 600 points take, for three members and for all."""
+    """Return how many seconds it takes to read plots of 600 points, for three members and for all."""
     end = BEGIN + seconds
     found = {}
     three = [f"web{number}" for number in range(min(3, members))]
@@ -183,7 +183,7 @@ def tables(results: command.Results) -> command.Tables:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--members", int, 1, 10_000, 200, "members of each pool")
-    command.add_number(parser, "--pools", int, 1, 1000, 1, "pools")
+    command.add_number(parser, "--members", int, 1, 10_000, 200, "number of members in each pool")
+    command.add_number(parser, "--pools", int, 1, 1000, 1, "number of pools")
     command.add_number(parser, "--hours", float, 0.01, 1000, 24, "hours of history")
     parser.add_argument("--file", type=Path, help="keep the history in this new file")

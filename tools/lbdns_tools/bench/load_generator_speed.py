@@ -1,9 +1,10 @@
-"""Speed of one process of lbdns-load, and whether wrk, ab and httperf measure the same on the same server.
+"""Measures the speed of one process of lbdns-load, and whether wrk, ab and httperf find the same server figures.
 
-Apache (event) runs on one core, the load generator on the other. Three questions: how many requests/s of a 1 kB page
-one process sends, with and without keep-alive; requests/s of a CGI page at the same concurrency, where the server is
-the limit; mean time of a connection at a fixed rate, for that page and for one that sleeps 0.2 s, as in the studies'
-rate sweep. The last two must not depend on the generator; the CGI page depends much on the machine's other work.
+Apache (event) runs on one core, the load generator on the other. There are three questions: how many requests/s one
+process sends for a 1 kB page, with and without keep-alive; how many requests/s a CGI page reaches at the same
+concurrency, where the server is the limit; and how long a connection takes on average at a fixed rate, for the CGI
+page and for one that sleeps 0.2 s, as in the studies' rate sweep. The last two answers must not depend on the
+generator. The CGI page is sensitive to other work on the machine.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from lbdns_tools.load.run_statistics import run_statistics
 TAKES: Final = "about 3 minutes (seconds x (6 + 7 x repeats))"
 EXAMPLE: Final = "--seconds 5 --concurrency 10 --rate 100"
 TARGET: Final = 3000.0  # requests/s per core from one process, 1 kB page
-AGREEMENT: Final = 0.10  # between figures that must not depend on the generator
+AGREEMENT: Final = 0.10  # largest difference between figures that must not depend on the generator
 TARGET_TEXT: Final = f"at least {TARGET:.0f}/s per core, within {100 * AGREEMENT:.0f} %"
 #: Question -> the figure that must not depend on the generator
 COMPARED: Final = {"cgi": "requests_per_s", "rate": "mean_ms", "sleep": "mean_ms"}
-MIN_RATE_SECONDS: Final = 4.0  # the mean of fewer requests varies too much
+MIN_RATE_SECONDS: Final = 4.0  # the mean over a shorter time varies too much
 _CGI: Final = "#!/bin/sh\nprintf 'Content-Type: text/plain\\n\\n'\nprintf '%1024s' x\n"
 _SLEEP: Final = "#!/bin/sh\nsleep 0.2\nprintf 'Content-Type: text/plain\\n\\nslept\\n'\n"
 
@@ -83,7 +84,7 @@ def wrk(url: str, concurrency: int, seconds: float, keep_alive: bool) -> dict[st
 
 
 def httperf(url: str, rate: float, seconds: float) -> dict[str, float]:
-    """One connection per request at a fixed rate; the mean is that of whole connections, as in lbdns-load."""
+    """Open one connection per request at a fixed rate; the mean covers whole connections, as in lbdns-load."""
     at = urlsplit(url)
     command_line = ["httperf", "--server", str(at.hostname), "--port", str(at.port), "--uri", at.path, "--hog"]
     command_line += ["--timeout", "5", "--rate", f"{rate:g}", "--num-conns", str(round(rate * seconds))]
@@ -103,18 +104,18 @@ def _figures(program: Sequence[str], **patterns: str) -> dict[str, float]:
     figures = {}
     for name, pattern in patterns.items():
         if not (found := re.search(pattern, done.stdout)):
-            raise BenchmarkError(f"the output has no {pattern}:\n{done.stdout}")
+            raise BenchmarkError(f"{program[0]}: the output does not match {pattern}:\n{done.stdout}")
         figures[name] = float(found[1])
     return figures
 
 
 def difference(ours: float, others: float) -> float:
-    """Return by which share ours is above (or below) the other figure."""
+    """Return how much higher ours is than the other figure, as a share of that figure; negative if ours is lower."""
     return ours / others - 1 if others else float("inf")
 
 
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
-    """Answer all three questions. The generators take turns, so that other work on the machine affects all alike."""
+    """Answer all three questions. The generators take turns, so that other work on the machine affects all of them."""
     for name, package in (("ab", "apache2-utils"), ("wrk", "wrk"), ("httperf", "httperf")):
         need(name, package)
     seconds, concurrency, rate = options.seconds, options.concurrency, options.rate
@@ -178,12 +179,12 @@ def tables(results: command.Results) -> command.Tables:
     heads = ("question", "generator", "requests/s", "per s of CPU time", "mean ms")
     yield command.table(f"{results['concurrency']} clients, {results['seconds']:g} s each", heads, rows)
     rows = [(name, f"{100 * difference:+.1f} %") for name, difference in results["differences"].items()]
-    yield command.table("lbdns-load against the others", ("", "difference"), rows)
+    yield command.table("lbdns-load compared with the others", ("", "difference"), rows)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--seconds", int, 1, 600, 5, "seconds of each measurement; ab and wrk need whole ones")
-    command.add_number(parser, "--concurrency", int, 1, 1000, 10, "connections at a time")
+    command.add_number(parser, "--seconds", int, 1, 600, 5, "whole seconds per measurement, as ab and wrk require")
+    command.add_number(parser, "--concurrency", int, 1, 1000, 10, "number of concurrent connections")
     command.add_number(parser, "--rate", float, 1, 10_000, 100, "requests/s in the comparison with httperf")
     command.add_number(parser, "--repeats", int, 1, 50, 3, "repetitions of each comparison; the report shows medians")
     command.add_core_options(parser)

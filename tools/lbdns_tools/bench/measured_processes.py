@@ -1,4 +1,4 @@
-"""Programs under measurement: started on a core of their own, their CPU time and memory read, ended by their id."""
+"""Starts programs on a core of their own, measures their CPU time and memory, and ends them by their process ID."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import psutil
 from lbdns_shared.errors import LbdnsError
 from lbdns_tools import installed_programs
 
-STEP: Final = 0.05  # seconds between two looks at a log
+STEP: Final = 0.05  # seconds before a log is read again
 PATIENCE: Final = 5.0  # seconds between SIGTERM and SIGKILL
 SHOWN: Final = 1500  # characters of a failed program's log that an error shows
 REALTIME: Final = 1  # lowest real-time priority: enough to run before any generator
@@ -29,7 +29,7 @@ class BenchmarkError(LbdnsError):
 
 
 def need(program: str, package: str) -> str:
-    """Return the path of a program. Raises BenchmarkError, which names its Debian package, if it is missing."""
+    """Return the path of a program. If it is missing, raises BenchmarkError with the name of its Debian package."""
     found = installed_programs.find(program)
     if found is None:
         raise BenchmarkError(f"{program} is not installed; on Debian: apt-get install {package}")
@@ -42,11 +42,11 @@ def pin_to_core(core: int) -> None:
         os.sched_setaffinity(0, {core})
     except OSError:
         usable = ", ".join(map(str, sorted(os.sched_getaffinity(0))))
-        raise BenchmarkError(f"core {core} is not available; cores: {usable}") from None
+        raise BenchmarkError(f"core {core} is not available; available cores: {usable}") from None
 
 
 def take_priority() -> bool:
-    """Give this process real-time priority over a busy generator; return whether it worked, which needs root."""
+    """Give this process real-time priority over a busy generator; return whether that worked. It requires root."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(REALTIME))
     except OSError:
@@ -56,7 +56,7 @@ def take_priority() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredProcess:
-    """A process with its children, and the file with its output."""
+    """A process with its children, and the file that holds its output."""
 
     name: str
     process: subprocess.Popen[bytes]
@@ -67,12 +67,12 @@ class MeasuredProcess:
         return [top, *top.children(recursive=True)]
 
     def cpu_seconds(self) -> float:
-        """Return the user and system time so far, of all threads of all its processes."""
+        """Return the user and system time in seconds that all its processes have used so far."""
         self.require_alive()
         return sum(sum(process.cpu_times()[:2]) for process in self.tree())
 
     def rss(self) -> int:
-        """Return the resident bytes of all its processes."""
+        """Return the resident memory of all its processes, in bytes."""
         self.require_alive()
         return sum(int(process.memory_info().rss) for process in self.tree())
 
@@ -85,7 +85,7 @@ class MeasuredProcess:
         while not (found := re.search(pattern, self.log.read_text(errors="replace"))):
             self.require_alive()
             if time.monotonic() > deadline:
-                raise BenchmarkError(f"{self.name} did not log within {limit:g} s {what}")
+                raise BenchmarkError(f"{self.name} did not log {what} within {limit:g} s")
             time.sleep(STEP)
         return found
 
@@ -94,7 +94,7 @@ class MeasuredProcess:
         return self.process.poll() is not None
 
     def output(self, limit: float) -> str:
-        """Wait until it ends, and return its log. Raises BenchmarkError if it fails or takes over ``limit`` seconds."""
+        """Wait until the process ends; return its log. Raises BenchmarkError on failure or after ``limit`` seconds."""
         try:
             status = self.process.wait(limit)
         except subprocess.TimeoutExpired:
@@ -114,7 +114,7 @@ class MeasuredProcess:
 def running(
     name: str, command: Sequence[str], core: int | None, log: Path, patience: float = PATIENCE
 ) -> Iterator[MeasuredProcess]:
-    """Run a program for the length of a with statement, on any core if ``core`` is None; its output goes to ``log``."""
+    """Run a program while a with statement runs, on any core if ``core`` is None, and write its output to ``log``."""
     pinned = [] if core is None else [need("taskset", "util-linux"), "-c", str(core)]
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -122,7 +122,7 @@ def running(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # so that its children end with it, and Ctrl-C reaches it only through us
+            start_new_session=True,  # so that its children end with it, and Ctrl-C reaches it only through this process
         )
     try:
         yield MeasuredProcess(name, process, log)
@@ -131,7 +131,7 @@ def running(
 
 
 def stop(process: subprocess.Popen[bytes], patience: float = PATIENCE) -> None:
-    """End a process in a session of its own; after ``patience`` seconds, kill all that is left of the session."""
+    """End a process that leads a session; after ``patience`` seconds, kill all processes left in the session."""
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(patience)

@@ -1,9 +1,9 @@
-"""Latency of DNS answers while readers load the pages without a pause.
+"""Measures the latency of DNS answers while readers load the web pages without a pause.
 
-Each round runs dnsperf at a fixed rate twice: while the readers load another server, which has no DNS and answers as
-often as lbdns did with as many bytes, so that both cores have the same other load; and while they load lbdns. 'kernel'
-is the latency that a prober beside dnsperf measures, until the kernel receives the answer; 'dnsperf' is the latency
-that dnsperf measures. The ratio of the kernel's p99 is the one that matters.
+Each round runs dnsperf at a fixed rate twice: while the readers load lbdns, and while they load a dummy server without
+DNS. The dummy answers as often as lbdns did, with as many bytes, so that both cores have the same other load. 'kernel'
+is the latency that a prober next to dnsperf measures, until the kernel receives the answer; 'dnsperf' is the latency
+that dnsperf measures. The ratio to look at is that of the kernel p99.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ NICE: Final = -15
 THREADS: Final = 0.1  # seconds until dnsperf has started its threads
 START: Final = 30.0  # seconds within which all readers must have a page
 TARGET: Final = 1.10  # times the p99 without page readers
-TARGET_TEXT: Final = f"kernel p99 at most {TARGET:g} times as high"
+TARGET_TEXT: Final = f"kernel p99 at most {TARGET:g} times as high as with the dummy"
 
 
 def page_farm(folder: Path, plane: str, pools: int, members: int) -> tuple[BenchmarkFarm, int, list[str]]:
-    """Return a farm with pages, their port, and its members beside the usual three."""
+    """Return a farm that serves pages, their port, and its members other than the usual three."""
     farm, port = BenchmarkFarm(folder, plane=plane), free_port()
     names = [[f"p{pool}m{member}" for member in range(members)] for pool in range(pools)]
     flat = [name for pool in names for name in pool]
@@ -57,7 +57,7 @@ def page_farm(folder: Path, plane: str, pools: int, members: int) -> tuple[Bench
 
 @contextlib.contextmanager
 def page_readers_part(part: str, folder: Path, core: int, **options: object) -> Iterator[Path]:
-    """Run a part of ``page_readers`` for the length of a with statement, and yield the file with its output."""
+    """Run a part of ``page_readers`` while a with statement runs, and yield the file that holds its output."""
     arguments = [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", str(value))]
     log = folder / f"{part}.log"
     program = [sys.executable, "-m", "lbdns_tools.bench.page_readers", part]
@@ -78,7 +78,7 @@ def raise_priority(thread: int) -> None:
 
 @contextlib.contextmanager
 def prompt_dnsperf(run: DnsperfRun) -> Iterator[MeasuredProcess]:
-    """Run dnsperf with priority on its core: delayed, it would send bursts that no server answers at once."""
+    """Run dnsperf with priority on its core, since after a delay it sends bursts that no server answers at once."""
     with dnsperf_beside(run) as load:
         time.sleep(THREADS)
         for thread in psutil.Process(load.process.pid).threads():
@@ -87,7 +87,7 @@ def prompt_dnsperf(run: DnsperfRun) -> Iterator[MeasuredProcess]:
 
 
 def reader_counts(log: Path) -> dict[str, float]:
-    """Return the newest counters that ``page_readers`` printed, empty if none; ``time`` is on the monotonic clock."""
+    """Return the newest counters that ``page_readers`` printed, {} if none; ``time`` is from the monotonic clock."""
     lines = log.read_text().split("\n")[:-1]
     found: dict[str, float] = json.loads(lines[-1]) if lines else {}
     return found
@@ -136,7 +136,7 @@ class PageReaderRounds:
             return self._with_readers(port)
 
     def _with_readers(self, port: int) -> dict[str, float]:
-        """Return the figures of DNS while readers load pages from ``port``."""
+        """Return the DNS figures while readers load pages from ``port``."""
         options = self._options
         seconds = options.seconds + 2 * SETTLE
         run = DnsperfRun(self._server.port, self._queries, options.load_core, seconds=seconds,
@@ -213,12 +213,12 @@ def _farm(text: str) -> tuple[int, int]:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--rounds", int, 1, 50, 7, "rounds")
-    command.add_number(parser, "--seconds", float, 1, 60, 5, "seconds under load in each round, twice")
-    command.add_number(parser, "--share", float, 0.05, 0.95, 0.5, "share of the maximum rate")
+    command.add_number(parser, "--rounds", int, 1, 50, 7, "number of rounds")
+    command.add_number(parser, "--seconds", float, 1, 60, 5, "seconds of each of the two runs in a round")
+    command.add_number(parser, "--share", float, 0.05, 0.95, 0.5, "load as a share of the maximum rate")
     command.add_number(parser, "--rate", float, 1, MAX_RATE, 1000, "queries/s of the prober")
     parser.add_argument(
         "--farms", nargs="+", type=_farm, default=[(0, 0), (5, 200)], metavar="POOLSxMEMBERS",
-        help="members beside the three of every farm (default: 0x0 5x200)",
+        help="members in addition to the three of every farm (default: 0x0 5x200)",
     )  # fmt: skip
     command.add_dns_options(parser)

@@ -1,6 +1,6 @@
-"""The processes beside the page benchmark: readers that load pages without a pause, a dummy server, a farm's agents.
+"""Helper processes of the page benchmark: readers that load pages without a pause, a dummy server, a farm's agents.
 
-The dummy answers the readers as often as lbdns did, but has no DNS.
+The dummy answers the readers as often as lbdns did, but serves no DNS.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ REFUSED: Final = 0.05  # seconds until a refused reader tries again
 
 
 class PageReaders:
-    """Readers that request the next page as soon as they have the last one."""
+    """Readers that request the next page as soon as they have the previous one."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -93,7 +93,7 @@ class PageReaders:
 
 
 class DummyServer:
-    """Sends ``rate`` answers/s of ``size`` bytes after one to each reader, and ``stream_rate`` bytes/s of events."""
+    """Sends ``rate`` answers/s of ``size`` bytes, the first AT_ONCE at once, and ``stream_rate`` event bytes/s."""
 
     def __init__(self, rate: float, size: int, stream_rate: float) -> None:
         self._pause, self._size, self._stream_rate = 1 / max(rate, 0.1), size, stream_rate
@@ -133,7 +133,7 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=100.0, help="answers/s of the dummy server")
     parser.add_argument("--size", type=int, default=1000, help="bytes in each answer of the dummy server")
     parser.add_argument(
-        "--stream-rate", type=float, default=1000.0, help="bytes/s of the dummy server's event streams together"
+        "--stream-rate", type=float, default=1000.0, help="total bytes/s of the dummy server's event streams"
     )
     parser.add_argument("--key-file", type=Path)
     parser.add_argument("--hosts", type=Path, help="file with a host on each line")

@@ -1,4 +1,4 @@
-"""Queries lost while the server reloads, is replaced by a new process, or loses workers; every query must be answered.
+"""Counts queries lost while the server reloads, is replaced by a new process, or loses workers; none may be lost.
 
 The load keeps a bounded number of queries in flight, from many ports, so that only the server can lose queries.
 """
@@ -31,7 +31,7 @@ from lbdns_tools.free_ports import free_port
 
 TAKES: Final = "about 10 s"
 EXAMPLE: Final = "--queries 500000 --workers 2 --take-over"
-PORTS: Final = 32  # of the client: the kernel divides them between the workers' sockets
+PORTS: Final = 32  # of the client; the kernel distributes them among the workers' sockets
 WINDOW: Final = 8  # queries in flight from each port
 GIVE_UP: Final = 3.0  # seconds without an answer after which a query is lost
 START: Final = 30.0  # seconds that a server may take to start or to end
@@ -49,14 +49,14 @@ class QueryTally:
     unexpected: int = 0  # datagrams other than the answer to a query in flight
     longest: float = 0.0  # seconds from a query to its answer
     seconds: float = 0.0
-    disruptions: list[str] = field(default_factory=list)  # reports of the disruptions
+    disruptions: list[str] = field(default_factory=list)  # a description of each disruption
 
 
 class QueryLoad:
-    """Sends ``queries``, and more while ``goes_on`` is set, and waits for their answers."""
+    """Sends at least ``queries`` queries, more while ``goes_on`` is set, and waits for their answers."""
 
     def __init__(self, port: int, queries: int, rate: float) -> None:
-        """``rate`` is in queries/s; 0: as fast as answers arrive."""
+        """``rate`` is in queries/s; 0 means as fast as answers arrive."""
         self.tally = QueryTally()
         self.goes_on = threading.Event()
         self._queries, self._rate = queries, rate
@@ -125,7 +125,7 @@ class QueryLoad:
 
 
 class ServerUnderLoad:
-    """``lbdns serve`` on one configuration, and the processes that replace it. The caller must call ``close``."""
+    """``lbdns serve`` with one configuration, and the processes that replace it. The caller must call ``close``."""
 
     def __init__(self, folder: Path, workers: int) -> None:
         self.port = free_port()
@@ -137,7 +137,7 @@ class ServerUnderLoad:
         self._all = [self._start("--workers", str(workers))]
 
     def write(self, ttl: int) -> None:
-        """Write the configuration with a TTL."""
+        """Write the configuration with this TTL."""
         self._config.write_text(
             f'[server]\nlisten = ["127.0.0.1:{self.port}"]\ncontrol = "control.sock"\nstate_dir = "state"\n'
             f'[collector]\nlisten = ["127.0.0.1:{self._report_port}"]\n[web]\nlisten = "off"\n'
@@ -167,7 +167,7 @@ class ServerUnderLoad:
         return f"replaced by {workers} workers in {took * 1000:.0f} ms"
 
     def kill_worker(self, number: int) -> str:
-        """Send SIGKILL to one worker, another one for each number."""
+        """Send SIGKILL to one worker, a different one for each ``number``."""
         fork_server = _children(self._all[-1].pid)
         workers = sorted(worker for pid in fork_server for worker in _children(pid))
         os.kill(workers[number % len(workers)], signal.SIGKILL)
@@ -183,14 +183,14 @@ def _children(pid: int) -> list[int]:
     return [int(child) for path in Path(f"/proc/{pid}/task").glob("*/children") for child in path.read_text().split()]
 
 
-#: A method of ServerUnderLoad with its argument; the call returns what happened
+#: A method of ServerUnderLoad with its argument; the call returns a description of the disruption
 Disruption = Callable[[ServerUnderLoad], str]
 
 
 def measure_losses(
     folder: Path, queries: int, rate: float, workers: int, disruptions: Sequence[Disruption]
 ) -> QueryTally:
-    """Send ``queries`` to a server while ``disruptions`` happen one after another, and more until the last is over."""
+    """Send at least ``queries`` queries to a server while ``disruptions`` happen one after another, until all have."""
     with closing(ServerUnderLoad(folder, workers)) as server, ThreadPoolExecutor(1) as doer:
         await_answer(server.port, QUERY, START)
         load = QueryLoad(server.port, queries, rate)
@@ -229,12 +229,12 @@ def tables(results: command.Results) -> command.Tables:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--queries", int, 1, 10**9, 100_000, "queries, at least")
-    command.add_number(parser, "--rate", float, 0, 10**6, 0, "queries/s; 0: as fast as answers arrive")
-    command.add_number(parser, "--workers", int, 1, 64, 2, "workers of the server")
-    command.add_number(parser, "--reloads", int, 0, 1000, 0, "reloads, one after another")
-    command.add_number(parser, "--kills", int, 0, 1000, 0, "workers to kill, one after another")
+    command.add_number(parser, "--queries", int, 1, 10**9, 100_000, "minimum number of queries")
+    command.add_number(parser, "--rate", float, 0, 10**6, 0, "queries/s; 0 means as fast as answers arrive")
+    command.add_number(parser, "--workers", int, 1, 64, 2, "number of workers of the server")
+    command.add_number(parser, "--reloads", int, 0, 1000, 0, "number of reloads, one after another")
+    command.add_number(parser, "--kills", int, 0, 1000, 0, "number of workers to kill, one after another")
     parser.add_argument(
         "--take-over", type=int, nargs="?", const=0, metavar="N",
-        help="finally replace the server by a new one with N workers (default: as many as before)",
+        help="at the end, replace the server with a new one that has N workers (default: as many as before)",
     )  # fmt: skip

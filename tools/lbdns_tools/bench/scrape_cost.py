@@ -1,7 +1,8 @@
-"""The cost of a scrape of /metrics for a server with many members, and how long queries wait for a part of it.
+"""Measures the cost of a scrape of /metrics for a server with many members, and how long queries wait for it.
 
-Runs in one process and without a network: the server's own source of statistics, with a report from each member. The
-comparison is prometheus_client's own exposition. Work is CPU time; a query may have to wait for the longest step.
+Uses the server's own source of statistics, with a report from each member, in a single process and without a network.
+The scrape is compared with prometheus_client's own exposition. 'work' is CPU time; a query may have to wait for the
+longest step.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class _Registry(Registry):
 
 
 def make_farm(folder: Path, pools: int, members: int) -> Farm:
-    """Write and read a configuration of ``members`` in all, spread over ``pools``."""
+    """Write and read a configuration with ``members`` members in total, spread over ``pools`` pools."""
     names = [[f"m{number}" for number in range(pool, members, pools)] for pool in range(pools)]
     (folder / "farm.zone").write_text(ZONE_HEAD + address_records(f"m{number}" for number in range(members)))
     text = f'[web]\nmax_member_series = {members}\n[[zone]]\nname = "farm"\nfile = "farm.zone"\n'
@@ -57,7 +58,7 @@ def make_farm(folder: Path, pools: int, members: int) -> Farm:
 
 
 async def median_scrape(farm: Farm) -> command.Results:
-    """Return the figures of the scrape with the median of the work."""
+    """Return the figures of the scrape whose work is the median."""
     events = EventLog()
     answerer = LocalAnswerer(AnswerTable(farm), events=events)
     source = ServerStatus(farm, answerer, events)
@@ -112,5 +113,5 @@ def tables(results: command.Results) -> command.Tables:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--members", int, 1, 10_000, 1000, "members over all pools")
-    command.add_number(parser, "--pools", int, 1, 1000, 5, "pools")
+    command.add_number(parser, "--members", int, 1, 10_000, 1000, "number of members over all pools")
+    command.add_number(parser, "--pools", int, 1, 1000, 5, "number of pools")

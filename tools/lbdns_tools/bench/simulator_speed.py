@@ -1,4 +1,4 @@
-"""CPU time of the simulator for a million requests, beside the bare event loop over a heap that any simulator needs."""
+"""Compares the simulator's CPU time for a million requests with the bare event loop that any simulator needs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORKLOAD, LOAD = "mix", 0.85
 
 
 def measure_case(farm: str, policy: str, requests: int) -> command.Results:
-    """Return the CPU seconds for a million requests: of the simulator (``seconds``), of the bare loop (``floor``)."""
+    """Return the CPU seconds per million requests of the simulator (``seconds``) and of the bare loop (``floor``)."""
     servers = FARMS[farm]
     rate = LOAD * sum(server.capacity for server in servers) / WORKLOADS[WORKLOAD].mean
     scenario = Scenario(servers, WORKLOAD, LOAD, warm_up=0.0, duration=max(1.0, requests / rate))
@@ -70,4 +70,4 @@ def tables(results: command.Results) -> command.Tables:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--requests", int, 1, 10**8, 200_000, "requests of each case")
+    command.add_number(parser, "--requests", int, 1, 10**8, 200_000, "number of requests in each case")

@@ -1,1 +1,1 @@
-"""Benchmarks of the DNS server: speed beside other servers, latency, endurance, floods, start, amplification."""
+"""Benchmarks of the DNS server: comparison with other servers, latency, endurance, floods, start-up, amplification."""

@@ -1,10 +1,11 @@
-"""CPU time per query with address family affinity ('coherence': A and AAAA name the same member) to that without it.
+"""Compares CPU time per query with and without address family affinity ('coherence': A and AAAA name one member).
 
-Each plane runs two servers, one with 'coherence' at its default and one with 0, in turn; ratios are taken within a
-round. The queries are A alone, where every look-up is remembered and none is joined; A and AAAA in pairs, where every
-second query joins the first; and round.robin, which affinity does not concern. dnsperf sends from one address; in the
-rows 'from N addresses' a generator sends from each client address in turn, so that what the server remembers of a
-client has left the processor's cache. That generator does not saturate a native server.
+On each plane, two servers take turns, one with 'coherence' at its default and one with 0; ratios are taken within a
+round. There are three kinds of query: A alone, where the server stores every selection but reuses none; A and AAAA in
+pairs, where every second query reuses the selection of the first; and round.robin, to which affinity does not apply.
+dnsperf sends from one address. In the rows 'from N addresses', another generator sends from each client address in
+turn, so that a client's selection is no longer in the processor's cache. That generator does not saturate a native
+server.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _FIRST: Final = 0x7F010000
 
 @dataclass(frozen=True, slots=True)
 class QueryPattern:
-    """Questions, and the number of client addresses that send them; 0 is the one address of dnsperf."""
+    """The questions, and the number of client addresses that send them; 0 means dnsperf's single address."""
 
     name: str
     questions: tuple[tuple[str, str], ...]
@@ -55,11 +56,13 @@ class QueryPattern:
 
 
 def query_from(port: int, queries: Sequence[bytes], addresses: int, seconds: float) -> DnsperfResult:
-    """Send ``queries`` from each address in turn, BURST by BURST. Raises BenchmarkError if the server is silent."""
+    """Send ``queries`` from each address in turn, in bursts of BURST. Raises BenchmarkError if no answer arrives."""
     sent = answered = 0
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("0.0.0.0", 0))
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, PATIENCE)  # Python's timeout costs a system call each
+        sock.setsockopt(
+            socket.SOL_SOCKET, socket.SO_RCVTIMEO, PATIENCE
+        )  # Python's timeout costs a system call per read
         server, turns = ("127.0.0.1", port), _turns(queries, addresses)
         begin = time.monotonic()
         while (took := time.monotonic() - begin) < seconds:
@@ -123,7 +126,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
                 servers[plane, switched] = server
         for number in command.rounds(options.rounds):
             for pattern in patterns:
-                # The first server of a round has the coldest processor: every other round begins at the other end
+                # The first server of a round has the coldest processor, so every other round reverses the order
                 for (plane, switched), server in list(servers.items())[:: -1 if number % 2 else 1]:
                     column = costs.setdefault(plane, {}).setdefault(pattern.name, {}).setdefault(switched, [])
                     column.append(cost(server, pattern, folder, options))
@@ -131,7 +134,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def summary(costs: Mapping[str, Mapping[str, list[float]]]) -> dict[str, command.Results]:
-    """Return by query pattern the medians, and the median of the ratios within a round."""
+    """Return, for each query pattern, the medians and the median of the ratios within a round."""
     return {
         name: {
             "on_us": round(statistics.median(found["on"]), 2),
@@ -150,7 +153,7 @@ def tables(results: command.Results) -> command.Tables:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--rounds", int, 1, 50, 7, "rounds over all servers")
-    command.add_number(parser, "--seconds", float, 0.5, 60, 2, "seconds of each run")
-    command.add_number(parser, "--addresses", int, 1, MAX_ADDRESSES, 32_768, "clients in the rows with many addresses")
+    command.add_number(parser, "--rounds", int, 1, 50, 7, "number of rounds over all servers")
+    command.add_number(parser, "--seconds", float, 0.5, 60, 2, "seconds per run")
+    command.add_number(parser, "--addresses", int, 1, MAX_ADDRESSES, 32_768, "clients in the rows 'from N addresses'")
     command.add_dns_options(parser)

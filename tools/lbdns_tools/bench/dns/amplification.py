@@ -1,8 +1,8 @@
-"""Amplification: bytes sent for each byte received, by kind of query, with rate limiting at its default.
+"""Measures amplification: bytes sent for each byte received, by kind of query, with rate limiting at its default.
 
-Plain UDP queries at a high rate, each kind from a loopback network of its own (rate limits apply per prefix), and
-finally all kinds in turn from one address. Bytes are those of DNS messages, without the IP and UDP headers that would
-lower the ratio. The bytes sent are what the victim of a spoofed address would receive.
+Sends plain UDP queries at a high rate: each kind from a loopback network of its own (rate limits apply per prefix),
+and finally all kinds in turn from one address. Only the bytes of DNS messages count, not the IP and UDP headers, which
+would lower the ratio. The bytes sent are those that the victim of a spoofed address would receive.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lbdns_tools.bench.dns.latency_prober import query_wire
 
 TAKES: Final = "about 50 s (kinds x seconds)"
 EXAMPLE: Final = "--rate 5000"
-PIECE: Final = 16  # queries sent between two readings of clock and answers
+PIECE: Final = 16  # queries sent before the clock and the answers are read again
 GRACE: Final = 0.3  # seconds that the last answers may take
 TC: Final = 0x02  # in the third octet of a header (RFC 1035 4.1.1)
 #: The longest RRset that fits 1232 octets
@@ -45,7 +45,7 @@ KINDS: Final[Mapping[str, bytes]] = {
 
 @dataclass(slots=True)
 class AmplificationFlow:
-    """Queries and answers of one source address, in number and bytes."""
+    """Counts the queries and answers of one source address, and their bytes."""
 
     queries: int = 0
     answers: int = 0
@@ -113,6 +113,6 @@ def tables(results: command.Results) -> command.Tables:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--seconds", float, 0.2, 60, 4, "seconds of each kind")
+    command.add_number(parser, "--seconds", float, 0.2, 60, 4, "seconds per kind of query")
     command.add_number(parser, "--rate", float, 100, 50_000, 3000, "queries/s")
     command.add_dns_options(parser)

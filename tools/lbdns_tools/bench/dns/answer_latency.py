@@ -1,9 +1,9 @@
-"""Latency of an answer at half of each server's maximum rate, for lbdns and NSD in the same run.
+"""Measures the latency of answers at half of each server's maximum rate, for lbdns and NSD in the same run.
 
-Each round finds a server's maximum rate, then dnsperf puts half of that rate on the server for some seconds. 'kernel'
-is the latency that a prober beside dnsperf measures, from sending a query until the kernel receives the answer, so
-delays on the core of the load are not in it. 'dnsperf' is the latency that dnsperf measures for its own queries, its
-own delays included. The ratio of the kernel's p99 is the one that matters.
+In each round, dnsperf finds a server's maximum rate and then sends half of that rate for some seconds. 'kernel' is the
+latency that a prober next to dnsperf measures, from sending a query until the kernel receives the answer, so it
+excludes delays on the load's core. 'dnsperf' is the latency that dnsperf measures for its own queries, including its
+own delays. The ratio to look at is that of the kernel p99.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def summary(rounds: dict[str, list[dict[str, float]]]) -> dict[str, command.Results]:
-    """Return by server the medians over the rounds, and the median ratio of lbdns's p99 to its p99 in each round."""
+    """Return, for each server, its medians over the rounds and the median ratio of lbdns's p99 to the server's p99."""
     result: dict[str, command.Results] = {}
     for name, column in rounds.items():
         result[name] = command.medians(column)
@@ -65,9 +65,9 @@ def tables(results: command.Results) -> command.Tables:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--rounds", int, 1, 50, 5, "rounds over all servers")
+    command.add_number(parser, "--rounds", int, 1, 50, 5, "number of rounds over all servers")
     command.add_number(parser, "--seconds", float, 1, 60, 5, "seconds under load in each round")
-    command.add_number(parser, "--share", float, 0.05, 0.95, 0.5, "share of the maximum rate")
+    command.add_number(parser, "--share", float, 0.05, 0.95, 0.5, "load as a share of the maximum rate")
     command.add_number(parser, "--rate", float, 1, MAX_RATE, 1000, "queries/s of the prober")
-    parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=["nsd"], help="default: nsd")
+    parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=["nsd"], help="compared servers (nsd)")
     command.add_dns_options(parser)

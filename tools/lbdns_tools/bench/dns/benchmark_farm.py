@@ -1,4 +1,4 @@
-"""The farm of the DNS benchmarks: zone ``hobbit`` with three members, for lbdns and, with aliases, for its peers."""
+"""The farm of the DNS benchmarks: zone ``hobbit`` with three members, and a zone with fixed aliases for peers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lbdns_tools.free_ports import free_port
 MEMBERS: Final[Mapping[str, str]] = {"bilbo": "127.0.0.16", "frodo": "127.0.0.17", "gandalf": "127.0.0.18"}
 BEST: Final = ("best.hobbit", "A")
 ROUND_ROBIN: Final = ("round.robin.hobbit", "A")
-UNREACHED_LIMIT: Final = 100_000_000  # responses/s: more than any benchmark asks for
+UNREACHED_LIMIT: Final = 100_000_000  # responses/s: more than any benchmark reaches
 INTERVAL: Final = 1.0  # seconds between two reports of one member, as agents send them
 CHECK_LIMIT: Final = 20.0  # seconds 'lbdns check' may take
 
@@ -32,14 +32,14 @@ ZONE_HEAD: Final = "$TTL 60\n@ SOA ns hostmaster 1 3600 600 86400 60\n@ NS ns\nn
 
 
 def zone_text(fixed: bool, ttl: int = 0) -> str:
-    """Return the zone hobbit; with ``fixed``, the names that lbdns balances are aliases of one member."""
+    """Return the text of the zone hobbit. With ``fixed``, the names that lbdns balances are aliases of one member."""
     members = "".join(f"{name} {0 if fixed else 60} A {address}\n" for name, address in MEMBERS.items())
     aliases = "".join(f"{name} {ttl} CNAME gandalf\n" for name in ("best", "round.robin")) if fixed else ""
     return f"$ORIGIN hobbit.\n{ZONE_HEAD}{members}{aliases}"
 
 
 def loopback_address(number: int) -> str:
-    """Return an address of its own for each ``number`` up to a million."""
+    """Return a loopback address that is different for each ``number`` up to a million."""
     return f"127.{1 + number // 62_500}.{number // 250 % 250}.{1 + number % 250}"
 
 
@@ -49,13 +49,13 @@ def address_records(names: Iterable[str]) -> str:
 
 
 def rate_limit(responses_per_second: int | None = None) -> str:
-    """Return a section that limits every source, loopback included; None leaves the limit at its default."""
+    """Return a section that limits every source, including loopback; None leaves the limit at its default."""
     limit = "" if responses_per_second is None else f"responses_per_second = {responses_per_second}\n"
     return f"[rate_limit]\n{limit}exempt = []\n"
 
 
 def configuration(address: str, report_port: int, zone: str, plane: str) -> str:
-    """Return a configuration without pools and HTTP, which answers at ``address``."""
+    """Return the configuration of a server that answers at ``address``, without pools and HTTP."""
     plane_line = "" if plane == "auto" else f'plane = "{plane}"\n'
     return (
         f'[server]\nlisten = ["{address}"]\nstate_dir = "state"\n{plane_line}'
@@ -65,7 +65,7 @@ def configuration(address: str, report_port: int, zone: str, plane: str) -> str:
 
 
 def pool_table(name: str, zone: str, members: Iterable[str], names: str = "") -> str:
-    """Return a [[pool]] table; ``names`` are the entries of its names, such as ``best = "best"``."""
+    """Return a [[pool]] table; ``names`` holds the entries of the pool's names, such as ``best = "best"``."""
     table = f'[[pool]]\nname = "{name}"\nzone = "{zone}"\nmembers = {json.dumps(list(members))}\n'
     return table + (f"names = {{ {names} }}\n" if names else "")
 
@@ -80,12 +80,12 @@ def write_key(folder: Path) -> MasterKey:
 
 @dataclass(frozen=True, slots=True)
 class LbdnsProgram:
-    """An lbdns to run: that of this process, or that of another checkout of the project."""
+    """An lbdns to run: the version of this process, or the version in another checkout of the project."""
 
     checkout: Path | None = None
 
     def __post_init__(self) -> None:
-        """Raises BenchmarkError if ``checkout`` has no package lbdns."""
+        """Raise BenchmarkError if ``checkout`` has no package lbdns."""
         if self.checkout and not (self.checkout / "lbdns" / "__init__.py").is_file():
             raise BenchmarkError(f"{self.checkout}: must be a checkout of the project, but has no lbdns/__init__.py")
 
@@ -98,14 +98,14 @@ class LbdnsProgram:
         return ["env", f"--chdir={self.checkout}", f"PYTHONPATH={packages}", python, "-m", "lbdns", *arguments]
 
     def error(self, config: Path) -> str:
-        """Return the error that ``lbdns check`` prints for a configuration, or nothing if it accepts it."""
+        """Return the error that ``lbdns check`` prints for a configuration, or "" if the configuration is valid."""
         check = self.command("check", "-c", str(config))
         done = subprocess.run(check, capture_output=True, text=True, timeout=CHECK_LIMIT, check=False)
         return "" if done.returncode == 0 else (done.stderr or done.stdout).strip()
 
 
 class BenchmarkFarm:
-    """The files of one lbdns in a folder, and its ports."""
+    """The files and ports of one lbdns; its files are in a folder of their own."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class BenchmarkFarm:
         pool: str = "",
         program: LbdnsProgram = LbdnsProgram(),
     ) -> None:
-        """``limit`` is in responses/s, None for the default; ``zone`` and ``pool`` are further lines of each."""
+        """``limit`` is in responses/s; None means the default. ``zone`` and ``pool`` are lines to append to each."""
         self.folder, self.plane, self.program = folder, plane, program
         self.port, self.report_port = free_port(), free_port()
         self.key = write_key(folder)
@@ -131,14 +131,14 @@ class BenchmarkFarm:
         self.limited = not self.refused
         if not self.limited:
             self.config.write_text(text)
-        # Only now: a long zone takes long to check
+        # After the check, because a long zone takes long to check
         (folder / "hobbit.zone").write_text(zone_text(fixed=False) + zone)
 
     def command(self) -> list[str]:
         return self.program.command("serve", "-c", str(self.config), "--log-level", "info")
 
     def note(self) -> str:
-        """Return what a reader of the results has to know about rate limiting."""
+        """Return a note on rate limiting for readers of the results."""
         if self.limited:
             return "rate limiting: on"
         return f"rate limiting: OFF, this lbdns refuses it ({self.refused.splitlines()[-1].partition(': ')[2]})"
@@ -146,7 +146,7 @@ class BenchmarkFarm:
 
 @contextlib.contextmanager
 def reporting_members(port: int, key: MasterKey) -> Iterator[None]:
-    """Send the reports of the three members from a thread for the length of a with statement."""
+    """Send the reports of the three members from a thread while a with statement runs."""
     ended = threading.Event()
     thread = threading.Thread(target=send_reports, args=(port, key, list(MEMBERS), ended), daemon=True)
     thread.start()
@@ -158,7 +158,7 @@ def reporting_members(port: int, key: MasterKey) -> Iterator[None]:
 
 
 def send_reports(port: int, key: MasterKey, hosts: Sequence[str], ended: threading.Event) -> None:
-    """Send the reports of ``hosts``, each once an INTERVAL, evenly spread, with new metrics, until ``ended`` is set."""
+    """Send a report from each of ``hosts`` every INTERVAL, evenly spread, with new metrics, until ``ended`` is set."""
     keys = [key.agent_key(host) for host in hosts]
     chance = random.Random(1)
     boot, begin, number = chance.getrandbits(63), time.monotonic(), 0
@@ -171,7 +171,7 @@ def send_reports(port: int, key: MasterKey, hosts: Sequence[str], ended: threadi
 
 
 def random_metrics(chance: random.Random, number: int) -> dict[str, float]:
-    """Return the metrics of a busy member in its report ``number``: all that policies use, changing every time."""
+    """Return random metrics of a busy member for its report ``number``, including all that policies use."""
     return {
         "run_queue": float(chance.randrange(8)),
         "cpu_idle": chance.uniform(20, 90),

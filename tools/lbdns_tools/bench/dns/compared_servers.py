@@ -1,6 +1,6 @@
-"""The DNS servers that benchmarks compare: how each starts, with one process or thread, on a wildcard address.
+"""Starts the DNS servers that benchmarks compare, each with one process or thread, on a wildcard address.
 
-Response rate limiting of the peers is off, which favours them.
+Response rate limiting is off in the peers, which favours them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PeerSetup = Callable[[Path, int, Path], list[str]]
 
 
 def _nsd(folder: Path, port: int, zone: Path) -> list[str]:
-    # Minimal responses: lbdns sends the same, and they are cheaper
+    # Minimal responses, as lbdns sends them, are cheaper
     config = folder / "nsd.conf"
     config.write_text(
         f'server:\n ip-address: 0.0.0.0@{port}\n username: ""\n server-count: 1\n database: ""\n pidfile: ""\n'
@@ -80,7 +80,7 @@ PEERS: Final[Mapping[str, PeerSetup]] = {"nsd": _nsd, "knot": _knot, "gdnsd": _g
 
 @dataclass(frozen=True, slots=True)
 class MeasuredServer:
-    """A server that answers at ``port``; ``note`` is what a reader of its results has to know."""
+    """A server that answers at ``port``; ``note`` is a remark for readers of its results."""
 
     process: MeasuredProcess
     port: int
@@ -91,7 +91,7 @@ class MeasuredServer:
 def serving_peer(
     name: str, folder: Path, core: int, *, coredns: Path | None = None, ttl: int = 0
 ) -> Iterator[MeasuredServer]:
-    """Run a peer for the length of a with statement, from its first answer on; "coredns" is the program ``coredns``."""
+    """Run a peer while a with statement runs, from its first answer on; ``coredns`` is the path of CoreDNS."""
     folder.mkdir()
     port = free_port()
     path = folder / "hobbit.zone"
@@ -104,7 +104,7 @@ def serving_peer(
 
 @contextlib.contextmanager
 def serving_lbdns(farm: BenchmarkFarm, core: int, name: str = "lbdns") -> Iterator[MeasuredServer]:
-    """Run lbdns with its farm, and reports that arrive every second, for the length of a with statement."""
+    """Run lbdns with its farm while a with statement runs; each member reports every second."""
     with (
         running(name, farm.command(), core, farm.folder / "log") as process,
         reporting_members(farm.report_port, farm.key),
@@ -118,7 +118,7 @@ def serving_lbdns(farm: BenchmarkFarm, core: int, name: str = "lbdns") -> Iterat
 def serving_beside_peers(
     programs: Mapping[str, tuple[str, LbdnsProgram]], peers: Sequence[str], folder: Path, core: int, **options: Any
 ) -> Iterator[dict[str, MeasuredServer]]:
-    """Run every lbdns, by name its plane and program, and every peer at once: idle servers cost nothing."""
+    """Run all servers at once, since idle servers cost nothing. ``programs`` maps names to plane and program."""
     with contextlib.ExitStack() as stack:
         servers: dict[str, MeasuredServer] = {}
         for name, (plane, program) in programs.items():
@@ -135,7 +135,7 @@ def verified_plane(process: MeasuredProcess, expected: str) -> str:
     """Return the plane that lbdns logs after its first answers. Raises BenchmarkError if it is not ``expected``."""
     plane = process.await_log(r"ready: .*\b(\w+) plane", START, "which plane answers")[1]
     if expected not in ("auto", plane):
-        raise BenchmarkError(f"{process.name} answers by the {plane} plane, not the {expected} one")
+        raise BenchmarkError(f"{process.name} answers on the {plane} plane, not on the {expected} plane")
     return plane
 
 
@@ -143,5 +143,5 @@ def _await_first_answer(process: MeasuredProcess, port: int) -> None:
     try:
         await_answer(port, query_wire(*BEST), START)
     except BenchmarkError:
-        process.require_alive()  # if the server has ended, this error has its log
+        process.require_alive()  # if the server has ended, raises an error with its log
         raise

@@ -1,4 +1,4 @@
-"""dnsperf: starts it, bounded in time and count, and reads what it prints."""
+"""Runs dnsperf for a limited time or number of queries, and parses its output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 
 from lbdns_tools.bench.measured_processes import BenchmarkError, MeasuredProcess, need, running
 
-CLIENTS: Final = 4  # sockets that queries come from
+CLIENTS: Final = 4  # sockets from which queries are sent
 OUTSTANDING: Final = 128  # unanswered queries: twice what lbdns reads at once; 250 can overflow a receive buffer
 TIMEOUT: Final = 1.0  # seconds until dnsperf counts a query as lost
 MARGIN: Final = 15.0  # seconds dnsperf may run longer than requested
@@ -32,7 +32,7 @@ class DnsperfResult:
 
     @property
     def rate(self) -> float:
-        """Answers/s."""
+        """The number of answers per second."""
         return self.answered / self.seconds
 
 
@@ -51,13 +51,13 @@ def parse_statistics(text: str) -> DnsperfResult:
 
 
 def latencies(text: str) -> list[float]:
-    """Return the milliseconds of each answered query, from lines such as "> NOERROR best.hobbit A 0.000295" (-v)."""
+    """Return the latency of each answered query in ms, from lines such as "> NOERROR best.hobbit A 0.000295" (-v)."""
     return [1000 * float(match) for match in re.findall(r"^> [A-Z]\w+ \S+ \S+ ([0-9.]+)$", text, re.MULTILINE)]
 
 
 @dataclass(frozen=True, slots=True)
 class DnsperfRun:
-    """A run of dnsperf: for ``seconds``, or the whole file ``runs`` times; at most ``rate`` queries/s, 0: unlimited."""
+    """A run of dnsperf for ``seconds`` or ``runs`` times through the file. A ``rate`` (queries/s) of 0 is unlimited."""
 
     port: int
     queries: Path
@@ -81,7 +81,7 @@ class DnsperfRun:
 
 
 def dnsperf_beside(run: DnsperfRun) -> AbstractContextManager[MeasuredProcess]:
-    """Run dnsperf for the length of a with statement at most."""
+    """Run dnsperf while a with statement runs, at most."""
     return running("dnsperf", run.command(), run.core, run.queries.with_suffix(".log"))
 
 

@@ -1,7 +1,8 @@
-"""Endurance: millions of queries to one lbdns, good ones mixed with random names and malformed datagrams.
+"""Sends millions of queries to one lbdns, among them random names and malformed datagrams, and watches its memory.
 
-Resident memory is read every second. The first tenth of the run is warm-up: interpreter and kernel settle, tables fill.
-After that memory must not grow: the report shows its slope by least squares, in kB per million queries.
+Resident memory is read every second. The first tenth of the run is a warm-up, in which the interpreter and the kernel
+settle and tables fill. After the warm-up, memory must not grow; the report shows its slope by least squares, in kB per
+million queries.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ EXAMPLE: Final = "--millions 20 --json endurance.json"
 NAMES: Final = 100_000  # random names in the file, with as many good queries
 MILLION: Final = 1_000_000
 STEP: Final = 1.0  # seconds between two readings of the memory
-WARM_UP: Final = 0.1  # of the run
+WARM_UP: Final = 0.1  # share of the run
 JUNK_RATE: Final = 200.0  # malformed datagrams/s
-SLOWEST: Final = 2000.0  # queries/s: a slower run is given up
+SLOWEST: Final = 2000.0  # queries/s; a slower run ends early
 TYPES: Final = ("A", "AAAA", "TXT", "MX", "SRV", "NS", "SOA", "CAA", "DS", "ANY", "HTTPS", "PTR")
 
 
@@ -81,7 +82,7 @@ def endure(server: MeasuredServer, queries: Path, options: argparse.Namespace) -
 
 
 def slope(samples: list[tuple[float, int]], rate: float) -> float:
-    """Return the growth in kB per million queries of samples (seconds, bytes) at ``rate`` queries/s."""
+    """Return the growth of ``samples`` (seconds, bytes) in kB per million queries, at ``rate`` queries/s."""
     if len(samples) < 2:
         return 0.0
     seconds, sizes = zip(*samples, strict=True)
@@ -99,6 +100,6 @@ def tables(results: command.Results) -> command.Tables:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--millions", float, 0.2, 500, 20, "million queries")
+    command.add_number(parser, "--millions", float, 0.2, 500, 20, "number of queries in millions")
     command.add_number(parser, "--seed", int, 0, 2**31, 1, "seed of random names and malformed datagrams")
     command.add_dns_options(parser)

@@ -1,8 +1,8 @@
-"""Freshness under load: time from a report to a changed answer while dnsperf loads the server.
+"""Measures freshness under load: the time from a report to a changed answer while dnsperf loads the server.
 
-The maximum rate is found first, and a share of it is the load. Each report makes its sender the best member, and the
-time runs until the first answer that names the sender. The queries for that answer wait in the server's queue with
-those of the load, so every figure includes one latency under load.
+The benchmark finds the maximum rate and then uses a share of it as the load. Each report makes its sender the best
+member, and the time runs until the first answer that names the sender. The queries that look for this answer wait in
+the server's queue with those of the load, so every figure includes the latency of one answer under load.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EXAMPLE: Final = "--reports 1000"
 TARGET: Final = 20.0  # ms, the 99th percentile
 TARGET_TEXT: Final = f"p99 at most {TARGET:g} ms"
 FIND: Final = 2.0  # seconds of load that find the maximum rate
-TAIL: Final = 3.0  # seconds the load goes on after the last report is due, at least
+TAIL: Final = 3.0  # minimum seconds of load after the last report is due
 LONGEST: Final = 300.0  # seconds
 
 
@@ -48,12 +48,12 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def tables(results: command.Results) -> command.Tables:
-    return [command.figures("report to changed answer under load", results)]
+    return [command.figures("time from report to changed answer under load", results)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--agents", int, 1, 200, 3, "agents that report")
-    command.add_number(parser, "--reports", int, 1, 20_000, 400, "reports over all agents")
+    command.add_number(parser, "--agents", int, 1, 200, 3, "number of agents")
+    command.add_number(parser, "--reports", int, 1, 20_000, 400, "number of reports, over all agents")
     command.add_number(parser, "--interval", float, 0.05, 10, 0.2, "seconds between two reports of one agent")
-    command.add_number(parser, "--share", float, 0.05, 1, 0.8, "share of the maximum rate")
+    command.add_number(parser, "--share", float, 0.05, 1, 0.8, "load as a share of the maximum rate")
     command.add_dns_options(parser)

@@ -1,6 +1,6 @@
-"""A prober: sends queries at a modest rate and takes the time of each answer from the kernel's receive timestamp.
+"""A prober that sends queries at a modest rate and measures latency with the kernel's receive timestamps.
 
-The timestamp keeps delays of the prober itself, beside a busy generator, out of the latencies.
+With these timestamps, latencies exclude delays of the prober itself, which runs next to a busy generator.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TIMESPEC: Final = struct.Struct("@qq")
 
 
 def query_wire(name: str, qtype: str = "A", edns: bool = True) -> bytes:
-    """Return a query with id 0."""
+    """Return a query in wire format with ID 0."""
     query = dns.message.make_query(name, qtype, use_edns=0 if edns else False, payload=PAYLOAD, id=0, flags=0)
     return query.to_wire()
 
@@ -61,7 +61,7 @@ def latency_figures(probes: ProbeResult, dnsperf: Sequence[float]) -> dict[str, 
 
 
 def probe(port: int, query: bytes, rate: float, seconds: float) -> ProbeResult:
-    """Send ``rate`` queries/s for ``seconds``. A query without an answer GRACE seconds after the end is lost."""
+    """Send ``rate`` queries/s for ``seconds``. A query unanswered GRACE seconds after the end counts as lost."""
     assert rate <= MAX_RATE
     found, waiting = ProbeResult(), dict[bytes, int]()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -124,7 +124,7 @@ def answered_names(answer: bytes) -> list[str]:
 
 
 def cookie_option(port: int) -> str:
-    """Return a cookie for dnsperf's -E: the server's or, if it sends none, the client's half alone (RFC 7873)."""
+    """Return a cookie for dnsperf's -E: the server's answer or, without one, the client cookie alone (RFC 7873)."""
     ours = bytes(range(8))
     query = dns.message.make_query(
         "best.hobbit", "A", use_edns=0, options=[dns.edns.GenericOption(dns.edns.OptionType(COOKIE), ours)]

@@ -1,10 +1,10 @@
-"""A flood of malformed UDP beside good queries: does the server still answer, stay in its memory, and log nothing?
+"""Floods a server with malformed UDP: does it still answer good queries, keep its memory constant, and log nothing?
 
-One process sends malformed datagrams of many kinds as fast as it can; this process sends good queries at a modest rate
-and takes the kernel's timestamp of each answer. The same rate without the flood comes first. The flood and the good
-queries share the server's receive buffer, so a server that can't keep up loses some of both; NSD under the same flood
-shows what a fast server achieves. As root, the prober has priority over the generator; otherwise latencies are less
-precise.
+One process sends malformed datagrams of many kinds as fast as it can. This process sends good queries at a modest
+rate, first without the flood and then during it, and takes the kernel's timestamp of each answer. The flood and the
+good queries share the server's receive buffer, so a server that cannot keep up loses some of both; NSD under the same
+flood shows what a fast server achieves. As root, the prober has priority over the generator; otherwise latencies are
+less precise.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _flipped(chance: random.Random) -> bytes:
 
 
 def _pointers(chance: random.Random) -> bytes:
-    """A name that is a compression pointer: to itself, forward, or back into the header."""
+    """Return a query whose name is a compression pointer: to itself, forward, or back into the header."""
     targets = (12, 14, 13, chance.randrange(0, 1 << 14))
     return _header(chance) + struct.pack("!H", 0xC000 | chance.choice(targets)) + b"\0\1\0\1"
 
@@ -62,7 +62,7 @@ def _long_name(chance: random.Random) -> bytes:
 
 
 def _bad_opt(chance: random.Random) -> bytes:
-    """Two OPT records, or one with an owner name, cut short, or with an option longer than the record."""
+    """Return a query with two OPT records, or one that has an owner name, is cut short, or whose option is too long."""
     opt = _GOOD[-11:]
     option = struct.pack("!HH", chance.getrandbits(16), chance.choice((1, 200, 65535))) + chance.randbytes(8)
     filled = opt[:-2] + struct.pack("!H", len(option)) + option
@@ -92,7 +92,7 @@ KINDS: Final[dict[str, Callable[[random.Random], bytes]]] = {
 
 
 def datagrams(seed: int, count: int = PREPARED) -> list[bytes]:
-    """Return malformed datagrams, all kinds in turn."""
+    """Return ``count`` malformed datagrams, of all kinds in turn."""
     chance = random.Random(seed)
     kinds = list(KINDS.values())
     return [kinds[number % len(kinds)](chance) for number in range(count)]
@@ -101,7 +101,7 @@ def datagrams(seed: int, count: int = PREPARED) -> list[bytes]:
 def flooding(
     port: int, core: int, seed: int, seconds: float, log: Path, rate: float = 0.0
 ) -> AbstractContextManager[MeasuredProcess]:
-    """Run a process that sends malformed datagrams and then logs their number, for the length of a with statement."""
+    """Run a process that sends malformed datagrams and then logs their number, while a with statement runs."""
     command = [sys.executable, "-m", __spec__.name, *map(str, (port, seed, seconds, rate))]
     return running("flood", command, core, log)
 
@@ -166,14 +166,14 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def tables(results: command.Results) -> command.Tables:
-    return [command.side_by_side("good queries beside malformed ones", results["servers"])]
+    return [command.side_by_side("good queries before and during the flood", results["servers"])]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--seconds", float, 1, 3600, 60, "seconds of flood")
     command.add_number(parser, "--rate", float, 1, MAX_RATE, 200, "good queries/s")
     command.add_number(parser, "--seed", int, 0, 2**31, 1, "seed of the malformed datagrams")
-    parser.add_argument("--alone", action="store_true", help="without NSD")
+    parser.add_argument("--alone", action="store_true", help="do not compare with NSD")
     command.add_dns_options(parser)
 
 

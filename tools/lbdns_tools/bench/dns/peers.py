@@ -1,13 +1,13 @@
-"""Speed beside other servers: queries/s at saturation and CPU time per query, each server alone on one core.
+"""Compares lbdns with other servers: queries/s at saturation and CPU time per query, each server alone on one core.
 
-Servers take turns; ratios are taken within a round. CPU time is user and system time of all the server's processes and
-threads. All servers listen on a wildcard address and receive queries with EDNS for best.hobbit and round.robin.hobbit.
-lbdns balances both names over three members whose reports arrive every second; the peers serve a fixed alias with TTL
-0. 'busy' is the share of its core that the server used: well below 100 % the generator was the limit, and only CPU
-time per query is comparable.
+Servers take turns; ratios are taken within a round. CPU time is the user and system time of all processes and threads
+of a server. All servers listen on a wildcard address and receive queries with EDNS for best.hobbit and
+round.robin.hobbit. lbdns balances both names over three members whose reports arrive every second; the peers serve a
+fixed alias with TTL 0. 'busy' is the share of its core that the server used. If it is well below 100 %, the generator
+was the limit, and only CPU time per query is comparable.
 
 --also compares two versions of lbdns: it starts the server of another checkout with that checkout's .venv, or with
-this Python if it has none. With --compare-planes, the ratios compare the two versions on the same plane.
+this Python if the checkout has none. With --compare-planes, the ratios compare the two versions on the same plane.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def measure_server(server: MeasuredServer, run: DnsperfRun) -> dict[str, float]:
 
 
 def lbdns_servers(options: argparse.Namespace) -> dict[str, tuple[str, LbdnsProgram]]:
-    """Return plane and program of each lbdns that takes part, by its name in the report."""
+    """Return the plane and the program of each lbdns to measure, by its name in the report."""
     programs = {"lbdns": LbdnsProgram(), **{label: LbdnsProgram(path) for label, path in options.also}}
     if options.compare_planes:
         return {f"{name} {plane}": (plane, one) for name, one in programs.items() for plane in ("python", "native")}
@@ -68,7 +68,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
         answers = {name: answered_names(await_answer(one.port, query_wire(*BEST), 5)) for name, one in servers.items()}
         for number in command.rounds(options.rounds):
             rounds.append({})
-            # The first server of a round has the coldest processor: every other round begins at the other end
+            # The first server of a round has the coldest processor, so every other round reverses the order
             for name in list(servers)[:: -1 if number % 2 else 1]:
                 server = servers[name]
                 edns = ("-E", cookie_option(server.port)) if options.cookies else ("-e",)
@@ -85,13 +85,13 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def reference(name: str, names: Sequence[str]) -> str:
-    """Return the server that ``name`` is compared with: this lbdns, on the plane of ``name`` if it is an lbdns too."""
+    """Return the server to compare ``name`` with: this lbdns, on the same plane if ``name`` is another lbdns."""
     on_plane = f"lbdns {name.rpartition(' ')[2]}"
     return on_plane if on_plane in names and name not in ("lbdns python", "lbdns native") else names[0]
 
 
 def summary(rounds: list[dict[str, dict[str, float]]]) -> dict[str, command.Results]:
-    """Return by server the medians, and the median ratio of its reference to it within a round."""
+    """Return, for each server, its medians and the median of the ratios of its reference to it within a round."""
     columns = {name: [samples[name] for samples in rounds] for name in rounds[0]}
     rate = {name: [one["queries_per_s"] for one in column] for name, column in columns.items()}
     cost = {name: [one["cpu_us_per_query"] for one in column] for name, column in columns.items()}
@@ -123,18 +123,26 @@ def _checkout(text: str) -> tuple[str, Path]:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--rounds", int, 1, 50, 5, "rounds over all servers")
-    command.add_number(parser, "--seconds", float, 0.5, 60, 5, "seconds of each run")
+    command.add_number(parser, "--rounds", int, 1, 50, 5, "number of rounds over all servers")
+    command.add_number(parser, "--seconds", float, 0.5, 60, 5, "seconds per run")
     parser.add_argument("--names", choices=NAMES, default="both", help="names in the queries (default: both)")
-    parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=list(PEERS), help="default: all but CoreDNS")
+    parser.add_argument(
+        "--peers", nargs="*", choices=list(PEERS), default=list(PEERS), help="all but CoreDNS by default"
+    )
     parser.add_argument("--coredns", type=Path, metavar="PATH", help="also compare with this CoreDNS binary")
     parser.add_argument(
         "--also", type=_checkout, action="append", default=[], metavar="LABEL=PATH",
         help="also compare with the lbdns in the checkout at PATH, shown as LABEL; may be repeated",
     )  # fmt: skip
-    parser.add_argument("--cookies", action="store_true", help="send a cookie of the server with each query")
-    parser.add_argument("--compare-planes", action="store_true", help="run each lbdns on the python and native planes")
+    parser.add_argument("--cookies", action="store_true", help="send the server's cookie with each query")
+    parser.add_argument("--compare-planes", action="store_true", help="run each lbdns on both planes")
     command.add_number(
-        parser, "--peer-ttl", int, 0, 86400, 0, "TTL of the peers' alias; PowerDNS caches the answer if it is above 0"
+        parser,
+        "--peer-ttl",
+        int,
+        0,
+        86400,
+        0,
+        "TTL of the peers' alias; PowerDNS caches the answer if the TTL is above 0",
     )
     command.add_dns_options(parser)

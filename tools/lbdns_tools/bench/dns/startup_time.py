@@ -1,7 +1,8 @@
-"""Start: time from exec to the first answer, and memory, for lbdns and NSD with a small zone and one of 100,000 names.
+"""Measures the time from exec to the first answer, and memory, of lbdns and NSD with a small and a large zone.
 
-Each start is a fresh process that receives a query every 2 ms; the kernel's page cache stays warm. --imports lists the
-modules that take longest to import (python -X importtime, which itself slows the imports down).
+By default the large zone has 100,000 names. Each start is a fresh process that receives a query every 2 ms; the
+kernel's page cache stays warm. --imports lists the modules that take longest to import (python -X importtime, which
+itself slows the imports down).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from lbdns_tools.free_ports import free_port
 TAKES: Final = "about 30 s"
 EXAMPLE: Final = "--times 21 --imports"
 STEP: Final = 0.002  # seconds between two queries
-LIMIT: Final = 60.0  # seconds a server may take to its first answer
+LIMIT: Final = 60.0  # seconds a server may take until its first answer
 SHOWN: Final = 15  # modules that --imports lists
 
 
@@ -48,14 +49,14 @@ class StartedServers:
         }
 
     def imports(self) -> list[tuple[int, str]]:
-        """Start lbdns once; return microseconds and name of the modules that take longest by themselves."""
+        """Start lbdns once; return the slowest imports as microseconds (without nested imports) and module."""
         command_line = self._farm.command()
         command_line[1:1] = ["-X", "importtime"]
         self._start("imports", command_line, self._farm.port)
         return slowest((self._folder / "imports").read_text())
 
     def _start(self, name: str, command_line: Sequence[str], port: int) -> tuple[float, int]:
-        """Start a server; return the milliseconds from exec to its first answer, and its resident bytes then."""
+        """Start a server; return the milliseconds from exec to its first answer, and its resident memory in bytes."""
         begin = time.perf_counter()
         with running(name, command_line, self._core, self._folder / name) as server:
             await_answer(port, self._query, LIMIT, STEP)
@@ -63,7 +64,7 @@ class StartedServers:
 
 
 def slowest(text: str) -> list[tuple[int, str]]:
-    """Return the modules that took longest by themselves, from the output of -X importtime."""
+    """Return the slowest imports, without their nested imports, from the output of -X importtime."""
     found = re.findall(r"^import time: +(\d+) \| +\d+ \| +(\S+)$", text, re.MULTILINE)
     return sorted(((int(own), name) for own, name in found), reverse=True)[:SHOWN]
 
@@ -100,8 +101,8 @@ def tables(results: command.Results) -> command.Tables:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--times", int, 1, 200, 9, "starts of each server with the small zone")
-    command.add_number(parser, "--large-times", int, 1, 20, 1, "starts of each server with the large zone")
-    command.add_number(parser, "--names", int, 1, 1_000_000, 100_000, "names in the large zone")
+    command.add_number(parser, "--times", int, 1, 200, 9, "number of starts with the small zone, per server")
+    command.add_number(parser, "--large-times", int, 1, 20, 1, "number of starts with the large zone, per server")
+    command.add_number(parser, "--names", int, 1, 1_000_000, 100_000, "number of names in the large zone")
     parser.add_argument("--imports", action="store_true", help="list the modules that take longest to import")
     command.add_dns_options(parser)

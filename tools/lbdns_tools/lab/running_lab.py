@@ -1,4 +1,4 @@
-"""A running lab: builds a farm's machines, starts lbdns, agents, web servers and balancers, and removes everything."""
+"""Runs a lab: builds a farm's machines, starts lbdns, agents, web servers and balancers, and removes everything."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ POLL_S: Final = 0.2
 class Lab:
     """A context manager that builds a farm on entry and removes every trace of it on exit. Needs root.
 
-    ``groups`` are the control groups that can be sampled, by machine name; ``NAME-agent`` is the agent of a web host
-    that runs outside the host's limits. All methods raise LbdnsError.
+    ``groups`` holds the control groups that can be sampled, by machine name; ``NAME-agent`` is the group of a host's
+    agent that runs outside the host's limits. All methods raise LbdnsError.
     """
 
     def __init__(self, farm: LabFarm) -> None:
@@ -94,7 +94,7 @@ class Lab:
             self.start_agent(host.name)
 
     def _use_resolvers(self, *servers: str) -> None:
-        """Point each client host at one of these DNS servers, in turn."""
+        """Assign these DNS servers to the client hosts in turn."""
         for number, place in enumerate(self.clients()):
             server = self.machines[servers[number % len(servers)]]
             place.resolv_conf(f"nameserver {server.address}", "options timeout:2 attempts:3")
@@ -145,7 +145,7 @@ class Lab:
 
     @contextmanager
     def resolve_by(self, *names: str) -> Iterator[None]:
-        """Let clients query these machines instead of lbdns; ``resolvers`` stands for all caching resolvers."""
+        """Let clients query these machines instead of lbdns; the name ``resolvers`` means all caching resolvers."""
         servers = [name for name, machine in self.machines.items() if machine.kind == "resolver"]
         self._use_resolvers(*(servers if names == ("resolvers",) else names))
         try:
@@ -154,7 +154,7 @@ class Lab:
             self._use_resolvers(DNS)
 
     def fresh(self) -> None:
-        """Restart lbdns and the agents without state, so that they forget everything they have learned."""
+        """Restart lbdns and the agents without saved state, so that nothing learned earlier remains."""
         for name in list(self._agents):
             self.stop_agent(name)
         if self._lbdns:

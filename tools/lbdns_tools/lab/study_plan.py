@@ -1,4 +1,4 @@
-"""The parts of a lab study: settings, farms, steps (with --only), and the function that makes the report's sections."""
+"""Defines the parts of a lab study: settings, farms, steps, and the function that makes the report's sections."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from lbdns_tools.lab.running_lab import Lab
 
 
-EXAMPLES: Final = 10  # the approximate number of step names in the error for an --only that matches none
+EXAMPLES: Final = 10  # the approximate number of step names in the error message if --only matches none
 
 
 @dataclass(frozen=True, slots=True)
 class StudySettings:
-    """A study's settings from the command line. None and empty values stand for the study's own."""
+    """A study's settings from the command line. None and empty values stand for the study's defaults."""
 
     quick: bool = False
-    seconds: float | None = None  # of a measurement, without its warm-up
+    seconds: float | None = None  # length of a measurement, without its warm-up
     warm_up_s: float | None = None
     repetitions: int = 1
     seed: int = 1
@@ -38,20 +38,20 @@ class StudyStep:
     """A measurement in a lab, or several that belong together.
 
     ``farm`` is the name of one of the study's farms; consecutive steps on a farm share one lab. ``do`` must yield each
-    outcome as soon as it is measured, so that it survives a later failure, and must leave the lab as it found it.
+    outcome as soon as it is measured, so that the outcome survives a later failure, and must restore the lab's state.
     """
 
     name: str
     farm: str
     seconds: float  # the expected duration
     do: Callable[[Lab], Iterable[MeasuredOutcome]]
-    needed: bool = False  # whether later steps on the same farm need it, even if --only doesn't match it
-    relies_on: str = ""  # another farm whose needed steps this step needs too
+    needed: bool = False  # later steps on the same farm depend on this step, even if --only omits it
+    relies_on: str = ""  # another farm, on whose needed steps this step depends
 
 
 @dataclass(frozen=True, slots=True)
 class StudyPlan:
-    """Everything that a study will do, known before it starts. ``farms`` are its farms by name."""
+    """Everything that a study will do, determined before it starts. ``farms`` are the study's farms by name."""
 
     farms: dict[str, LabFarm]
     steps: tuple[StudyStep, ...]
@@ -62,7 +62,7 @@ class StudyPlan:
         return sum(step.seconds for step in self.steps)
 
     def only(self, pattern: str) -> StudyPlan:
-        """Return the study with the steps whose name matches ``pattern`` and those they need. Raises ConfigError."""
+        """Return the study with the steps whose names match ``pattern`` and the steps they need. Raises ConfigError."""
         try:
             wanted = re.compile(pattern, re.IGNORECASE)
         except re.error as error:

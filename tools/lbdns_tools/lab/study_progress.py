@@ -13,12 +13,12 @@ from lbdns_shared.errors import LbdnsError
 from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.study_plan import StudyPlan, StudyStep
 
-#: s of steps from which the remaining time is estimated: steps take about ten seconds each, and they differ
+#: s; the remaining time is estimated from the steps of this period. A step takes about ten seconds, but steps differ
 ESTIMATED_OVER: Final = 600.0
 
 
 class StudyProgress:
-    """Writes a study's progress to a console. Without a bar, the start of each step is a line too."""
+    """Writes a study's progress to a console. Without a bar, the start of each step gets a line too."""
 
     def __init__(self, console: Console, study: StudyPlan, bar: Progress | None) -> None:
         self._console, self._study, self._bar = console, study, bar
@@ -66,7 +66,7 @@ def in_a_line(outcome: MeasuredOutcome) -> str:
 
 @contextmanager
 def watching(study: StudyPlan, console: Console) -> Iterator[StudyProgress]:
-    """Yield the display, with a bar if the console is a terminal."""
+    """Yield the progress display, with a bar if the console is a terminal."""
     if not console.is_terminal:
         yield StudyProgress(console, study, None)
         return

@@ -68,7 +68,7 @@ def take_steps(
     try:
         for name, on_farm in groupby(study.steps, key=lambda step: step.farm):
             steps.take(name, study.farms[name], list(on_farm))
-    except (Exception, KeyboardInterrupt) as error:  # labs are gone; the caller writes the outcomes, then raises it
+    except (Exception, KeyboardInterrupt) as error:  # labs are removed; the caller writes the results and raises it
         done.error = error
         if not done.interrupted:
             done.failures.append(f"the study ended early with {type(error).__name__}: {error}")

@@ -47,8 +47,8 @@ def ramp(selection: str, until: int) -> MeasuredOutcome:
 @pytest.mark.parametrize(
     ("best", "said"),
     [
-        (24, "best carried 230 requests/s, round robin 110: 2.09 times as much."),
-        (9, "best carried 80 requests/s, round robin 110: 0.73 times as much. That is worse than round robin."),
+        (24, "best carried 230 requests/s and round robin 110, a ratio of 2.09."),
+        (9, "best carried 80 requests/s and round robin 110, a ratio of 0.73. Round robin did better."),
         (30, "best carried the whole ramp."),
     ],
 )
@@ -69,7 +69,7 @@ def test_service_time_beside_the_formula(tmp_path: Path) -> None:
     assert first[5] == pytest.approx(1.0, abs=0.01)
     assert second[4] is None  # the queue would grow
     assert "28.571 requests/s" in words_of(sections)
-    assert "The highest rate that it served was 28 requests/s, 0.98 times the study's figure." in words_of(sections)
+    assert "The host served at most 28 requests/s, 0.98 times the study's figure." in words_of(sections)
     assert draw(sections, tmp_path) == ["service-time"]
 
 

@@ -93,7 +93,7 @@ def test_the_report(lab: FakeLab, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     words = words_of(sections)
     assert "With best, the farm carried 3.00 times the rate that it carried with round robin" in words
     assert str(CRITERIA) in words
-    assert "At 300/s, the highest rate that all carried, choosing used of one core" in words
+    assert "At 300/s, the highest rate that all carried, choosing used (of one core)" in words
     assert len(draw(sections, tmp_path)) == 4
 
 

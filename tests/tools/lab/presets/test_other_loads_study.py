@@ -178,18 +178,18 @@ def test_what_is_left_out_if_it_has_to_be_quick() -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({}, "the measurement ended before the death: no result"),
+        ({}, "the measurement ended before the host died: no result"),
         (
             {"died_s": 5.0, "handed_out_for_s": 1.25},
-            "naming the host 1.2 s after its death; it was not back before the end",
+            "naming the host 1.2 s after its death; the host did not return before the end",
         ),
         (
             {"died_s": 5.0, "handed_out_for_s": 0.0, "back_s": 9.0},
-            "no answer named the host after its death; no answer named it again",
+            "no answer named the host after its death; no answer named the host again",
         ),
         (
             {"died_s": 5.0, "back_s": 9.0, "handed_out_after_s": 2.0},
-            "named the host; answers named it again 2 s after its return",
+            "named the host; answers named the host again 2 s after its return",
         ),
     ],
 )

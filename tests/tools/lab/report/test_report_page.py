@@ -157,7 +157,10 @@ def test_digits_of_a_table() -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"interrupted": True}, "The study was interrupted: this report holds only the measurements made before."),
+        (
+            {"interrupted": True},
+            "The study was interrupted: this report holds only the measurements made before the interruption.",
+        ),
         ({"failed": ["pound: not found"]}, "pound: not found"),
     ],
 )

@@ -35,7 +35,7 @@ def test_a_series_is_what_a_picture_needs() -> None:
     assert series["round_robin"][0] == (20.0, 151.27)
     assert series["best"][-1] == (100.0, 219.12)
     with pytest.raises(
-        ValueError, match=r"'p95_s' was not measured in 1999; the figures must be among connections_per_s"
+        ValueError, match=r"'p95_s' was not measured in 1999; the measured figures are connections_per_s"
     ):
         webstone_1999.series("p95_s", "html")
 

@@ -1,4 +1,4 @@
-"""The report of the study ``ramp``: up to which rate the ramp is carried, and response times beside M/M/c."""
+"""The report of the study ``ramp``: the rates that the farm carried, and response times compared with M/M/c."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lbdns_tools.lab.statistics.round_robin_comparison import saturated
 from lbdns_tools.lab.statistics.run_windows import broke_at, windows
 
 WINDOW_S: Final = 3  # long enough for Little's law, and short compared with the ramp
-#: Beyond either limit a load is not carried: a response time that users still accept, and one failure in a hundred
+#: A load beyond either limit does not count as carried: users accept this response time, and one failure in a hundred
 LIMIT_S: Final = 1.0
 FAILED_SHARE: Final = 0.01
 #: The cloud study's server: service time, cores
@@ -41,11 +41,13 @@ def _ramp(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
     columns = ("", "carried up to /s", "what ended it", "mean ms", "p99 ms", "errors %", "failed", "CPU of the hosts")
     words = [
         f"The rate rises linearly, with random arrivals (Poisson). The load counts as carried until the first "
-        f"{WINDOW_S} s in which responses take longer than {LIMIT_S:g} s or more than {100 * FAILED_SHARE:g} % fail.",
+        f"window of {WINDOW_S} s in which responses take longer than {LIMIT_S:g} s, or more than "
+        f"{100 * FAILED_SHARE:g} % of them fail.",
         *_compared(carried),
         *saturated(outcomes),
-        "Response times in the picture follow from Little's law: outstanding requests divided by the rate at which "
-        "requests end. They are rough while few requests are outstanding. Those in the table are measured directly.",
+        "Response times in the chart follow from Little's law: outstanding requests divided by the rate at which "
+        "requests end. They are rough while few requests are outstanding. Response times in the table are measured "
+        "directly.",
     ]
     table = SectionTable("The whole ramp; CPU in % of one core", columns, rows)
     caption = "The ramp over time"
@@ -59,8 +61,8 @@ def _compared(carried: dict[str, float | None]) -> list[str]:
     if best is None or turns is None:
         names = " and ".join(name for name in ("best", "round_robin") if carried[name] is None)
         return [f"{names} carried the whole ramp."]
-    words = f"best carried {best:.4g} requests/s, round robin {turns:.4g}: {best / turns:.2f} times as much."
-    return [words if best >= 0.95 * turns else f"{words} That is worse than round robin."]
+    words = f"best carried {best:.4g} requests/s and round robin {turns:.4g}, a ratio of {best / turns:.2f}."
+    return [words if best >= 0.95 * turns else f"{words} Round robin did better."]
 
 
 def _service(one: Sequence[MeasuredOutcome], loads: Sequence[MeasuredOutcome], server: LabFarm) -> ReportSection:
@@ -68,17 +70,17 @@ def _service(one: Sequence[MeasuredOutcome], loads: Sequence[MeasuredOutcome], s
     study = STUDY_CORES / STUDY_SERVICE_S
     words = [
         f"One host with {cores} processors serves a page that takes {1000 * STUDY_SERVICE_S:g} ms of CPU. In the "
-        f"study, such a server passed {STUDY_CORES} / {STUDY_SERVICE_S:g} s = {study:.3f} requests/s."
+        f"study, such a server handled {STUDY_CORES} / {STUDY_SERVICE_S:g} s = {study:.3f} requests/s."
     ]
     service_s = mean_of(one, "mean_s")
     if service_s is None:
         return ReportSection("Service time", [*words, "The service time of one client was not measured: no result."])
     passes = cores / service_s
     words += [
-        f"A single client waited {1000 * service_s:.3g} ms, which includes the start of the CGI program: {cores} "
-        f"processors would pass {cores} / {service_s:.4f} s = {passes:.4g} requests/s.",
+        f"A single client waited {1000 * service_s:.3g} ms per request, which includes the start of the CGI program. "
+        f"At this pace, {cores} processors would handle {cores} / {service_s:.4f} s = {passes:.4g} requests/s.",
         "The column M/M/c is computed with this service time. The service time here is nearly constant rather than "
-        "exponential, but a kernel shares its processors among all requests, and then the mean response depends only "
+        "exponential, but a kernel shares its processors among all requests, so the mean response time depends only "
         "on the mean service time (M/G/c with processor sharing).",
         *_most_passed(loads, study),
         *saturated(loads),
@@ -99,7 +101,7 @@ def _service(one: Sequence[MeasuredOutcome], loads: Sequence[MeasuredOutcome], s
     columns = ("requests/s", "load %", "successful /s", "mean ms", "M/M/c ms", "measured / M/M/c", "p99 ms",
                "errors %", "CPU")  # fmt: skip
     table = SectionTable(
-        "Random arrivals (Poisson); CPU in % of one core; no M/M/c where the queue would grow", columns, rows
+        "Random arrivals (Poisson); CPU in % of one core; no M/M/c value where the queue would grow", columns, rows
     )
     pictures = chart("service-time", "Mean response of one server in ms", {"measured": measured, "M/M/c": theory},
                     "requests/s", "ms", log=True)  # fmt: skip
@@ -110,4 +112,4 @@ def _most_passed(loads: Sequence[MeasuredOutcome], study: float) -> list[str]:
     most = max((rate for outcome in loads if (rate := mean_of([outcome], "requests_per_s")) is not None), default=None)
     if most is None:
         return []
-    return [f"The highest rate that it served was {most:.4g} requests/s, {most / study:.2f} times the study's figure."]
+    return [f"The host served at most {most:.4g} requests/s, {most / study:.2f} times the study's figure."]

@@ -1,8 +1,8 @@
-"""The study ``ramp``, as in the cloud study: a rate that rises linearly beyond the farm's capacity, and service time.
+"""The study ``ramp``: a rate that rises linearly beyond the farm's capacity, and service times, as in the cloud study.
 
-The ramp rises to 1.5 times the rate that best carries, which is measured first. The service-time part loads a host with
-two processors with a page that takes 70 ms of CPU, as in the study, where a server passes 2 / 0.070 s = 28.571
-requests/s.
+The ramp rises to 1.5 times the rate that best carries; that rate is measured first. For the service times, clients
+request a page that takes 70 ms of CPU from a host with two processors. In the cloud study, such a server handles
+2 / 0.070 s = 28.571 requests/s.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ FIRST, LAST = 0.05, 1.5  # the ramp's first and last rates, as shares of the rat
 RAMP_S: Final = 120.0
 QUICK_RAMP_S: Final = 25.0
 
-#: Slightly less than two processors: a quota of all processors is no limit, and the agent would then report the load of
-#: the whole machine
+#: Slightly less than two processors: a quota of all processors would set no limit, and the agent would then report the
+#: load of the whole machine
 SERVER: Final = LabFarm((WebHost("server", 1.99),))
 PAGE: Final = "/cgi-bin/work?ms=70"
-#: Shares of 2 / S, where S is the response time for a single client; the last exceeds the capacity
+#: Shares of 2 / S, where S is the response time for a single client; the last share exceeds the capacity
 LOADS: Final = (0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.15)
 QUICK_LOADS: Final = (0.3, 0.6, 1.15)
 LOAD_S: Final = 25.0
@@ -61,7 +61,7 @@ def _ramp_steps(settings: StudySettings, selections: tuple[str, ...]) -> Iterato
 
     yield loading.learning_step()
     yield loading.calibration_step("best")
-    # Outstanding requests are awaited at the end
+    # At the end, the measurement waits for outstanding requests
     yield from loading.steps(selections, "ramp", seconds + loading.timeout_s, ramp)
 
 

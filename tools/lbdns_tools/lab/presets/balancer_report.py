@@ -29,7 +29,7 @@ AB_REQUESTS: Final = 50_000
 AB_CLIENTS: Final = 300
 KB: Final = 1000.0 / 8 / 1.024  # KB/s in one Mbit/s; ab's kilobytes have 1024 bytes
 AB_COLUMNS: Final = ("failed", "time, s", "mean, ms", "p50, ms", "longest, ms", "KB/s")
-#: The table of 2014 by the closest selection: one Apache alone, and three balancers in front of two
+#: The table of 2014, by the closest selection: one Apache alone, and three balancers, each in front of two Apaches
 STUDY_AB: Final[Mapping[str, tuple[ReportCell, ...]]] = {
     DIRECT: ("Apache alone", 0, 27.884, 167.305, 38, 27_869, 691.69),
     "nginx": ("nginx", 0, 57.905, 347.432, 89, 57_885, 332.24),
@@ -39,14 +39,14 @@ STUDY_AB: Final[Mapping[str, tuple[ReportCell, ...]]] = {
 
 HONEST: Final = (
     "A proxy sees the start and end of each request: it can send the next request to the host with the fewest "
-    "outstanding requests, retry a request at another host, and remove a host between two requests. DNS can do none of "
-    "this: it hands out an address, sees the effect in reports once a second, and clients or caches may keep the "
-    "address longer than they should.",
+    "outstanding requests, retry a request at another host, and remove a host between two requests. A DNS server can "
+    "do none of this. It returns an address and sees the effect only in the next reports, and clients or caches may "
+    "keep the address longer than they should.",
     "In return, a proxy carries every byte in both directions, is one more machine that must not fail, and costs CPU "
     "time for every connection, as the table below shows. lbdns uses CPU only for answers and for its collector, which "
     "the table includes; the agents run on the web hosts.",
-    "Times are those of the HTTP request alone. The DNS look-up before it, which only DNS-based selections need, has a "
-    "column of its own. The throughput includes look-ups, because a client sends its request after the look-up.",
+    "Times cover the HTTP request alone. The DNS look-up, which only DNS-based selections need, has a column of its "
+    "own. The throughput includes look-ups, because a client sends its request after the look-up.",
     "The same proxy with two methods shows which effects come from the method and which from the proxy: with round "
     "robin, the slowest host sets the pace behind a proxy as it does with DNS.",
 )
@@ -66,7 +66,7 @@ def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, left_out: Seque
 
 def ms_per_request(outcomes: Sequence[MeasuredOutcome], group: str) -> float | None:
     """Return the CPU time of a control group per successful request, in ms."""
-    # % of a core are 10 ms in each second
+    # 1 % of a core is 10 ms of CPU time per second
     return scaled(quotient(mean_cpu(outcomes, [group]), mean_of(outcomes, "requests_per_s")), 10.0)
 
 
@@ -85,7 +85,7 @@ def _web(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, words: Sequence[str
         shares[workload] = {selection: quotient(rate, most) for selection, rate in rates.items()}
     hosts = ", ".join(f"{host.name} {host.cpu:g}" for host in farm.hosts)
     table = SectionTable(f"WebStone's files; hosts with {hosts} cores", columns, rows)
-    # Shares, because the workloads differ too much for one axis, and bars cannot be logarithmic
+    # The chart shows shares: the workloads differ too much for one axis, and bars cannot be logarithmic
     draw = partial(report_charts.bars, groups=shares, y="share of the highest requests/s")
     caption = "Successful requests/s, as a share of each workload's highest"
     drawn = [ReportPicture("web-throughput", caption, draw)]
@@ -169,7 +169,7 @@ def _rates(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
             latency.setdefault(name, []).append((rate, figures[2]))
     table = SectionTable("Requests arrive independently of responses; the page sleeps 0.2 s", columns, rows)
     words = (
-        "The study went from 100 to 2000 connections/s with two balancers. Here, the rates are equal fractions of the "
+        "The study went from 100 to 2000 connections/s with two balancers. Here, the rates rise in equal steps to the "
         "rate that best carries for this page, and a selection's sweep ends when more than half of the requests fail.",
     )
     p95_words = "95th percentile of response times"

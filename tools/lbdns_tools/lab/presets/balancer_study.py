@@ -1,8 +1,8 @@
-"""The study ``balancers``: DNS against balancers (HAProxy, nginx, Pound) in front of web hosts, as in 2014-16.
+"""The study ``balancers``: DNS compared with balancers (HAProxy, nginx, Pound) in front of web hosts, as in 2014-16.
 
 Its parts are the concurrency sweep, the table of ``ab -n 50000 -c 300``, the rate sweep with a page that sleeps, and
-WebStone's files; each with the fastest host alone, round robin, best, and balancers in front of the same hosts. At each
-point, all selections are measured in turn, so that other activity on a shared machine affects all of them alike.
+WebStone's files. They compare the fastest host alone, round robin, best, and balancers in front of the same hosts. At
+each point, all selections are measured in turn, so that other activity on a shared machine affects all of them alike.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SWEEP_REQUESTS: Final = 5000
 QUICK_SWEEP_REQUESTS: Final = 1000
 REPETITIONS: Final = 3
 QUICK_AB_REQUESTS: Final = 3000
-#: The page of the rate sweep. Ten equal fractions of the carried rate replace the study's 100 to 2000/s for 60 s each
+#: The page of the rate sweep. Ten equal steps up to the carried rate replace the study's 100 to 2000/s for 60 s each
 SLEEPING: Final = "/cgi-bin/sleep?s=0.2"
 SLEEP_CLIENTS: Final = 100  # enough to keep the processors busy although each request sleeps 0.2 s
 RATES: Final = 10
@@ -60,7 +60,7 @@ MOST_FAILED_PERCENT: Final = 50.0
 WEB_CLIENTS: Final = 60
 WEB: Final = MeasurementLength(3.0, 8.0)
 QUICK_WEB: Final = MeasurementLength(1.5, 2.5)
-#: Requests/s of a farm like this; to estimate durations
+#: Requests/s that such a farm serves; used to estimate durations
 TYPICAL_RATE: Final = 1500.0
 ONE_CLIENT_RATE: Final = 500.0  # of a single client, which waits for each response
 START_S: Final = 0.7  # s until a balancer forwards pages
@@ -79,14 +79,14 @@ def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
 
 
 def _requests(settings: StudySettings) -> FarmLoad:
-    """Return a load without warm-up, as in the original studies, whose clients practically never give up."""
+    """Return a load without warm-up, as in the original studies. Its clients practically never give up."""
     return FarmLoad(replace(settings, warm_up_s=0.0), STATIC, "1k", TIMEOUT_S)
 
 
 def _concurrency(settings: StudySettings, selections: tuple[str, ...]) -> Iterator[StudyStep]:
     counts = settings.clients or (QUICK_CONCURRENCY if settings.quick else CONCURRENCY)
     requests = QUICK_SWEEP_REQUESTS if settings.quick else SWEEP_REQUESTS
-    # As many repetitions as the original study had, or those of --repeat if more
+    # As many repetitions as in the original study, or --repeat if that is more
     repetitions = max(settings.repetitions, 1 if settings.quick else REPETITIONS)
     loading = _requests(settings)
     yield loading.learning_step(FARM, "the sweep")
@@ -173,8 +173,8 @@ def _start_s(selection: str) -> float:
 PRESET: Final = StudyPreset(
     "balancers",
     "DNS and balancers in front of the same hosts",
-    """Compare the fastest host alone (direct), round_robin, best, nginx and haproxy with round robin, nginx_least and
-    haproxy_least with the fewest connections, and pound if installed: the concurrency sweep, the table of ab, the rate
-    sweep with the balancer's CPU, and WebStone's files.""",
+    """Compare the fastest host alone (direct), round_robin, best, and balancers: nginx and haproxy with round robin,
+    nginx_least and haproxy_least with the fewest connections, and pound if installed. The parts are the concurrency
+    sweep, the table of ab, the rate sweep with the balancer's CPU, and WebStone's files.""",
     plan,
 )

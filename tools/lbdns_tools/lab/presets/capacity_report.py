@@ -14,7 +14,7 @@ from lbdns_tools.lab.statistics.outcome_index import by_selection, mean_cpu, mea
 from lbdns_tools.lab.statistics.round_robin_comparison import saturated
 from lbdns_tools.load.capacity_search import FailureCriteria
 
-#: When a rate fails: for the frontier, and for skipping higher rates
+#: The criteria by which a rate fails, for the frontier and for skipping higher rates
 CRITERIA: Final = FailureCriteria(error_percent=1.0, percentile=99, limit_s=1.0, achieved_share=0.95)
 
 FIGURES: Final = ("requests_per_s", "mean_ms", "p95_ms", "error_percent")
@@ -80,12 +80,12 @@ def _against_rate(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportS
                "CPU of the chooser", "memory of the chooser, MB")  # fmt: skip
     words = [
         "Requests are sent at even intervals, whether or not earlier ones have been answered. After two consecutive "
-        f"rates that failed ({CRITERIA}), a selection's higher rates are skipped and have no result.",
+        f"failed rates ({CRITERIA}), a selection's higher rates are skipped and have no result.",
         *_cost(outcomes),
         *saturated(outcomes),
-        "The study's balancer had its own machine and forwarded all traffic; a DNS server only answers queries. So "
-        "compare the study's CPU with the proxy's, and its response times with those at rates well below the carried "
-        "rate.",
+        "The study's balancer had its own machine and forwarded all traffic, but a DNS server only answers queries. "
+        "Therefore, compare the study's CPU with the proxy's, and the study's response times with the lab's at rates "
+        "well below the carried rate.",
     ]
     tables = [SectionTable("Mean CPU in % of one core; peak memory", columns, rows), study_table()]
     pictures = [
@@ -112,7 +112,7 @@ def _cost(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
     rate = max(common)
     costs = {name: _front_cpu(name, of[rate]) for name, of in held.items()}
     known = ", ".join(f"{name} {cost:.3g} %" for name, cost in costs.items() if cost is not None)
-    return [f"At {rate:g}/s, the highest rate that all carried, choosing used of one core: {known}."] if known else []
+    return [f"At {rate:g}/s, the highest rate that all carried, choosing used (of one core): {known}."] if known else []
 
 
 def study_table() -> SectionTable:
@@ -136,11 +136,11 @@ def _frontier(edges: Sequence[MeasuredOutcome]) -> ReportSection:
         rows.append([edge.case.selection, count, highest, p99_ms, str(more["ending"]), why])
         series.setdefault(edge.case.selection, []).append((count, None if highest is None else float(highest)))
     words = [
-        "The highest rate depends on the number of connections for which it must be sustained: a growing queue needs "
-        "time until a client waits too long.",
-        f"A rate fails with {CRITERIA}. A rate that fails is tried twice more, and the majority counts; the rate found "
-        "must be carried once more. The time until the last response counts, so a run with few connections is judged "
-        "more strictly: compare selections only at the same number of connections.",
+        "The highest rate depends on the number of connections for which the farm must sustain it, because it takes "
+        "time until a growing queue makes a client wait too long.",
+        f"A rate fails if any of these holds: {CRITERIA}. A failed rate is tried twice more, and the majority decides; "
+        "the highest rate found must be carried once more. The time until the last response counts, so a run with few "
+        "connections is judged more strictly: compare selections only at the same number of connections.",
     ]
     columns = ("", "connections", "highest rate /s", "p99 ms there", "ended at", "what failed above")
     table = SectionTable("The frontier; an empty rate means no result", columns, rows)

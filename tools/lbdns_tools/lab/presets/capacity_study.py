@@ -1,7 +1,7 @@
 """The study ``capacity``: CPU, memory and response time against the rate, and the frontier of connections and rate.
 
-The operating-system study made 30000 connections at 400, 800 ... 2400 per second with a page of 1 kB. Here the six
-rates are equal fractions of the rate that the farm carries, which is measured first; each is held for some seconds.
+The operating-system study made 30000 connections at 400, 800 ... 2400 per second with a page of 1 kB. Here, the six
+rates rise in equal steps to the rate that the farm carries, which is measured first. Each is held for some seconds.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ ACCURACY: Final = 0.1  # relative accuracy of the highest rate
 QUICK_ACCURACY: Final = 0.4
 #: The search's range, as shares of the rate that is carried when clients wait for each response
 LOW, HIGH = 0.25, 2.0
-#: The usual number of trials of a search, and their mean rate as a share of the carried rate; to estimate durations
+#: The usual number of trials of a search, and their mean rate as a share of the carried rate; for estimates
 TRIALS, QUICK_TRIALS = 9, 7
 TRIAL_SHARE: Final = 0.7
-TYPICAL_RATE: Final = 1200.0  # requests/s of a farm like this; to estimate durations
+TYPICAL_RATE: Final = 1200.0  # requests/s that such a farm serves; used to estimate durations
 FAILURES: Final = 2  # consecutive failures after which higher rates are skipped
 
 
 def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
-    """Return the study's steps; the setting ``clients`` gives the frontier's connections. Raises ConfigError."""
+    """Return the study's steps; the setting ``clients`` gives the frontier's connection counts. Raises ConfigError."""
     farm = farm or LabFarm(UNEQUAL, proxies=(PROXY,))
     possible = [selection for selection in SELECTIONS if selection != PROXY or PROXY in farm.proxies]
     usual = [selection for selection in possible if selection in QUICK_SELECTIONS or not settings.quick]
@@ -95,7 +95,7 @@ def _search(loading: FarmLoad, selection: str, count: int, lab: Lab) -> Iterable
     """Yield all trials, and then the trial at the highest rate again, with the search's result."""
     carried = loading.carried[selection]
     trials: list[MeasuredOutcome] = []
-    # Without warm-up, which would take most of the time: the farm is warm from the previous trial
+    # No warm-up, which would take most of the time; the farm is still warm from the previous trial
     cold = replace(loading, settings=replace(loading.settings, warm_up_s=0.0))
 
     def try_rate(connections: int, rate: float) -> RunStatistics:
@@ -122,6 +122,6 @@ def _search(loading: FarmLoad, selection: str, count: int, lab: Lab) -> Iterable
 PRESET: Final = StudyPreset(
     "capacity",
     "Capacity: the rates that a host, a farm and a proxy carry",
-    "Measure CPU, memory and response time against the rate, and which rate is carried for how many connections.",
+    "Measure CPU, memory and response time against the rate, and the highest rate for each number of connections.",
     plan,
 )

@@ -58,7 +58,7 @@ def _scaler(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection
 
 
 def totals(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTable:
-    """Return a table with a line for each selection: means over repetitions."""
+    """Return a table of means over repetitions, with a line for each selection."""
     figures = ("requests", "mean_ms", "p99_ms", "failed", "error_percent")
     rows = [[selection, *means(of, *figures), cpu_share(of, farm)] for selection, of in by_selection(outcomes).items()]
     columns = ("", "requests", "mean ms", "p99 ms", "lost", "lost %", "mean CPU %")
@@ -66,12 +66,12 @@ def totals(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTable:
 
 
 def cpu_share(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> float | None:
-    """Return the CPU of the hosts in % of their limit."""
+    """Return the total CPU of the hosts in % of their total limit."""
     return quotient(mean_cpu(outcomes, farm.host_names), farm.cpu)
 
 
 def study_table(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTable:
-    """Return table 6.2 with the lab's selections beside it; lost requests are scaled to the study's total."""
+    """Return table 6.2 with columns for the lab's selections; their lost requests are scaled to the study's total."""
     measured = by_selection(outcomes)
     mine = [
         (*means(of, "mean_ms", "p99_ms"), cpu_share(of, farm), scaled(mean_of(of, "error_percent"), DAY_REQUESTS / 100))

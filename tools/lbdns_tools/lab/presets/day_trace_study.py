@@ -1,6 +1,6 @@
 """The study ``trace``: the cloud study's day compressed to minutes, and the load of the reactive scaler's study.
 
-Both are scaled to a peak rate of nine tenths of the rate that best carries, which is measured first.
+Both loads are scaled to a peak of nine tenths of the rate that best carries; that rate is measured first.
 """
 
 from __future__ import annotations
@@ -56,6 +56,6 @@ def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
 PRESET: Final = StudyPreset(
     "trace",
     "Trace: a day within minutes",
-    "Compare best with round robin under the cloud study's day and the reactive scaler's load, compressed in time.",
+    "Compare best with round robin under the cloud study's day and the reactive scaler's load, sped up to minutes.",
     plan,
 )

@@ -14,7 +14,7 @@ from lbdns_tools.lab.statistics.outcome_index import by_selection, mean_cpu, mea
 from lbdns_tools.lab.statistics.round_robin_comparison import beside_round_robin, saturated
 from lbdns_tools.lab.statistics.run_windows import windows
 
-#: s; shorter responses count as usual even if they take many times the mean, since no user notices them
+#: s; shorter response times count as normal even if many times the mean, since no user notices a difference
 NOTICED_S: Final = 0.1
 MEMORY_ONLY: Final = ("tmpfs", "ramfs")
 FIGURES: Final = ("requests_per_s", "mean_ms", "p95_ms", "p99_ms", "error_percent", "failed")
@@ -36,7 +36,7 @@ def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, min_ttl: int) -
         _section("Resolvers", "resolvers", outcomes, farm, [
             "Clients use caching resolvers (unbound), which obey the TTL of 0."]),
         _section("Resolvers that keep", "keeping", outcomes, farm, [
-            kept, "DNS thus chooses only once in that time for all clients of a resolver."]),
+            kept, "lbdns therefore chooses only once in this time for all clients of a resolver."]),
     ]  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def _section(
 
 
 def table(outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str]) -> SectionTable:
-    """Return a table with a line for each selection: means over repetitions, and each host's share if known."""
+    """Return a table of means over repetitions with a line for each selection, and each host's share if known."""
     rows: list[list[ReportCell]] = []
     for selection, of in by_selection(outcomes).items():
         shared = [outcome.row.figures.shares for outcome in of if outcome.row.figures.shares]
@@ -79,11 +79,11 @@ def _burners(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
 def _writers(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
     hosts = dict.fromkeys(str(outcome.case.more["host"]) for outcome in outcomes)
     size = BLOCK_KB * BLOCKS / 1024
-    words = [f"A program on each of {host} repeatedly writes {size:g} MB and waits until they are on the disk."
+    words = [f"On each of {host}, a program repeatedly writes {size:g} MB and waits until the data is on the disk."
              for host in hosts]  # fmt: skip
     for kind in dict.fromkeys(str(outcome.case.more["filesystem"]) for outcome in outcomes):
         if kind in MEMORY_ONLY:
-            words.append(f"The lab's folder is on {kind}, which is in memory: the writers used CPU here, but no disk.")
+            words.append(f"The lab's folder is on {kind}, which is in memory: the writers used CPU, but no disk.")
         else:
             words.append(f"The file system was {kind or 'unknown'}; all hosts share the machine's disk.")
     return words
@@ -105,7 +105,7 @@ def _death(heading: str, name: str, outcomes: Sequence[MeasuredOutcome], farm: L
         words.append(death_sentence(outcome))
     columns = ("", "host", "died at s", "still named for s", "back at s", "named again after s", "lost",
                "lost in the worst second")  # fmt: skip
-    caption = "Seconds of the run; answer counts are read twice a second, so delays may be up to 0.5 s too long"
+    caption = "Times in s of the run; answer counts are read twice a second, so delays may be up to 0.5 s too long"
     return _section(heading, name, outcomes, farm, words, [SectionTable(caption, columns, rows)], marks)
 
 
@@ -114,7 +114,7 @@ def death_sentence(outcome: MeasuredOutcome) -> str:
     more, selection = outcome.case.more, outcome.case.selection
     gone, back = more.get("handed_out_for_s"), more.get("handed_out_after_s")
     if "died_s" not in more:
-        return f"{selection}: the measurement ended before the death: no result."
+        return f"{selection}: the measurement ended before the host died: no result."
     if gone is None:
         until = "it is not known how long answers still named the host"
     elif gone:
@@ -122,10 +122,10 @@ def death_sentence(outcome: MeasuredOutcome) -> str:
     else:
         until = "no answer named the host after its death"
     if "back_s" not in more:
-        return f"{selection}: {until}; it was not back before the end."
-    again = "no answer named it again before the end"
+        return f"{selection}: {until}; the host did not return before the end."
+    again = "no answer named the host again before the end"
     if back is not None:
-        again = f"answers named it again {float(back):.2g} s after its return"
+        again = f"answers named the host again {float(back):.2g} s after its return"
     return f"{selection}: {until}; {again}. {outcome.row.figures.failed} requests were lost."
 
 
@@ -135,15 +135,12 @@ def _crowd(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
     if of:
         begin, length = float(of[0].case.more["begin_s"]), float(of[0].case.more["length_s"])
         marks = {"crowd": begin, "over": begin + length}
-    words = [
-        "For some seconds the rate is ten times as high: slightly below the rate that best carries.",
-        *_recovered(of),
-    ]
+    words = ["For some seconds, the rate rises tenfold, to slightly below the rate that best carries.", *_recovered(of)]
     return _section("A flash crowd", "crowd", outcomes, farm, words, (), marks)
 
 
 def _recovered(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
-    """Return sentences on how long responses took at least twice as long as before the crowd."""
+    """Return sentences on when response times were back to normal, by selection."""
     words = []
     for outcome in outcomes:
         begin = float(outcome.case.more["begin_s"])

@@ -1,7 +1,7 @@
-"""The study ``other-loads``: best, round robin and best_score under disturbances.
+"""The study ``other-loads`` compares best, round robin and best_score under disturbances.
 
 CPU burners and disk writers compete with a host's web server; a web server or a whole host dies and comes back; a flash
-crowd arrives; caching resolvers stand between clients and lbdns. Disturbances of a single host hit the one with the
+crowd arrives; caching resolvers stand between clients and lbdns. A disturbance of a single host hits the host with the
 most CPU, which receives the most requests from best and whose loss matters most.
 """
 
@@ -30,15 +30,17 @@ HONEST: Final = "resolvers"
 KEEPING: Final = "keeping resolvers"
 SELECTIONS: Final = ("round_robin", "best", "best_score")
 QUICK_SELECTIONS: Final = ("round_robin", "best")
-#: As a share of the rate that round robin carries undisturbed, so that no selection struggles before the disturbance
+#: The usual load, as a share of the rate that round robin carries undisturbed, so that no selection struggles before
+#: the disturbance
 USUAL: Final = 0.5
-#: As a share of the rate that best carries; ten times as much is below that rate, but over twice that of round robin
+#: The usual load before a crowd, as a share of the rate that best carries. Ten times this load is below that rate, but
+#: over twice the rate that round robin carries
 CROWD_USUAL: Final = 0.08
 CROWD: Final = FlashCrowd(30, 10, 5)
 QUICK_CROWD: Final = FlashCrowd(9, 3, 3)
 NEIGHBOURS_S: Final = 15.0
 QUICK_NEIGHBOURS_S: Final = 3.0
-DEATH_S: Final = 36.0  # the host is there for the first third, gone for the second, and back for the last
+DEATH_S: Final = 36.0  # the host runs for the first third, is dead for the second, and runs again for the last
 QUICK_DEATH_S: Final = 9.0
 #: s for which resolvers keep answers although the TTL is 0, and length of the measurement
 MIN_TTL, MIN_TTL_S = 30, 75.0
@@ -54,7 +56,7 @@ def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
     # A client host uses a single resolver, so there must be as many client hosts as resolvers
     honest = replace(plain, clients=max(RESOLVERS, plain.clients), resolvers=RESOLVERS, resolver_min_ttl=0)
     keeping = replace(honest, resolver_min_ttl=QUICK_MIN_TTL if settings.quick else MIN_TTL)
-    # --quick omits, among others, resolvers that obey the TTL, which hardly differ from no resolver
+    # --quick omits, among others, resolvers that obey the TTL, since they hardly change the results
     farms = {FARM: plain, **({} if settings.quick else {HONEST: honest}), KEEPING: keeping}
     steps = tuple(_steps(FarmLoad(settings, STATIC, "1k"), selections))
     return StudyPlan(farms, steps, partial(sections, farm=plain, min_ttl=keeping.resolver_min_ttl))
@@ -89,7 +91,7 @@ def _usual(loading: FarmLoad, seconds: float) -> OpenLoop:
 def _undisturbed(
     loading: FarmLoad, seconds: float, part: str, farm: str, lab: Lab, selection: str, repetition: int
 ) -> Iterable[MeasuredOutcome]:
-    """Measure the usual load alone; through resolvers on a farm of this study that has them."""
+    """Measure the usual load without a disturbance. On a farm with resolvers, clients use them."""
     load = _usual(loading, seconds)
     lab.settle()
     with nullcontext() if farm == FARM else lab.resolve_by("resolvers"):
@@ -130,7 +132,7 @@ def _dies(
 
 @contextmanager
 def _mortal(lab: Lab, host: str, with_agent: bool) -> Iterator[tuple[Callable[[], None], Callable[[], None]]]:
-    """Yield functions that kill the host and bring it back; on exit the host runs again in any case."""
+    """Yield a function that kills the host and one that brings it back; on exit, the host is always running again."""
     with ExitStack() as stack:
 
         def die() -> None:
@@ -169,6 +171,6 @@ PRESET: Final = StudyPreset(
     "other-loads",
     "Other loads: neighbours, deaths, crowds, resolvers",
     """Compare best with round robin while CPU burners and disk writers run, a server dies, a flash crowd arrives, or
-    caching resolvers stand in between.""",
+    caching resolvers stand between clients and lbdns.""",
     plan,
 )

@@ -1,4 +1,4 @@
-"""The report of the study ``webstone``: demands, ratios to round robin, today's figures beside the tables of 1999."""
+"""The report of the study ``webstone``: demands, ratios to round robin, today's figures next to those of 1999."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lbdns_tools.lab.statistics import ratio_scatter, webstone_demands
 from lbdns_tools.lab.statistics.outcome_index import OutcomeIndex, PointKey
 from lbdns_tools.lab.statistics.webstone_demands import THROUGHPUT, VERDICTS, WORDS, SelectionRatios
 
-#: Today's name and heading for each figure of 1999's tables
+#: Today's name and heading for each figure in the tables of 1999
 FIGURES: Final = {
     "connections_per_s": ("connections_per_s", "connections/s"),
     "littles_load_factor": ("littles_load_factor", "Little's load factor"),
@@ -30,15 +30,15 @@ FIGURES: Final = {
 PICTURES: Final = ("connections_per_s", "mean_latency_s")
 SELECTIONS: Final = ("round_robin", "best", "best_score")
 SCATTER: Final = (
-    "Throughput is the hosts' CPU time multiplied by the requests per CPU second. A selection changes the first factor:"
-    " it leaves hosts idle or keeps all of them busy. The second factor would be the same for both selections but for "
-    "chance and other activity on the machine: it shows how far throughputs scatter."
+    "Throughput is the hosts' CPU time multiplied by the requests per CPU second. A selection changes the first "
+    "factor, because it leaves hosts idle or keeps all of them busy. The second factor differs between selections only "
+    "by chance and by other activity on the machine, so it shows how far throughputs scatter."
 )
 WITHIN_CHANCE: Final = (
-    "The least and the greatest of many measured values lie beyond every true value by chance alone. Repetitions show "
-    "how far a ratio scatters, and thus the range of the extreme in 95 of 100 studies if all points had the same true "
-    "value, their mean. An extreme that misses its bound is within chance if the mean meets the bound and the extreme "
-    "lies within this range: then no single point is shown to miss it."
+    "By chance alone, the least and the greatest of many measured values lie beyond every true value. Repetitions show "
+    "how far a ratio scatters. From this follows the range in which the extreme would lie in 95 of 100 studies if all "
+    "points had the same true value, their mean. An extreme that misses its bound is within chance if it lies within "
+    "this range and the mean meets the bound: the results then do not show that any single point misses the bound."
 )
 
 
@@ -135,8 +135,8 @@ def _literal(found: OutcomeIndex, farm: LabFarm, name: str) -> ReportSection:
     table = SectionTable(f"best_score; {host.name} has {host.cpu / farm.cpu:.0%} of the CPU", columns, rows)
     words = (
         "best_score sends all clients to the server with the highest score until the next report. It wins where its "
-        "throughput is higher and its p95 lower than with best, and herds where either is worse than with round robin, "
-        "which ignores load.",
+        "throughput is higher and its p95 lower than those of best, and herds where either is worse than that of round "
+        "robin, which ignores load.",
     )
     return ReportSection("The literal rule of 1999", words, (table,))
 
@@ -163,7 +163,7 @@ def _beside_1999(found: OutcomeIndex, farm: str) -> ReportSection:
             rows.append(row)
     measured = [row for row in rows if any(row[at] is not None for at in (3, 4, 6, 7))]
     table = SectionTable("Ratios of connections/s", columns, measured)
-    words = ("Ratios are comparable with those of 1999; figures are not, since the machines differ.",)
+    words = ("Ratios are comparable with those of 1999; absolute figures are not, since the machines differ.",)
     return ReportSection("Beside 1999", words, (table,) if measured else (), tuple(_pictures(found, farm)))
 
 
@@ -191,7 +191,7 @@ def _pictures(found: OutcomeIndex, farm: str) -> Iterable[ReportPicture]:
 
 
 def _series(found: OutcomeIndex, farm: str, resolve: str, workload: str, figure: str) -> report_charts.Series:
-    """Return the points of a chart by selection, with every repetition, so that charts show their scatter."""
+    """Return the points of a chart by selection, with every repetition, so that the chart shows the scatter."""
     lines: dict[str, list[tuple[float, float]]] = {}
     for key in sorted(found.keys, key=lambda key: key.clients):
         ours = key.resolve == resolve or key.selection == "single"

@@ -1,8 +1,8 @@
-"""The study ``webstone``, which repeats that of 1999: selections x workloads x clients x how often clients resolve.
+"""The study ``webstone`` repeats the study of 1999: selections x workloads x clients x how often clients resolve.
 
-Selections that are compared are measured one right after the other, so that other activity on a shared machine affects
-all of them alike. Every workload starts with newly started lbdns and agents, and a load that does not count, from which
-lbdns learns how much of this workload each host can serve.
+Compared selections are measured one right after the other, so that other activity on a shared machine affects all of
+them alike. Before every workload, lbdns and the agents are restarted. lbdns then learns from a load that does not count
+how much of this workload each host can serve.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ CLIENTS: Final = tuple(range(20, 101, 10))
 QUICK_CLIENTS: Final = (20, 60)
 #: The same number of cores in total as the unequal hosts
 EQUAL: Final = tuple(WebHost(host.name, 0.19) for host in UNEQUAL)
-#: By how often clients resolve. At WebStone's intervals a client keeps a server for 2.5 to 5 s, so the warm-up lasts
-#: until all clients have resolved again, and a measurement covers two or three choices per client. ``once`` stands for
-#: a host alone, which clients reach by its address
+#: Lengths by how often clients resolve. At WebStone's intervals, a client keeps a server for 2.5 to 5 s, so the warm-up
+#: lasts until all clients have resolved again, and a measurement covers two or three choices per client. ``once``
+#: stands for a host alone, which clients reach by its address
 LENGTHS: Final[dict[ResolveMode, MeasurementLength]] = {
     "connection": MeasurementLength(2.0, 6.0),
     "webstone": MeasurementLength(5.0, 7.5),
@@ -60,11 +60,11 @@ def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
 
 
 def _single(requested: Sequence[str], hosts: tuple[WebHost, ...]) -> tuple[tuple[str, ...], str]:
-    """Return the selections with ``single:NAME`` replaced by ``single``, and that host. Raises ConfigError.
+    """Return the selections with ``single:NAME`` replaced by ``single``, and the host NAME. Raises ConfigError.
 
-    By default it is the slowest host. The tables of 1999 do not name it, but it served 10 % of round robin's total for
-    all three (html 21 of 204, cgi 8.7 of 89, mixed 14 of 138 requests/s, at 100 clients), and of 1.1 + 0.7 + 4 the
-    slowest host is 12 %, the next 19 % and the fastest 69 %.
+    The default is the slowest host. The tables of 1999 do not name the single host, but it served 10 % of round robin's
+    total in all three workloads (html 21 of 204, cgi 8.7 of 89, mixed 14 of 138 requests/s, at 100 clients). Of the
+    CPU total of 1.1 + 0.7 + 4, the slowest host has 12 %, the next 19 % and the fastest 69 %.
     """
     names = [host.name for host in hosts]
     slowest = min(hosts, key=lambda host: host.cpu).name
@@ -89,7 +89,7 @@ def _steps(
         if any(policy in selections for policy in POLICIES):
             yield learning(name, workload, file_set(workload, f"http://{dns_name('best')}"), settings)
         for repetition, way, clients in product(range(1, settings.repetitions + 1), ways, counts):
-            # The order alternates between repetitions, because the first selection warms the farm up for the next
+            # The order alternates between repetitions, because the first selection warms up the farm for the next
             for policy in POLICIES if repetition % 2 else reversed(POLICIES):
                 if policy in selections:
                     case = MeasuredCase(policy, workload, way, dns_name(policy), name)
@@ -127,8 +127,8 @@ def _measure(lab: Lab, case: MeasuredCase, planned: PlannedRun, repetition: int)
 PRESET: Final = StudyPreset(
     "webstone",
     "WebStone, as in 1999",
-    """Compare a single server, round robin, best, and the literal rule of 1999, with HTML, CGI and mixed files and 20
-    to 100 clients, which resolve for each connection or at WebStone's own intervals, on unequal and on equal hosts.
+    """Compare a single server, round robin, best, and the literal rule of 1999, on unequal and on equal hosts. HTML,
+    CGI and mixed files are fetched by 20 to 100 clients, which resolve for each connection or at WebStone's intervals.
     Selections: single[:HOST] (by default the slowest host), alone (each other host), round_robin, best, best_score.""",
     plan,
 )

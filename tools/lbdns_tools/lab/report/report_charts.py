@@ -1,4 +1,4 @@
-"""A report's charts, drawn with matplotlib: lines, two panels beside 1999, panels over a run's time, bars.
+"""Draws a report's charts with matplotlib: lines, comparisons with 1999, panels over a run's time, bars.
 
 All charts are SVG and follow the page's light or dark mode. A missing result (None) is a gap, never 0.
 """
@@ -70,7 +70,7 @@ def lines(path: Path, series: Series, x: str, y: str, *, log: bool = False) -> N
 def chart(
     name: str, caption: str, series: Mapping[str, Line], x: str, y: str, *, log: bool = False
 ) -> list[ReportPicture]:
-    """Return the picture of ``lines``; no picture if there are no series."""
+    """Return the picture that ``lines`` draws, in a list; an empty list if there are no series."""
     return [ReportPicture(name, caption, partial(lines, series=series, x=x, y=y, log=log))] if series else []
 
 
@@ -83,7 +83,7 @@ def course(
     window_s: int = 1,
     marks: Mapping[str, float] | None = None,
 ) -> list[ReportPicture]:
-    """Return a picture of each selection's first run over time: rates, failures, response, CPU of ``groups``."""
+    """Return a picture of each selection's first run over time: rates, failures, response times, CPU of ``groups``."""
     panels: dict[str, dict[str, Line]] = {}
     for label, (outcome, *_) in by_selection(outcomes).items():
         parts = windows(outcome.row, window_s)
@@ -99,7 +99,7 @@ def course(
 
 
 def beside_1999(path: Path, now: Series, then: Series, x: str, y: str, *, log: bool = False) -> None:
-    """Draw today's results beside those of 1999, each with its own axes: only the curves' shapes are comparable."""
+    """Draw today's results next to those of 1999, on separate axes: only the shapes of the curves are comparable."""
     need_matplotlib()
     figure, ((left, right),) = new(1, 2, WIDE, HEIGHT)
     labels = _ordered([*now, *then])
@@ -111,7 +111,7 @@ def beside_1999(path: Path, now: Series, then: Series, x: str, y: str, *, log: b
 
 
 def over_time(path: Path, panels: Mapping[str, Series], *, marks: Mapping[str, float] | None = None) -> None:
-    """Draw stacked panels, by the label of their y axis, over the same seconds; ``marks`` are seconds of events."""
+    """Draw panels, keyed by the label of their y axis, one above the other; ``marks`` maps events to their seconds."""
     need_matplotlib()
     figure, rows = new(len(panels), 1, WIDTH, 0.9 + 2.1 * len(panels), sharex=True)
     for (axes,), (y, series) in zip(rows, panels.items(), strict=True):
@@ -129,7 +129,7 @@ def over_time(path: Path, panels: Mapping[str, Series], *, marks: Mapping[str, f
 
 
 def bars(path: Path, groups: Mapping[str, Mapping[str, float | None]], y: str) -> None:
-    """Draw groups of bars with a bar for each label, and its value above."""
+    """Draw groups of bars, with a bar for each label and its value above the bar."""
     need_matplotlib()
     figure, ((axes,),) = new(1, 1, WIDTH, HEIGHT)
     tidy(axes)
@@ -146,7 +146,7 @@ def bars(path: Path, groups: Mapping[str, Mapping[str, float | None]], y: str) -
             if value is None:
                 axes.text(n + shift, 0.01, "no result", transform=axes.get_xaxis_transform(), rotation=90,
                           ha="center", va="bottom", fontsize=7, color=MARK)  # fmt: skip
-        # With more bars, their numbers would overlap
+        # With more bars, the numbers would overlap
         if len(labels) * len(groups) <= 16:
             axes.bar_label(drawn, ["" if value is None else f"{value:.3g}" for value in values], fontsize=7, padding=1)
     axes.set_xticks(range(len(groups)), list(groups))
@@ -187,7 +187,7 @@ def _lines(
 
 
 def _means(points: Points) -> tuple[list[float], list[float], list[tuple[float, float]]]:
-    """Return the x values, the mean at each, and its distance to the lowest and highest value if any was repeated."""
+    """Return the x values, the mean at each x, and its distances to the lowest and highest value if any repeats."""
     at: dict[float, list[float]] = defaultdict(list)
     for place, value in points:
         at[place] += [] if value is None else [value]
@@ -214,7 +214,7 @@ def _style(label: str, labels: Sequence[str]) -> dict[str, Any]:
         free = [number for number in range(len(COLOURS)) if number not in taken] or list(range(len(COLOURS)))
         number = free[[other for other in labels if other not in ORDER].index(label) % len(free)]
     how = plot_files.style(number)
-    # Grey for black: SVG omits its default black, so a dark page could not replace it
+    # Grey instead of black: SVG omits black, its default, so a dark page could not replace it
     return how | {"color": INK} if how["color"] == "#000000" else how
 
 

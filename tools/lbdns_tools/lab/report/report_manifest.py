@@ -1,4 +1,4 @@
-"""The manifest.json of a report: versions of the programs, machine facts, farms, settings, start and end times."""
+"""Builds a report's manifest.json: program versions, machine facts, farms, settings, start and end times."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def begin(study: str, settings: Mapping[str, object], farms: Mapping[str, LabFar
 
 
 def end(document: Mapping[str, Any], failed: Sequence[str] = (), interrupted: bool = False) -> dict[str, Any]:
-    """Return the manifest with the end time, what ``failed``, and whether the study was interrupted."""
+    """Return the manifest with the end time, the failures, and whether the study was interrupted."""
     ended = _now()
     took = datetime.fromisoformat(ended) - datetime.fromisoformat(document["began"])
     took_s = round(took.total_seconds(), 1)
@@ -60,7 +60,7 @@ def versions(farms: Iterable[LabFarm]) -> dict[str, str]:
 
 
 def version_of(program: str, arguments: Sequence[str]) -> str:
-    """Return the version that a program prints, NOT_THERE or UNKNOWN."""
+    """Return the version that a program prints, or NOT_THERE, or UNKNOWN."""
     path = installed_programs.find(program)
     if path is None:
         return NOT_THERE

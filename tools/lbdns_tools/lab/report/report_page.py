@@ -1,4 +1,4 @@
-"""A study's report: its sections, and index.html with their tables and pictures and the manifest, all HTML-escaped."""
+"""Writes a study's report: index.html with sections, their tables and pictures, and the manifest, all HTML-escaped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ReportCell = str | float | int | None
 PAGE: Final = "index.html"
 MANIFEST: Final = "manifest.json"
 PICTURES: Final = "pictures"
-#: Files beside the page, which exist if the study got far enough: name and content
+#: Files next to the page, with their contents; a file exists only if the study got far enough
 FILES: Final = (
     (results_csv.RESULTS, "all measurements, one per line"),
     (results_csv.SAMPLES, "CPU and memory of every machine, second by second"),
@@ -63,7 +63,7 @@ class ReportSection:
 
 
 def write_report(folder: Path, title: str, sections: Sequence[ReportSection], manifest: Mapping[str, Any]) -> Path:
-    """Write the report and return the page's path. Errors of pictures are shown in their place. Raises LbdnsError."""
+    """Write the report and return the page's path. A failed picture is replaced by its error. Raises LbdnsError."""
     try:
         (folder / PICTURES).mkdir(parents=True, exist_ok=True)
         (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, default=str) + "\n", "utf-8")
@@ -77,7 +77,7 @@ def write_report(folder: Path, title: str, sections: Sequence[ReportSection], ma
 
 
 def _draw(folder: Path, pictures: Iterable[ReportPicture]) -> dict[int, str]:
-    """Draw all pictures; return, by the picture's id(), its path relative to the page, or "!" and an error message."""
+    """Draw all pictures; map each picture's id() to its path relative to the page, or to "!" and an error message."""
     drawn: dict[int, str] = {}
     taken: set[str] = set()
     for picture in pictures:
@@ -145,7 +145,7 @@ def _troubles(manifest: Mapping[str, Any]) -> Iterator[str]:
         return
     yield '<div class="trouble">'
     if manifest.get("interrupted"):
-        yield "<p>The study was interrupted: this report holds only the measurements made before.</p>"
+        yield "<p>The study was interrupted: this report holds only the measurements made before the interruption.</p>"
     if failed:
         yield "<p>Some measurements failed:</p><ul>"
         yield from (f"<li>{escape(str(what))}</li>" for what in failed)

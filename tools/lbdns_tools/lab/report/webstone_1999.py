@@ -1,4 +1,4 @@
-"""The golden values of 1999: WebStone's nine tables, from facts/webstone_1999.csv, shown beside today's results."""
+"""Reads WebStone's nine tables of 1999 from facts/webstone_1999.csv; reports show them next to today's results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FIGURES: Final = tuple(field.name for field in fields(WebStone1999Row) if field.
 
 @cache
 def lines() -> tuple[WebStone1999Row, ...]:
-    """Return the lines of all tables, table by table, by number of clients."""
+    """Return the lines of all tables, in the order of tables and numbers of clients."""
     text = resources.files("lbdns_tools.lab").joinpath(FILE).read_text("utf-8")
     return tuple(
         WebStone1999Row(line["table"], line["selection"], line["workload"], int(line["clients"]),
@@ -55,9 +55,9 @@ def line_of(selection: str, workload: str, clients: int) -> WebStone1999Row | No
 
 
 def series(figure: str, workload: str) -> dict[str, list[tuple[float, float]]]:
-    """Return a figure against the number of clients, by selection. Raises ValueError unless it is in FIGURES."""
+    """Return, by selection, points (clients, value) of a figure. Raises ValueError unless ``figure`` is in FIGURES."""
     if figure not in FIGURES:
-        raise ValueError(f"{figure!r} was not measured in 1999; the figures must be among {', '.join(FIGURES)}")
+        raise ValueError(f"{figure!r} was not measured in 1999; the measured figures are {', '.join(FIGURES)}")
     found = {
         selection: [(float(line.clients), float(getattr(line, figure))) for line in _those(selection, workload)]
         for selection in SELECTIONS

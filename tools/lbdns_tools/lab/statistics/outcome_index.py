@@ -1,4 +1,4 @@
-"""A study's outcomes grouped by part, selection or point, and means and ratios of their figures over repetitions."""
+"""Groups a study's outcomes by part, selection or point, and returns means and ratios of figures over repetitions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PointKey(NamedTuple):
 
 
 class OutcomeIndex:
-    """Outcomes by point; a figure is the mean over the repetitions that have one, None if none has."""
+    """Outcomes by point. A figure is the mean over the repetitions with a result; None if there are none."""
 
     def __init__(self, outcomes: Iterable[MeasuredOutcome]) -> None:
         self._by_key: dict[PointKey, list[MeasuredOutcome]] = defaultdict(list)
@@ -73,7 +73,7 @@ def by_selection(outcomes: Iterable[MeasuredOutcome]) -> dict[str, list[Measured
 
 
 def mean_of(outcomes: Iterable[MeasuredOutcome], name: str) -> float | None:
-    """Return the mean of a figure over the outcomes that have it; None if none has. ``mean_ms`` is mean_s in ms."""
+    """Return a figure's mean over the outcomes that have it; None if none has it. ``mean_ms`` is mean_s in ms."""
     seconds = name.removesuffix("_ms")
     if seconds != name:
         return scaled(mean_of(outcomes, f"{seconds}_s"), 1000.0)
@@ -85,12 +85,12 @@ def means(outcomes: Sequence[MeasuredOutcome], *names: str) -> list[float | None
 
 
 def mean_cpu(outcomes: Iterable[MeasuredOutcome], groups: Sequence[str]) -> float | None:
-    """Return the mean CPU of ``groups`` together, in % of one core; None if one of them was never sampled."""
+    """Return the mean total CPU of ``groups`` in % of one core; None if no outcome has samples of all groups."""
     return mean_of_known(total_cpu(outcome.cpu_percent(group) for group in groups) for outcome in outcomes)
 
 
 def total_cpu(percents: Iterable[float | None]) -> float | None:
-    """Return the sum; None if a value is missing."""
+    """Return the sum of ``percents``; None if any of them is None."""
     read = list(percents)
     known = [percent for percent in read if percent is not None]
     return sum(known) if len(known) == len(read) else None

@@ -6,7 +6,10 @@ from math import factorial
 
 
 def erlang_c(servers: int, offered: float) -> float:
-    """Return the probability that all servers are busy; ``offered``, rate x service time, must be less (ValueError)."""
+    """Return the probability that all servers are busy.
+
+    Raises ValueError unless the offered load, rate x service time, is below the number of servers.
+    """
     if servers < 1 or not 0 <= offered < servers:
         raise ValueError(f"the offered load must be at least 0 and below the {servers} servers, not {offered:g}")
     waiting = offered**servers / factorial(servers) * servers / (servers - offered)
@@ -16,7 +19,7 @@ def erlang_c(servers: int, offered: float) -> float:
 def mean_response(servers: int, service_s: float, rate: float) -> float | None:
     """Return the mean response time of M/M/c in seconds; None if the rate is so high that the queue grows forever.
 
-    With processor sharing, as in a kernel, this is the mean for any distribution of service times: exactly for one
+    With processor sharing, as in a kernel, the result holds for any distribution of service times: exactly for one
     processor, where it is S / (1 - rho), and approximately for more.
     """
     offered = rate * service_s

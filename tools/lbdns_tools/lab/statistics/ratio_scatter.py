@@ -1,4 +1,4 @@
-"""The scatter of measured ratios, estimated from repetitions: standard errors, and the range of an extreme by chance.
+"""Estimates the scatter of measured ratios from repetitions: standard errors, and the range of an extreme by chance.
 
 On a machine whose speed varies by a tenth, the least of 27 measured ratios lies well below every true ratio.
 Repetitions show how far a single ratio scatters. From this follows the range in which the least ratio would lie if all
@@ -40,7 +40,7 @@ def deviation(points: Iterable[Ratios]) -> float | None:
 
 
 def error(ratios: Ratios, one: float) -> float:
-    """Return the standard error of the mean of a point's ratios (at least one). ``one`` is the ``deviation``."""
+    """Return the standard error of the mean of a point's ratios (at least one). ``one`` comes from ``deviation``."""
     return one * fmean(ratios) / math.sqrt(len(ratios))
 
 
@@ -57,7 +57,7 @@ def extreme(points: Iterable[Ratios], of: Callable[[list[float]], float]) -> Cha
     """Return the 95 % range of the least or greatest point mean if all points had the same true ratio.
 
     ``of`` is min or max. The range comes from simulated studies, in which each ratio is the overall mean plus a
-    randomly drawn residual of a measured ratio (bootstrap). None if there are too few repetitions.
+    randomly drawn residual of a measured ratio (bootstrap). Returns None if there are too few repetitions.
     """
     found = [ratios for ratios in points if ratios]
     residuals = _residuals(found)

@@ -1,4 +1,4 @@
-"""Sentences that compare best with round robin ("Met"/"Not met": at most 5 % worse), and load generator warnings."""
+"""Writes sentences that compare best with round robin (met: at most 5 % worse), and load generator warnings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 from lbdns_tools.lab.statistics.outcome_index import mean_of
 
 NOT_WORSE: Final = 1.05  # times round robin's
-#: Lost requests; a difference up to this is chance, whatever the ratio
+#: A difference of up to this many lost requests counts as chance, whatever the ratio
 FEW: Final = 5
 #: Name, figure, unit
 COMPARED: Final = (
@@ -46,7 +46,7 @@ def beside_round_robin(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
 
 
 def saturated(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
-    """Return a warning for each measurement that the load generator limited, and not the farm."""
+    """Return a warning for each measurement that was limited by the load generator, not by the farm."""
     found = []
     for outcome in outcomes:
         if why := outcome.row.figures.saturated:

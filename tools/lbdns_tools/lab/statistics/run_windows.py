@@ -1,4 +1,4 @@
-"""A run over time, in windows of seconds: rates, failures, response by Little's law, and where a rising load fails."""
+"""Splits a run into windows of seconds: rates, failures, response times by Little's law, where a rising load fails."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from lbdns_tools.load.result_rows import ResultRow
 
 @dataclass(frozen=True, slots=True)
 class RunWindow:
-    """Some seconds of a run around ``middle_s``, which counts from the run's start; rates are in requests/s.
+    """A window of a run around ``middle_s``, in seconds since the run's start; rates are in requests/s.
 
     ``response_s`` is the time in the system by Little's law: outstanding requests divided by the rate at which requests
-    end; None if none ended. Outstanding requests are known once a second, so the value is rough if there are few.
+    end; None if none ended. Outstanding requests are counted once a second, so the value is rough if there are few.
     """
 
     middle_s: float
@@ -31,7 +31,7 @@ class RunWindow:
 
 
 def windows(row: ResultRow, length_s: int = 1) -> list[RunWindow]:
-    """Return the run in windows of ``length_s``, up to the last second in which a request started."""
+    """Return the run's windows of ``length_s`` seconds, up to the last second in which a request started."""
     series = row.tally.series()
     while series and not series[-1][1]:
         series.pop()
@@ -48,7 +48,7 @@ def windows(row: ResultRow, length_s: int = 1) -> list[RunWindow]:
 
 
 def cpu(outcome: MeasuredOutcome, groups: Sequence[str]) -> list[tuple[float, float]]:
-    """Return pairs of the run's second and the groups' total CPU in % of one core; omit seconds without a sample."""
+    """Return pairs of the run's second and the groups' total CPU in % of one core, omitting seconds without samples."""
     begun = outcome.row.begun
     if begun is None:
         return []
@@ -60,7 +60,7 @@ def cpu(outcome: MeasuredOutcome, groups: Sequence[str]) -> list[tuple[float, fl
 
 
 def broke_at(parts: Sequence[RunWindow], limit_s: float, failed_share: float) -> tuple[float | None, str]:
-    """Return the rate of the first window that exceeds either limit, and the reason; (None, "") without one."""
+    """Return the rate of the first window that exceeds either limit, and the reason; (None, "") if no window does."""
     for part in parts:
         if part.failed_share > failed_share:
             return part.started, f"{100 * part.failed_share:.3g} % failed"

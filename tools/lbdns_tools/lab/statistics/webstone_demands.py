@@ -35,7 +35,7 @@ class SelectionRatios:
     ``repeated`` holds each repetition's ratios of throughput, p95 and mean latency.
     """
 
-    key: PointKey  # of the numerators
+    key: PointKey  # the point of the numerators
     throughput: float | None
     p95: float | None
     mean: float | None
@@ -75,7 +75,7 @@ def alone(outcomes: Iterable[MeasuredOutcome], farm: str, workload: str) -> dict
 
 
 def sum_alone(by_host: dict[str, dict[int, float]], hosts: Sequence[str], clients: int) -> float | None:
-    """Return the sum of the hosts' throughputs alone; None if one is missing."""
+    """Return the sum of the throughputs that the hosts reached alone; None if one is missing."""
     if not hosts or any(host not in by_host for host in hosts):
         return None
     # The nearest number of clients will do, because a busy host hardly serves more requests with more clients
@@ -83,14 +83,14 @@ def sum_alone(by_host: dict[str, dict[int, float]], hosts: Sequence[str], client
     return sum(by_host[host][count] for host, count in zip(hosts, nearest, strict=True))
 
 
-#: In the order in which the report counts them
+#: The verdicts, in the order in which the report counts them
 VERDICTS: Final = ("met", "within chance", "not met", "not measured")
 #: Words for how often clients resolve
 WORDS: Final = {"connection": "per connection", "webstone": "at WebStone's intervals"}
 Extreme = Callable[[list[float]], float]
 _EXTREMES: Final[Mapping[Extreme, str]] = {fmean: "mean", min: "the least", max: "the most"}
-#: The demands: farm, how often clients resolve, figure, over all points, bound. ``alone`` is the throughput of all
-#: hosts together, relative to the sum of each host alone
+#: The demands: farm, how often clients resolve, figure, mean or extreme over all points, bound. ``alone`` is the
+#: throughput of all hosts together, relative to the sum of their throughputs alone
 _DEMANDS: Final[tuple[tuple[str, str, str, Extreme, float], ...]] = (
     ("unequal", "connection", "throughput", fmean, 2.0),
     ("unequal", "connection", "throughput", min, 1.5),
@@ -111,7 +111,7 @@ _FIGURE_WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class StudyDemand:
-    """A demand on a study: ``value`` must be at least or at most ``bound`` (``strictly``: below it).
+    """A demand on a study's results: ``value`` must be at least, at most or (``strictly``) below ``bound``.
 
     ``points`` is the number of points with a result. For an extreme, ``mean`` is the mean over the points, and
     ``by_chance`` the range in which the extreme would lie if the mean were every point's true value; None if unknown.
@@ -138,7 +138,7 @@ class StudyDemand:
 
     @property
     def verdict(self) -> str:
-        """One of VERDICTS. An extreme misses by chance if the mean meets the bound, and the extreme is in its range."""
+        """One of VERDICTS. An extreme misses by chance if it lies in ``by_chance`` and the mean meets the bound."""
         met, within_chance, not_met, not_measured = VERDICTS
         if self.value is None:
             return not_measured
@@ -186,7 +186,7 @@ def _sums(outcomes: Sequence[MeasuredOutcome], points: Iterable[SelectionRatios]
 
 
 def of_the_sum(outcomes: Sequence[MeasuredOutcome], key: PointKey, hosts: Sequence[str]) -> float | None:
-    """Return the throughput at a point divided by the sum of the hosts' throughputs alone."""
+    """Return the throughput at a point divided by the sum of the throughputs that the hosts reached alone."""
     whole = sum_alone(alone(outcomes, key.farm, key.workload), hosts, key.clients)
     return quotient(OutcomeIndex(outcomes).figure(key, THROUGHPUT), whole)
 
@@ -205,7 +205,7 @@ def agents(outcome: MeasuredOutcome) -> set[str]:
 
 
 def agents_demand(outcomes: Sequence[MeasuredOutcome]) -> StudyDemand:
-    """Return the demand on the CPU of agents, which holds for every run."""
+    """Return the demand that limits the CPU of each agent in every run."""
     read = [outcome for outcome in outcomes if agents(outcome)]
     what = "CPU of an agent, % of a core, the most of any run"
     return StudyDemand(what, busiest_agent(read), AGENT_CPU_PERCENT, False, len(read))
@@ -217,8 +217,11 @@ def agents_mean(outcomes: Iterable[MeasuredOutcome]) -> float | None:
 
 
 def verdict(found: OutcomeIndex, key: PointKey, other: str, floor: str) -> str:
-    """Return a verdict on the selection at ``key``: "wins" if it beats ``other`` in throughput and p95, "herds" if it
-    is worse than ``floor`` (which ignores load) in either, otherwise "between"; "" without a result."""
+    """Return the verdict on the selection at ``key``: "wins", "herds" or "between"; "" without a result.
+
+    The selection wins if it beats ``other`` in throughput and p95. It herds if it is worse than ``floor``, which
+    ignores load, in either figure.
+    """
     over, above = (
         [found.ratio(key, key._replace(selection=selection), figure) for figure in (THROUGHPUT, "p95_s")]
         for selection in (other, floor)

@@ -1,1 +1,1 @@
-"""The web hosts of a lab: their pages and CGI programs, their Apache, their agent."""
+"""The web hosts of a lab: pages and CGI programs, Apache, and the lbdns agent."""

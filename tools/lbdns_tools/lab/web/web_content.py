@@ -9,11 +9,11 @@ from typing import Final
 from lbdns_tools.apache_process import CGI_FOLDER, PAGES_FOLDER
 from lbdns_tools.load.request_mix import WEBSTONE
 
-#: Size of each page in bytes: the pages of ``mix.file_set``, and the 1 kB page of the studies that compare rates
+#: Size of each page in bytes: the pages of ``request_mix.file_set``, and the 1 kB page of studies that compare rates
 PAGES: Final[Mapping[str, int]] = {
     **{f"file{short}.html": size for short, size, _ in WEBSTONE}, "1k.html": 1024, "index.html": 500,
 }  # fmt: skip
-MOST_WORK_MS: Final = 10_000  # the CPU time that one request may use at most
+MOST_WORK_MS: Final = 10_000  # the most CPU time that one request may use
 
 _HEAD: Final = "<!DOCTYPE html>\n<html><head><title>{size} bytes</title></head><body>\n"
 _TAIL: Final = "</body></html>\n"
@@ -26,7 +26,7 @@ _FILE: Final = """\
 case $QUERY_STRING in
 {cases}
 *)
-    printf 'Status: 404 Not Found\\nContent-Type: text/plain\\n\\nNo page has that size; size={first} is one\\n'
+    printf 'Status: 404 Not Found\\nContent-Type: text/plain\\n\\nNo page has this size; try size={first}\\n'
     exit
     ;;
 esac
@@ -38,7 +38,7 @@ _SLEEP: Final = """\
 case ${QUERY_STRING#s=} in
 [0-9] | [0-9].[0-9] | [0-9].[0-9][0-9] | [0-9].[0-9][0-9][0-9]) ;;
 *)
-    printf 'Status: 404 Not Found\\nContent-Type: text/plain\\n\\nAsk for s=0 to s=9.999, seconds\\n'
+    printf 'Status: 404 Not Found\\nContent-Type: text/plain\\n\\ns must be 0 to 9.999 (seconds)\\n'
     exit
     ;;
 esac
@@ -52,7 +52,7 @@ _WORK: Final = """\
 use POSIX ();
 my ($ms) = ($ENV{{QUERY_STRING}} // '') =~ /\\Ams=([0-9]{{1,5}})\\z/a;
 if (!defined $ms || $ms > {most}) {{
-    print "Status: 404 Not Found\\nContent-Type: text/plain\\n\\nAsk for ms=0 to ms={most}, ms of CPU time\\n";
+    print "Status: 404 Not Found\\nContent-Type: text/plain\\n\\nms must be 0 to {most} (ms of CPU time)\\n";
     exit;
 }}
 my $sum = 0;
@@ -85,7 +85,7 @@ def programs() -> dict[str, str]:
 
 
 def write_content(folder: Path) -> None:
-    """Write all pages and programs below ``folder``, readable by all users: Apache drops its privileges."""
+    """Write all pages and programs below ``folder``, readable by all users, since Apache drops its privileges."""
     for name, mode, files in (
         (PAGES_FOLDER, 0o644, {name: page(size) for name, size in PAGES.items()}),
         (CGI_FOLDER, 0o755, programs()),

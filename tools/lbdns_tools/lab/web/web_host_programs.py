@@ -1,4 +1,4 @@
-"""The programs of a lab's web host: its Apache, prefork with a fixed number of workers, and its lbdns agent."""
+"""The programs of a lab's web host: Apache (prefork with a fixed number of workers) and the lbdns agent."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from lbdns_tools.lab.machines.server_probes import get
 #: s; forking 150 workers takes 0.25 s of CPU time, and a host may have a twentieth of a core
 READY_S: Final = 60.0
 STATUS_PAGE: Final = f"{STATUS}?auto"
-#: The agent's default alarms except "run_queue/cpu > 64": that one would take a host with 0.07 cores out of the answers
-#: with five runnable processes. Hosts are scaled down to a tenth here, but their clients are not
+#: The agent's default alarms except "run_queue/cpu > 64", which would exclude a host with 0.07 cores from answers when
+#: the host has five runnable processes: hosts are scaled down to a tenth here, but their clients are not
 ALARMS: Final = ("listen_queue > 256", "mem_available < 2")
 
 
 def apache(programs: LabPrograms, place: PlacedMachine, host: WebHost, content: Path, folder: Path) -> LabProgram:
-    """Start a host's Apache on the pages of ``write_content`` and wait for all its workers. Raises LbdnsError."""
+    """Start a host's Apache with the pages of ``write_content`` and wait for all its workers. Raises LbdnsError."""
     # A port alone gives one socket for both families: with two, the workers would need a mutex for every accept
     httpd = ApacheSetup(folder, content, str(HTTP_PORT), f"{host.name}.{ZONE}", workers=host.workers)
     command = place.command(*httpd.command())
@@ -49,7 +49,7 @@ def _all_there(place: PlacedMachine, workers: int, content: Path) -> bool:
 
 
 def agent_command(site: DnsServerFiles, place: PlacedMachine, gateway: LabMachine, interval: float) -> tuple[str, ...]:
-    """Return the command of a web host's agent. In any group, it reports the metrics of the machine's group."""
+    """Return the command of a web host's agent. The agent reports the metrics of the machine's group in any group."""
     machine = place.machine
     command = [
         sys.executable, "-m", "lbdns_agent",

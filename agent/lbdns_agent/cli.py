@@ -176,7 +176,7 @@ def sample_as_json(options: AgentOptions, sample: HostSample, span: float, now: 
 
 
 def sample_as_table(options: AgentOptions, sample: HostSample, span: float) -> str:
-    """Return the sample as text, one metric a line in the order of the catalogue. Pure."""
+    """Return the sample as text, one metric per line, in the order of the catalogue. Pure."""
     lines = [f"{options.name}, differences over {span:.2f} s"]
     for name, metric in CATALOGUE.items():
         if name in sample.metrics:

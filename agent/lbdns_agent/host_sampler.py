@@ -104,7 +104,7 @@ class HostSampler:
             if isinstance(state.sensor, Sensor) and state.sensor.momentary == momentary:
                 try:
                     value = state.read()
-                except Exception as error:  # any error costs this sensor's metrics only, never the agent
+                except Exception as error:  # no error may affect more than this sensor's metrics
                     value = error.with_traceback(None)
                 state.read_at = time.monotonic()
                 self._take(state, TimedReading(value, state.read_at), found, missing)

@@ -1,4 +1,4 @@
-"""Missing values: why a sensor has no value for a metric, and log lines when a metric goes missing or comes back."""
+"""Explains why a sensor has no value for a metric, and logs when a metric goes missing or comes back."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class SensorTask:
             self.wait = self._steps.throw(error) if error else next(self._steps)
         except StopIteration as end:
             self._end(end.value)
-        except Exception as failure:  # any error costs this sensor's metrics only, never the agent
+        except Exception as failure:  # no error may affect more than this sensor's metrics
             self._end(failure.with_traceback(None))
 
     def take(self, oldest: float) -> TimedReading | None:

@@ -11,7 +11,7 @@ from typing import Final
 from lbdns_agent.background_resolver import Address, BackgroundResolver
 from lbdns_shared.endpoint import Endpoint
 
-#: Seconds without an error before a collector counts as reachable again; the agent waits two intervals if longer
+#: Seconds without an error before a collector counts as reachable again; the agent uses two intervals, if longer
 RECOVERY_TIME: Final = 2.0
 
 log = logging.getLogger("lbdns.agent")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class LbdnsError(Exception):
-    """An error that a user can fix. The message says what is wrong, where, and what to do instead.
+    """Base class of errors that a user can fix. The message says what is wrong, where, and what to do instead.
 
     Programs print the message without a traceback and exit with ``exit_status``.
     """
@@ -13,7 +13,7 @@ class LbdnsError(Exception):
 
 
 class ConfigError(LbdnsError):
-    """Bad arguments or a bad configuration. Each finding is one line, ``FILE[:LINE]: where: what``."""
+    """Raised for bad arguments or a bad configuration. Each finding is one line, ``FILE[:LINE]: where: what``."""
 
     exit_status = 2
 
@@ -23,19 +23,19 @@ class ConfigError(LbdnsError):
 
 
 class ZoneFileError(ConfigError):
-    """A master file with an error."""
+    """Raised for errors in a master file."""
 
 
 class KeyFileError(ConfigError):
-    """A key file that can't be read, or has a line that is not a key."""
+    """Raised for a key file that can't be read, or that has a line without a valid key."""
 
 
 class ListenError(LbdnsError):
-    """An address to listen on that is in use, not one of this host's, or not permitted."""
+    """Raised if an address to listen on is in use, does not belong to this host, or is not permitted."""
 
 
 class ReportError(LbdnsError):
-    """A datagram that is not an acceptable report. ``reason`` is one of ``lbdns_shared.report.REASONS``."""
+    """Raised for a datagram that is not an acceptable report. ``reason`` is one of ``lbdns_shared.report.REASONS``."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")
@@ -43,4 +43,4 @@ class ReportError(LbdnsError):
 
 
 class UnknownNameError(LbdnsError):
-    """A name, pool or member that doesn't exist."""
+    """Raised for a name, pool or member that doesn't exist."""

@@ -34,7 +34,7 @@ class MasterKey:
         return hashlib.sha256(self.secret).digest()[:KEY_ID_LENGTH]
 
     def agent_key(self, host: str) -> AgentKey:
-        """Return the key of one host. It reveals neither the master key nor the key of another host."""
+        """Return the key of one host. That key reveals neither the master key nor another host's key."""
         secret = hmac.digest(self.secret, _DERIVATION + host.encode("ascii"), hashlib.sha256)
         return AgentKey(self.key_id, host, secret)
 

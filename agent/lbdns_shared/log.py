@@ -107,8 +107,10 @@ class LogSuppressor:
         return False
 
     def ended(self, now: float) -> Iterator[tuple[_Window, bool]]:
-        """Yield each ended window that suppressed records, once, and whether the records are similar or only of one
-        kind."""
+        """Yield each ended window that suppressed records, and whether its records are similar or only of one kind.
+
+        Each window is yielded once.
+        """
         for windows, similar in ((self._similar, True), (self._kinds, False)):
             while windows and (first := next(iter(windows.items())))[1].end <= now:
                 key, window = first

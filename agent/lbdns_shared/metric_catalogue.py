@@ -14,7 +14,7 @@ Better = Literal["low", "high"]
 
 @dataclass(frozen=True)
 class MetricDescription:
-    """One metric. ``sensor`` is the module of ``lbdns_agent.metrics`` that measures it."""
+    """Describes one metric. ``sensor`` is the module of ``lbdns_agent.metrics`` that measures it."""
 
     unit: str
     meaning: str

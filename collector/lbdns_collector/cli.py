@@ -28,8 +28,8 @@ SIGHUP reloads the configuration; SIGTERM and SIGINT stop the collector."""
 def command(config: Path, log_format: str, log_level: str) -> None:
     """Receive the reports of agents and serve the members' status over HTTP.
 
-    It reads the same configuration file as the DNS server: pools, zones, [collector] and [web]. A DNS server follows
-    this collector if its own configuration has [collector] connect = "http://...".
+    The collector reads pools, zones, [collector] and [web] from a configuration file like the DNS server's. A DNS
+    server follows this collector if [collector] connect in the server's own configuration is this collector's URL.
     """
     log.set_up(log_format, log_level)
     from lbdns_collector import collector_program  # imported here because --help does not need it

@@ -1,4 +1,4 @@
-"""The collector program: what ``lbdns-collector`` runs, from report sockets to web server, until it is stopped."""
+"""The collector program: ``lbdns-collector`` runs it, from report sockets to web server, until a signal stops it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ log = logging.getLogger("lbdns.collector")
 
 
 class CollectorMembers:
-    """The MemberSource of a collector without a DNS server. It logs when a member changes state."""
+    """Serves as MemberSource for a collector that runs without a DNS server. Logs when a member changes state."""
 
     overrides = NO_OVERRIDES
 
@@ -52,13 +52,13 @@ class CollectorMembers:
         return self._collector.farm
 
     def deliver(self, snapshot: Snapshot) -> None:
-        """Take over a new snapshot, and notify subscribers."""
+        """Use a new snapshot, and notify subscribers."""
         self.snapshot = snapshot
         self.planner.deliver(snapshot)
         self._notify()
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Return a change that observes the new members. The collector must commit first."""
+        """Return a change that starts observing the new members. The collector's change must be committed first."""
 
         def commit() -> None:
             self.planner.use(new.farm, {})
@@ -76,7 +76,7 @@ class CollectorMembers:
 
 
 class CollectorStatus:
-    """The StatusSource of a collector without a DNS server, and its CounterSource and SelectionSource."""
+    """Serves as StatusSource, CounterSource and SelectionSource for a collector that runs without a DNS server."""
 
     queries = 0
 
@@ -99,7 +99,7 @@ class CollectorStatus:
         return {}
 
     async def explain(self, name: str) -> Mapping[str, Any]:
-        raise UnknownNameError("a collector answers no queries; ask the DNS servers that follow it")
+        raise UnknownNameError("a collector answers no queries; ask a DNS server that follows this collector")
 
     def type_and_rcode_counts(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
         return {}, {}
@@ -117,8 +117,11 @@ class CollectorStatus:
 
 
 class CollectorProgram:
-    """The collector, web interface and stat file of one configuration file; a ``Program`` of ``lbdns.process.program``
-    and a ProgramSource. Construct it inside a running event loop. Raises ConfigError."""
+    """Runs the collector, web interface and stat file that one configuration file describes.
+
+    Implements ``lbdns.process.program.Program`` and ProgramSource. Construct it inside a running event loop. Raises
+    ConfigError.
+    """
 
     workers = 0
 
@@ -153,7 +156,7 @@ class CollectorProgram:
     async def start(self) -> None:
         """Open the report sockets, drop root privileges, then open the web server.
 
-        Raises LbdnsError, and then holds nothing.
+        Raises LbdnsError; everything that was opened is then closed again.
         """
         farm = self._status.members.farm
         for warning in farm.warnings:
@@ -186,9 +189,9 @@ class CollectorProgram:
         self._status.members.planner.stop()
 
     async def reload(self) -> None:
-        """Read the configuration again and use it. No report and no score is lost.
+        """Read the configuration again and apply it. No report and no score is lost.
 
-        Raises LbdnsError; unless it is a PartlyAppliedError, every part then uses the old configuration.
+        Raises LbdnsError. Unless the error is a PartlyAppliedError, every part then uses the old configuration.
         """
         # In a thread: reading a large zone takes seconds, and reports must be read meanwhile
         new = await asyncio.to_thread(load_collector, self._path)
@@ -200,7 +203,7 @@ class CollectorProgram:
 
 
 def load_collector(path: Path) -> CheckedConfiguration:
-    """Read configuration, zones and keys of a collector without a DNS server. Raises ConfigError."""
+    """Read configuration, zones and keys for a collector that runs without a DNS server. Raises ConfigError."""
     farm = load_farm(path)
     connect = farm.config.collector.connect
     if connect:

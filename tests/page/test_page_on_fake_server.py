@@ -128,7 +128,7 @@ async def test_fail_open_and_shadow_policies_are_shown(browser: Browser) -> None
     farm.status = extended_status  # type: ignore[method-assign]
     async with open_page(browser, farm) as (_, page):
         assert "Fail open: no member reports" in await page.text(".banner")
-        assert "weighted would have sent 10.0 % of the answers to another member (30)" in await page.text(
+        assert "weighted would have sent 10.0 % of the answers to another member (30 answers)" in await page.text(
             ".pool .shadow"
         )
         header = await page.text("#server")

@@ -17,9 +17,9 @@ def parse_flat_keyed(text: bytes) -> dict[bytes, int]:
 
 
 def parse_cpu_max(text: bytes) -> float | None:
-    """Return the quota in cores from cpu.max, ``QUOTA PERIOD`` in microseconds, or None for ``max`` (cgroup-v2.rst).
+    """Return the quota in cores from cpu.max (``QUOTA PERIOD`` in microseconds), or None if the quota is ``max``.
 
-    Raises ValueError.
+    Raises ValueError. Source: cgroup-v2.rst.
     """
     words = text.split()
     if len(words) != 2 or int(words[1]) <= 0:
@@ -28,9 +28,9 @@ def parse_cpu_max(text: bytes) -> float | None:
 
 
 def parse_cfs_quota(quota: bytes, period: bytes) -> float | None:
-    """Return the quota in cores from cpu.cfs_quota_us and cpu.cfs_period_us, or None for -1 (sched-bwc.rst).
+    """Return the quota in cores from cpu.cfs_quota_us and cpu.cfs_period_us, or None if the quota is -1.
 
-    Raises ValueError.
+    Raises ValueError. Source: sched-bwc.rst.
     """
     cores, length = int(quota), int(period)
     if length <= 0:
@@ -122,7 +122,7 @@ class MemoryController:
             return None
 
     def held(self) -> int:
-        """Return the bytes in use that dropping caches would not free."""
+        """Return the number of bytes that would still be in use if caches were dropped."""
         stat = parse_flat_keyed(self._stat.read())
         return max(0, int(self._usage.read()) - sum(stat.get(key, 0) for key in self.droppable))
 

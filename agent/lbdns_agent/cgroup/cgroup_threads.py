@@ -15,7 +15,7 @@ SEARCH_INTERVAL: Final = 5.0  # seconds between two searches for groups that wer
 
 
 class CgroupThreads:
-    """The threads of the group in one directory and of all groups below it, which each group's ``file_name`` lists."""
+    """Reads the threads of a group and of all groups below it. The file ``file_name`` of each group lists them."""
 
     def __init__(self, directory: Path, file_name: str, proc: str = "/proc") -> None:
         self._directory = directory

@@ -1,4 +1,4 @@
-"""The CPU time of a control group that holds one program only, such as a systemd service."""
+"""Finds the control group that holds only one program, such as a systemd service, and reads its CPU time."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def parse_ipv4(text: bytes) -> Gateway | None:
     for line in text.splitlines()[1:]:
         with contextlib.suppress(ValueError, OverflowError):
             interface, destination, gateway, flags, _, _, metric, mask = line.split()[:8]
-            # The kernel prints the 32 bits in network order as one number of this machine
+            # The kernel prints the address, 32 bits in network order, as a number in this machine's byte order
             address = socket.inet_ntoa(int(gateway, 16).to_bytes(4, sys.byteorder))
             if int(destination, 16) == int(mask, 16) == 0 and _usable(int(flags, 16)):
                 routes.append((int(metric), Gateway(address, interface.decode("ascii", "replace"))))

@@ -1,4 +1,4 @@
-"""requests_per_s, requests_total, busy_workers, idle_workers: from the web server's machine-readable status page."""
+"""requests_per_s, requests_total, busy_workers and idle_workers, read from the web server's status page."""
 
 from __future__ import annotations
 

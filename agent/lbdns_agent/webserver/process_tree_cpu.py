@@ -102,7 +102,7 @@ class _Node:
 
 
 class ProcessTreeCpu:
-    """The processes at and below ``roots``. Call ``seconds`` once a round."""
+    """The processes at and below ``roots``. Call ``seconds`` once per round."""
 
     def __init__(self, roots: Iterable[int], proc: str = "/proc") -> None:
         self.roots = tuple(roots)

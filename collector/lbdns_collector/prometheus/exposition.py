@@ -1,6 +1,8 @@
-"""Metric families as Prometheus text, written in short slices so that the event loop can do other work in between.
+"""Writes metric families as Prometheus text, in short slices so that the event loop can do other work in between.
+
 prometheus_client's own writer takes several times as long, and does all the work at once: with 1000 members, it would
-block queries for 0.1 s (``python -m lbdns_tools.bench scrape``)."""
+block queries for 0.1 s (``python -m lbdns_tools.bench scrape``).
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ class FamilySlice(Metric):
 def families(name: str, kind: str, text: str, labels: tuple[str, ...], rows: Iterable[FamilyRow]) -> Iterator[Metric]:
     """Yield one gauge or counter family in slices of ROWS rows; nothing if it has no rows.
 
-    ``name`` is without the suffix ``_total``.
+    ``name`` must not have the suffix ``_total``.
     """
     left = iter(rows)
     while some := list(itertools.islice(left, ROWS)):
@@ -72,7 +74,7 @@ def exposition_text(slices: Iterable[Metric]) -> Iterator[bytes]:
 
 
 async def in_slices(steps: Iterator[bytes]) -> list[bytes]:
-    """Return everything that ``steps`` yield. Pause after each slice of work, so that other tasks can run."""
+    """Return everything that ``steps`` yields. Pauses after each slice of work, so that other tasks can run."""
     done = []
     began = time.perf_counter()
     for step in steps:
@@ -95,7 +97,7 @@ def _lines(part: Metric) -> Iterator[str]:
     return (f"{s.name}{_labels(tuple(s.labels), tuple(s.labels.values()))} {_number(s.value)}\n" for s in part.samples)
 
 
-@lru_cache(maxsize=16_384)  # families repeat the same pools and members, in each scrape again
+@lru_cache(maxsize=16_384)  # the same pools and members recur in all families and scrapes
 def _labels(names: tuple[str, ...], values: tuple[str, ...]) -> str:
     pairs = sorted(zip(names, values, strict=True))  # in the order that prometheus_client uses
     written = ",".join(f'{name}="{value.translate(_ESCAPED)}"' for name, value in pairs)

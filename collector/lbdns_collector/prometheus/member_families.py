@@ -14,7 +14,7 @@ from lbdns.model.overrides import KINDS
 from lbdns_collector.prometheus.exposition import FamilyRow, families, family
 from lbdns_collector.status.status_document import StatusInputs
 
-#: A state besides those of liveness: the member reports well, but is quarantined. All counts add up to the pool's size
+#: A state in addition to those of liveness: the member is usable, but quarantined. The counts add up to the pool's size
 QUARANTINED_STATE: Final = "quarantined"
 
 
@@ -24,7 +24,7 @@ def has_member_series(farm: Farm) -> bool:
 
 
 def pool_families(inputs: StatusInputs) -> Iterator[Metric]:
-    """Yield the families that exist whatever the number of members."""
+    """Yield the families that are exported regardless of the number of members."""
     states: list[FamilyRow] = []
     measured: list[FamilyRow] = []
     for pool in inputs.farm.pools:
@@ -78,14 +78,14 @@ def member_families(inputs: StatusInputs) -> Iterator[Metric]:
         yield from families(name, "gauge", text, ("pool", "member"), _rows(inputs, rows))
 
 
-#: One value per member of a pool; None for a member without one
+#: Returns one value per member of a pool; None for a member without a value
 _Values = Callable[[StatusInputs, Pool], Iterable[float | None]]
 _CAPACITY: Final = "Estimated capacity of the member; in requests/s if lbdns_pool_capacity_measured is 1"
 
 
 def _rows(inputs: StatusInputs, values: _Values) -> Iterator[FamilyRow]:
     for pool in inputs.farm.pools:
-        # The values are shorter than the pool if they are known for no member
+        # There are fewer values than members only if no value is known for the pool
         for member, value in zip(pool.members, values(inputs, pool), strict=False):
             if value is not None:
                 yield (pool.name, member.name), value

@@ -1,5 +1,7 @@
-"""``/metrics``: the families that every program exports (build, reports, events, reloads, history, event loop lag),
-joined with those of the program that is read, as Prometheus text."""
+"""Builds ``/metrics``, the Prometheus text with all metric families of a program.
+
+Every program exports families about its build, reports, events, reloads, history and event loop lag. Some add others.
+"""
 
 from __future__ import annotations
 
@@ -31,15 +33,15 @@ NO_REFUSALS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 async def metrics_text(source: StatusSource, refused: Mapping[str, int] = NO_REFUSALS) -> bytes:
-    """Return every family of ``source`` as Prometheus text. ``refused``: HTTP requests refused, by reason."""
+    """Return every family of ``source`` as Prometheus text. ``refused`` counts refused HTTP requests by reason."""
     return b"".join(await in_slices(exposition_text(metric_families(source, refused))))
 
 
 def metric_families(source: StatusSource, refused: Mapping[str, int] = NO_REFUSALS) -> Iterator[Metric]:
-    """Yield every family of ``source``, computed one by one, but all from the state at the time of the call."""
+    """Yield every family of ``source``. They are computed one by one, all from the state at the time of the call."""
     inputs, program = member_inputs(source), source.program
     build, versions = "Version of the program; the value is always 1", (__version__, platform.python_version())
-    reports = "Datagrams on the report port by result: accepted, or the reason to drop them"
+    reports = "Datagrams on the report port by result: accepted, or the reason for the drop"
     return itertools.chain(
         families("lbdns_build_info", "gauge", build, ("version", "python"), [(versions, 1)]),
         _counts("lbdns_reports", reports, "result", source.counters.report_counts),
@@ -58,16 +60,16 @@ def _counts(name: str, text: str, label: str, counts: Mapping[str, int]) -> Iter
 
 
 def event_families(events: EventLog, started: float) -> Iterator[Metric]:
-    """Yield events by kind and level, and what they say about reloads.
+    """Yield the families that count events by kind and level, and those about reloads.
 
-    ``started`` is when the configuration was first read, in Unix seconds.
+    ``started`` is the time at which the configuration was first read, in Unix seconds.
     """
     counts = [((kind, level), events.counts[kind, level]) for kind in EVENT_KINDS for level in LEVELS]
     yield from families("lbdns_events", "counter", "Events in the log", ("kind", "level"), counts)
     reloads = [((result,), events.counts["reload", level]) for result, level in _RESULTS.items()]
     yield from families("lbdns_config_reloads", "counter", "Reloads of the configuration", ("result",), reloads)
     good, bad = (events.last.get(("reload", level)) for level in _RESULTS.values())
-    text = "1 if the last reload succeeded; 0 while an old configuration stays in force after a failed one"
+    text = "1 if the last reload succeeded; 0 while an old configuration stays in force after a failed reload"
     is_good = bad is None or (good is not None and good.id > bad.id)
     yield family("lbdns_config_last_reload_successful", "gauge", text, is_good)
     text = "When the configuration in force was read"
@@ -76,7 +78,7 @@ def event_families(events: EventLog, started: float) -> Iterator[Metric]:
 
 
 def history_families(history: Mapping[str, Any] | None) -> Iterator[Metric]:
-    """Yield the state of the history; nothing if recording is off."""
+    """Yield the families about the recorded history; nothing if recording is off."""
     if history is None:
         return
     yield family("lbdns_history_ok", "gauge", "1 while the history is being recorded", history["ok"])
@@ -86,7 +88,7 @@ def history_families(history: Mapping[str, Any] | None) -> Iterator[Metric]:
 
 
 def collector_families(collector: Collector) -> Iterator[Metric]:
-    """Yield the families of an embedded collector beyond its counts of reports."""
+    """Yield the families of an embedded collector, except its counts of reports."""
     text = "Datagrams that the kernel dropped because the receive buffer was full"
     yield family("lbdns_report_overflows", "counter", text, collector.overflows)
     skews = collector.table.skews
@@ -95,7 +97,7 @@ def collector_families(collector: Collector) -> Iterator[Metric]:
         yield family("lbdns_host_clock_skew_max_seconds", "gauge", text, max(map(abs, skews.values())))
     if has_member_series(collector.farm):
         rows = [((host,), seconds) for host, seconds in skews.items()]
-        text = "By how much the host's clock is ahead of the collector's"
+        text = "Time by which the host's clock is ahead of the collector's"
         yield from families("lbdns_host_clock_skew_seconds", "gauge", text, ("host",), rows)
 
 

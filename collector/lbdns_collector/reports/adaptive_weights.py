@@ -1,13 +1,13 @@
 """Adaptive weights: a search for score weights that shorten response times.
 
-Sans-I/O: time and chance are arguments.
+Sans-I/O: the caller passes the time and the random generator.
 
 A trial moves some weight from one term to another, then uses the old and the new weights in turn, each for ``period``
-seconds, so that changes in load affect both alike. It ends as soon as the new weights are behind; the search keeps them
-only if four rounds leave no doubt. From time to time it compares the configured weights with those in use, and returns
-to the configured ones unless they are slower. Each weight stays within a factor of its configured value, and the sum of
-all weights stays constant. Simulated annealing, which accepts a single better result and sometimes a worse one, was
-tried first: response times vary so much that it reported gains that did not exist.
+seconds, so that changes in load affect both alike. The trial ends as soon as the new weights do worse; the search
+accepts them only if four rounds leave no doubt. From time to time, the search compares the configured weights with
+those in use, and returns to the configured weights unless they are slower. Each weight stays within a factor of its
+configured value, and the sum of all weights stays constant. Simulated annealing, which accepts a single better result
+and sometimes a worse one, was tried first. Response times vary so much that it reported gains that did not exist.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 _TURNS: Final = (False, True, True, False)  # whether the turn uses the new weights; this order cancels a steady drift
 ROUNDS: Final = 4  # of four turns each, in a trial that is not ended early
-DOUBT: Final = 3.0  # standard errors that a gain must exceed; chance alone does so in at most 1 of 30 trials
-SETTLING: Final = 0.3  # fraction of each turn that is ignored: requests from the turn before still run
+DOUBT: Final = 3.0  # standard errors that a gain must exceed; by chance alone, at most 1 of 30 trials exceeds them
+SETTLING: Final = 0.3  # fraction of each turn that is ignored: requests from the previous turn are still in progress
 CHECK_EVERY: Final = 6  # trials between two checks of the configured weights, while others are in use
-LEAST_MOVE: Final = 0.005  # fraction of the sum of all weights; a smaller move changes no score, a whole number
-LEAST_REQUESTS: Final = 50.0  # in each half of a round; fewer give no usable mean
+LEAST_MOVE: Final = 0.005  # fraction of the sum of all weights; a smaller move changes no score, as scores are integers
+LEAST_REQUESTS: Final = 50.0  # requests in each half of a round; fewer give no usable mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class WeightSearchSettings:
 
 @dataclass(slots=True)
 class _ResponseTimeSums:
-    """Sums over the reports of the turns with the same weights.
+    """Sums over all reports from turns with the same weights.
 
     By Little's law, the mean response time is busy / requests.
     """
@@ -65,7 +65,7 @@ class _ResponseTimeSums:
 class WeightSearchStatus:
     """The state of a weight search: the score's name, its weights, and the number of trials made and accepted.
 
-    ``gain`` is the fraction by which responses are shorter than with the configured weights, as far as trials show.
+    ``gain`` is the fraction by which responses were shorter than with the configured weights at the last check.
     """
 
     score: str
@@ -165,8 +165,7 @@ class WeightSearch:
         self._accepted_changes.append(f"weights: {', '.join(changed)}: {why}")
 
     def _propose(self) -> None:
-        """Choose the weights of the next trial: one term gives weight to another, or all return to the configured
-        weights."""
+        """Choose the weights for the next trial: move weight between two terms, or return to the configured weights."""
         self._changes = []
         self._checking = self.weights != self._usual and self._since_check >= CHECK_EVERY
         if self._checking:

@@ -1,4 +1,4 @@
-"""The collector: report sockets, report table and snapshot publisher together. ``lbdns serve`` embeds it."""
+"""The collector: connects report sockets, report table and snapshot publisher. ``lbdns serve`` embeds a collector."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NO_SOCKETS: Final[Mapping[Endpoint, socket.socket]] = MappingProxyType({})
 
 
 class Collector:
-    """Receives reports at the farm's addresses and delivers snapshots."""
+    """Receives reports on the configured addresses and delivers snapshots."""
 
     def __init__(self, farm: Farm, keys: Sequence[MasterKey], events: EventLog | None = None) -> None:
         """``events``: the event log for dropped reports."""
@@ -39,7 +39,7 @@ class Collector:
         self._events = events or EventLog()
         self.table = ReportTable(farm.hosts, keys, build_score(farm.config), build_shadow_score(farm.config))
         self.table.adaptive = _adaptive(farm.config, None)
-        #: Datagrams so far by result: "accepted", or a reason from ``lbdns_shared.report.REASONS``
+        #: Number of datagrams so far by result: "accepted", or a reason from ``lbdns_shared.report.REASONS``
         self.counts: Mapping[str, int] = self.table.counts
         self._keyed = bool(keys)
         self._sockets: list[ReportSocket] = []
@@ -48,9 +48,9 @@ class Collector:
         self._paused = False
 
     def open(self, inherited: Mapping[Endpoint, socket.socket] = NO_SOCKETS) -> None:
-        """Open the sockets, or use the ``inherited`` ones, which are keyed by configured address.
+        """Open the sockets, except those that are ``inherited``, which are keyed by configured address.
 
-        Reports wait in them. Raises ListenError; the collector then holds no socket.
+        Reports wait in the sockets until ``start``. Raises ListenError; the collector then holds no socket.
         """
         missing = [endpoint for endpoint in self.farm.config.collector.listen if endpoint not in inherited]
         taken = [ReportSocket(endpoint, inherited=sock) for endpoint, sock in inherited.items()]
@@ -61,7 +61,7 @@ class Collector:
             raise
 
     async def start(self, deliver: Callable[[Snapshot], None]) -> None:
-        """Start receiving reports. ``deliver`` is called with a new snapshot whenever reports have changed it.
+        """Start receiving reports, and call ``deliver`` with a new snapshot whenever reports have changed a reading.
 
         Opens the sockets if ``open`` was not called. Raises ListenError; the collector then holds no socket.
         """
@@ -80,7 +80,7 @@ class Collector:
     async def stop(self) -> None:
         """Process the reports that have arrived, then close the sockets. No more snapshots are delivered.
 
-        A paused collector leaves waiting reports in the sockets, because another process continues with them.
+        A paused collector leaves waiting reports in the sockets, because another process goes on to read them.
         """
         publisher, self._publisher = self._publisher, None
         if publisher:
@@ -105,7 +105,7 @@ class Collector:
             yield sock.configured, sock.duplicate()
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Open the sockets that ``new`` needs; reports wait in them until the change commits, and none is lost.
+        """Open the sockets that ``new`` needs. Reports wait in them until the change is committed, so none is lost.
 
         Raises ListenError if an address is not available.
         """
@@ -148,12 +148,12 @@ class Collector:
 
     @property
     def overflows(self) -> int:
-        """Datagrams so far that the kernel dropped because the receive buffer was full."""
+        """The number of datagrams so far that the kernel dropped because the receive buffer was full."""
         return self._lost + sum(sock.overflows for sock in self._sockets)
 
     @property
     def score(self) -> Score:
-        """The score in force. Earlier reports may have been scored with another one."""
+        """The score in force. Earlier reports may have been scored with another score."""
         return self.table.score
 
     @property
@@ -175,7 +175,7 @@ class Collector:
     def _open(self, endpoints: Sequence[Endpoint], replaced: Sequence[ReportSocket]) -> list[ReportSocket]:
         """Open sockets for all ``endpoints``, or none. Raises ListenError.
 
-        Their addresses may overlap those of the ``replaced`` sockets: one address may replace 0.0.0.0, or the reverse.
+        They may overlap the endpoints of ``replaced`` sockets: a single address may replace 0.0.0.0, or the reverse.
         """
         for sock in replaced:
             sock.allow_sharing(True)
@@ -207,15 +207,15 @@ class Collector:
 
     def _log_authentication(self) -> None:
         if self._keyed:
-            log.info("reports are accepted if their tag fits a key in the key file")
+            log.info("reports are accepted if their tag matches a key in the key file")
         else:
             log.warning("no key_file: reports are accepted if they come from a member's address, which can be forged")
 
 
 def _adaptive(config: Config, before: WeightSearch | None) -> WeightSearch | None:
-    """Return the weight search that ``config`` asks for, or None.
+    """Return the weight search that ``config`` asks for, or None if adaptive weights are off.
 
-    It is ``before`` if that one searches the same weights with the same settings, so that its results survive a reload.
+    Returns ``before`` if it searches the same weights with the same settings, so that its results survive a reload.
     """
     if not config.collector.adapt:
         return None

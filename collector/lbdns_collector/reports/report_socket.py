@@ -15,25 +15,25 @@ from lbdns_collector.reports.report_table import ACCEPTED, ReportTable
 from lbdns_shared.endpoint import Endpoint
 from lbdns_shared.report import MAX_DATAGRAM
 
-#: The kind of event for each reason to drop a datagram; "reports" for all others
+#: The kind of event for each reason to drop a datagram; the kind is "reports" for other reasons
 _KINDS: Final[Mapping[str, EventKind]] = {"bad_tag": "key", "clock": "clock"}
-BATCH: Final = 64  # datagrams per wake-up, about a millisecond: other work in this event loop gets its turn
-RECEIVE_BUFFER: Final = 4 * 2**20  # bytes requested from the kernel: room for ten thousand reports at one moment
+BATCH: Final = 64  # datagrams per wake-up, about a millisecond of work, so that other tasks in this event loop can run
+RECEIVE_BUFFER: Final = 4 * 2**20  # bytes requested from the kernel; room for ten thousand reports at one moment
 LOG_INTERVAL: Final = 60.0  # seconds, per reason: garbage from the network must not fill a disk
 
 ADVICE: Final = {
     "too_long": "does another program send to this port?",
     "malformed": "does another program send to this port?",
-    "unknown_host": "is the host a member of a pool, and does the agent's --name say so?",
+    "unknown_host": "no member of a pool has this name; is the agent's --name right?",
     "bad_tag": "do the key files of agent and collector match? Without keys, the source must be the member's address",
     "rate": "more than 50 reports/s from one host; does its agent run more than once?",
     "clock": "the clocks are more than 30 s apart; is time synchronised on both hosts?",
-    "replay": "a repeated datagram, or two agents with one name and different clocks",
+    "replay": "a repeated datagram, or two agents that use the same name and have different clocks",
 }
 
 
 class RejectionLog:
-    """Limits log lines to the first dropped datagram per reason, then one a minute."""
+    """Limits the log lines about dropped datagrams: for each reason, the first one is logged, then one per minute."""
 
     def __init__(self) -> None:
         self._logged_at: dict[str, float] = {}
@@ -54,13 +54,13 @@ class RejectionLog:
 
 
 class ReportSocket:
-    """One bound UDP socket. Once attached, it passes what it receives to the report table."""
+    """One bound UDP socket. Once attached, it passes received datagrams to the report table."""
 
     def __init__(self, endpoint: Endpoint, share: bool = False, inherited: socket.socket | None = None) -> None:
         """Bind ``endpoint``, or use ``inherited``, a socket already bound there.
 
-        ``share``: allow another socket of this process that permits sharing to use an overlapping address. Raises
-        ListenError.
+        ``share``: allow another socket of this process to use an overlapping address, if that socket allows it too.
+        Raises ListenError.
         """
         self.configured = endpoint
         self._socket = inherited or bind(endpoint, socket.SOCK_DGRAM, "reports", "[collector] listen", share)
@@ -74,8 +74,11 @@ class ReportSocket:
     def attach(
         self, table: ReportTable, on_change: Callable[[], None], loop: asyncio.AbstractEventLoop, events: EventLog
     ) -> None:
-        """Pass datagrams to ``table`` from now on; call ``on_change`` after each batch that contains an accepted
-        report, and log dropped datagrams in ``events``, at a limited rate."""
+        """Pass datagrams to ``table`` from now on.
+
+        Calls ``on_change`` after each batch with an accepted report. Logs dropped datagrams in ``events``, at a limited
+        rate.
+        """
         self._table, self._on_change, self._rejections, self._events = table, on_change, RejectionLog(), events
         self.resume(loop)
 
@@ -123,16 +126,18 @@ class ReportSocket:
 
     @property
     def overflows(self) -> int:
-        """Datagrams that the kernel dropped because the receive buffer was full."""
+        """The number of datagrams that the kernel dropped because the receive buffer was full."""
         return overflows(self._socket)
 
     def allow_sharing(self, allowed: bool) -> None:
-        """Let another socket of this process bind an overlapping address while a reload replaces this one."""
+        """Set whether another socket of this process may bind an overlapping address, to replace this socket."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(allowed))
 
     def close(self, loop: asyncio.AbstractEventLoop, leave: bool = False) -> None:
-        """Process the datagrams that have arrived, unless ``leave`` says that another process has this socket too; then
-        close."""
+        """Process the datagrams that have arrived, then close the socket.
+
+        ``leave``: leave the datagrams to another process, which has this socket too.
+        """
         loop.remove_reader(self._socket)
         while not leave and self.drain():
             pass

@@ -6,10 +6,10 @@ after its origin is verified.
     too_long      over 1200 bytes
     malformed     no valid envelope (or, after the rate check, no valid body)
     unknown_host  no member has that name
-    bad_tag       the tag fits no configured key; without keys: the source is not one of the host's addresses
-    rate          more than 50 reports a second from one host for a while
+    bad_tag       the tag matches no configured key; without keys: the source is not one of the host's addresses
+    rate          more than 50 reports a second from one host for some time
     clock         the report's time differs from the collector's by more than 30 s
-    replay        not newer than the last accepted report from that host
+    replay        the report is not newer than the last accepted report from the host
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ACCEPTED: Final = "accepted"
 RESULTS: Final = (ACCEPTED, *REASONS)
 
 MAX_SKEW: Final = 30.0  # seconds between an agent's clock and the collector's
-RATE: Final = 50.0  # reports a second from one host: five times the rate of the shortest interval, with alarms
+RATE: Final = 50.0  # reports a second from one host: five times the rate at the shortest interval, to allow for alarms
 MAX_REPLACED: Final = 64  # boots remembered per host; an agent that restarts more often in a minute harms only itself
 BURST: Final = 100.0  # reports at once, for example after a network outage
 
@@ -73,7 +73,7 @@ class _ReportingHost:
         self.skew = report.time - wall
 
     def state(self, now: float) -> list[Any]:
-        """Return plain data, with monotonic times as ages at ``now`` and "never" as None."""
+        """Return the state as plain data; monotonic times become ages at ``now``, and "never" becomes None."""
         filled = now - self.filled if self.filled > _LONG_AGO else None
         newest = self.newest if self.newest > _LONG_AGO else None
         return [self.boot, self.seq, newest, list(self.replaced.items()), self.skew, self.tokens, filled]
@@ -87,9 +87,10 @@ class _ReportingHost:
         self.filled = _LONG_AGO if filled is None else now - float(filled)
 
     def _replace(self, wall: float) -> None:
-        """Remember the boot that another one replaces until the clock check rejects everything it has sent.
+        """Remember the current boot, which a new boot replaces, until the clock check would reject all its reports.
 
-        No longer than that: if two agents use one name, the first must be accepted again when the second has stopped.
+        The boot is then forgotten, because if two agents use one name, the first must be accepted again when the second
+        has stopped.
         """
         self.replaced = {boot: until for boot, until in self.replaced.items() if until >= wall}
         self.replaced[self.boot] = wall + 2 * MAX_SKEW
@@ -98,12 +99,12 @@ class _ReportingHost:
 
 
 class ReportTable:
-    """Accepts or drops datagrams and keeps the readings. Only one thread may call it; snapshots are immutable."""
+    """Accepts or drops datagrams, and keeps the members' readings. Not thread-safe, but snapshots are immutable."""
 
     def __init__(
         self, hosts: Mapping[str, ReportingHost], keys: Sequence[MasterKey], score: Score, shadow: Score | None = None
     ) -> None:
-        """``score``: the score for the next report. ``shadow``: a second one that is computed for comparison only."""
+        """``score`` is the score for new reports. ``shadow`` is a second score, computed for comparison only."""
         self.counts = dict.fromkeys(RESULTS, 0)
         self._hosts = hosts
         self._masters = {key.key_id: key for key in keys}
@@ -116,7 +117,7 @@ class ReportTable:
         self._changed = False
 
     def accept(self, datagram: bytes, source: str, now: float, wall: float) -> str:
-        """Check a datagram from address ``source``, and record its reading if it is accepted.
+        """Check a datagram from address ``source``, and record its reading if the datagram is accepted.
 
         Return "accepted" or one of ``lbdns_shared.report.REASONS``; never raise. ``now`` is in monotonic seconds,
         ``wall`` in Unix seconds.
@@ -197,7 +198,7 @@ class ReportTable:
     def _record(self, members: tuple[str, ...], report: Report, now: float) -> None:
         metrics = report.metrics
         if self.adaptive and report.kind == "data" and self.adaptive.observe(metrics, report.interval, now):
-            # For reports from now on: after one interval all members are scored alike again
+            # Applies to reports from now on: after one interval, all members are scored alike again
             self.score = self.adaptive.score
         score, shadow = self._scores(metrics)
         alarm = (report.alarm or "alarm") if report.kind == "alarm" else ""
@@ -219,10 +220,10 @@ class ReportTable:
         return dataclasses.replace(reading, score=score, shadow_score=shadow)
 
     def state(self, now: float) -> dict[str, Any]:
-        """Return everything the table knows as plain data for another process.
+        """Return the table's state as plain data for another process.
 
-        It holds the readings with their ages at ``now``, the sequence numbers, so that replays stay rejected, and the
-        counts.
+        The state contains the readings with their ages at ``now``, the sequence numbers (replays are still rejected),
+        and the counts.
         """
         return {
             "version": self._snapshot.version,
@@ -232,7 +233,7 @@ class ReportTable:
         }
 
     def restore(self, state: Any, now: float) -> None:
-        """Continue from the state of another process. Unknown hosts are ignored, and scores are recomputed.
+        """Continue from another process's state. Unknown hosts are ignored, and scores are recomputed.
 
         ``now`` is the monotonic time at which ``state`` was made. Raises ValueError; the table is then unchanged.
         """
@@ -256,8 +257,10 @@ class ReportTable:
 
 
 def plain_address(text: str) -> str:
-    """Return an address as zones write it: IPv4 instead of IPv4-mapped IPv6 (RFC 4291, section 2.5.5.2), without a zone
-    id."""
+    """Return an address in the form that zones use: without a zone id, and IPv4 instead of IPv4-mapped IPv6.
+
+    RFC 4291, section 2.5.5.2, defines IPv4-mapped addresses.
+    """
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""Snapshot publisher: limits how often changed readings become a new snapshot. Sans-I/O: clock and timers come in."""
+"""Limits how often changed readings become a new snapshot. Sans-I/O: the caller passes the clock and the timers."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from lbdns.process.duty_cycle import DutyCycle
 
 #: Publishing takes at most about a tenth of a core, and no report waits longer than a second
 PUBLISHING: Final = DutyCycle(10.0, longest=1.0)
-#: Copying the readings, which takes longer the more members there are. A gap of 10 ms delays no answer noticeably, and
-#: a shorter gap costs CPU time
+#: Limits how often the readings are copied, which takes longer with more members. A gap of 10 ms delays no answer
+#: noticeably, and a shorter gap costs CPU time
 COPYING: Final = DutyCycle(40.0, longest=0.01)
 
 
 class SnapshotPublisher:
-    """Publishes the first change at once, and later changes together after a gap in proportion to the time that
-    publishing takes: one or two milliseconds with three members, more with ten thousand. The shorter of the last two
-    publishing times counts, so that a single hiccup of the machine does not delay the next report."""
+    """Publishes the first change at once, and later changes together after a gap.
+
+    The gap is proportional to the time that publishing takes: one or two milliseconds with three members, more with ten
+    thousand. The shorter of the last two publishing times counts, so that a single hiccup of the machine does not delay
+    the next report.
+    """
 
     def __init__(
         self,

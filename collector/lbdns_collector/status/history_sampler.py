@@ -22,7 +22,7 @@ PERIOD: Final = 1.0  # seconds between two samples
 
 
 class HistorySampler:
-    """Opens the history that the configuration asks for, and records a sample every second."""
+    """Opens the configured history, and records a sample every second."""
 
     def __init__(self, source: StatusSource) -> None:
         self._source = source
@@ -35,13 +35,13 @@ class HistorySampler:
         return self._history if self._history and self._source.members.farm.config.history.on else None
 
     async def start(self) -> None:
-        """Record as the source's configuration says. Never raises: failures to record are logged and retried."""
+        """Start recording, if the configuration says so. Never raises: failures to record are logged and retried."""
         await self._use(self._source.members.farm.config)
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Return a change that records as ``new`` says.
+        """Return a change that applies the settings for recording in ``new``.
 
-        It takes effect in ``finish``, which may wait for the disk. Never raises.
+        The change takes effect in ``finish``, which may wait for the disk. Never raises.
         """
         return PreparedChange("history", finish=lambda: self._use(new.farm.config))
 
@@ -60,7 +60,7 @@ class HistorySampler:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Write what has been sampled, and stop."""
+        """Stop sampling, and write the samples that are still in memory."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

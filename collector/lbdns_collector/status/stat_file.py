@@ -1,4 +1,4 @@
-"""The stat file: the members as colon-separated lines, rewritten as a whole, for scripts that read files."""
+"""Writes the stat file, which lists the members as colon-separated lines, for scripts that read files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _number(value: float) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a pool's name, which may be any text, without characters that separate columns or lines."""
+    """Return a pool's name, which may be any text, with ``_`` for characters that separate columns or lines."""
     return "".join("_" if char == ":" or not char.isprintable() else char for char in text)
 
 
@@ -87,7 +87,7 @@ class StatFile:
             await asyncio.sleep(PERIOD)
 
     async def update(self, path: Path) -> None:
-        """Rewrite the file now, unless all members are silent and were so in the last version."""
+        """Rewrite the file now, unless all members are silent and nothing has changed since the last version."""
         farm, snapshot = self._source.farm, self._source.snapshot
         overrides = self._source.overrides
         now = time.monotonic()

@@ -1,6 +1,6 @@
 """The status document: pools, members and their states as ``/api/v1/status`` shows them.
 
-Built here, written as JSON in small pieces, and read again by followers. Pure functions.
+Pure functions that build the document, write it as JSON in small pieces, and read the JSON in a follower.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _encode: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 @dataclass(frozen=True, slots=True)
 class ProgramStatus:
-    """The part of a status document's inputs that is about the program."""
+    """The inputs of a status document that describe the program."""
 
     version: str
     uptime_s: float
@@ -42,7 +42,7 @@ class ProgramStatus:
 
 @dataclass(frozen=True, slots=True)
 class ShadowStatistics:
-    """What a shadow policy beside the policy ``live`` would have done.
+    """Counts of the selections that a shadow policy would have made in place of the policy ``live``.
 
     ``answers``: selections per member, in the pool's order. ``diverted``: selections that differ from those of
     ``live``.
@@ -57,7 +57,7 @@ class ShadowStatistics:
 
 @dataclass(frozen=True, slots=True)
 class StatusInputs:
-    """Everything a status document is made from, at the moment ``now`` (monotonic seconds).
+    """All data from which a status document is built, at the time ``now`` (monotonic seconds).
 
     ``answers``, ``shadows``, ``guards`` and ``capacities`` are keyed by pool name. Their sequences have one item per
     member, in the pool's order. ``capacities`` also says whether the unit is requests/s.
@@ -76,7 +76,7 @@ class StatusInputs:
     guards: Mapping[str, Sequence[Guard]] = field(default_factory=dict)
 
     def guards_of(self, pool: Pool) -> Sequence[Guard]:
-        """Return one guard per member. During a reload, answering processes may still know other members."""
+        """Return one guard per member; NO_GUARD for all if, during a reload, the guards are for other members."""
         guards = self.guards.get(pool.name, ())
         return guards if len(guards) == len(pool.members) else (NO_GUARD,) * len(pool.members)
 
@@ -100,7 +100,7 @@ def build_status(inputs: StatusInputs) -> dict[str, Any]:
 
 
 def program_document(inputs: StatusInputs) -> dict[str, Any]:
-    """Return the part of the status document that is about the program."""
+    """Return the part of the status document that describes the program."""
     server, adaptive = inputs.server, {}
     if figures := inputs.adapted:
         weights = {metric: round(weight, 2) for metric, weight in figures.weights.items()}
@@ -152,10 +152,10 @@ def status_json(inputs: StatusInputs) -> bytes:
 
 
 def change_signature(inputs: StatusInputs) -> tuple[object, float]:
-    """Return a signature of everything that can change without a report, and when a state will next change.
+    """Return a signature of everything that can change without a report, and the time of the next change of state.
 
-    A signature that equals the previous one means that nothing has changed. The time is in monotonic seconds, inf if
-    never.
+    If the signature equals the previous one, nothing has changed. The time is in monotonic seconds, inf if no state
+    will change.
     """
     signature: list[object] = []
     next_change = math.inf
@@ -246,8 +246,11 @@ def _reported(reading: Reading | None, now: float) -> dict[str, Any]:
 
 
 class ReportChanges:
-    """Builds the short document for followers: the shape of the status document, with only the changed members and only
-    the keys that a report can change. Ten thousand members may change every second, so it looks at nothing else."""
+    """Builds the short document for followers.
+
+    The document has the structure of the status document, but only the changed members and only the keys that a report
+    can change. The builder looks at nothing else, because ten thousand members may change every second.
+    """
 
     def __init__(self, farm: Farm) -> None:
         self.farm = farm
@@ -257,7 +260,7 @@ class ReportChanges:
                 self._places.setdefault(member.full_name, []).append((pool.name, pool.config.zone, member.name))
 
     def build(self, members: Iterable[str], readings: Mapping[str, Reading], now: float) -> dict[str, Any]:
-        """Return what ``readings`` say about ``members`` (full names) at ``now`` (monotonic seconds)."""
+        """Return the document for ``members`` (full names) with their ``readings`` at ``now`` (monotonic seconds)."""
         pools: dict[str, dict[str, Any]] = {}
         for full_name in members:
             for pool, zone, name in self._places.get(full_name, ()):
@@ -267,15 +270,15 @@ class ReportChanges:
 
 
 def changed_members(before: Mapping[str, Reading], after: Mapping[str, Reading]) -> list[str]:
-    """Return the full names of the members whose reading is another object than before."""
+    """Return the full names of the members whose reading is not the same object as before."""
     known = before.get
     return [name for name, reading in after.items() if known(name) is not reading]
 
 
 def read_status(document: object, now: float) -> dict[str, Reading | None]:
-    """Return the readings in a status document by the member's full name; None for a member that never reported.
+    """Return the readings in a status document by full member name; None for a member that never reported.
 
-    Ages become times on the reader's monotonic clock, which is at ``now``. Raises ValueError if it is not valid.
+    Ages become times on the reader's monotonic clock, which shows ``now``. Raises ValueError for a bad document.
     """
     readings: dict[str, Reading | None] = {}
     for pool in _objects(document, "pools"):
@@ -302,7 +305,7 @@ def _reading(member: Mapping[str, Any], now: float) -> Reading | None:
         metrics={name: float(number) for name, number in metrics.items()},
         alarm=_value(member, "alarm", str, ""),
         gone=_value(member, "gone", bool, False),
-        # Only a collector with a shadow score sends it
+        # Only a collector with a shadow score sends this key
         shadow_score=_value(member, "shadow_score", int) if "shadow_score" in member else None,
     )
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class MemberSource(Protocol):
-    """The members as configured, as they report, and as operators override them."""
+    """Provides the members: their configuration, their reports, and the operators' overrides."""
 
     @property
     def farm(self) -> Farm: ...  # the configuration in force; a reload replaces the object
@@ -43,7 +43,7 @@ class MemberSource(Protocol):
 
 
 class ScoreSource(Protocol):
-    """How reports are scored now."""
+    """Provides the score that is computed for new reports."""
 
     @property
     def score(self) -> Score: ...  # the score in force
@@ -53,7 +53,7 @@ class ScoreSource(Protocol):
 
 
 class SelectionSource(Protocol):
-    """What selection knows about members. Sequences have one item per member, in the pool's order."""
+    """Provides data about the selection of members. Sequences have one item per member, in the pool's order."""
 
     def capacities(self, pool: str) -> tuple[Sequence[float], bool]:
         """Return the members' capacities, and whether their unit is requests/s; empty if unknown."""
@@ -62,7 +62,7 @@ class SelectionSource(Protocol):
         """Return the number of answers so far that named each member."""
 
     def guards(self, pool: str) -> Sequence[Guard]:
-        """Return what keeps each usable member from its full share; empty if this program selects no members."""
+        """Return the guard that limits each usable member's share; empty if this program selects no members."""
 
     def shadows(self) -> Mapping[str, Sequence[ShadowStatistics]]:
         """Return the statistics of shadow policies by pool name."""
@@ -70,31 +70,31 @@ class SelectionSource(Protocol):
     async def explain(self, name: str) -> Mapping[str, Any]:
         """Return the explanation of the next answer for ``name`` (see ``lbdns.planning.explanation``).
 
-        Raises UnknownNameError if no pool serves the name, and LbdnsError if no answering process replies now.
+        Raises UnknownNameError if no pool serves the name, and LbdnsError if no answering process replies.
         """
 
 
 class CounterSource(Protocol):
-    """Counters of queries and reports. All of them grow until the program ends."""
+    """Provides counters of queries and reports. None of them decreases until the program ends."""
 
     @property
     def queries(self) -> int: ...  # DNS queries received
 
     @property
-    def report_counts(self) -> Mapping[str, int]: ...  # as ``Collector.counts``; empty if another program has them
+    def report_counts(self) -> Mapping[str, int]: ...  # see ``Collector.counts``; empty if another program counts
 
     def type_and_rcode_counts(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        """Return queries by the name of their type, and responses by the name of their rcode."""
+        """Return the number of queries by type name, and the number of responses by rcode name."""
 
     async def refresh(self) -> None:
-        """Bring the counters up to date; this may need a reply from other processes."""
+        """Bring the counters up to date, which may require replies from other processes."""
 
     def metric_families(self) -> Iterable[Metric]:
         """Return the families for /metrics that only this kind of program has."""
 
 
 class ProgramSource(Protocol):
-    """The program itself."""
+    """Provides the state of the program itself."""
 
     @property
     def uptime_s(self) -> float: ...  # seconds since the program started
@@ -113,7 +113,7 @@ class ProgramSource(Protocol):
 
 
 class StatusSource(Protocol):
-    """A running program, as ``lbdns serve`` and ``lbdns-collector`` show it.
+    """Provides all parts of a running program's status, for ``lbdns serve`` and ``lbdns-collector``.
 
     All parts are read in the event loop, and reading them is cheap.
     """
@@ -135,7 +135,7 @@ class StatusSource(Protocol):
 
 
 def member_inputs(source: StatusSource) -> StatusInputs:
-    """Return the inputs of metrics: ``status_inputs`` without its parts that take long when there are many members."""
+    """Return the inputs for metrics: ``status_inputs`` without the parts that take long for many members."""
     members, selection = source.members, source.selection
     farm, uptime_s = members.farm, source.program.uptime_s
     return StatusInputs(
@@ -153,7 +153,7 @@ def member_inputs(source: StatusSource) -> StatusInputs:
 
 
 def status_inputs(source: StatusSource) -> StatusInputs:
-    """Return the inputs of a status document. They no longer change, so a thread may build the document from them."""
+    """Return the inputs for a status document. They never change, so a thread may build the document from them."""
     inputs, selection, history = member_inputs(source), source.selection, source.program.history
     types, rcodes = source.counters.type_and_rcode_counts()
     recording = asdict(history.status) if history else None

@@ -28,7 +28,7 @@ _IPV6_PLACE: Final = 64  # bits: the network that a provider assigns to one cust
 class AccessControl:
     """The access rules of ``[web]`` in force.
 
-    Loopback clients may always connect, but need credentials like all others.
+    Loopback clients may always connect, but need credentials like all other clients.
     """
 
     def __init__(self, allow: Sequence[Network] = (), credentials: HttpCredentials = NO_CREDENTIALS) -> None:
@@ -48,14 +48,14 @@ class AccessControl:
         return found.is_loopback or any(found in network for network in self.allow)
 
     def refuse(self, why: RefusalReason, address: str) -> None:
-        """Count a refusal. Log it unless another one was logged within the last minute."""
+        """Count a refusal, and log it unless another refusal was logged within the last minute."""
         self.refused[why] += 1
         if why in ("nameless", "busy"):  # a browser's first request has no credentials, and "busy" is not an attack
             return
         self._unlogged += 1
         now = time.monotonic()
         if now >= self._logged_at + QUIET:
-            what = "is in no network of [web] allow" if why == "network" else "sent a wrong password or token"
+            what = "is not in any network of [web] allow" if why == "network" else "sent a wrong password or token"
             more = f"; {self._unlogged - 1} others were refused since the last log line" if self._unlogged > 1 else ""
             log.warning("refused: %s %s%s", address, what, more)
             self._logged_at, self._unlogged = now, 0
@@ -63,14 +63,14 @@ class AccessControl:
     def may_try(self, address: str) -> bool:
         """Return whether a client at ``address`` may send credentials now.
 
-        While too many refusals of its network are pending, further guesses are not checked; otherwise guessing would be
-        unlimited.
+        While too many refusals are pending for the client's network, no further credentials are checked; otherwise the
+        number of guesses would be unlimited.
         """
         return self._wrong[_place(address)] < AT_ONCE
 
     @contextlib.asynccontextmanager
     async def delayed_refusal(self, address: str) -> AsyncIterator[None]:
-        """A context manager around the refusal of wrong credentials, which waits first."""
+        """Wait DELAY seconds before the body of the ``async with``, which refuses wrong credentials."""
         place = _place(address)
         self._wrong[place] += 1
         try:

@@ -1,4 +1,4 @@
-"""Admission: every HTTP request waits for its turn, then its client must be allowed to read."""
+"""Admission: every HTTP request waits for its turn, then is refused unless its client may read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEALTH: Final = "/healthz"
 #: Seconds of CPU time to read a request and write its response head: 0.4 ms on an idle server, and about twice that if
 #: queries evict the processor's caches in between
 REQUEST_COST: Final = 0.0008
-MAX_WAITING: Final = 32  # requests that wait for a turn
+MAX_WAITING: Final = 32  # number of requests that may wait for a turn
 RETRY: Final = "2"  # seconds
 CHALLENGE: Final = 'Basic realm="lbdns", charset="UTF-8", Bearer realm="lbdns"'
 

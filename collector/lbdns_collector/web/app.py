@@ -1,6 +1,6 @@
 """The HTTP application: read-only documents, metrics and pages from a StatusSource.
 
-Changes go through the control socket.
+All changes are made through the control socket.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ async def _status(source: StatusSource, scheduler: RenderScheduler) -> bytes:
 
 
 def _queries_here(source: StatusSource) -> int:
-    """Return the number of queries that this process answered; queries to workers do not wait for its pages."""
+    """Return the number of queries that this process answered; 0 if workers answer, which don't wait for pages."""
     return source.counters.queries if source.program.workers <= 1 else 0
 
 

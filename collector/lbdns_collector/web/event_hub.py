@@ -1,6 +1,6 @@
-"""The event hub: turns changes of the status source into events, builds each event once, and sends it to all streams.
+"""The event hub: turns changes in the status source into events, builds each event once, and sends it to all streams.
 
-The queue of each stream holds its events until the client reads them; clients that read too slowly are cut off.
+Each stream has a queue, which holds events until the client reads them. Clients that read too slowly are disconnected.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from lbdns_collector.web.single_flight import SingleFlight
 
 log = logging.getLogger("lbdns.web")
 
-#: What a stream carries: status and log, the log alone, or what reports change
+#: The content of a stream: status and log, the log alone, or changes made by reports
 StreamKind = Literal["page", "log", "changes"]
 
-PAGE_GAP: Final = 0.1  # seconds between two whole documents: the eye follows no faster
+PAGE_GAP: Final = 0.1  # seconds between two whole documents: nobody can read faster
 #: Whole documents for pages take at most about a tenth of a core
 PAGES: Final = DutyCycle(10.0, shortest=PAGE_GAP, longest=1.0)
 AT_ONCE: Final = 100  # members in one event for followers: about 2 ms of work before other tasks run
 BREATH: Final = 0.005  # seconds between two such events: if CPU time is short, reports come first
-TICK: Final = 1.0  # seconds between checks for changes without a report: states by age, answer counts
+TICK: Final = 1.0  # seconds between checks for changes without a report, such as silent members and answer counts
 MAX_STREAMS: Final = 100  # concurrent streams; each open page uses one
 MAX_WAITING: Final = 64  # events that wait for one client, some seconds' worth
 MAX_WAITING_BYTES: Final = 16 * 2**20
@@ -65,7 +65,7 @@ class StreamQueue:
     def push(self, event: bytes) -> None:
         """Add an event.
 
-        If the client is too far behind, it is cut off; it can reconnect and receive the whole status again.
+        If the client is too far behind, it is disconnected. It can reconnect, and receives the whole status again.
         """
         if self.ended:
             return
@@ -79,7 +79,7 @@ class StreamQueue:
         self._wake.set()
 
     def replace(self, event: bytes) -> None:
-        """Add an event with the whole status, which replaces a waiting one."""
+        """Add an event with the whole status, which replaces an earlier one that still waits."""
         if not self.ended:
             self._whole = event
             self._wake.set()
@@ -96,8 +96,10 @@ class StreamQueue:
         self._wake.set()
 
     async def next(self) -> bytes | None:
-        """Return all waiting events joined, ``b""`` if none came for ``keep_alive`` seconds, or None at the end of the
-        stream."""
+        """Return all waiting events joined, or None at the end of the stream.
+
+        Returns ``b""`` if no event has come for ``keep_alive`` seconds.
+        """
         if not self._events and not self._whole and not self.ended:
             try:
                 await asyncio.wait_for(self._wake.wait(), self.keep_alive)
@@ -117,10 +119,10 @@ class StreamQueue:
 
 
 class EventHub:
-    """Feeds two kinds of streams: pages receive the whole status as it changes, followers the members that changed.
+    """Feeds all streams: pages receive the whole status as it changes, and followers receive the changed members.
 
-    Followers get an event in the event loop's next turn after a snapshot, with a limited number of members at a time:
-    reports are read and queries answered in between. Documents for pages are built in scheduled slices.
+    Followers receive an event in the event loop's next turn after a snapshot. An event has a limited number of members,
+    so that reports are read and queries answered in between. Documents for pages are built in scheduled slices.
     """
 
     def __init__(self, source: StatusSource, scheduler: RenderScheduler, status: SingleFlight) -> None:
@@ -164,7 +166,7 @@ class EventHub:
         return sum(map(len, self._streams.values()))
 
     async def open(self, abort: Callable[[], None], kind: StreamKind) -> tuple[StreamQueue, bytes]:
-        """Return a new stream and its first event, the whole status. The stream already holds all later changes.
+        """Return a new stream and its first event, the whole status. Later changes are already queued in the stream.
 
         A stream of kind "log" has no first event.
         """

@@ -54,7 +54,7 @@ async def send(request: web.Request, response: web.StreamResponse, body: bytes) 
 
 
 async def _wait_until_read(request: web.Request) -> None:
-    """Wait until the write buffer is empty: a slice must never wait for a slow client."""
+    """Wait until the write buffer is empty, because a slice must never wait for a slow client."""
     left = PATIENCE
     while (transport := request.transport) is not None and transport.get_write_buffer_size():
         if left <= 0:

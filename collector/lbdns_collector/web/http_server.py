@@ -1,5 +1,8 @@
-"""The HTTP server: serves the application on one socket, accepts a limited number of connections in turn, closes an
-idle one if a new one needs its place, and stops without waiting."""
+"""The HTTP server: serves the application on one socket.
+
+It accepts a limited number of connections, one after another, closes an idle connection if a new one needs its place,
+and stops without waiting.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,14 @@ from lbdns_shared.endpoint import Endpoint
 log = logging.getLogger("lbdns.web")
 
 SHUTDOWN: Final = 0.5  # seconds to wait for a client that does not read
-REQUEST_WITHIN: Final = 20.0  # seconds from a connection, or the previous response, to the end of a request's head
+REQUEST_WITHIN: Final = 20.0  # seconds from connecting, or from the previous response, to the end of a request's head
 LINGERING: Final = 1.0  # seconds to read and discard the body of a refused request
 MAX_LINE: Final = 4096  # bytes; a path with its query string
 MAX_HEADERS: Final = 64
 CONNECTION_COST: Final = 0.0008  # seconds of CPU time to accept and close a connection, measured like REQUEST_COST
 NO_MORE: Final = 1.0  # seconds before the next attempt if no descriptor or memory is left
 MAX_CONNECTIONS: Final = MAX_STREAMS + 64  # each takes 10 to 50 kB
-IDLE: Final = 2.0  # seconds after the last begin or end of a request; then a new connection may replace this one
+IDLE: Final = 2.0  # seconds without the start or end of a request, after which a new connection may replace an old one
 ROOM_CHECK_PERIOD: Final = 0.05  # seconds between two checks for an idle connection while a new one waits
 
 
@@ -40,7 +43,7 @@ class HttpConnections:
         self._active: dict[RequestHandler, float] = {}  # monotonic seconds; inf for an event stream
 
     def keep(self, server: web.Server, fresh: RequestHandler) -> None:
-        """Record a new connection, and forget closed ones."""
+        """Record a new connection, and remove closed ones."""
         self._active[fresh] = time.monotonic()
         self.forget_ended(server)
 
@@ -96,10 +99,9 @@ class HttpServer:
         self.accept()
 
     async def set_up(self) -> None:
-        """Listen on the socket; connections wait until ``accept`` is called. Raises ListenError; the server then holds
-        no socket.
+        """Listen on the socket; connections wait until ``accept`` is called.
 
-        ``address`` then has the real port, even if port 0 was configured.
+        Sets ``address`` to the real port, even if port 0 was configured. Raises ListenError; the socket is then closed.
         """
         self.sock.setblocking(False)
         self.address = bound_endpoint(self.sock)

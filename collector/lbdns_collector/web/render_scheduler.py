@@ -2,8 +2,8 @@
 
 After each slice comes a pause that grows with the query rate.
 
-Documents are built in the event loop that also answers queries, and a query that arrives during a slice waits for its
-end. So slices are short, and on a busy server they take a small fraction of the time.
+Documents are built in the event loop that also answers queries, and a query that arrives during a slice waits until the
+slice ends. Slices are therefore short, and on a busy server they take only a small fraction of the time.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ RenderLane = Literal["work", "health", "request", "connection"]
 LANES: Final[tuple[RenderLane, ...]] = ("work", "health", "request", "connection")
 
 QUERY_SAMPLE_PERIOD: Final = 0.25  # seconds between two measurements of the query rate
-PAUSE_DECAY: Final = 0.6  # what remains of a pause after each measurement: queries that stop briefly may resume
-QUERIES_PER_SLICE: Final = 10.0  # queries/s for each further slice of pause
+PAUSE_DECAY: Final = 0.6  # a pause shrinks to no less than this fraction per measurement: queries may resume
+QUERIES_PER_SLICE: Final = 10.0  # queries/s that lengthen the pause by one slice
 SHORTEST_PAUSE: Final = 1.0  # slices: without queries, documents may take half of the time
 LONGEST_PAUSE: Final = 500.0  # slices: on a busy server, documents take 0.2 %, and one query in 500 meets a slice
-#: slices: on a large farm 1.2 %, where a document takes 60 ms and reports take ten times as much
+#: slices: on a large farm, documents take 1.2 %; a document takes 60 ms there, and reports take ten times as much
 LARGE_FARM_PAUSE: Final = 80.0
 SMALL_FARM: Final = 100  # members up to which LONGEST_PAUSE holds; the limit falls as farms grow
 CREDIT_PAUSE: Final = 4.0  # slices at most, while credit is left
 MAX_LANE_LEAD: Final = 0.002  # seconds of CPU time that an idle lane may gain on the others
-MAX_CREDIT: Final = 0.05  # seconds of CPU time: enough to open the page, 40 requests, without pauses
+MAX_CREDIT: Final = 0.05  # seconds of CPU time: enough to open the page (40 requests) without pauses
 MAX_DEBT: Final = 0.001  # seconds; a hiccup of the machine during a slice must not stop the pages
 LONGEST_REST: Final = 3.0  # seconds, after work in a thread
 QUIET_SLICE: Final = 0.001  # seconds
@@ -44,8 +44,8 @@ BUSY_FROM: Final = 10.0  # slices of pause; from this on, slices are short
 class RenderScheduler:
     """Gives turns to one task at a time.
 
-    ``queries`` returns the DNS queries so far, ``members`` the farm's size. CPU time is spent from a credit, which
-    earns 1 second in ``pause`` seconds; without credit, pauses last longer.
+    ``queries`` returns the number of DNS queries so far, ``members`` the number of members. CPU time is taken from a
+    credit, which grows by 1 second every ``pause`` seconds; without credit, pauses last longer.
     """
 
     def __init__(self, queries: Callable[[], int], members: Callable[[], int]) -> None:
@@ -79,14 +79,14 @@ class RenderScheduler:
         return QUIET_SLICE if self.pause < BUSY_FROM else BUSY_SLICE
 
     def waiting(self, lane: RenderLane) -> int:
-        """Return how many tasks wait in a lane."""
+        """Return the number of tasks that wait in a lane."""
         return len(self._waiting[lane])
 
     @contextlib.asynccontextmanager
     async def turn(self, lane: RenderLane, extra: float = 0.0) -> AsyncIterator[None]:
-        """A context manager for one turn, which measures its CPU time.
+        """Wait for a turn, and measure the CPU time of the body of the ``async with``.
 
-        Code inside it must not await anything. ``extra``: further CPU seconds that the turn will cause outside it.
+        The body must not await anything. ``extra``: further CPU seconds that the turn will cause outside the body.
         """
         await self._enter(lane)
         began = time.thread_time()
@@ -96,7 +96,7 @@ class RenderScheduler:
             self._leave(time.thread_time() - began + extra)
 
     async def work(self, steps: Iterator[T]) -> list[T]:
-        """Return everything that ``steps`` yield; each step is a little work, and they run in slices."""
+        """Return everything that ``steps`` yields. Each step does a little work; the steps run in slices."""
         done: list[T] = []
         while True:
             async with self.turn("work"):
@@ -111,8 +111,8 @@ class RenderScheduler:
     async def beside(self, work: Coroutine[None, None, T]) -> T:
         """Return the result of ``work``, which runs in a thread or has slices of its own.
 
-        One such task runs at a time, with a rest before the next: the event loop waits while a thread that computes
-        holds the interpreter lock.
+        Only one such task runs at a time, with a rest before the next, because the event loop must wait while a
+        computing thread holds the interpreter lock.
         """
         try:
             async with self._beside:

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 
 
 class SingleFlight:
-    """Calls ``build`` for all waiting clients together.
+    """Calls ``build`` once for all waiting clients.
 
-    A request that arrives during a build waits for the next one, so no client gets a document older than its request,
-    and at most one build runs at a time.
+    A request that arrives during a build waits for the next build, so that no client gets a document older than its
+    request. At most one build runs at a time.
     """
 
     def __init__(self, build: Callable[[], Awaitable[bytes]]) -> None:

@@ -1,5 +1,8 @@
-"""The web interface of a program: its HTTP server, started late because loading its libraries takes longer than
-everything else, and moved to a new address without closing the old one first."""
+"""The web interface of a program: starts its HTTP server, and moves the server to a new address.
+
+The server starts late, because loading its libraries takes longer than everything else. A new address is opened before
+the old one is closed.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ def open_web_socket(endpoint: Endpoint) -> socket.socket:
 
 
 class WebInterface:
-    """Serves the documents and pages of ``source`` at one address to the clients that may read, or nowhere."""
+    """Serves the documents and pages of ``source`` at one address, or not at all, to the clients that may read."""
 
     def __init__(self, source: StatusSource) -> None:
         self._source = source
@@ -47,23 +50,23 @@ class WebInterface:
         return self._server.address if self._server else None
 
     def duplicate(self) -> tuple[Endpoint, socket.socket] | None:
-        """Return a duplicate of the listening socket for another process, and its configured address, or None."""
+        """Return the configured address, and a duplicate of its socket for another process; None if pages are off."""
         if self._server is None:
             return None
         return self._server.configured, self._server.sock.dup()
 
     async def start(self, web: WebConfig, sock: socket.socket | None = None) -> None:
-        """Serve the pages as ``web`` says, on ``sock`` if it listens there already.
+        """Serve the pages as configured in ``web``. ``sock``, if given, already listens at the configured address.
 
         Raises ListenError, and ConfigError if a file of secrets cannot be read.
         """
         await commit_all([await self._prepare(web, sock)])
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Return a change to the address and access rules in ``new``. A new address is opened now; its connections wait
-        until the change commits.
+        """Return a change to the address and access rules in ``new``.
 
-        Raises ListenError, and ConfigError if a file of secrets cannot be read.
+        A new address is opened now; its connections wait until the change is committed. Raises ListenError, and
+        ConfigError if a file of secrets cannot be read.
         """
         return await self._prepare(new.farm.config.web)
 

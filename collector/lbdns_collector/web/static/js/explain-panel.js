@@ -1,4 +1,4 @@
-// The panel "Why this server?": explains which member the next answer for a name selects, and what decides it.
+// The panel "Why this server?": shows which member the next answer for a name will name, and explains why.
 
 import {
   fillList, make, makeButton, makeHeaderCell, makeLabel, makeSelect, setAttribute, setChildren, setClass, setHidden, setOptions,
@@ -83,7 +83,7 @@ export class ExplainPanel {
     this.error = make("p", "empty");
     setAttribute(this.error, "role", "status");
     this.body = make("tbody");
-    const caption = make("caption", "unseen", "Members, and the values that decide how likely each is to be selected");
+    const caption = make("caption", "unseen", "Members, with the values that determine how likely each member is to be selected");
     const headerCells = COLUMNS.map(({ title: heading, right }) => makeHeaderCell(heading, right ? "right" : ""));
     const head = make("thead", "", make("tr", "", makeHeaderCell("Member"), ...headerCells));
     const table = make("table", "why", caption, head, this.body);

@@ -45,7 +45,7 @@ const stream = new StatusStream({
   onEvent: event => eventLog.receive(event),
   onLink(state) {
     connected = state !== "disconnected";
-    if (state !== "live") eventLog.isBehind = true;  // events are lost while there is no stream, so fetch them later
+    if (state !== "live") eventLog.isBehind = true;  // without a stream, events are missed, so fetch them later
     header.setLink(state);
   },
 });

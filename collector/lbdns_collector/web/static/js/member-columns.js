@@ -1,4 +1,4 @@
-// The columns of the member table: how each is titled, sorted, created and updated.
+// The columns of the member table: the title of each column, and how its cells are sorted, created and updated.
 
 import { make, setText } from "./dom-elements.js";
 import { MemberStateCell } from "./member-state-cell.js";

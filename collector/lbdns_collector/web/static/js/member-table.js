@@ -6,7 +6,7 @@ import { COLUMNS, NAME_COLUMN, memberComparator } from "./member-columns.js";
 import { MemberDetails } from "./member-details.js";
 import { displayState } from "./status-model.js";
 
-const SORT_INTERVAL = 3000;  // milliseconds between two sortings by changing values, so that rows can be read
+const SORT_INTERVAL = 3000;  // milliseconds between two sortings by values that change, so that viewers can read the rows
 
 class MemberRow {
   constructor(name, plottedMembers) {

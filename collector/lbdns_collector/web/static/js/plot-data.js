@@ -1,13 +1,13 @@
-// The data of one plot: the history recorded by the server, continued with the values received since.
+// The data of one plot: the history recorded by the server, followed by the values received since then.
 
 import { fetchJsonIfPresent } from "./fetch-api.js";
 
 const POINTS = 600;
 const MIN_FETCH_INTERVAL = 10;  // seconds between two requests for the same plot
-const MAX_LIVE_SPAN = 3600;  // seconds: in longer plots the history has means, beside which single values look like noise
+const MAX_LIVE_SPAN = 3600;  // seconds: in longer plots the history has means, next to which single values look like noise
 const RETRY_DELAY = 60_000;  // milliseconds until history is requested again from a server that had none
 
-let retryAt = 0;  // performance.now(); shared, so that only one plot has to find out that there is no history
+let retryAt = 0;  // performance.now(); shared, so that only one plot sends a request if there is no history
 
 /** Report whether the server records no history, as its status or its last response says. */
 export const hasNoHistory = ({ history }) => history?.on === false || performance.now() < retryAt;
@@ -22,9 +22,9 @@ export class PlotData {
     this.error = "";
   }
 
-  /** Return {times, series} for the last ``span`` seconds before ``now``, as far as they are known, and call ``onChange``
-   * when more arrives. ``names`` are the members; null means all series of the server. If the metric is not
-   * ``isAvailable``, no history is requested. */
+  /** Return the known {times, series} for the last ``span`` seconds before ``now``, and call ``onChange`` when more data
+   * arrives. ``names`` are the members; null means all series of the server. No history is requested if ``isAvailable``
+   * is false. */
   get({ pool, metric, names, span, now, isAvailable, onChange }) {
     const query = JSON.stringify([pool, metric, names, span]);
     if (query !== this.query) {
@@ -62,7 +62,7 @@ export class PlotData {
     const isLive = !this.history || span <= MAX_LIVE_SPAN;
     const wanted = names ?? [...new Set([...Object.keys(past.series), ...this.recentValues.serverNames(metric)])];
     const recent = isLive ? this.recentValues.since(pastEnd, pool, metric, wanted) : { times: [], series: {} };
-    // The first recent values may lack rates. Leave them out: they would look like a gap between past and present
+    // The first recent values may lack rates. Leave them out, because they would look like a gap in the plot
     const start = recent.times.findIndex((_, i) => wanted.some(name => recent.series[name]?.[i] !== null));
     recent.times.splice(0, start < 0 ? recent.times.length : start);
     for (const name in recent.series) recent.series[name].splice(0, recent.series[name].length - recent.times.length);

@@ -8,7 +8,7 @@ import { readSetting, saveSetting } from "./url-settings.js";
 import { pluralize } from "./value-format.js";
 
 const SPANS = [[300, "5 min"], [3600, "1 h"], [86_400, "1 day"], [2_592_000, "30 days"]];
-const DERIVED_METRICS = ["answers", "score", "usable", "age_s"];  // every member has them, whatever it reports
+const DERIVED_METRICS = ["answers", "score", "usable", "age_s"];  // available for every member, whatever it reports
 const LONG_SPAN_INTERVAL = 5;  // seconds between two drawings of longer spans, in which a second is less than a pixel
 
 export class PlotsPanel {
@@ -96,8 +96,8 @@ export class PlotsPanel {
     const lines = this.plottedMembers.lines(pool);
     const isPartial = lines.length < pool.members.length;
     setText(this.note, [
-      isPartial ? `${lines.length} of ${pluralize(pool.members.length, "member")}: those with the most answers, and those you select in the table` : "",
-      hasNoHistory(this.model.server) ? "The server records no history: the plots start when the page was opened" : "",
+      isPartial ? `${lines.length} of ${pluralize(pool.members.length, "member")}: those with the most answers, and those selected in the table` : "",
+      hasNoHistory(this.model.server) ? "The server records no history, so the plots start at the time when you opened this page" : "",
     ].filter(Boolean).join(". "));
     const now = Date.now() / 1000;
     const events = this.events().filter(event => event.time > now - this.span && (!event.pool || event.pool === pool.name));

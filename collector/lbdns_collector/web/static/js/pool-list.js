@@ -1,4 +1,4 @@
-// The list of pools: shows all pools while they are small, else one at a time, and a tab for each pool with its condition.
+// The list of pools: shows all pools while they are small, otherwise one at a time. Each pool has a tab with its state.
 
 import { make, makeButton, setAttribute, setChildren, setClass, setHidden, setText } from "./dom-elements.js";
 import { PoolPanel } from "./pool-panel.js";

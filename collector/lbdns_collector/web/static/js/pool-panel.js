@@ -170,7 +170,7 @@ export class PoolPanel {
     pool.shadow.forEach(({ policy, shadow, score, diverted_share: share, diverted }, i) => {
       const scoreNote = score ? ` with score ${score}` : "";
       setText(this.shadow.children[i], `Shadow of ${policy}: ${shadow}${scoreNote} would have sent `
-        + `${formatPercent(share ?? null, 1)} of the answers to another member (${formatNumber(diverted ?? null)}).`);
+        + `${formatPercent(share ?? null, 1)} of the answers to another member (${formatNumber(diverted ?? null)} answers).`);
     });
   }
 }

@@ -1,5 +1,5 @@
-// The bars in table cells: the stacked parts of a score, and a share of answers beside the share of capacity.
-// Each bar is one element with a painted background, so an update costs no layout.
+// The bars in table cells: the stacked parts of a score, and a share of answers with a mark at the share of capacity.
+// Each bar is one element with a painted background, so an update causes no new layout.
 
 import { make, setAttribute, setStyle } from "./dom-elements.js";
 import { metricLabel, partColour, sortMetrics } from "./metric-labels.js";

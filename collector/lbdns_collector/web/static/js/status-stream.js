@@ -5,7 +5,7 @@ import { fetchText } from "./fetch-api.js";
 const POLL_INTERVAL = 2000;  // milliseconds between polls while there is no event stream
 const MAX_SILENCE = 5000;  // milliseconds without a status after which even an open stream counts as dead
 const POLL_TIMEOUT = 4000;  // milliseconds
-const MIN_PAUSE = 100;  // milliseconds between two updates; the eye follows no faster
+const MIN_PAUSE = 100;  // milliseconds between two updates; nobody can read faster
 const PAUSE_PER_WORK = 9;  // the pause after an update is this many times as long as the update took
 const MAX_PAUSE = 2000;  // milliseconds: a single slow update must not make the page look dead
 const RECONNECT_DELAY = 20_000;  // milliseconds until a refused stream is opened again
@@ -60,8 +60,8 @@ export class StatusStream {
     }
   }
 
-  /** Show a status once the pause after the last update is over. A newer status replaces one that is still pending, and
-   * the pauses keep a page with many members responsive. */
+  /** Show a status when the pause after the last update has ended. A newer status replaces a pending one. The pauses keep
+   * a page with many members responsive. */
   receive(text) {
     this.receivedAt = performance.now();
     this.pending = text;

@@ -22,7 +22,7 @@ export function formatNumber(value, digits = 0, isExact = false) {
   return format.format(value);
 }
 
-/** Format a rate or a reading: integers as they are, other values below 100 with one decimal place. */
+/** Format a rate or a reading: integers unchanged, other values below 100 with one decimal place. */
 export function formatReading(value) {
   const size = Math.abs(value);
   return formatNumber(value, size >= 100 ? 0 : 1, size > 0 && size < 100 && !Number.isInteger(value));

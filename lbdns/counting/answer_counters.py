@@ -1,4 +1,4 @@
-"""The counters of answering processes, as one value that can be added up over processes, running and ended. Pure."""
+"""The counters of answering processes, as one value that can be summed over running and ended processes. Pure."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _BUCKETS: Final = len(BOUNDS) + 1
 
 @dataclass(frozen=True, slots=True)
 class AnswerCounters:
-    """Counters of one process, or the sum of several. The fields have the names of their keys in the stat file.
+    """The counters of one process, or the sum of several. Each field is named like its key in the stat file.
 
-    No counter ever decreases if the caller adds those of ended processes. ``levels`` are gauges: they can be added over
-    processes, but end with their process.
+    If the caller adds the counters of ended processes, no counter ever decreases. ``levels`` are gauges: they can be
+    summed over processes, but those of an ended process no longer count.
     """
 
     # Queries: zone, type, transport, rcode
@@ -31,7 +31,8 @@ class AnswerCounters:
     seconds: float = 0.0  # sum of all response times
     answers: Mapping[tuple[str, str, str], int] = field(default_factory=dict)  # pool, policy, member's full name
     named: Mapping[str, int] = field(default_factory=dict)  # other counters, such as "unsent"
-    # Selections by shadow policies: pool, policy, shadow, member's full name; and those that differ from the real ones
+    # Selections by shadow policies: pool, policy, shadow, member's full name. ``diverted`` counts those that differ
+    # from the real selections
     shadow_answers: Mapping[tuple[str, str, str, str], int] = field(default_factory=dict)
     diverted: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     levels: Mapping[str, int] = field(default_factory=dict)  # gauges, such as "tcp_open"
@@ -39,14 +40,14 @@ class AnswerCounters:
     # of all lags in microseconds by kind of process
     lag: Mapping[tuple[str, int], int] = field(default_factory=dict)
     lag_us: Mapping[str, int] = field(default_factory=dict)
-    fail_open_ms: Mapping[str, int] = field(default_factory=dict)  # by pool, the time that it failed open
+    fail_open_ms: Mapping[str, int] = field(default_factory=dict)  # time for which each pool failed open
 
     @property
     def queries(self) -> int:
         return sum(self.durations)
 
     def by_pool(self) -> dict[str, Counter[str]]:
-        """Return by pool how many answers named each member (full name), over all policies."""
+        """Return, for each pool, how many answers named each member (by full name), summed over all policies."""
         found: dict[str, Counter[str]] = {}
         for (pool, _, member), count in self.answers.items():
             found.setdefault(pool, Counter())[member] += count
@@ -60,7 +61,7 @@ class AnswerCounters:
         )
 
     def beyond(self, other: AnswerCounters) -> AnswerCounters:
-        """Return by how much each counter exceeds that of ``other``, 0 if it doesn't; no levels."""
+        """Return by how much each counter exceeds that of ``other``, 0 if it doesn't. The result has no ``levels``."""
         return AnswerCounters(
             durations=tuple(max(0, one - two) for one, two in zip(self.durations, other.durations, strict=True)),
             seconds=max(0.0, self.seconds - other.seconds),
@@ -68,7 +69,7 @@ class AnswerCounters:
         )
 
     def ended(self) -> AnswerCounters:
-        """Return the counters that remain when their process has ended."""
+        """Return the counters without ``levels``, which end with their process."""
         return replace(self, levels={}) if self.levels else self
 
     def state(self) -> dict[str, Any]:
@@ -89,12 +90,12 @@ NO_ANSWERS: Final[Counter[str]] = Counter()
 
 
 def read_counters(state: Any) -> AnswerCounters:
-    """Return the counters of a ``state``. Raises ValueError if it is malformed."""
+    """Return the counters in a ``state``. Raises ValueError if the state is malformed."""
     try:
         durations = tuple(map(read_count, state["durations"]))
         return AnswerCounters(
             {(str(z), read_count(t), str(way), read_count(r)): read_count(n) for z, t, way, r, n in state["asked"]},
-            # Another version may have other buckets: then the last one gets the sum
+            # Another version may have other buckets; the last bucket then gets the sum
             durations if len(durations) == _BUCKETS else (*(0,) * (_BUCKETS - 1), sum(durations)),
             float(state["seconds"]),
             {(str(pool), str(policy), str(member)): read_count(n) for pool, policy, member, n in state["answers"]},
@@ -114,7 +115,7 @@ def read_counters(state: Any) -> AnswerCounters:
 def count_answers(
     table: AnswerTable, response_times: ResponseTimes, named: Mapping[str, int], levels: Mapping[str, int] | None = None
 ) -> AnswerCounters:
-    """Return the counters of one answering process. ``named`` and ``levels`` are passed on."""
+    """Return the counters of one answering process. ``named`` and ``levels`` are included as they are."""
     answers: dict[tuple[str, str, str], int] = {}
     for pool in table.farm.pools:
         for policy in dict.fromkeys(pool.owners.values()):
@@ -132,7 +133,10 @@ def count_answers(
 
 
 def by_type_and_rcode(*asked: Mapping[tuple[str, int, str, int], int]) -> tuple[Counter[str], Counter[str]]:
-    """Return the queries by type name, and the responses by RCODE name. Types outside TYPE_NAMES count as "other"."""
+    """Return the number of queries by type name, and of responses by RCODE name.
+
+    Types outside TYPE_NAMES count as "other".
+    """
     types, rcodes = Counter[str](), Counter[str]()
     for (_, qtype, _, rcode), count in chain.from_iterable(counts.items() for counts in asked):
         types[TYPE_NAMES.get(qtype, "other")] += count
@@ -141,7 +145,7 @@ def by_type_and_rcode(*asked: Mapping[tuple[str, int, str, int], int]) -> tuple[
 
 
 def added(one: Mapping[K, int], other: Mapping[K, int]) -> Mapping[K, int]:
-    """Return the sum of two mappings of counts, perhaps one of them itself."""
+    """Return the sum of two mappings of counts. The result may be one of the arguments."""
     if not one or not other:
         return one or other
     joined = dict(one)

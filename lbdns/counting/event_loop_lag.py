@@ -10,7 +10,7 @@ from typing import Final, Literal
 from lbdns.counting.answer_counters import AnswerCounters
 
 EVERY: Final = 0.1  # s between checks: ten a second take 0.03 % of a core
-#: Upper ends of the buckets, microseconds. The kernel's own timers are late by less than the first or second one.
+#: Upper ends of the buckets, microseconds. The kernel's own timers are late by less than the first or second bound.
 BOUNDS: Final = (200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000)
 BEYOND: Final = 0  # stands for the upper end of the last bucket, which has none
 
@@ -36,7 +36,7 @@ class EventLoopLag:
 
     def _check(self) -> None:
         now = self._loop.time()
-        # The loop runs timers that are due within its clock's resolution, so it may also be early
+        # The loop runs timers that are due within its clock's resolution, so a timer may also be early
         late = max(0, round((now - self._due) * 1e6))
         at = bisect_left(BOUNDS, late)
         self._checks[self._process, BOUNDS[at] if at < len(BOUNDS) else BEYOND] += 1

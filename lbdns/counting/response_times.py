@@ -1,4 +1,4 @@
-"""Response times: a histogram that is filled once per wake-up, not per query, so that it costs nothing. Sans-I/O."""
+"""Response times: a histogram that is updated once per wake-up, not per query, so its cost is negligible. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BOUNDS: Final = (
 class ResponseTimes:
     """Histogram of the seconds from reading a query to sending its response.
 
-    The queries of one wake-up each count with their mean.
+    Queries answered in the same wake-up are each counted with their mean time.
     """
 
     def __init__(self) -> None:
@@ -34,5 +34,5 @@ class ResponseTimes:
 
 
 def cumulative(counts: Sequence[int]) -> list[tuple[str, int]]:
-    """Return buckets as Prometheus expects them: the upper end as text, and the queries up to it."""
+    """Return buckets as Prometheus expects them: each upper end as text, with the number of queries up to this end."""
     return list(zip((*map(repr, BOUNDS), "+Inf"), accumulate(counts), strict=True))

@@ -1,6 +1,6 @@
-"""The event log: what happened in a program. Each event is one log line, one row of the history, one mark on the page.
+"""The event log of a program. Each event becomes one log line, one row in the history and one mark on the page.
 
-Code that notices an event records it in the program's ``EventLog``, and does not log it elsewhere.
+Code that detects an event records it in the program's ``EventLog``, and does not log it elsewhere.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EventKind = Literal[
     "state",  # a member became usable, silent, drained or in alarm
     "guard",  # a member that reports well was quarantined, or returned to rotation
     "fail_open",  # a pool began or ceased to fail open
-    "override",  # an operator drained, forced or reweighted a member, or that order ended
+    "override",  # an operator drained, forced or reweighted a member, or such an override ended
     "reload",  # a configuration was applied or rejected
     "key",  # reports with a tag that fits no key
     "clock",  # reports with a wrong time
@@ -37,7 +37,7 @@ class LoggedEvent:
     """An event at ``time`` (Unix seconds).
 
     ``pool`` and ``member`` are empty if the event concerns none. ``member`` is relative to the zone, or a full name if
-    no pool is named. ``id`` grows, and starts anew with the program.
+    no pool is named. ``id`` increases with each event, and starts again when the program restarts.
     """
 
     id: int
@@ -53,10 +53,10 @@ class LoggedEvent:
 
 
 class EventLog:
-    """The newest events of a program, and their subscribers. Use it from one thread."""
+    """Keeps the newest events of a program, and passes new events to subscribers. Use it from one thread."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        #: Per kind and level: the number of events so far, and the newest
+        #: Per kind and level: the number of events so far, and the newest event
         self.counts: Counter[tuple[EventKind, str]] = Counter()
         self.last: dict[tuple[EventKind, str], LoggedEvent] = {}
         self._clock = clock
@@ -76,7 +76,7 @@ class EventLog:
     ) -> None:
         """Log ``text``, keep the event, and pass it to all subscribers.
 
-        ``text`` must be complete: it names pool and member where that matters.
+        ``text`` must be complete: if the pool and the member matter, it must name them.
         """
         name = logging.getLevelName(level).lower()
         event = LoggedEvent(next(self._numbers), self._clock(), kind, name, text, pool, member)

@@ -29,30 +29,30 @@ async def _wait_for_nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class PreparedChange:
-    """What one part does once every part has prepared.
+    """The steps that one part takes once every part has prepared.
 
     ``apply`` calls either ``commit`` and ``finish``, or ``rollback``, each once; none of them may raise.
     """
 
     part: str  # its name in the log
-    #: Put the new configuration into force. It cannot wait: all parts commit in one turn of the event loop, so that no
-    #: query, report or page meets a mixture of old and new.
+    #: Puts the new configuration into force. Must not wait: all parts commit in one turn of the event loop, so that no
+    #: query, report or page meets a mixture of the old and the new configuration.
     commit: Callable[[], None] = _do_nothing
-    #: Awaited after every part has committed: do what takes time, and release what only the old configuration used.
+    #: Awaited after every part has committed: does what takes time, and releases what only the old configuration used.
     finish: Callable[[], Awaitable[None]] = _wait_for_nothing
-    #: Awaited when another part could not prepare: release what ``prepare`` has acquired.
+    #: Awaited when another part could not prepare: releases what ``prepare`` has acquired.
     rollback: Callable[[], Awaitable[None]] = _wait_for_nothing
 
 
 class Part(Protocol[NewT_contra]):
-    """A part of a program that uses its configuration."""
+    """A part of a program that uses the program's configuration."""
 
     async def prepare(self, new: NewT_contra) -> PreparedChange:
         """Acquire all that ``new`` needs and that can fail (sockets, files, other processes), and return the change.
 
-        The part goes on with the old configuration until the change commits. The caller must not prepare another
-        change before this one has finished or rolled back. Raises LbdnsError if ``new`` cannot be used; the part then
-        has released everything it had acquired.
+        The part continues to use the old configuration until the change commits. The caller must not prepare another
+        change before this one has finished or rolled back. Raises LbdnsError if ``new`` cannot be used, after
+        releasing everything acquired.
         """
 
 

@@ -1,4 +1,4 @@
-"""Replace a file atomically: readers see the old file or the new one, whole."""
+"""Replaces a file atomically: readers see either the complete old file or the complete new one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 def replace_file(path: Path, text: str, mode: int = 0o644, sync: bool = False) -> None:
     """Write ``text`` to a temporary file, then rename it to ``path``.
 
-    ``sync``: a start after a power failure finds the old file or the new one, too. Raises OSError.
+    With ``sync``, one of the two complete files also survives a power failure. Raises OSError.
     """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:

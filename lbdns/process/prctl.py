@@ -1,4 +1,4 @@
-"""Set attributes of this process that Python can't: its name (prctl(2)), and fewer capabilities (capabilities(7))."""
+"""Sets the name (prctl(2)) and reduces the capabilities (capabilities(7)) of this process, which Python can't do."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def prctl(option: int, argument: int | bytes) -> None:
 
 
 def name_process(name: str) -> None:
-    """Set the name that ps and top show (15 bytes)."""
+    """Set the name that ps and top show (at most 15 bytes)."""
     prctl(_SET_NAME, name.encode())
 
 
@@ -43,8 +43,8 @@ class _CapabilitySet(ctypes.Structure):
 def forbid_new_capabilities() -> None:
     """Ensure that no program executed later gains privileges, by set-user-id bits or by file capabilities.
 
-    What this process may do itself stays. The setting belongs to the calling thread and to threads it starts later, so
-    the caller must have no other threads yet. Raises OSError.
+    The privileges of this process itself stay. The setting applies only to the calling thread and to threads that it
+    starts later, so the process must have no other threads yet. Raises OSError.
     """
     prctl(_SET_NO_NEW_PRIVS, 1)
     prctl(_CAP_AMBIENT, _CAP_AMBIENT_CLEAR_ALL)

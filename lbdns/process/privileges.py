@@ -25,7 +25,7 @@ _LATE_MODULES: Final = (
     "lbdns_collector.web.http_server",
     "psutil",  # for upstreams
 )
-#: The same for every process that answers queries.
+#: Such modules for every process that answers queries.
 _LATE_MODULES_OF_WORKERS: Final = (
     "concurrent.futures.thread",  # asyncio.to_thread
     "dns.message",  # for aliases that lead to an upstream
@@ -34,7 +34,7 @@ _LATE_MODULES_OF_WORKERS: Final = (
 
 
 def check_user(user: str) -> None:
-    """Raises ConfigError if ``user`` (may be empty: no change) doesn't exist."""
+    """Raise ConfigError if ``user`` doesn't exist. An empty ``user`` is valid: the process then keeps its user."""
     if user:
         _entry(user)
 
@@ -45,7 +45,7 @@ def will_become(user: str) -> bool:
 
 
 def ids(user: str) -> tuple[int, int]:
-    """Return the user and group id of ``user``; those of this process if it is empty. Raises ConfigError."""
+    """Return the user and group id of ``user``, or of this process if ``user`` is empty. Raises ConfigError."""
     if not user:
         return os.geteuid(), os.getegid()
     entry = _entry(user)
@@ -53,7 +53,7 @@ def ids(user: str) -> tuple[int, int]:
 
 
 def read_ahead() -> None:
-    """Import the modules that are needed later, while their files can be read. Takes some tenths of a second."""
+    """Import the modules that are needed later, while their files can still be read. Takes some tenths of a second."""
     read_ahead_for_workers()
     for module in _LATE_MODULES:
         importlib.import_module(module)
@@ -66,8 +66,9 @@ def read_ahead_for_workers() -> None:
 
 
 def own_folder(path: Path, user: str) -> None:
-    """Create the state folder of ``user``, if it is missing and this process may. Errors appear when a file is written
-    there.
+    """Create the state folder of ``user`` if it is missing and this process may create it.
+
+    Errors are ignored, because they appear again when a file is written to the folder.
     """
     with contextlib.suppress(OSError):
         if not path.exists():
@@ -77,9 +78,9 @@ def own_folder(path: Path, user: str) -> None:
 
 
 def limit(user: str) -> None:
-    """Ensure that no program executed later gains privileges. To be called before threads and processes start.
+    """Ensure that no program executed later gains privileges. Call this before starting threads and processes.
 
-    Does nothing if the server is to keep running as root.
+    Does nothing if the server will keep running as root.
     """
     if os.geteuid() != 0 or will_become(user):
         forbid_new_capabilities()
@@ -88,7 +89,9 @@ def limit(user: str) -> None:
 def become(user: str) -> None:
     """Become ``user`` with its groups, and give up every capability; neither can be undone.
 
-    Without a user, or if not started as root, the ids stay; a process that is not root gives up its capabilities.
+    The user and group ids stay if ``user`` is empty or this process is not root. A process that remains root keeps its
+    capabilities.
+
     Ports below 1024 are not available afterwards: keeping CAP_NET_BIND_SERVICE for a later reload would let a
     compromised server impersonate another one.
     """

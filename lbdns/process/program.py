@@ -21,22 +21,22 @@ class Program(Protocol):
     events: EventLog
 
     async def start(self) -> None:
-        """Open everything; called first, once. Raises LbdnsError; everything is closed again then."""
+        """Open everything. Called once, before all other methods. Raises LbdnsError, after closing everything again."""
 
     async def reload(self) -> None:
         """Read the configuration again and use it. The caller must await ``start`` first.
 
-        Raises LbdnsError; unless it is a PartlyAppliedError, every part then uses the old configuration.
+        Raises LbdnsError. Unless the error is a PartlyAppliedError, every part still uses the old configuration.
         """
 
     async def stop(self) -> None:
-        """Close everything. Called once, after ``start`` or while it runs; nothing is called afterwards."""
+        """Close everything. Called once, during or after ``start``; no method is called afterwards."""
 
 
 async def run(program: Program, over: asyncio.Event | None = None) -> None:
-    """Run until SIGTERM or SIGINT, or until ``over`` is set. SIGHUP reloads; reloads do not overlap.
+    """Run ``program`` until SIGTERM or SIGINT arrives, or until ``over`` is set.
 
-    Raises LbdnsError if the program cannot start.
+    SIGHUP reloads the program; reloads do not overlap. Raises LbdnsError if the program cannot start.
     """
     loop = asyncio.get_running_loop()
     stop = over or asyncio.Event()
@@ -79,7 +79,7 @@ async def reload(program: Program) -> None:
             why = f"the old configuration stays: {error}"
         else:
             log.exception("reload: failed")
-            why = "failed, the old configuration stays; the log says more"
+            why = "failed; the old configuration stays in force, and the log contains the details"
         program.events.record("reload", f"reload: {why}", level=logging.ERROR, logger=log.name)
         raise
     program.events.record("reload", "reload: done", logger=log.name)

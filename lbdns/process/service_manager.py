@@ -1,4 +1,4 @@
-"""Report the state of the server to a service manager (sd_notify(3)), if there is one."""
+"""Reports the state of the server to a service manager (sd_notify(3)), if there is one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STOPPING: Final = "STOPPING=1"
 
 
 def ready(pid: int) -> str:
-    """Return the state "ready" with ``pid`` as the process to watch, which changes with a take-over."""
+    """Return the state "ready", with ``pid`` as the process to watch: a take-over changes this process."""
     return f"{READY}\nMAINPID={pid}"
 
 
@@ -23,7 +23,7 @@ def reloading() -> str:
 
 
 def notify(state: str, environment: Mapping[str, str] = os.environ) -> None:
-    """Send ``state``; do nothing without a service manager, or if it does not receive."""
+    """Send ``state``. Does nothing if there is no service manager, or if the service manager does not receive."""
     path = environment.get("NOTIFY_SOCKET", "")
     if path[:1] not in ("/", "@"):
         return

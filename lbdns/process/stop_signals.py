@@ -1,4 +1,4 @@
-"""Wait for the signals that end a program without an event loop."""
+"""Waits for stop signals in programs that have no event loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopSignals:
-    """Signals that arrived since the object was made. For the main thread only.
+    """Stop signals that have arrived since this object was created. Use it only in the main thread.
 
     A ``threading.Event`` set by a handler would deadlock if the signal arrived while ``wait`` holds the event's lock;
     the interpreter writes to a pipe instead, without a lock.
@@ -24,7 +24,7 @@ class StopSignals:
         self._arrived = False
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait up to ``timeout`` seconds and return whether a signal has arrived; once true, always true."""
+        """Wait up to ``timeout`` seconds, and return whether a signal has arrived since this object was created."""
         if not self._arrived:
             self._arrived = bool(select.select([self._read_end], (), (), timeout)[0])
         return self._arrived

@@ -41,7 +41,7 @@ class HttpCredentials:
         return f"Basic {base64.b64encode(f'{self.user}:{self.password}'.encode()).decode()}"
 
     def accept(self, header: str) -> bool:
-        """Return whether an Authorization header is valid. Takes the same time whatever is wrong with it."""
+        """Return whether an Authorization header is valid. The check takes the same time whatever is wrong."""
         scheme, _, rest = header.partition(" ")
         rest = rest.strip()
         if scheme.lower() == "bearer":
@@ -56,7 +56,7 @@ class HttpCredentials:
         return bool(is_user | self._is_token(password))
 
     def _is_token(self, text: str) -> bool:
-        #: compare all tokens: the time must not reveal which one matches
+        # Compare all tokens: the time must not reveal which one matches
         return sum(_same(text, token) for token in self.tokens) > 0
 
 
@@ -68,7 +68,7 @@ NO_CREDENTIALS: Final = HttpCredentials()
 
 
 def read_credentials(web: WebConfig) -> tuple[HttpCredentials, list[str]]:
-    """Return the credentials that ``[web]`` requires of clients, and warnings (files that others can read).
+    """Return the credentials that ``[web]`` requires of clients, and warnings about files that others can read.
 
     Raises ConfigError. No message contains any part of a secret.
     """
@@ -94,7 +94,7 @@ def read_tokens(path: Path, key: str) -> tuple[tuple[str, ...], list[str]]:
 
 
 def parse_tokens(text: str, where: str) -> tuple[str, ...]:
-    """Return tokens, one per line: clients send the first, and servers accept all. Raises ConfigError."""
+    """Return the tokens in ``text``, one per line. Clients send the first; servers accept all. Raises ConfigError."""
     tokens = tuple(line.strip() for line in text.splitlines() if line.strip())
     if not tokens:
         raise ConfigError(f"{where}: is empty: it must contain one token per line; {_HOW}")

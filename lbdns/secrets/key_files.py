@@ -1,4 +1,4 @@
-"""Files of keys that the configuration names: master keys that verify reports, and secrets of DNS cookies."""
+"""Reads the key files that the configuration names: master keys that verify reports, and secrets for DNS cookies."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ def new_cookie_secret() -> bytes:
 
 
 def read_cookie_secrets(path: Path) -> tuple[tuple[bytes, ...], list[str]]:
-    """Return the secrets in ``path``, and warnings (a file that others can read).
+    """Return the secrets in ``path``, and a warning if others can read the file.
 
-    The first secret makes cookies; all are accepted. Raises ConfigError with every bad line.
+    The first secret makes new cookies; cookies made with any of them are accepted. Raises ConfigError with every bad
+    line.
     """
     text, warnings = read_private(path, _WHERE, _INSTEAD)
     return parse_cookie_secrets(text, str(path)), warnings
@@ -55,7 +56,7 @@ def parse_cookie_secrets(text: str, where: str) -> tuple[bytes, ...]:
 
 
 def load_report_keys(config: Config) -> tuple[MasterKey, ...]:
-    """Return the master keys in ``[collector] key_file``; none without such a file.
+    """Return the master keys in ``[collector] key_file``, or none if no key file is configured.
 
     Logs warnings. Raises ConfigError.
     """

@@ -27,10 +27,10 @@ def bind(
 ) -> socket.socket:
     """Return a non-blocking socket bound to ``endpoint``, whose host is a literal address.
 
-    ``purpose`` and ``key`` (of the configuration) name the socket in errors. ``share``: another socket of this process
-    may overlap (SO_REUSEADDR). ``beside``: it shares its port with sockets of this program, and gets a part of what
-    arrives (SO_REUSEPORT). With a ``backlog`` it listens: only then does a port taken by another program show.
-    Raises ListenError.
+    ``purpose`` and ``key``, a configuration key, name the socket in errors. If ``share``, the address may overlap that
+    of another socket of this process (SO_REUSEADDR). If ``beside``, the socket shares its port, and what arrives there,
+    with other sockets of this program (SO_REUSEPORT). With a ``backlog``, the socket listens; a TCP port that another
+    program has taken causes an error only then. Raises ListenError.
     """
     try:
         family, _, _, _, address = socket.getaddrinfo(
@@ -63,16 +63,17 @@ def _listen_error(endpoint: Endpoint, kind: socket.SocketKind, purpose: str, key
         what = "not permitted; ports below 1024 need root or CAP_NET_BIND_SERVICE"
     elif error.errno == errno.EADDRINUSE:
         option = "-ltnp" if kind == socket.SOCK_STREAM else "-lunp"
-        what = f"taken. 'ss {option} sport = :{endpoint.port}' shows the program that uses it; or set another {key}"
+        command = f"ss {option} sport = :{endpoint.port}"
+        what = f"the port is taken; '{command}' shows by which program. Stop that program, or set another {key}"
     elif error.errno == errno.EADDRNOTAVAIL:
-        what = f"not an address of this machine; 'ip address' lists its addresses, or set another {key}"
+        what = f"not an address of this machine. Set another {key}; 'ip address' lists the machine's addresses"
     else:
         what = os.strerror(error.errno) if error.errno else str(error)
     return ListenError(f"{purpose}: {endpoint}: {what}")
 
 
 def enlarge(sock: socket.socket, size: int) -> None:
-    """Set the receive buffer of ``sock`` to ``size`` bytes, or as many as the system allows."""
+    """Set the receive buffer of ``sock`` to ``size`` bytes, or to as many as the system allows."""
     try:
         sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, size)
     except OSError:
@@ -80,8 +81,10 @@ def enlarge(sock: socket.socket, size: int) -> None:
 
 
 def overflows(sock: socket.socket) -> int:
-    """Return the number of datagrams that the kernel dropped because the receive buffer of ``sock`` was full; 0 once it
-    is closed."""
+    """Return the number of datagrams that the kernel dropped because the receive buffer of ``sock`` was full.
+
+    Returns 0 once ``sock`` is closed.
+    """
     try:
         return int(_MEMINFO.unpack(sock.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size))[8])
     except (OSError, struct.error):
@@ -89,6 +92,6 @@ def overflows(sock: socket.socket) -> int:
 
 
 def bound_endpoint(sock: socket.socket) -> Endpoint:
-    """Return the address of a socket, with its real port if it was bound to port 0."""
+    """Return the address of a socket, with the real port even if the socket was bound to port 0."""
     host, port = sock.getsockname()[:2]
     return Endpoint(host, port)

@@ -1,6 +1,6 @@
-"""The listening DNS sockets: opened in pairs, grouped by address, and shared out to the workers.
+"""The listening DNS sockets: opens them in pairs, groups them by address, and distributes them among the workers.
 
-The main process keeps them open, so that queries waiting in the socket of a worker that died are not lost.
+The main process keeps all sockets open, so that queries waiting in the socket of a worker that died are not lost.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _KEY: Final = "[server] listen"
 _PORT_ZERO_TRIES: Final = 20  # a port that is free for UDP may be taken for TCP
 
 Pair = tuple[socket.socket, socket.socket]  # UDP and TCP
-#: By number; the main process never uses a number twice
+#: Sockets by number; the main process never uses a number twice
 NumberedSockets = Mapping[int, socket.socket]
 
 
 def open_udp(endpoint: Endpoint, beside: bool = False) -> socket.socket:
-    """Return a non-blocking UDP socket bound to ``endpoint``. Raises ListenError.
+    """Return a non-blocking UDP socket bound to ``endpoint``.
 
-    ``beside``: the socket shares its port with another socket of this server.
+    If ``beside``, the socket shares its port with another socket of this server. Raises ListenError.
     """
     sock = bind(endpoint, socket.SOCK_DGRAM, "DNS over UDP", _KEY, beside=beside)
     make_ready(sock)
@@ -44,9 +44,9 @@ def open_udp(endpoint: Endpoint, beside: bool = False) -> socket.socket:
 
 
 def open_tcp(endpoint: Endpoint, beside: bool = False) -> socket.socket:
-    """Return a listening, non-blocking TCP socket.
+    """Return a listening, non-blocking TCP socket bound to ``endpoint``.
 
-    ``beside``: the socket shares its port with another socket of this server. Raises ListenError.
+    If ``beside``, the socket shares its port with another socket of this server. Raises ListenError.
     """
     return bind(endpoint, socket.SOCK_STREAM, "DNS over TCP", _KEY, backlog=BACKLOG, beside=beside)
 
@@ -55,8 +55,11 @@ _OPENERS: Final = {socket.SOCK_DGRAM: open_udp, socket.SOCK_STREAM: open_tcp}
 
 
 def make_ready(sock: socket.socket) -> None:
-    """Set up a bound UDP socket: on a wildcard address the kernel reports the address of each query, so that the answer
-    can leave from it."""
+    """Enlarge the receive buffer of a bound UDP socket.
+
+    On a wildcard address, also have the kernel report the address to which each query was sent, so that the answer can
+    leave from the same address.
+    """
     enlarge(sock, RECEIVE_BUFFER)
     if bound_endpoint(sock).host in WILDCARDS:  # as the kernel writes it: "::0" is a wildcard too
         if sock.family == socket.AF_INET6:
@@ -96,9 +99,9 @@ def duplicates(sockets: NumberedSockets) -> dict[int, socket.socket]:
 
 
 class SocketChange:
-    """The sockets for a new configuration: open, but not answered on yet.
+    """The sockets for a new configuration: they are open, but no process answers on them yet.
 
-    The caller must call ``commit`` once no process answers on sockets that the change lacks, or ``rollback``.
+    The caller must call ``commit`` once no process answers on sockets that the change lacks, or else ``rollback``.
     """
 
     def __init__(self, groups: SocketGroups, before: Mapping[Endpoint, NumberedSockets]) -> None:
@@ -106,7 +109,7 @@ class SocketChange:
         self.after: dict[Endpoint, dict[int, socket.socket]] = {}
 
     def dealt(self, workers: int) -> list[dict[int, socket.socket]]:
-        """Return the sockets for each worker: at least one for every address and kind, and every socket is dealt."""
+        """Return the sockets for each worker. Each gets at least one per address and kind; every socket is used."""
         hands: list[dict[int, socket.socket]] = [{} for _ in range(workers)]
         for group in self.after.values():
             for kind in _OPENERS:
@@ -149,8 +152,8 @@ class SocketGroups:
     ) -> SocketChange:
         """Open the sockets that are missing for these addresses and this many workers, and return the change.
 
-        All ``inherited`` sockets are taken, also those at addresses that are not configured, since queries may wait in
-        them. Raises ListenError if an address is not available; every socket opened here is closed then.
+        The change includes all ``inherited`` sockets, even those at addresses that are not configured, since queries
+        may wait in them. Raises ListenError if an address is not available, after closing every socket opened here.
         """
         change = SocketChange(self, self._open)
         wanted = tuple(dict.fromkeys(endpoints))
@@ -191,20 +194,20 @@ class SocketGroups:
         self.replace({})
 
     def _at(self, endpoint: Endpoint) -> NumberedSockets | None:
-        """Return the open sockets at an address, however it is written; None if there are none."""
+        """Return the open sockets at an address, however the address is written; None if there are none."""
         for asked, group in self._open.items():
             if asked == endpoint or same_address(bound_endpoint(next(iter(group.values()))), endpoint):
                 return group
         return None
 
     def _complete(self, group: dict[int, socket.socket], workers: int) -> None:
-        """Add sockets to inherited ones, which may be of one kind only or too few for the workers."""
+        """Add sockets to inherited sockets, which may be only UDP, only TCP, or too few for the workers."""
         here = bound_endpoint(next(iter(group.values())))
         for kind, opens in _OPENERS.items():
             if not any(sock.type == kind for sock in group.values()):
                 group[next(self._numbers)] = opens(here)
-        # The port of another user's socket cannot be shared: some workers then have one socket between them, which
-        # costs a little speed
+        # The port of a socket that another user opened cannot be shared by new sockets: some workers must then use the
+        # same socket, which costs a little speed
         with contextlib.suppress(ListenError):
             self._multiply(group, workers)
 
@@ -212,8 +215,8 @@ class SocketGroups:
         for kind, opens in _OPENERS.items():
             sockets = [sock for sock in group.values() if sock.type == kind]
             if len(sockets) < workers:
-                # The first socket is bound without this, so that a second server started by mistake gets an error
-                # instead of half of the queries
+                # The first socket is bound without this option, so that a second server started by mistake gets an
+                # error instead of half of the queries
                 for sock in sockets:
                     with contextlib.suppress(OSError):
                         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -232,13 +235,13 @@ def _close_surplus(groups: Mapping[Endpoint, NumberedSockets], kept: Mapping[End
 def _without_surplus(group: NumberedSockets, workers: int) -> dict[int, socket.socket]:
     """Return a group without UDP sockets that no worker needs.
 
-    Closing a surplus TCP socket would reset connections that wait in it, so all of these stay.
+    All TCP sockets stay, because closing one would reset the connections that wait in it.
     """
     udp = [number for number, sock in group.items() if sock.type == socket.SOCK_DGRAM]
     return {number: sock for number, sock in group.items() if number not in udp[workers:]}
 
 
 def _overlap(one: Endpoint, other: Endpoint) -> bool:
-    """Return whether one address excludes the other because one of them stands for every address."""
+    """Return whether two addresses exclude each other because one of them is a wildcard, which covers the other."""
     family = [":" in endpoint.host for endpoint in (one, other)]
     return one.port == other.port and family[0] == family[1] and not {one.host, other.host}.isdisjoint(WILDCARDS)

@@ -21,7 +21,7 @@ PURPOSES: Final = ("dns", "reports", "web", "control")
 
 @dataclass(frozen=True, slots=True)
 class InheritedSocket:
-    """A socket, its purpose, and the address it was opened for, whose port may be 0."""
+    """A socket with its purpose and the address for which it was opened, whose port may be 0."""
 
     purpose: str
     asked: Endpoint
@@ -41,8 +41,8 @@ def sockets_from_service_manager(
 ) -> list[InheritedSocket]:
     """Return the sockets that the service manager opened for this process.
 
-    Their variables are removed from ``environment``, so that no child process uses them. Raises ConfigError if the
-    configuration has no use for a socket.
+    The variables that announce the sockets are removed from ``environment``, so that no child process uses them.
+    Raises ConfigError if the configuration does not use one of the sockets.
     """
     variables = {key: environment.pop(key, "") for key in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")}
     if variables["LISTEN_PID"] != str(os.getpid()) or not variables["LISTEN_FDS"].isdecimal():
@@ -66,7 +66,7 @@ def sockets_from_service_manager(
             unused.sock.close()
         raise ConfigError(
             f"{config.path}: sockets from the service manager (LISTEN_FDS): the configuration does not use "
-            f"{'; '.join(unknown)}. Each must listen on an address of [server] listen (UDP and TCP), "
+            f"{'; '.join(unknown)}. Each socket must listen on an address in [server] listen (UDP and TCP), "
             "[collector] listen (UDP) or [web] listen (TCP)"
         )
     return found
@@ -98,7 +98,7 @@ def same_address(one: Endpoint, other: Endpoint) -> bool:
 def by_address(
     inherited: Sequence[InheritedSocket], purpose: str, wanted: Sequence[Endpoint]
 ) -> dict[Endpoint, socket.socket]:
-    """Return the sockets for a purpose by the addresses of the configuration at which they are."""
+    """Return the sockets for a purpose, by the configured address for which each was opened."""
     return {
         endpoint: each.sock
         for each in inherited

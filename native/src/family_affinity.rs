@@ -1,6 +1,6 @@
 //! Address family affinity: a client's A, AAAA and HTTPS look-ups for one connection get the same member.
 //!
-//! Decides exactly as `lbdns.answering.member_selection` does, which explains why.
+//! Decides exactly as the Python module `lbdns.answering.member_selection` does, which documents the reasons.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;

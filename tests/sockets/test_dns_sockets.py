@@ -241,7 +241,7 @@ def test_a_taken_port(opens: Open, protocol: str, host: str) -> None:
         taken = Endpoint(host, bound_endpoint(sock).port)
         with pytest.raises(ListenError) as caught:
             opens(taken)
-    assert str(caught.value).startswith(f"DNS over {protocol}: {taken}: taken. 'ss -l")
+    assert str(caught.value).startswith(f"DNS over {protocol}: {taken}: the port is taken; 'ss -l")
     assert f"sport = :{taken.port}" in str(caught.value)
     assert caught.value.exit_status == 1
 

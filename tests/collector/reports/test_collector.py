@@ -120,7 +120,7 @@ async def test_a_taken_port_is_a_clear_error(tmp_path: Path) -> None:
     with taken_port() as taken:
         port = taken.getsockname()[1]
         collector = Collector(make_farm(tmp_path, collector=listen("127.0.0.1:0", f"127.0.0.1:{port}")), (KEY,))
-        with pytest.raises(ListenError, match=rf"reports: 127\.0\.0\.1:{port}: taken\. .*ss -lunp"):
+        with pytest.raises(ListenError, match=rf"reports: 127\.0\.0\.1:{port}: the port is taken; .*ss -lunp"):
             await collector.start(lambda snapshot: None)
         assert collector.addresses == ()
 

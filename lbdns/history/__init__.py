@@ -1,1 +1,1 @@
-"""The history: reports, answers and events in a SQLite file, written by a thread of its own."""
+"""The history: reports, answers and events in a SQLite file, which a separate thread writes."""

@@ -30,9 +30,9 @@ TierName = Literal["raw", "10s", "1min"]
 
 @dataclass(frozen=True, slots=True)
 class HistoryTier:
-    """One resolution: ``step`` seconds per moment, and ``chunk`` seconds compressed together.
+    """One resolution of the history: one moment per ``step`` seconds, and one compressed chunk per ``chunk`` seconds.
 
-    Longer chunks are smaller and faster to read, but each commit rewrites the last one.
+    Longer chunks take less space and are faster to read, but each commit rewrites the last chunk.
     """
 
     name: TierName
@@ -48,13 +48,13 @@ TIERS: Final = (RAW, TEN_SECONDS, MINUTE)  # the finest first
 
 
 def retention(config: HistoryConfig) -> Mapping[TierName, float]:
-    """Return for how many seconds each tier is kept; 0 means that it is not recorded."""
+    """Return for how many seconds each tier is kept; 0 means that the tier is not recorded."""
     return {"raw": config.keep_raw, "10s": config.keep_10s, "1min": config.keep_1min}
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkColumn:
-    """A column of a chunk. ``blob``: the values member by member, each over all times; ``names``: the members."""
+    """A column of a chunk. ``blob`` packs each member's values over all times; ``names`` are the members."""
 
     pool: str
     column: str
@@ -70,7 +70,7 @@ class HistoryChunk:
     moments: list[HistoryMoment] = field(default_factory=list)
 
     def accepts(self, moment: HistoryMoment) -> bool:
-        """Return whether ``moment`` fits: not if members were added or removed, or if the clock was set back."""
+        """Return whether ``moment`` fits: the chunk is not full, has the same members, and ends before ``moment``."""
         if not self.moments:
             return True
         last = self.moments[-1]
@@ -106,14 +106,14 @@ class HistoryChunk:
 
 
 class Downsampler:
-    """Gathers moments of one tier, and returns one moment of the next coarser tier for each of its steps."""
+    """Gathers moments of one tier, and returns one moment for each step of the next coarser tier."""
 
     def __init__(self, step: float) -> None:
         self._step = step
         self._gathered: list[HistoryMoment] = []
 
     def add(self, moment: HistoryMoment) -> HistoryMoment | None:
-        """Add ``moment``. If it begins a new step, return the mean of the moments before it, else None."""
+        """Add ``moment``. If it begins a new step, return the mean of the previous step, else None."""
         found = None
         if self._gathered and self._slot(moment) != self._slot(self._gathered[0]):
             found = self.finish()
@@ -121,7 +121,7 @@ class Downsampler:
         return found
 
     def finish(self) -> HistoryMoment | None:
-        """Return the mean of the gathered moments, or None, and start anew."""
+        """Return the mean of the gathered moments, or None if there are none, and discard them."""
         gathered, self._gathered = self._gathered, []
         return downsample(gathered, self._slot(gathered[0]) * self._step) if gathered else None
 
@@ -130,9 +130,9 @@ class Downsampler:
 
 
 def downsample(moments: Sequence[HistoryMoment], time: float) -> HistoryMoment:
-    """Return one moment at ``time``: the sums of counts, the last cumulative values, the means of everything else.
+    """Return one moment at ``time`` with sums of counts, the last cumulative values, and means of everything else.
 
-    If members were added or removed in between, only the moments with the last one's members count.
+    If members were added or removed in between, only moments with the same members as the last one are used.
     """
     groups = {}
     for key, last in moments[-1].groups.items():
@@ -146,7 +146,7 @@ def downsample(moments: Sequence[HistoryMoment], time: float) -> HistoryMoment:
 
 
 def _mean(column: str, rows: Sequence[ColumnRow]) -> ColumnRow:
-    """Combine rows of one column, which follow each other in time, into one row."""
+    """Combine consecutive rows of one column into one row."""
     if column in CUMULATIVE:
         return [next((x for x in reversed(values) if x == x), ABSENT) for values in zip(*rows, strict=True)]
     share = 1.0 if column in COUNTS else 1 / len(rows)

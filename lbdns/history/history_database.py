@@ -27,7 +27,7 @@ class NoHistoryError(LbdnsError):
 
 
 class NoSuchSeriesError(ConfigError):
-    """The history has no data about this pool, metric or member."""
+    """The history has no data for this pool, metric or member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class StoredColumn:
 
 @contextmanager
 def open_database(path: Path) -> Iterator[HistoryDatabase]:
-    """Open the file for reading. All queries see one consistent state of it. Raises LbdnsError."""
+    """Open the file for reading. All queries see the same consistent state of the file. Raises LbdnsError."""
     if not path.exists():
         raise NoHistoryError(f"{path}: there is no history; 'lbdns serve' records one unless [history] on = false")
     try:
@@ -60,8 +60,8 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.OperationalError:
         connection.close()
-        # A process without write access to the folder can't share the log. If the log is empty, no process is writing,
-        # and the file can be read as immutable
+        # A process without write access to the folder can't share SQLite's write-ahead log. If that log is empty, no
+        # process is writing, and the file can be read as immutable
         log = path.with_name(f"{path.name}-wal")
         if log.exists() and log.stat().st_size:
             raise
@@ -115,7 +115,7 @@ class HistoryDatabase:
         return found
 
     def chunks(self, tier: HistoryTier, start: float, end: float) -> Iterator[int]:
-        """Yield the keys (milliseconds) of all chunks that may have moments between ``start`` and ``end``, in order.
+        """Yield the keys (milliseconds) of all chunks that may contain moments between ``start`` and ``end``, in order.
 
         Rows are looked up one by one, so that SQLite reads only the rows that the caller uses.
         """
@@ -128,7 +128,7 @@ class HistoryDatabase:
             after = key(milliseconds + 1, 0)
 
     def column(self, tier: HistoryTier, chunk: int, pool: str, name: str) -> StoredColumn | None:
-        """Return one column of a chunk, or None if it has no values or is damaged: the others remain readable."""
+        """Return one column of a chunk, or None if the column is empty or damaged; others remain readable."""
         row = self._blob(tier, chunk, pool, name)
         try:
             return StoredColumn(self._names(row[0]), decode(row[1])) if row else None
@@ -136,7 +136,7 @@ class HistoryDatabase:
             return None
 
     def texts(self, chunk: int, pool: str) -> list[tuple[int, int, str]]:
-        """Return a chunk's alarms: index of the member, index of the time, text."""
+        """Return a chunk's alarms, each as the index of the member, the index of the time, and the text."""
         row = self._blob(RAW, chunk, pool, ALARM)
         try:
             return decode_texts(row[1]) if row else []

@@ -17,7 +17,7 @@ from lbdns.history.history_sample import COUNTS, RAW_ONLY, SERVER
 from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import ConfigError
 
-AT_ONCE: Final = 50  # members of a chunk between two pauses: 1 or 2 ms of work
+AT_ONCE: Final = 50  # members whose values are added up between two pauses, in 1 or 2 ms
 #: A gap of more steps than this becomes visible: a plot draws no line across it
 GAP: Final = 2.5
 
@@ -43,7 +43,7 @@ class RawMoment:
 
 @dataclass(frozen=True, slots=True)
 class HistorySeries:
-    """One metric over time, by member. ``times`` are Unix seconds, each the start of ``step_s`` seconds."""
+    """One metric over time, by member. Each of ``times`` is the start of ``step_s`` seconds, in Unix seconds."""
 
     pool: str
     metric: str
@@ -53,12 +53,12 @@ class HistorySeries:
     series: Mapping[str, tuple[float | None, ...]]
 
     def document(self) -> dict[str, Any]:
-        """Return the document for HTTP."""
+        """Return the series as a document for the HTTP API."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # asdict would copy every value
 
 
 class HistoryReader:
-    """Reads one history file, opened anew at each call. All methods raise LbdnsError. ``rest``: see HistoryRecorder."""
+    """Reads one history file, which every call opens again. All methods raise LbdnsError."""
 
     def __init__(self, path: Path, rest: Callable[[], None] = lambda: None) -> None:
         """``rest`` is called after each small piece of work, as in ``HistoryRecorder``."""
@@ -86,7 +86,8 @@ class HistoryReader:
     ) -> HistorySeries:
         """Return a metric from ``start`` to ``end`` (Unix seconds) for ``members``, or for all if none is named.
 
-        The series has at most about ``points`` times. An empty ``pool`` means the server: queries, types or rcodes.
+        The series has at most about ``points`` times. An empty ``pool`` means the server, whose metrics are queries,
+        types and rcodes.
         """
         if not (math.isfinite(start) and math.isfinite(end) and start < end and points > 0):
             raise ConfigError("history: from must be earlier than to, and points must be greater than 0")
@@ -138,7 +139,7 @@ def _gather(
     step: float,
     rest: Callable[[], None],
 ) -> tuple[tuple[float, ...], Mapping[str, tuple[float | None, ...]]]:
-    """Return the times of a series' points, and their values by member. ``place``: the names of pool and column."""
+    """Return the times of a series' points, and their values by member. ``place`` names the pool and the column."""
     chunks = [
         (milliseconds, times.values)
         for milliseconds in db.chunks(tier, start, end)
@@ -165,7 +166,7 @@ def _gather(
 
 
 def _weights(db: HistoryDatabase, tier: HistoryTier, milliseconds: int, count: int) -> Sequence[float]:
-    """Return how many seconds each moment of a chunk stands for; 0 if unknown."""
+    """Return how many seconds each moment of a chunk covers; 0 if unknown."""
     seconds = db.column(tier, milliseconds, SERVER, SECONDS)
     if seconds is None or len(seconds.values) != count:
         return [0.0] * count
@@ -173,7 +174,7 @@ def _weights(db: HistoryDatabase, tier: HistoryTier, milliseconds: int, count: i
 
 
 def _runs(times: Sequence[float], points: SeriesPoints) -> list[tuple[int, int, int]]:
-    """Return which moments belong to which point, as (point, first moment, end)."""
+    """Return the runs of moments that share a point, each as (point, first moment, end)."""
     runs = []
     for point, places in groupby(range(len(times)), lambda at: points.of.get(times[at])):
         if point is not None:
@@ -185,7 +186,7 @@ def _runs(times: Sequence[float], points: SeriesPoints) -> list[tuple[int, int, 
 def _moments(
     db: HistoryDatabase, milliseconds: int, times: Sequence[float], pool: str, columns: Sequence[str]
 ) -> Iterator[RawMoment]:
-    """Yield the seconds of one chunk."""
+    """Yield the recorded seconds of one chunk."""
     found = {name: column for name in columns if (column := db.column(RAW, milliseconds, pool, name)) is not None}
     count = len(times)
     members = next((column.names for column in found.values()), ())
@@ -205,8 +206,8 @@ def _moments(
 def choose_tier(begins: Mapping[TierName, float], start: float, end: float, points: int) -> HistoryTier:
     """Return the coarsest tier that has ``points`` moments in the span.
 
-    If its data does not reach back to ``start``, return the nearest tier whose data does, or else the one that reaches
-    back furthest. ``begins``: when each tier's data begins, in Unix seconds.
+    If that tier's data does not reach back to ``start``, return the nearest tier whose data does, or else the tier
+    whose data reaches back furthest. ``begins``: when each tier's data begins, in Unix seconds.
     """
     step = (end - start) / points
     at = max((i for i, tier in enumerate(TIERS) if tier.step <= step), default=0)
@@ -228,7 +229,7 @@ def point_step(tier: HistoryTier, start: float, end: float, points: int) -> floa
 
 @dataclass(frozen=True, slots=True)
 class SeriesPoints:
-    """The points of a series: ``times`` of the points, and ``of``, the index of the point for each moment."""
+    """The points of a series: ``times`` of the points, and ``of``, which maps a moment to the index of its point."""
 
     times: tuple[float, ...]
     of: Mapping[float, int]
@@ -237,7 +238,8 @@ class SeriesPoints:
 def series_points(moments: Iterable[float], tier: HistoryTier, step: float) -> SeriesPoints:
     """Return the points for ``moments`` (Unix seconds).
 
-    Moments within one step share a point, and a gap gets a point without values. Single raw moments keep their time.
+    Moments within one step share a point, and a gap gets a point without values. If raw moments need not share
+    points, each keeps its own time.
     """
     alone = tier is RAW and step <= tier.step
     times: list[float] = []
@@ -253,7 +255,7 @@ def series_points(moments: Iterable[float], tier: HistoryTier, step: float) -> S
 
 
 class PointSums:
-    """Sums of values by member and point, with their weights."""
+    """Adds up values and their weights, by member and point."""
 
     def __init__(self, points: int) -> None:
         self._points = points
@@ -264,7 +266,7 @@ class PointSums:
     ) -> None:
         """Add ``values`` of consecutive moments (NaN if missing). ``runs``: (point, first moment, end).
 
-        The weight of a count is the number of its seconds, so that the means are rates.
+        A count is weighted with the seconds that it covers, so that the means are rates.
         """
         sums, counts = self._sums.setdefault(member, ([0.0] * self._points, [0.0] * self._points))
         for point, begin, end in runs:
@@ -286,7 +288,7 @@ class PointSums:
 
 
 def _value(value: float) -> float | None:
-    """Return the value with only its significant digits, so that documents stay short."""
+    """Return the value with at most about seven digits, so that documents stay short; None if it is not finite."""
     if not math.isfinite(value):
         return None
     return float(f"{value:.7g}") if abs(value) < 1e6 else round(value, 1)

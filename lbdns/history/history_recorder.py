@@ -1,4 +1,4 @@
-"""The history recorder: fills the chunks of all tiers, writes them, deletes old data. It has no clock and no thread."""
+"""The history recorder: fills and writes the chunks of all tiers, deletes old data. Has no clock and no thread."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from lbdns.history.history_chunk import (
 from lbdns.history.history_sample import ColumnBuilder, HistoryMoment, HistorySample
 from lbdns.history.history_store import HistoryStore
 
-MAX_EVENTS: Final = 1000  # that wait while the file cannot be written
+MAX_EVENTS: Final = 1000  # events that wait while the file cannot be written
 
 
 class HistoryRecorder:
-    """Data that is not in the file yet, and the open file. ``config`` may be replaced at any time."""
+    """Keeps unwritten data and the open file. ``config`` may be replaced at any time."""
 
     def __init__(self, path: Path, config: HistoryConfig, rest: Callable[[], None] = lambda: None) -> None:
         """``rest`` is called after each small piece of work; it can pause so that other threads get the interpreter."""
@@ -40,12 +40,12 @@ class HistoryRecorder:
         self._pools: dict[str, tuple[str, Mapping[str, str]]] = {}  # as in the file
         self._new_pools: dict[str, tuple[str, Mapping[str, str]]] = {}
         self._now = 0.0
-        # Milliseconds added to a key: during a take-over, two processes may write the same means
+        # Milliseconds added to keys, so that two processes can both write means during a take-over
         self._salt = random.randrange(1000)
         self._forget()
 
     def _forget(self) -> None:
-        """Discard all samples that are not written, and start anew."""
+        """Discard all unwritten samples, and start again with empty chunks."""
         self._columns = ColumnBuilder()
         self._tens, self._minutes = Downsampler(TEN_SECONDS.step), Downsampler(MINUTE.step)
         self._chunks: dict[str, HistoryChunk] = {tier.name: HistoryChunk(tier) for tier in TIERS}
@@ -54,7 +54,7 @@ class HistoryRecorder:
         self._unwritten = 0  # samples
 
     def add_event(self, event: LoggedEvent) -> int:
-        """Queue an event. Return the number of older events dropped for it."""
+        """Queue an event. Return the number of older events dropped to make room."""
         full = len(self._events) == MAX_EVENTS
         self._events.append(event)
         return int(full)
@@ -118,7 +118,7 @@ class HistoryRecorder:
         return chunk.tier, round(chunk.moments[0].time * 1000) + salt, columns
 
     def abandon(self) -> int:
-        """Close the file, and drop all unwritten data except events. Return the number of lost samples."""
+        """Close the file and drop all unwritten data except events. Return the number of lost samples."""
         lost = self._unwritten
         self._close_store()
         self._forget()

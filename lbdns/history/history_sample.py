@@ -16,15 +16,15 @@ from lbdns.model.liveness import STATES, State, silent_at
 from lbdns.model.snapshot import NO_METRICS, Reading, Snapshot
 from lbdns_shared.metric_catalogue import CATALOGUE
 
-#: The pool name of the server's own columns: queries by type, responses by rcode. Names of pools are not empty
+#: The pool name under which the server's own columns are stored; real pools have no empty name
 SERVER: Final = ""
 COUNTS: Final = frozenset({"answers", "reports", "queries", "types", "rcodes"})
-#: Cumulative: the last of several values counts, and it is not rounded
+#: Cumulative columns: of several values, the last one is kept, without rounding
 CUMULATIVE: Final = frozenset({"requests_total", "httpd_cpu_seconds"})
 EXACT: Final = CUMULATIVE | COUNTS | {"score", "state"}
-#: Without a useful mean
+#: Columns without a useful mean
 RAW_ONLY: Final = frozenset({"state", "gone"})
-#: The columns of a pool besides the metrics that its members report
+#: The columns of a pool in addition to the metrics that its members report
 OWN: Final[Mapping[str, str]] = {
     "answers": "answers/s",
     "score": "score",
@@ -41,7 +41,7 @@ OF_SERVER: Final[Mapping[str, str]] = {
     "rcodes": "responses/s by rcode",
 }
 MAX_METRICS: Final = 64  # per pool; the catalogue has 18. Reports may contain other metrics, but must not fill the disk
-MAX_NAMES: Final = 100  # types, or rcodes; the rest is counted as "other"
+MAX_NAMES: Final = 100  # types, or rcodes; the rest is recorded as "other"
 OTHERS: Final = "other"
 
 ColumnRow = list[float]
@@ -49,7 +49,7 @@ ColumnRow = list[float]
 
 @dataclass(frozen=True, slots=True)
 class PoolHistorySample:
-    """One pool. All sequences are in the order of ``members``, which are names relative to the zone."""
+    """The state of one pool. All sequences are in the order of ``members``, names relative to the zone."""
 
     name: str
     zone: str
@@ -64,7 +64,7 @@ class PoolHistorySample:
 class HistorySample:
     """The state of all pools at ``time`` (Unix seconds), which is ``now`` on the monotonic clock of the readings.
 
-    ``types`` and ``rcodes``: queries and responses so far, by name. ``stale_after``: in report intervals.
+    ``types`` and ``rcodes`` count queries and responses so far, by name. ``stale_after`` is in report intervals.
     """
 
     time: float
@@ -92,7 +92,7 @@ def take_history_sample(
 ) -> HistorySample:
     """Return a sample of ``farm``. ``states`` and ``answers`` are keyed by pool name, in the order of its members.
 
-    They count as unknown if their length differs: an answering process may still use another configuration.
+    Sequences of another length count as unknown: an answering process may still use another configuration.
     """
     pools = [_pool_sample(p, snapshot, states.get(p.name, ()), answers.get(p.name, ())) for p in farm.pools]
     stale_after = farm.config.collector.stale_after
@@ -115,7 +115,7 @@ def _pool_sample(pool: Pool, snapshot: Snapshot, states: Sequence[State], answer
 
 @dataclass(slots=True)
 class ColumnGroup:
-    """The columns of one pool, or some of the server's, at one time. Each row has one value per name in ``names``."""
+    """Columns of one pool, or of the server, at one moment. Each row has one value per name in ``names``."""
 
     names: tuple[str, ...]
     rows: dict[str, ColumnRow] = field(default_factory=dict)
@@ -123,16 +123,16 @@ class ColumnGroup:
 
 @dataclass(frozen=True, slots=True)
 class HistoryMoment:
-    """A sample in columns. ``seconds``: since the previous sample, or ABSENT. ``alarms``: by pool and member."""
+    """A sample in columns. ``seconds``: time since the previous sample, or ABSENT. ``alarms``: by pool and member."""
 
     time: float
     seconds: float
-    groups: Mapping[tuple[str, str], ColumnGroup]  # by pool and ""; for the server by SERVER and the column's name
+    groups: Mapping[tuple[str, str], ColumnGroup]  # by (pool, "") or, for the server, (SERVER, column)
     alarms: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 class ColumnBuilder:
-    """Turns successive samples into moments; it remembers the previous sample."""
+    """Turns successive samples into moments, by comparing each sample with the previous one."""
 
     def __init__(self) -> None:
         self._before: HistorySample | None = None
@@ -141,7 +141,7 @@ class ColumnBuilder:
         self._known: dict[tuple[str, str], dict[str, None]] = {}  # names in the order of their first appearance
 
     def build(self, sample: HistorySample) -> HistoryMoment:
-        """Return the moment for ``sample``, which must be later than the samples before."""
+        """Return the moment for ``sample``, which must be later than all previous samples."""
         before, self._before = self._before, sample
         seconds = sample.now - before.now if before and sample.now > before.now else ABSENT
         groups = {(pool.name, ""): self._group(pool, sample) for pool in sample.pools}
@@ -174,7 +174,7 @@ class ColumnBuilder:
         return ColumnGroup(pool.members, rows)
 
     def _fresh(self, pool: PoolHistorySample) -> ColumnRow:
-        """Return 1 for each member that has reported since the previous sample, else 0."""
+        """Return 1 for each member that has reported since the previous sample, and 0 for the others."""
         found = []
         for name, reading in zip(pool.members, pool.readings, strict=True):
             received = -1.0 if reading is None else reading.received
@@ -184,7 +184,7 @@ class ColumnBuilder:
         return found
 
     def _answered(self, pool: PoolHistorySample) -> ColumnRow:
-        """Return the answers since the previous sample."""
+        """Return each member's number of answers since the previous sample."""
         if not pool.answers:
             return [ABSENT] * len(pool.members)
         found = []
@@ -210,19 +210,19 @@ class ColumnBuilder:
 
 
 def _with_new_names(known: dict[str, None], names: Iterable[str], limit: int) -> Iterable[str]:
-    """Return ``known`` with new names up to ``limit``; names seen first are kept, so that the columns stay the same."""
+    """Return ``known`` with new ``names`` added, up to ``limit`` in all. Known names stay, and so do their columns."""
     new = sorted(name for name in names if name not in known)
     known.update(dict.fromkeys(new[: max(0, limit - len(known))]))
     return known
 
 
 def _holds(reading: Reading | None, sample: HistorySample, fresh: float) -> bool:
-    """Return whether a reading may still hold. A silent member has no values, so its plot ends."""
+    """Return whether a reading is still valid. A silent member has no valid reading, so its plot ends."""
     if reading is None:
         return False
     return bool(fresh) or not (reading.gone or sample.now >= silent_at(reading, sample.stale_after))
 
 
 def _difference(now: int, before: int) -> float:
-    """Return the increase; ABSENT if the counter started anew in between."""
+    """Return a counter's increase, or ABSENT if the counter restarted in between."""
     return float(now - before) if now >= before else ABSENT

@@ -16,12 +16,12 @@ from lbdns_shared.errors import LbdnsError
 
 APPLICATION: Final = 0x4C42_4831  # "LBH1", in the file's header, marks our files
 VERSION: Final = 1
-SERIES_BITS: Final = 20  # of a key, for the column; the bits above are milliseconds, enough until the year 2248
+SERIES_BITS: Final = 20  # lowest bits of a key, for the column; the bits above are milliseconds, enough until 2248
 BUSY: Final = 5.0  # s to wait for another writing process, whose transactions take milliseconds
 _PAGE: Final = 16_384  # bytes; pages of 4096 would waste more (measured: 12 %)
 _CHECKPOINT: Final = 128  # pages, 2 MB: at this size the log is written back
 _PRUNED: Final = 2000  # rows deleted at a time, so that nothing waits for long
-_FREE_SHARE: Final = 8  # if more than 1/8 of the file is free ...
+_FREE_SHARE: Final = 8  # while more than 1/8 of the file is free ...
 _VACUUMED: Final = 256  # ... this many pages are returned at a time, 4 MB
 
 _SCHEMA: Final = (
@@ -36,7 +36,7 @@ _SCHEMA: Final = (
 
 
 def check_ours(connection: sqlite3.Connection, path: Path) -> bool:
-    """Return whether the file holds a history; False if it is empty. Raises LbdnsError if it is something else."""
+    """Return whether the file holds a history; False if it is empty. Raises LbdnsError for any other file."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application == APPLICATION:
@@ -44,7 +44,7 @@ def check_ours(connection: sqlite3.Connection, path: Path) -> bool:
             raise LbdnsError(f"{path}: the history has version {version}, but this lbdns supports version {VERSION}")
         return True
     if application or version or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        raise LbdnsError(f"{path}: not an lbdns history, but another program's database; move it away")
+        raise LbdnsError(f"{path}: not an lbdns history, but another program's database; move the file away")
     return False
 
 
@@ -55,12 +55,12 @@ def is_damage(error: sqlite3.Error) -> bool:
 
 
 def key(milliseconds: int, series: int) -> int:
-    """Return the key of a row, which is a column of a chunk. Rows of one chunk lie together, and expired rows first."""
+    """Return the key of the row for one column of a chunk. Keys put a chunk's rows together, and old rows first."""
     return milliseconds << SERIES_BITS | series
 
 
 class HistoryStore:
-    """The open file. Its methods raise sqlite3.Error or OSError; the caller must then ``close`` it."""
+    """The open history file. Methods raise sqlite3.Error or OSError; the caller must then call ``close``."""
 
     def __init__(self, path: Path) -> None:
         """Open or create the file. Also raises LbdnsError if the file is not a history."""
@@ -115,9 +115,9 @@ class HistoryStore:
         events: Iterable[LoggedEvent],
         pools: Mapping[str, tuple[str, Mapping[str, str]]],
     ) -> None:
-        """Write everything in one transaction. ``pools``: zone and policies of new or changed pools, by name.
+        """Write everything in one transaction. ``pools`` maps new or changed pools to their zone and policies.
 
-        A chunk is its tier, the milliseconds of its key, and its columns; it replaces a chunk with the same key.
+        Each chunk is a tier, the milliseconds of its key, and its columns; it replaces any chunk with the same key.
         """
         run = self._connection.execute
         run("BEGIN IMMEDIATE")
@@ -163,7 +163,7 @@ class HistoryStore:
             run(f"DELETE FROM {table} WHERE id IN ({expired})", (limit,))
         free, pages = run("PRAGMA freelist_count").fetchone()[0], run("PRAGMA page_count").fetchone()[0]
         if free > _VACUUMED and free * _FREE_SHARE > pages:
-            # As a script: a single statement would return one page only
+            # Run as a script, since a single statement would return only one page
             self._connection.executescript(f"PRAGMA incremental_vacuum({_VACUUMED})")
 
     def close(self) -> None:
@@ -173,7 +173,7 @@ class HistoryStore:
 
 
 def move_aside(path: Path) -> Path:
-    """Rename a damaged file so that it can be examined; an earlier one is replaced. Raises OSError."""
+    """Rename a damaged file for later examination, replacing an earlier damaged file. Raises OSError."""
     aside = path.with_name(f"{path.name}.damaged")
     os.replace(path, aside)
     for suffix in ("-wal", "-shm"):

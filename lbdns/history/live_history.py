@@ -27,9 +27,9 @@ from lbdns_shared.errors import LbdnsError
 
 COMMIT_EVERY: Final = 5.0  # s
 RETRY: Final = 10.0  # s before writing is retried after a failure
-STOP: Final = 10.0  # s for the last commit
+STOP: Final = 10.0  # s to wait for the last commit
 MAX_MEMBERS: Final = 2000  # members up to which a sample is taken every second; a sample of 2000 takes some 40 ms
-MAX_WAITING: Final = 120  # samples and events; the thread takes them every few seconds unless it is stuck
+MAX_WAITING: Final = 120  # queued samples and events; the thread takes them every few seconds unless it is stuck
 MAX_READINGS: Final = 50_000  # members in all queued samples; some 50 MB
 BREATH: Final = 0.0001  # s: enough for the event loop's thread to get the interpreter
 
@@ -66,7 +66,7 @@ class LiveHistory:
         self._last_taken = -math.inf  # monotonic seconds of the last sample
 
     async def start(self) -> None:
-        """Start recording if the configuration says so. Does not open the file yet, and never raises."""
+        """Start recording if the configuration enables it. Does not open the file yet, and never raises."""
         if self._config.on and self._writer is None:
             loop = asyncio.get_running_loop()
 
@@ -80,7 +80,7 @@ class LiveHistory:
             self._writer.thread.start()
 
     async def stop(self) -> None:
-        """Write everything that waits, and stop."""
+        """Write everything in the queue, and stop."""
         writer, self._writer = self._writer, None
         if self._unsubscribe:
             self._unsubscribe()
@@ -102,7 +102,7 @@ class LiveHistory:
         await self.start()
 
     def record_sample(self, sample: HistorySample) -> None:
-        """Queue a sample for writing. Call it once a second; it takes a microsecond."""
+        """Queue a sample for writing. Call this method once a second; a call takes a microsecond."""
         if self._writer is None:
             return
         pause = sample.size / MAX_MEMBERS - 0.5  # 0.5: the caller's period is not exact
@@ -138,7 +138,7 @@ class LiveHistory:
 
 
 class _HistoryWriter:
-    """The writing thread, and its queue. The event loop and the thread share attributes that only one of them sets."""
+    """The writing thread and its queue. Only the event loop or only the thread sets each attribute that they share."""
 
     def __init__(
         self, path: Path, config: HistoryConfig, log: Callable[[str, int], None], commit_every: float, retry: float
@@ -151,12 +151,12 @@ class _HistoryWriter:
         self._waiting: deque[HistorySample | LoggedEvent] = deque()
         self._stopping = threading.Event()
         self._failed_at = -math.inf  # monotonic seconds of the last failure
-        self._lost_before = 0  # what was lost before the current failure
+        self._lost_before = 0  # number of items lost before the current failure
         # A daemon thread: a disk that hangs must not keep the program from ending
         self.thread = threading.Thread(target=self._run, name="history", daemon=True)
 
     def stop(self) -> None:
-        """Wait until everything is written. Do not call it in the event loop."""
+        """Wait until everything is written. Do not call this method in the event loop."""
         self._stopping.set()
         self.thread.join(STOP)
 
@@ -166,7 +166,7 @@ class _HistoryWriter:
 
     def put(self, item: HistorySample | LoggedEvent) -> None:
         """Queue a sample or an event; drop and count it if the queue is full."""
-        # No lock: a deque's ends are safe to use from two threads, and being off by one does no harm
+        # No lock: both threads can use a deque's ends safely, and a length that is off by one does no harm
         size = item.size if isinstance(item, HistorySample) else 0
         if len(self._waiting) >= MAX_WAITING or len(self._waiting) * size > MAX_READINGS:
             self._overflowed += 1
@@ -182,7 +182,7 @@ class _HistoryWriter:
         self._turn(self.recorder.finish)
 
     def _turn(self, commit: Callable[[], None]) -> None:
-        """Write what waits. After a failure, events stay queued and samples are dropped."""
+        """Write everything in the queue. After a failure, events stay queued and samples are dropped."""
         resting = bool(self.error) and time.monotonic() < self._failed_at + self._retry
         try:
             for _ in range(len(self._waiting)):
@@ -216,7 +216,7 @@ class _HistoryWriter:
             try:
                 aside = move_aside(path)
             except OSError as moving:
-                self.error = f"{self.error}; cannot move it away: {moving.strerror}"
+                self.error = f"{self.error}; cannot move the file away: {moving.strerror}"
             else:
                 what = f"the file is damaged; moved it to {aside.name} and started a new one"
                 self._log(f"{path}: {self.error}: {what}", logging.ERROR)

@@ -1,1 +1,1 @@
-"""``lbdns-calibrate``: finds weights and limits of a score, from what each metric alone achieves on a farm."""
+"""``lbdns-calibrate``: finds weights and limits for a score, from what a farm achieves by each metric alone."""

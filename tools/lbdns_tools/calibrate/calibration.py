@@ -1,11 +1,12 @@
-"""The calibration: runs each metric alone, weighs the metrics, and compares the new score with the others.
+"""The calibration: tries each metric alone, weighs the metrics, and compares the new score with others.
 
     1999   weight = 100 * a / sum of a      a: what the farm achieved when the metric decided alone
     gain   weight = 100 * g / sum of g      g: the mean over the rounds of ln(a / a of round robin), less its standard
                                             error, at least 0
 
 The farm's achievement is its throughput, or the reciprocal of its response time. A metric that does no better than
-round robin says nothing useful: method "1999" gives it nearly the weight of the best metric, "gain" gives it none.
+round robin says nothing useful: method "1999" gives such a metric nearly the weight of the best one, "gain" gives
+it none.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from lbdns_tools.calibrate.calibration_trial import BASE, CalibrationTrial, Tria
 Method = Literal["gain", "1999"]
 Measure = Literal["throughput", "response"]
 
-TOTAL: Final = 100.0  # the sum of all weights; in 1999 it was 99.97, by rounding
+TOTAL: Final = 100.0  # the sum of all weights; in 1999 it was 99.97, because of rounding
 _UNIT: Final = 0.01  # weights are multiples of a hundredth
-_LEAST: Final = 1e-6  # responses/s or ms: smaller values count as this
-#: Trials of the comparison: the new score and "thesis", each with the two policies that use a score
+_LEAST: Final = 1e-6  # responses/s or ms: smaller values are raised to this one
+#: Number of trials in the comparison: the new score and "thesis", each with the two policies that use a score
 CONTESTANTS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class TrialFigures:
-    """What a farm achieved in the trials of one policy, or of one metric alone: means over the rounds."""
+    """What a farm achieved by one policy, or by one metric alone: means over the rounds."""
 
     name: str
     throughput_per_s: float
@@ -44,7 +45,7 @@ class TrialFigures:
 
 @dataclass(frozen=True, slots=True)
 class WeighedMetric(TrialFigures):
-    """A metric's part in a score, and the figures behind it."""
+    """A metric's limit and weight in a score, and the figures behind them."""
 
     limit: float  # 0 if the metric never changed
     weight: float
@@ -52,7 +53,7 @@ class WeighedMetric(TrialFigures):
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The result of a calibration. ``terms`` are those of the new score; the first of ``compared`` is round robin."""
+    """The result of a calibration. ``terms`` are those of the new score; ``compared`` begins with round robin."""
 
     method: Method
     measure: Measure
@@ -63,7 +64,7 @@ class Calibration:
 
 
 def trials_of(metrics: Sequence[str]) -> int:
-    """Return the number of trials in each round of a calibration of these metrics."""
+    """Return the number of trials in each round of a calibration with these metrics."""
     return 1 + len(metrics) + CONTESTANTS
 
 
@@ -78,8 +79,8 @@ def calibrate(
         best = weighed[0]
         raise LbdnsError(
             f"no metric alone does better than round robin: the best one, {best.name}, gains "
-            f"{percent(best.gain)} (+-{100 * best.error:.1f}) of {measure}. Either this farm needs no score, because "
-            "round robin does as well; or try another load, more --rounds, another --by, or --method 1999"
+            f"{percent(best.gain)} (+-{100 * best.error:.1f}) in {measure}. Either this farm needs no score, because "
+            "round robin does as well, or you can try another load, more --rounds, another --by, or --method 1999"
         )
     contestants = [
         CalibrationTrial("best_score by the new score", "best_score", terms),
@@ -98,7 +99,7 @@ def calibrate(
 def weigh(
     alone: Mapping[str, Sequence[TrialOutcome]], base: Sequence[TrialOutcome], method: Method, measure: Measure
 ) -> list[WeighedMetric]:
-    """Return the metrics of ``alone``, heaviest first. All weights are 0 if no metric gains anything."""
+    """Return the weighed metrics of ``alone``, heaviest first. All weights are 0 if no metric gains anything."""
     found = []
     for metric, outcomes in alone.items():
         throughput, mean_ms, gain, error = mean_figures(outcomes, base, measure)
@@ -111,7 +112,7 @@ def weigh(
 def mean_figures(
     outcomes: Sequence[TrialOutcome], base: Sequence[TrialOutcome], measure: Measure
 ) -> tuple[float, float, float, float]:
-    """Return the means of throughput and response time, and gain and error, as in ``TrialFigures``."""
+    """Return mean throughput, mean response time, gain and error, as in ``TrialFigures``."""
     throughput, mean_ms = fmean(o.throughput_per_s for o in outcomes), fmean(o.mean_ms for o in outcomes)
     return throughput, mean_ms, *gained(outcomes, base, measure)
 
@@ -122,9 +123,9 @@ def achieved(outcome: TrialOutcome, measure: Measure) -> float:
 
 
 def gained(outcomes: Sequence[TrialOutcome], base: Sequence[TrialOutcome], measure: Measure) -> tuple[float, float]:
-    """Return the mean ln of the ratio of ``outcomes`` to ``base``, and its standard error."""
-    # Rounds are compared in pairs: influences that both share (the same requests, the same hour) cancel out. Logarithms
-    # keep one round in which round robin collapses from outweighing all others
+    """Return the mean logarithm of the ratio of ``outcomes`` to ``base``, and its standard error."""
+    # Rounds are compared in pairs, so that shared influences (the same requests, the same hour) cancel out. Logarithms
+    # prevent one round in which round robin collapses from outweighing all others
     ratios = [
         math.log(max(achieved(outcome, measure), _LEAST) / max(achieved(other, measure), _LEAST))
         for outcome, other in zip(outcomes, base, strict=True)
@@ -138,26 +139,25 @@ def percent(gain: float) -> str:
 
 
 def terms_of(weighed: Sequence[WeighedMetric]) -> dict[str, Term]:
-    """Return the terms of the score: the metrics with a weight.
+    """Return the terms of the score: the metrics with a weight above 0.
 
-    Higher is better only up to the limit. Without it, a server that receives more requests because it serves more would
-    receive ever more.
+    If higher values are better, values above the limit count as the limit. Without this cap, a server that receives
+    more requests because it serves more would receive ever more.
     """
-    # Without a cap, a server that receives more requests because it serves more would receive ever more
     return {
         w.name: Term(w.weight, w.limit, better(w.name), cap=better(w.name) == "high") for w in weighed if w.weight > 0
     }
 
 
 def _limit(metric: str, outcomes: Sequence[TrialOutcome]) -> float:
-    """Return the 99th percentile of a metric's values where it decided alone, rounded up to two digits; 0: always 0."""
-    # Values under round robin do not count: a farm that collapses under it would stretch the range so far that ordinary
+    """Return the 99th percentile of a metric's values in its own trials, rounded up to two digits; 0 if all are 0."""
+    # Trials with round robin do not count: a farm that collapses in them would stretch the range so far that ordinary
     # differences vanish when scores become whole numbers
     highest = max(outcome.ranges.get(metric, 0.0) for outcome in outcomes)
     if highest <= 0:
         return 0.0
     if CATALOGUE[metric].unit == "%":
-        return 100.0  # by definition; a server that is back from an outage reaches it
+        return 100.0  # by definition; a server that returns from an outage reaches this value
     step = 10.0 ** (math.floor(math.log10(highest)) - 1)
     return float(f"{math.ceil(highest / step - 1e-9) * step:.6g}")
 

@@ -29,7 +29,7 @@ def as_toml(found: Calibration, name: str, how: str) -> str:
 
 
 def as_text(found: Calibration) -> str:
-    """Return the figures as a table for a person, best last."""
+    """Return the figures as a text table: the metrics, heaviest last, then the comparison."""
     rows: list[tuple[str, TrialFigures, str]]
     rows = [(f"{w.name} alone", w, f"{w.weight:.2f}") for w in reversed(found.weighed)]
     rows += [(c.name, c, "") for c in found.compared]
@@ -44,7 +44,7 @@ def as_text(found: Calibration) -> str:
 
 
 def as_json(found: Calibration, name: str) -> dict[str, Any]:
-    """Return the figures for JSON. Gains are ratios here: 0.1 is a tenth more than round robin."""
+    """Return the figures for JSON. Here, gains are relative to round robin: 0.1 means a tenth more."""
     compared = [asdict(c) | {"gain": math.expm1(c.gain)} for c in found.compared]
     metrics = [asdict(w) | {"gain": math.expm1(w.gain)} for w in found.weighed]
     return {

@@ -1,4 +1,4 @@
-"""A calibration trial: a policy and the terms of its score, and what a farm achieved with them."""
+"""A calibration trial (a policy and the terms of its score), and what a farm achieved in it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TrialFarm(Protocol):
     """A farm that runs trials: simulated or live."""
 
     def metrics(self) -> Sequence[str]:
-        """Return the metrics that all members report and for which the better direction is known."""
+        """Return the metrics that all members report and whose better direction is in the catalogue."""
 
     def run(
         self, trials: Sequence[CalibrationTrial], rounds: int, on_done: Callable[[], None]
@@ -54,7 +54,7 @@ def alone(metric: str) -> CalibrationTrial:
 
 
 def better(metric: str) -> Better:
-    """Return the better direction of a metric. Raises KeyError if the catalogue has none."""
+    """Return whether "low" or "high" values of a metric are better. Raises KeyError if the catalogue names neither."""
     found = CATALOGUE[metric].better
     if found is None:
         raise KeyError(metric)
@@ -62,5 +62,5 @@ def better(metric: str) -> Better:
 
 
 def weighable(metrics: Mapping[str, float]) -> list[str]:
-    """Return the ``metrics`` that can be a term of a score, in the catalogue's order."""
+    """Return the names in ``metrics`` that can be terms of a score, in the catalogue's order."""
     return [name for name, known in CATALOGUE.items() if known.better and name in metrics]

@@ -37,9 +37,9 @@ Examples:
   lbdns-calibrate --simulate --servers H10 --clients closed:30:30 --name mine
   lbdns-calibrate -c /etc/lbdns/lbdns.toml --load-command 'ab -n 20000 -c 20 http://best.hobbit/'
 
-For each trial on a live farm, lbdns-calibrate changes FILE and makes the server reload it. It restores FILE at the end,
-also after Ctrl-C; until then FILE.before-calibration holds the original. The load command must look names up again
-and again, and must end by itself.
+For each trial on a live farm, lbdns-calibrate changes FILE and makes the server reload it. At the end, also after
+Ctrl-C, the command restores FILE from the copy FILE.before-calibration. The load command must look up names
+repeatedly and end by itself.
 
 Exit status: 0 for success, 1 if no metric beats round robin or the farm can't be measured, 2 for bad arguments."""
 
@@ -51,32 +51,32 @@ Exit status: 0 for success, 1 if no metric beats round robin or the farm can't b
 @click.option("--clients", default="caches:20", show_default=True, help="Simulated: closed:N[:RESOLVE_S] or caches:N.")
 @click.option(
     "--load", default=0.7, show_default=True, type=click.FloatRange(0.01, 10),
-    help="Simulated: share of the capacity, for caches.",
+    help="Simulated: load from caches, as a share of the farm's capacity.",
 )  # fmt: skip
 @click.option(
     "--duration", default=120.0, show_default=True, type=click.FloatRange(1, 1e6),
-    help="Simulated: seconds of each run.",
+    help="Simulated: length of each run in seconds.",
 )  # fmt: skip
-@click.option("--processes", type=click.IntRange(1, 256), help="Simulated: runs at a time; default: one per processor.")
+@click.option("--processes", type=click.IntRange(1, 256), help="Simulated: parallel runs. Default: one per processor.")
 @config_option
 @click.option("--control", type=click.Path(path_type=Path), help="Live: the server's control socket.")
 @click.option("--url", help="Live: URL of the server's HTTP interface, such as http://127.0.0.1:8053.")
-@click.option("--load-command", help="Live: a command that loads pages and then ends.")
+@click.option("--load-command", help="Live: a command that requests pages for a while and then ends.")
 @click.option(
     "--settle", default=5.0, show_default=True, type=click.FloatRange(0, 3600),
-    help="Live: seconds between a reload and the load.",
+    help="Live: seconds to wait between a reload and the load command.",
 )  # fmt: skip
 @click.option(
     "--metric", "metrics", multiple=True,
-    help="Use only this metric; may be repeated. Default: all that members report.",
+    help="Use only this metric. Can be repeated. Default: every metric that all members report.",
 )  # fmt: skip
 @click.option("--method", default="gain", show_default=True, type=click.Choice(["gain", "1999"]),
-              help="Weights in proportion to the gain over round robin, or to the whole achievement.")  # fmt: skip
+              help="Weigh metrics by their gain over round robin (gain) or by their whole result (1999).")  # fmt: skip
 @click.option("--by", "measure", type=click.Choice(["throughput", "response"]),
-              help="What to improve. Default: throughput; response for caches.")  # fmt: skip
+              help="What to improve. Default: throughput, or response if the clients are caches.")  # fmt: skip
 @click.option(
     "--rounds", default=3, show_default=True, type=click.IntRange(1, 1000),
-    help="Rounds of all trials, with seeds 1, 2, ...",
+    help="Number of rounds of all trials. Simulated rounds have seeds 1, 2, ...",
 )  # fmt: skip
 @click.option("--name", default="calibrated", show_default=True, help="Name of the new score.")
 @click.option("--json", "json_output", is_flag=True, help="Print all figures as JSON.")
@@ -86,13 +86,14 @@ def command(
     config: Path, control: Path | None, url: str | None, load_command: str | None, settle: float,
     metrics: tuple[str, ...], method: str, measure: str | None, rounds: int, name: str, json_output: bool,
 ) -> None:  # fmt: skip
-    """Find weights and limits of a score for a farm.
+    """Find weights and limits for a score that suits a farm.
 
-    Measures what the farm achieves when each metric decides alone, computes weights from that, prints a [score.NAME]
-    table for the configuration, and compares the new score with "thesis" and with round robin.
+    lbdns-calibrate measures what the farm achieves when each metric decides alone, and computes weights from the
+    results. It prints a [score.NAME] table for the configuration, and compares the new score with "thesis" and with
+    round robin.
     """
     if not NAME.match(name) or name in SCORES:
-        raise click.BadParameter(f"{name!r}: must be letters, digits, - and _, and not 'thesis'", param_hint="--name")
+        raise click.BadParameter(f"{name!r}: must be letters, digits, - and _, but not 'thesis'", param_hint="--name")
     farm: TrialFarm
     if simulate:
         scenario = Scenario(
@@ -108,7 +109,7 @@ def command(
         measure = measure or ("throughput" if waits else "response")
     else:
         if load_command is None:
-            raise click.UsageError("a live farm needs --load-command 'ab ...'; otherwise give --simulate")
+            raise click.UsageError("a live farm needs --load-command 'ab ...'; for a simulated farm, give --simulate")
         live = LiveConfiguration(config, control)
         farm = LiveFarm(live, url or url_of(live.path), load_command, settle)
         how, measure = f"the live farm of {config}, under: {load_command!r}", measure or "throughput"
@@ -125,7 +126,7 @@ def _calibrate(farm: TrialFarm, metrics: Sequence[str], method: Method, measure:
     for metric in metrics:
         if metric not in known:
             raise ConfigError(
-                f"--metric {metric}: not every member reports it, or its better direction is not known; "
+                f"--metric {metric}: not every member reports it, or the catalogue has no better direction for it; "
                 f"choose from {', '.join(known)}"
             )
     tried = list(dict.fromkeys(metrics)) or list(known)
@@ -141,5 +142,5 @@ def _parsed(option: str, parse: Callable[[str], T], text: str) -> T:
 
 
 def main() -> None:
-    """The entry point of the program ``lbdns-calibrate``."""
+    """Run the program ``lbdns-calibrate`` and exit with its status."""
     sys.exit(run(command, "lbdns-calibrate"))

@@ -1,7 +1,7 @@
-"""The configuration file of a live server: changed for each trial, and restored at the end whatever happens.
+"""The configuration file of a live server, which is changed for each trial and always restored at the end.
 
-Before the first change the file is copied, beside itself. The copy is removed when the file has been restored. A copy
-that exists at the start means that a calibration was killed before it could restore the file.
+Before the first change, the file is copied within its folder. The copy is removed once the file has been restored. If
+a copy exists at the start, an earlier calibration was killed before it could restore the file.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def with_trial(values: Mapping[str, Any], trial: CalibrationTrial) -> dict[str, 
                 taking_part += 1
         pool["names"] = names
     if not taking_part:
-        raise ConfigError("calibration needs a pool with a name whose policy is best or best_score; no pool has one")
+        raise ConfigError("no pool has a name whose policy is best or best_score, which calibration needs")
     return changed
 
 
@@ -58,7 +58,7 @@ class LiveConfiguration:
         config = load_config(self.path)
         if config.collector.connect:
             raise ConfigError(
-                f"{path}: [collector] connect: another collector computes the scores; calibrate with its configuration"
+                f"{path}: [collector] connect: another collector computes the scores; use its configuration"
             )
         self._control = control or config.server.control
         self._values = tomllib.loads(self.path.read_text())
@@ -95,7 +95,7 @@ class LiveConfiguration:
 
     def set(self, trial: CalibrationTrial) -> None:
         """Make the server use ``trial``. The caller must be inside ``kept``. Raises LbdnsError."""
-        # Written in place, so that owner and mode stay
+        # Written in place, so that owner and mode do not change
         self.path.write_text(to_toml(with_trial(self._values, trial)))
         self._reload(f"{trial.name}: the server refused the configuration of the trial")
 

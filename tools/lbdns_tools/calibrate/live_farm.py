@@ -23,7 +23,7 @@ from lbdns_tools.percentiles import percentile
 COUNTER: Final = "requests_total"
 LOOK: Final = 0.25  # seconds between two readings of the status, under load and while waiting for reports
 PATIENCE: Final = 10.0  # report intervals within which a member must report its requests again ...
-LEAST_PATIENCE: Final = 10.0  # ... but at least these seconds: a web server under load may delay its agent
+LEAST_PATIENCE: Final = 10.0  # ... but at least this many seconds: a web server under load may delay its agent
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Member = Mapping[str, Any]
@@ -83,7 +83,7 @@ class LiveFarm:
         return watch.outcome(requests_between(before, after, time.monotonic() - began), seconds)
 
     def _reported_since(self, moment: float) -> dict[str, Member]:
-        """Return the members once each has reported its requests after ``moment``. Raises LbdnsError if one is late."""
+        """Wait until every member has reported its requests after ``moment``; return all. Raises LbdnsError if late."""
         while True:
             members = self._members()
             now = time.monotonic()
@@ -116,7 +116,7 @@ class LiveFarm:
 
 
 class ReportWatch:
-    """Collects the metrics of the reports under load; each report counts once."""
+    """Collects metrics from the reports that arrive under load, from each report once."""
 
     def __init__(self) -> None:
         self._values: dict[str, list[float]] = {}
@@ -131,7 +131,7 @@ class ReportWatch:
             self._seen[name] = metrics
             for metric in weighable(metrics):
                 self._values.setdefault(metric, []).append(metrics[metric])
-            # The agent's own request to server-status counts too, and keeps a worker busy
+            # Subtract the agent's own request to server-status, which counts too and keeps a worker busy
             self._busy += max(0.0, metrics.get("busy_workers", 0.0) - 1.0)
             self._requests += max(0.0, metrics.get("requests_per_s", 0.0) - 1.0 / member["interval_s"])
 
@@ -144,7 +144,7 @@ class ReportWatch:
 
 
 def requests_between(before: Mapping[str, Member], after: Mapping[str, Member], seconds: float) -> float:
-    """Return the requests of clients between two readings. Raises LbdnsError if members or their servers changed."""
+    """Return the number of client requests between two readings. Raises LbdnsError if members or servers changed."""
     if changed := sorted(set(before) ^ set(after)):
         raise LbdnsError(
             f"{', '.join(changed)}: became usable or unusable during a trial; calibrate when all members stay usable"
@@ -174,14 +174,14 @@ def _running(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 class _StopSignal:
-    """Receives the signals that end programs, and acts on them only in ``wait``: never while a file is restored."""
+    """Receives termination signals, but acts on them only in ``wait``, so never while a file is being restored."""
 
     def __init__(self) -> None:
         self._received = threading.Event()
         self._name = ""
 
     def wait(self, seconds: float) -> None:
-        """Wait. Raises LbdnsError as soon as a signal arrives."""
+        """Wait for ``seconds``. Raises LbdnsError as soon as a signal arrives."""
         if self._received.wait(seconds):
             raise LbdnsError(f"{self._name}: stopped before the calibration was complete")
 

@@ -18,7 +18,7 @@ from lbdns_tools.sim.simulation_scenario import Scenario
 
 
 class SimulatedFarm:
-    """Runs trials of one scenario. The seeds of the rounds are 1, 2, ..., so all trials have the same requests."""
+    """Runs trials of one scenario. Rounds have the seeds 1, 2, ..., so that all trials have the same requests."""
 
     def __init__(self, scenario: Scenario, processes: int) -> None:
         self._scenario, self._processes = scenario, processes

@@ -28,8 +28,8 @@ def main() -> int:
         "--found", type=Path, metavar="DIR", default=Path("found"),
         help="folder for inputs that fail (default: %(default)s)",
     )  # fmt: skip
-    parser.add_argument("--replay", type=Path, metavar="FILE", nargs="+", help="only run these inputs")
-    parser.add_argument("--shrink", type=Path, metavar="FILE", help="only shrink this input, which must fail")
+    parser.add_argument("--replay", type=Path, metavar="FILE", nargs="+", help="run only these inputs")
+    parser.add_argument("--shrink", type=Path, metavar="FILE", help="shrink only this input, which must fail")
     arguments = parser.parse_args()
     if arguments.replay:
         for path in arguments.replay:

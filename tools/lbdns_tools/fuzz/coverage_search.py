@@ -1,4 +1,4 @@
-"""The coverage-guided search: libFuzzer, through atheris, drives a target and goes on after an input fails."""
+"""The coverage-guided search: libFuzzer, through atheris, drives a target and continues after an input fails."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ import atheris
 from lbdns_tools.fuzz.fuzz_targets import TARGETS, FuzzTarget, load_target, run_target
 
 RSS_LIMIT: Final = 1024  # MB; an instrumented target needs 100 to 300
-HANG: Final = 60  # seconds of real time, generous for a busy machine; SECONDS is the limit of CPU time
+HANG: Final = 60  # seconds of real time, generous for a busy machine; a target's SECONDS limit the CPU time
 
 
 def search(name: str, seconds: int, corpus: Path | None, found: Path) -> int:
-    """Search from the seeds and ``corpus``, which receives new inputs; return 1 if any failed and is in ``found``."""
+    """Search from the seeds and ``corpus``, add inputs to ``corpus``; return 1 if a failing input is in ``found``."""
     found.mkdir(parents=True, exist_ok=True)
     before = set(found.iterdir())
     with tempfile.TemporaryDirectory(prefix="lbdns-fuzz-") as folder:
-        # libFuzzer exits with status 0 from the process that it runs in, so it gets one of its own
+        # libFuzzer ends the process that it runs in, with status 0, so the search runs in a process of its own
         child = os.fork()
         if not child:
             _search_and_end(name, seconds, corpus or Path(folder, "corpus"), found, Path(folder))
@@ -58,7 +58,7 @@ def _search_and_end(name: str, seconds: int, corpus: Path, found: Path, folder: 
 
 
 def findings_writer(target: FuzzTarget, folder: Path) -> Callable[[bytes], None]:
-    """Return a function that runs inputs, writes the first one of each kind of failure, and lets the search go on."""
+    """Return a function that runs inputs, saves the first of each kind of failure, and lets the search continue."""
     places: set[str] = set()
 
     def try_input(data: bytes) -> None:
@@ -77,6 +77,6 @@ def findings_writer(target: FuzzTarget, folder: Path) -> Callable[[bytes], None]
 
 
 def _place(error: Exception) -> str:
-    """Return what identifies a failure: the type of the error and the last lines of its traceback."""
+    """Return a text that identifies a failure: the type of the error and the last lines of its traceback."""
     frames = traceback.extract_tb(error.__traceback__)[-2:]
     return " < ".join([type(error).__name__, *(f"{Path(f.filename).name}:{f.lineno}" for f in reversed(frames))])

@@ -1,6 +1,6 @@
-"""The table of fuzz targets, what a target must contain, and running or shrinking an input.
+"""Lists the fuzz targets, defines what a target must contain, and runs or shrinks an input.
 
-This module imports no target: code must be imported during instrumentation.
+This module imports no target: a target's code must be imported during instrumentation.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ class FuzzTarget(Protocol):
 
     SECONDS: float  # CPU seconds that one input may take, instrumented
     MAX_LENGTH: int  # bytes of an input
-    WORDS: tuple[bytes, ...]  # byte strings that inputs are made of
+    WORDS: tuple[bytes, ...]  # byte strings to build inputs from
 
     def seeds(self) -> Mapping[str, bytes]:
-        """Return the first inputs by name, made by the project's own encoders and dnspython."""
+        """Return the initial inputs by name, made with the project's own encoders and dnspython."""
 
     def check(self, data: bytes) -> None:
         """Run the code on one input. Raises an exception if the code does not behave as it must."""
@@ -61,7 +61,7 @@ def run_target(target: FuzzTarget, data: bytes) -> None:
 
 
 def shrink_input(target: FuzzTarget, data: bytes) -> bytes:
-    """Return ``data`` without the pieces that its failure does not need. Raises ValueError if it does not fail."""
+    """Return ``data`` without the pieces that its failure does not need. Raises ValueError if there is no failure."""
     expected = failure(target, data)
     if expected is None:
         raise ValueError("this input does not fail")
@@ -79,7 +79,7 @@ def shrink_input(target: FuzzTarget, data: bytes) -> bytes:
 
 
 def failure(target: FuzzTarget, data: bytes) -> tuple[str, int] | None:
-    """Return type and line of the error that an input raises, or None."""
+    """Return the type and the line of the error that an input raises, or None if it raises none."""
     try:
         run_target(target, data)
     except Exception as error:

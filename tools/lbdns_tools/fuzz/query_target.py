@@ -1,9 +1,9 @@
 """Fuzz target ``query``: the path of a query through the responder, over UDP and TCP.
 
-An input is a byte that selects client, transport and rate limit, and then the query. The farm has every feature on:
+An input is a byte that selects client, transport and rate limit, followed by the query. Every feature is on:
 pools of both kinds, cookies, rate limiting, forwarding, transfers. The responder must return a response, a deferred
-answer or None, and the same the second time. A response must be well-formed, belong to the query, and fit the client's
-limit.
+answer or None, and the same result if the query is repeated. A response must be well-formed, belong to the query, and
+not exceed the client's limit.
 """
 
 from __future__ import annotations
@@ -117,12 +117,12 @@ def _responder(limited: bool) -> Responder:
 
 
 def _fresh_responder(limited: bool) -> Responder:
-    """Return a responder without state from earlier queries. It reuses the allocations of the one before."""
+    """Return a responder without state from earlier queries. Reuses the memory of the previous responder."""
     responder = _responder(limited)
     responder.table = AnswerTable(_farm(limited))
     for cursor in responder.table.cursors.values():
         cursor.set_plan(Plan((1,)))  # always the same member, so that responses can be compared
-    # Far in the future: rate limit windows have ended, and repeated queries are forgotten
+    # Far in the future, rate limit windows have ended and earlier queries have expired
     responder.tick(responder.now + NOW, WALL)
     return responder
 
@@ -137,7 +137,7 @@ def check(data: bytes) -> None:
     _check(responder, query, client, transport, first)
     if first is None:
         assert len(query) < 12 or query[2] & 0x80, "a query was not answered"
-    # The second time the fast path may answer
+    # The second time, the fast path may answer
     again = responder.respond(query, client, transport)
     if limited and transport == UDP:
         if isinstance(again, bytes):

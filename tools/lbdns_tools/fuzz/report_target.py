@@ -1,8 +1,8 @@
 """Fuzz target ``report``: the decoder of report datagrams and the collector's table.
 
-An input is a sequence of datagrams, each after a byte of elapsed time and two bytes of length. The decoder receives
-each datagram; a table with a key receives it unchanged and once more with a valid key id and tag; a table without keys
-receives it unchanged. So the search reaches the code behind the tag without forging one.
+An input is a sequence of datagrams, each preceded by a byte of elapsed time and two bytes of length. The decoder and a
+table without keys receive each datagram unchanged. A table with a key receives each datagram unchanged and then with a
+valid key id and tag, so that the search reaches the code behind the tag check without forging a tag.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ ODD: Final[tuple[object, ...]] = (
 
 
 def split_datagrams(data: bytes) -> Iterator[tuple[float, bytes]]:
-    """Yield elapsed seconds and datagram; a length that is too long yields the rest of the input."""
+    """Yield each datagram with the elapsed seconds; if a length is too large, yield the rest of the input."""
     at = 0
     while at + 3 <= len(data):
         end = at + 3 + int.from_bytes(data[at + 1 : at + 3], "big")
@@ -68,7 +68,7 @@ def join_datagrams(datagrams: Iterable[tuple[float, bytes]]) -> bytes:
 
 
 def with_valid_tag(datagram: bytes) -> bytes:
-    """Return the datagram with the id of KEY and a valid tag, or unchanged if it is too short for them."""
+    """Return the datagram with the id of KEY and a valid tag, or unchanged if the datagram is too short for them."""
     body_start = 9 + datagram[8] if len(datagram) > 9 else 0
     host = datagram[9:body_start]
     if not body_start < len(datagram) - TAG_LENGTH or not host.isascii():
@@ -98,7 +98,7 @@ def check(data: bytes) -> None:
 
 
 def _check_decoder(datagram: bytes) -> None:
-    """The decoder must return a report or raise ReportError; encoding and decoding the report must keep it."""
+    """Check that the decoder returns a report or raises ReportError, and that encoding and decoding keep the report."""
     try:
         report = decode_body(open_envelope(datagram))
     except ReportError as refusal:
@@ -126,7 +126,7 @@ def _check_accepted(datagram: bytes, now: float, seen: set[tuple[str, int, int]]
 
 
 def _check_readings(table: ReportTable) -> None:
-    """Published readings must belong to members, have a score, and be valid as JSON."""
+    """Check that published readings belong to members, have a score, and are valid as JSON."""
     snapshot = table.snapshot()
     assert snapshot is table.snapshot()
     members = {member for host in HOSTS.values() for member in host.members}

@@ -37,7 +37,7 @@ def check_response(query: bytes, response: bytes, tcp: bool, payload: int) -> dn
 
 
 def allowed_over_udp(query: bytes, response: dns.message.Message, payload: int) -> int:
-    """Return the bytes that the client accepts: the size in its OPT record, but at least 512; 512 without OPT."""
+    """Return the number of bytes that the client accepts: the size in its OPT record, and never less than 512."""
     if response.edns < 0 or response.rcode() == dns.rcode.FORMERR:
         return LEAST
     message = dns.message.from_wire(query, ignore_trailing=True, continue_on_error=True)
@@ -47,6 +47,6 @@ def allowed_over_udp(query: bytes, response: dns.message.Message, payload: int) 
 def _read(response: bytes) -> dns.message.Message:
     if _NO_SUBNET not in response:
         return dns.message.from_wire(response, keyring=False)
-    # dnspython only knows IPv4 and IPv6 in this option; let it read options as plain bytes
+    # dnspython knows only IPv4 and IPv6 in this option, so make it read options as plain bytes
     with mock.patch("dns.edns.get_option_class", return_value=dns.edns.GenericOption):
         return dns.message.from_wire(response, keyring=False)

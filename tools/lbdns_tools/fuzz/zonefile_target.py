@@ -1,7 +1,7 @@
 """Fuzz target ``zonefile``: the reader of master files, and answers from the zones that it reads.
 
-An input is the text of a zone file; a line ";;; NAME" begins another file beside it, for $INCLUDE. The reader must
-return a zone or raise ZoneFileError, and the server must be able to answer queries for every name in the zone.
+An input is the text of a zone file; a line ";;; NAME" begins another file in the same folder, for $INCLUDE. The reader
+must return a zone or raise ZoneFileError, and the server must be able to answer queries for every name in the zone.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ WORDS: Final = tuple(
 
 
 def files(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of every file; the zone file is the first."""
+    """Yield the name and content of every file, first of the zone file."""
     head, *rest = _FILE.split(data)
     yield "zone", head
     for name, content in zip(rest[::2], rest[1::2], strict=True):
@@ -111,7 +111,7 @@ def check(data: bytes) -> None:
 
 
 def _read(contents: Mapping[str, bytes]) -> Zone:
-    """Read the zone, without a folder if it includes no file: making one takes longer than all the rest."""
+    """Read the zone. Makes a folder only if the zone includes files, since that takes longer than all the rest."""
     try:
         text = contents["zone"].decode()
     except UnicodeDecodeError:
@@ -140,7 +140,7 @@ def _check_zone(zone: Zone) -> None:
 
 
 def _check_served(zone: Zone) -> None:
-    """Query names for types that they have, and for others; the answer must contain their records."""
+    """Query names for types that they have and for other types, and check that answers contain the names' records."""
     responder = _responder()
     responder.table = _table(zone)
     owners = list(zone.nodes)
@@ -154,7 +154,7 @@ def _check_served(zone: Zone) -> None:
 
 @cache
 def _responder() -> Responder:
-    """One for all inputs: making it takes as long as ten answers."""
+    """Return the responder for all inputs; making a responder takes as long as ten answers."""
     return Responder(_table(parse_zone(ORIGIN, HEAD, Path("zone"))))
 
 

@@ -1,6 +1,6 @@
-"""The answer table: one entry for each question asked so far, with its answer for each member, compiled on demand.
+"""The answer table: maps each question to its answers, one for each member of a pool, compiled on demand.
 
-A table belongs to one farm and is replaced whole on a reload. Sans-I/O.
+A table belongs to one farm, and a reload replaces the whole table. Sans-I/O.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from lbdns.policies import POLICIES
 from lbdns.zones import names
 
 MAX_ENTRIES: Final = 65_536  # questions kept compiled; about 1 kB each
-#: Types whose answers are kept even if no record has them: those that clients really ask for.
+#: Types that clients commonly query: the table keeps their answers even if no record has the type.
 _USUAL_TYPES: Final = frozenset((Type.A, Type.AAAA, Type.ANY, Type.CNAME, Type.HTTPS, Type.MX, Type.NS, Type.TXT))
-#: The type that all types without a name in TYPE_NAMES are counted as, so that clients can't create counters.
+#: Replaces every type without a name in TYPE_NAMES when queries are counted, so that clients can't create counters.
 OTHER_TYPE: Final = 0
 #: zone, type, transport, rcode -> queries
 QueryCounts = dict[tuple[str, int, str, int], int]
@@ -43,9 +43,9 @@ QueryCounts = dict[tuple[str, int, str, int], int]
 class AnswerEntry:
     """The answer to one question: one body, or one for each member of a pool.
 
-    ``make`` writes the body that names a member; it is called on first use. ``variants`` holds, by response kind, the
-    heads and tails that the fast path joins, one for each member: None until a query of the kind arrives, empty if a
-    response may be too long for some client.
+    ``make`` writes the body that names a member, when that body is first needed. ``variants`` holds, for each response
+    kind, the heads and tails that the fast path joins, one pair for each member. The item for a kind is None until a
+    query of that kind arrives, and empty if a response may be too long for some client.
     """
 
     __slots__ = (
@@ -66,15 +66,15 @@ class AnswerEntry:
         self.zone = zone
         self.qtype = qtype
         self.cursor = cursor  # None if the answer names no member
-        #: The type's number among those that share one member; None if its members are its own
+        #: The type's number among the types that share a member; None if this type shares no member
         self.family = FAMILY_TYPES.get(qtype) if cursor and cursor.affinity_window else None
         self._make = make
-        # Written on first use: an entry that isn't kept needs one body of perhaps hundreds
+        # Bodies are written on first use: an entry that isn't kept needs only one of perhaps hundreds
         self._bodies: list[ResponseBody | None] = [None] * (members if cursor else 1)
         self.variants: list[Sequence[Variant] | None] = [None] * KINDS
-        self.queries = [0, 0]  # answered, by transport
-        self.kept = False  # whether the table holds it
-        self.external_aliases: tuple[Record, ...] = ()  # the whole answer, if it leads out of our zones
+        self.queries = [0, 0]  # number of queries answered, by transport
+        self.kept = False  # whether the table holds this entry
+        self.external_aliases: tuple[Record, ...] = ()  # the whole answer, if its aliases lead out of our zones
 
     def body(self, member: int) -> ResponseBody:
         """Return the answer that names ``member`` (an index; 0 if the answer names none)."""
@@ -89,14 +89,15 @@ class AnswerEntry:
 
     @property
     def rcode(self) -> int:
-        """The RCODE, the same for every member."""
+        """The RCODE, which is the same for every member."""
         return self.body(0).flags & 0xF
 
 
 class AnswerTable:
-    """Every answer of one farm. ``cursors`` has one plan cursor for each pool and policy; the planner sets their plans.
+    """All answers of one farm, by question.
 
-    Names are in lower-case wire form.
+    ``cursors`` has one plan cursor for each pool and policy; the planner sets the cursors' plans. Names are in
+    lower-case wire form.
     """
 
     def __init__(self, farm: Farm, plane: Plane = PYTHON_PLANE) -> None:
@@ -107,7 +108,7 @@ class AnswerTable:
         self.transfers = TransferResponder(farm)
         self.cursors: dict[tuple[str, str], PlanCursor] = {}
         self.entries: dict[bytes, AnswerEntry] = {}
-        self._counts: QueryCounts = {}  # queries for entries that are gone, and for questions that never had one
+        self._counts: QueryCounts = {}  # queries for dropped entries, and for questions that never had one
         self._owners: dict[bytes, tuple[Pool, PlanCursor]] = {}
         for pool in farm.pools:
             for owner, policy in pool.owners.items():
@@ -132,9 +133,10 @@ class AnswerTable:
         return self._owners[owner][0].zone.origin == origin
 
     def zone_of(self, qname: bytes, qtype: int) -> ZoneIndex | None:
-        """Return the zone that answers for ``qname``; None if there is none.
+        """Return the index of the zone that answers for ``qname``; None if no zone does.
 
-        The longest zone answers, except for DS at its apex: there the parent zone does (RFC 4035 section 3.1.4.1).
+        The zone with the longest matching name answers. If we also serve its parent zone, the parent zone answers
+        queries for DS at the apex (RFC 4035 section 3.1.4.1).
         """
         at = 0
         while True:
@@ -151,8 +153,8 @@ class AnswerTable:
     def entry(self, index: ZoneIndex, qname: bytes, qtype: int) -> AnswerEntry:
         """Return the entry for a question of class IN in the zone of ``index``.
 
-        It is kept if the name exists and its type is a usual one, so that no client can fill the memory with made-up
-        questions.
+        The table keeps the entry only if the name exists and the type is a usual one, so that no client can fill the
+        memory with made-up questions.
         """
         key = (qname + qtype.to_bytes(2, "big") + b"\0\1").lower()
         entry = self.entries.get(key)
@@ -186,17 +188,17 @@ class AnswerTable:
         return AnswerEntry(key, name, qtype, make, len(pool.members), cursor if has_member else None)
 
     def _external_aliases(self, sections: AnswerSections, qtype: int) -> tuple[Record, ...]:
-        """Return the records of an answer that consists of aliases whose target is in none of our zones; else ()."""
+        """Return the records of an answer whose chain of aliases leads out of our zones; () for any other answer."""
         records = sections.answer
         if not records or records[-1].rtype != Type.CNAME or qtype in (Type.CNAME, Type.ANY) or sections.authority:
             return ()
         return records if self.zone_of(records[-1].rdata.lower(), qtype) is None else ()
 
     def precompile(self, entry: AnswerEntry, kind: int, query: Query) -> None:
-        """Write the responses that the fast path sends to the next queries of this kind for a kept entry's question.
+        """Precompile the responses that the fast path sends to queries of this kind for a kept entry's question.
 
-        There are none if one of them would not fit every client over any transport. A response with a cookie ends where
-        the cookie begins.
+        If one of them may be too long for some client over some transport, none is precompiled. A response with a
+        cookie ends where the cookie begins.
         """
         has_cookie = kind >= FIRST_COOKIE_KIND
         payload = self.farm.config.server.payload
@@ -210,7 +212,7 @@ class AnswerTable:
             self.native.keep(entry.key, cursor, entry.family, kind, variants)
 
     def forget_entries(self) -> None:
-        """Drop every entry, but keep its counts."""
+        """Drop all entries, but keep their counts."""
         for counter, count in self._entry_counts():
             self.count(counter, count)
         for entry in self.entries.values():
@@ -220,13 +222,13 @@ class AnswerTable:
             self.native.forget()
 
     def count(self, counter: tuple[str, int, str, int], count: int = 1) -> None:
-        """Count queries that have no kept entry. ``counter``: zone, type, transport, rcode."""
+        """Count queries for a question without a kept entry. ``counter`` is zone, type, transport and RCODE."""
         zone, qtype, transport, rcode = counter
         counter = (zone, counted_type(qtype), transport, rcode)
         self._counts[counter] = self._counts.get(counter, 0) + count
 
     def queries(self) -> QueryCounts:
-        """Return the queries answered so far, by zone, type, transport and rcode."""
+        """Return the number of queries answered so far, by zone, type, transport and RCODE."""
         total = dict(self._counts)
         for counter, count in self._entry_counts():
             total[counter] = total.get(counter, 0) + count
@@ -241,7 +243,7 @@ class AnswerTable:
                     yield (entry.zone, counted_type(entry.qtype), transport, entry.rcode), count
 
     def take_over(self, old: AnswerTable) -> None:
-        """Continue the counters and rotations of the table before a reload. Call this before the first query."""
+        """Continue the counters and rotations of ``old``, the table before a reload. Call this before any query."""
         self._counts = old.queries()
         members = {pool.name: [member.full_name for member in pool.members] for pool in self.farm.pools}
         for pool in old.farm.pools:
@@ -253,15 +255,15 @@ class AnswerTable:
 
 
 def counted_type(qtype: int) -> int:
-    """Return the type that a query for ``qtype`` is counted as."""
+    """Return the type under which queries for ``qtype`` are counted."""
     return qtype if qtype in TYPE_NAMES else OTHER_TYPE
 
 
 def names_member(index: ZoneIndex, pool: Pool, match: PoolMatch, qtype: int) -> bool:
     """Return whether the answer names a member.
 
-    With addresses at the pool's own name, an answer of another type names none, nor does that of a type that no member
-    has.
+    If the pool answers with addresses at its own name, only answers to A and AAAA queries (provided that some member
+    has that type) and to ANY queries name a member.
     """
     if not _has_addresses(index, pool, match) or qtype == Type.ANY:
         return True
@@ -269,12 +271,12 @@ def names_member(index: ZoneIndex, pool: Pool, match: PoolMatch, qtype: int) -> 
 
 
 def _has_addresses(index: ZoneIndex, pool: Pool, match: PoolMatch) -> bool:
-    """Return whether the addresses are at the pool's own name: always at the apex, which can't have a CNAME."""
+    """Return whether the pool's own name has the members' addresses, as it must at the apex, which can't be a CNAME."""
     return pool.config.answer == "address" or match.owner == index.zone.origin
 
 
 def _alias_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatch, qtype: int) -> AnswerSections:
-    """Return a CNAME to the member, and the member's records of this type."""
+    """Return a CNAME to the member, followed by the member's records of this type."""
     ttl = pool.config.ttl
     chain = (*match.aliases, Record(match.owner, Type.CNAME, ttl, member))
     if qtype in (Type.CNAME, Type.ANY):
@@ -286,7 +288,7 @@ def _alias_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatch,
 
 
 def _address_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatch, qtype: int) -> AnswerSections:
-    """Return the member's addresses at the pool's own name; other types as the zone file has them there."""
+    """Return the member's addresses under the pool's own name; for other types, the name's records in the zone file."""
     addresses = index.node(member) or {}
     if qtype == Type.ANY:
         qtype = next(rtype for rtype in (Type.A, Type.AAAA) if rtype in addresses)
@@ -303,5 +305,5 @@ def _address_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatc
 
 
 def _is_letters(qtype: int) -> bool:
-    """Return whether lower-casing a question would turn this type into another, or another into it."""
+    """Return whether lower-casing a question could turn this type into another type, or another type into this one."""
     return any(0x41 <= octet <= 0x5A or 0x61 <= octet <= 0x7A for octet in qtype.to_bytes(2, "big"))

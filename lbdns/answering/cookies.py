@@ -1,7 +1,8 @@
 """DNS cookies (RFC 7873) in the interoperable form of RFC 9018, and their hash, SipHash-2-4.
 
-A valid cookie proves that the client's address is not forged. A server cookie is version 1, three zero bytes, the time
-in seconds (4 bytes), and SipHash-2-4 of the client cookie, those 8 bytes and the client's address.
+A valid cookie proves that the client's address is not forged. A server cookie consists of the version (1), three zero
+bytes, the time in seconds (4 bytes) and a hash. The hash covers the client cookie, those 8 bytes and the client's
+address.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ SERVER: Final = 16  # bytes of our server cookies
 LENGTHS: Final = frozenset((CLIENT, *range(CLIENT + 8, CLIENT + 33)))  # bytes of the option, RFC 7873 section 4
 SECRET: Final = 16  # bytes
 _VERSION: Final = b"\1\0\0\0"
-_OLDEST: Final = 3600  # s that a cookie is valid (RFC 9018 section 4.3)
-_AHEAD: Final = 300  # s that the clock of another server with the same secret may be ahead of ours
+_OLDEST: Final = 3600  # s for which a cookie is valid (RFC 9018 section 4.3)
+_AHEAD: Final = 300  # s by which the clock of another server with the same secret may be ahead of ours
 _RENEW: Final = 1800  # s after which a client gets a new cookie
 _REMEMBERED: Final = 10_000  # clients whose cookies are cached: hashing in Python takes 20 us
 _TIMES: Final = 2**32  # cookies carry the time modulo this, compared as serial numbers (RFC 1982)
@@ -25,7 +26,7 @@ _MASK: Final = 0xFFFFFFFFFFFFFFFF
 
 
 class ServerCookies:
-    """Makes and checks server cookies. The first secret makes them; all secrets are accepted, for rotation."""
+    """Makes server cookies with the first secret; accepts cookies made with any secret, so that secrets can rotate."""
 
     def __init__(self, secrets: Sequence[bytes]) -> None:
         self.secrets = tuple(secrets)
@@ -34,8 +35,8 @@ class ServerCookies:
     def answer(self, cookie: bytes, host: str, wall: float) -> tuple[bytes, bool]:
         """Return the data of the response's COOKIE option, and whether the query's cookie was valid.
 
-        ``cookie`` is the option's data; its length must be one of LENGTHS. ``host`` is the client's address, ``wall``
-        in Unix seconds.
+        ``cookie`` is the option's data; its length must be one of LENGTHS. ``host`` is the client's address. ``wall``
+        is the time in Unix seconds.
         """
         known = self._known.get((cookie, host))
         if known is not None and wall < known[2]:
@@ -68,7 +69,7 @@ def _age(stamp: int, wall: int) -> int:
 def siphash24(key: bytes, data: bytes) -> bytes:
     """Return SipHash-2-4 (Aumasson and Bernstein, 2012) of ``data``: 8 bytes, least significant first.
 
-    ``key`` has 16 bytes.
+    ``key`` is 16 bytes long.
     """
     k0, k1 = struct.unpack("<QQ", key)
     v0, v1, v2, v3 = k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573

@@ -34,7 +34,7 @@ Type = dns.rdatatype.RdataType
 #: Meta-types, which no record of a zone has (RFC 6895 section 3.1).
 META_TYPES: Final = frozenset((Type.TKEY, Type.TSIG, Type.IXFR, Type.AXFR, Type.MAILB, Type.MAILA))
 TRANSFER_TYPES: Final = frozenset((Type.IXFR, Type.AXFR))
-#: The types that counters and logs call by name.
+#: The types that counters and logs show by name.
 TYPE_NAMES: Final[Mapping[int, str]] = {
     int(dns.rdatatype.RdataType[name]): name
     for name in (

@@ -1,8 +1,8 @@
-"""EDNS(0) (RFC 6891): the OPT record of a query, the options it asks for, and the OPT record of the response.
+"""EDNS(0) (RFC 6891): reads the options of a query, and writes the OPT record of the response.
 
-Options that get an answer: NSID (RFC 5001), COOKIE (RFC 7873), edns-tcp-keepalive (RFC 7828), and client subnet with
-scope 0, because no answer depends on it (RFC 7871). Padding makes sense under encryption only (RFC 7830 section 6).
-Every other option is ignored and not echoed (RFC 6891 section 6.1.2).
+The server answers the options NSID (RFC 5001), COOKIE (RFC 7873), edns-tcp-keepalive (RFC 7828) and client subnet. The
+latter gets scope 0, because no answer depends on the client's subnet (RFC 7871). Padding makes sense only under
+encryption (RFC 7830 section 6). Every other option is ignored and not echoed (RFC 6891 section 6.1.2).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_OPTIONS: Final = 64  # in one query: a dozen are in use; thousands in a TCP 
 KEEPALIVE: Final = 100  # tenths of a second that an idle connection stays open (transport.tcp.IDLE)
 _FIXED: Final = struct.Struct("!HHBBHH")  # type, payload size, extended RCODE, version, flags, length
 _OPTION: Final = struct.Struct("!HH")  # code, length
-#: Address length at most, in bytes, by IANA address family number; 0 stands for no address at all.
+#: Maximum address length in bytes, by IANA address family number. Family 0 stands for no address at all.
 _FAMILIES: Final = {0: 0, 1: 4, 2: 16}
 
 
@@ -49,7 +49,7 @@ class Edns:
 
 @dataclass(frozen=True, slots=True)
 class EdnsOptions:
-    """What the options of a query mean for its response."""
+    """The effect of a query's options on its response."""
 
     written: bytes = b""  # the options of the response's OPT record, in wire form
     sound: bool = True  # false: the response is FORMERR
@@ -62,7 +62,7 @@ NO_OPTIONS: Final = EdnsOptions()
 
 
 def read_options(rdata: bytes) -> tuple[tuple[int, bytes], ...] | None:
-    """Read the options of an OPT record; None if they don't fill it exactly, or are more than MAX_OPTIONS."""
+    """Return the options of an OPT record; None if they don't fill its rdata exactly or outnumber MAX_OPTIONS."""
     options: list[tuple[int, bytes]] = []
     at = 0
     while at < len(rdata):
@@ -85,10 +85,10 @@ def answer_options(
     jar: ServerCookies | lbdns_native.ServerCookies | None,
     wall: float,
 ) -> EdnsOptions:
-    """Work out the options of the response to a client at address ``host``.
+    """Return the effect of a query's options on the response to a client at address ``host``.
 
-    ``identity`` answers NSID; empty: no answer. Without a ``jar`` the COOKIE option counts as unknown. ``wall`` is in
-    Unix seconds.
+    ``identity`` is the answer to NSID; if it is empty, NSID gets no answer. Without a ``jar``, COOKIE is treated as an
+    unknown option. ``wall`` is in Unix seconds.
     """
     if not edns.options:
         return NO_OPTIONS
@@ -121,17 +121,17 @@ def write_option(code: int, data: bytes) -> bytes:
 
 
 def write_opt(edns: Edns, rcode: int, payload: int = OUR_PAYLOAD, options: bytes = b"") -> bytes:
-    """Return the OPT record of the response to a query with ``edns``: DO as in the query (RFC 3225 section 3).
+    """Return the OPT record of the response to a query with ``edns``.
 
-    ``rcode`` has 12 bits, of which the upper eight go into this record. ``payload`` is in bytes; ``options`` are in
-    wire form.
+    DO is copied from the query (RFC 3225 section 3). ``rcode`` has 12 bits, of which the upper eight go into this
+    record. ``payload`` is in bytes; ``options`` are in wire form.
     """
     flags = DO if edns.dnssec_ok else 0
     return b"\0" + _FIXED.pack(Type.OPT, payload, rcode >> 4, 0, flags, len(options)) + options
 
 
 def _is_subnet(data: bytes) -> bool:
-    """Return whether a client subnet option is well-formed in a query: scope 0, no stray bits (RFC 7871 section 6)."""
+    """Return whether a query's client subnet option is well-formed: scope 0 and no stray bits (RFC 7871 section 6)."""
     if len(data) < 4:
         return False
     family, source, scope = struct.unpack_from("!HBB", data)

@@ -1,4 +1,4 @@
-"""Responses that depend on no zone: errors, refusals, queries for a cookie alone, questions of class CHAOS. Pure."""
+"""Responses that depend on no zone: to errors, refused queries, cookie-only queries and class CHAOS. Pure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _IDENTITIES = frozenset(map(from_text, ("id.server", "hostname.bind")))
 
 
 def error_response(query: Query, options: EdnsOptions, server: ServerConfig) -> tuple[ResponseBody, Rcode] | None:
-    """Return the body and the whole RCODE of the response that depends on no zone; None if a zone must answer."""
+    """Return the body and the 12-bit RCODE of a response that depends on no zone; None if a zone must answer."""
     error = query.error or (Rcode.NOERROR if options.sound else Rcode.FORMERR)
     if not error and not query.question:
-        # It asks for a cookie alone (RFC 7873 section 5.4)
+        # The query asks only for a cookie (RFC 7873 section 5.4)
         wrong = options.has_server_cookie and not options.valid_cookie
         error = Rcode.FORMERR if not options.asks_cookie else Rcode.BADCOOKIE if wrong else Rcode.NOERROR
         return without_records(error), error

@@ -1,7 +1,7 @@
-"""``explain.NAME TXT``: explains over DNS why a pool's name has its present answer. Sans-I/O.
+"""``explain.NAME TXT``: explains over DNS why NAME, a pool's name, currently gets the answer it gets. Sans-I/O.
 
-The name exists only for clients in ``[explain] allow``, and only while the zone file has no such name. No transfer
-contains it, and a query for it selects no member.
+``explain.NAME`` exists only for clients in ``[explain] allow``, and only if the zone file does not define that name.
+No zone transfer contains the name, and a query for the name selects no member.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from lbdns.answering.zone_lookup import ZoneIndex
 from lbdns.model.farm import Farm, Pool
 
 LABEL: Final = b"\7explain"
-MAX_MEMBERS: Final = 20  # the most probable ones: the web page is a better place to see 200
+MAX_MEMBERS: Final = 20  # the most probable members; the web page is a better place to see 200
 MAX_STRING: Final = 255  # octets of a character-string, RFC 1035 section 3.3
 MAX_TEXT: Final = 1000  # octets of one record: all records together stay far below the 64 KiB of a message
 _CUT: Final = "..."
 
-#: Explains a pool's next answer for an owner name (docs/reference/explain.md); returns None if it can't at present
+#: Returns the explanation of a pool's next answer for an owner name (docs/reference/explain.md); None during a reload
 Explainer = Callable[[Pool, str], Mapping[str, Any] | None]
 
 
 class ExplanationEntry(AnswerEntry):
-    """An entry for one query, which is not kept.
+    """The entry for one query of an explanation; the answer table does not keep this entry.
 
-    Its RCODE is known before its body is written, so that a query over the rate limit costs no explanation.
+    The RCODE is known before the body is written, so that no explanation is made for a query over the rate limit.
     """
 
     __slots__ = ()
@@ -41,13 +41,13 @@ class ExplanationEntry(AnswerEntry):
 
 
 class ExplanationNames:
-    """The names of one farm that explain others, and the networks that may ask for them."""
+    """The explaining names (``explain.NAME``) of one farm, and the networks that may query them."""
 
     __slots__ = ("_allowed", "_owners")
 
     def __init__(self, farm: Farm) -> None:
         self._allowed = AllowedNetworks(farm.config.explain.allow)
-        #: By explaining name: the pool, and the explained owner name as in the configuration
+        #: Maps each explaining name to its pool and to the explained owner name as configured
         self._owners: dict[bytes, tuple[Pool, str]] = {
             LABEL + owner: (pool, text)
             for pool in (farm.pools if self._allowed else ())
@@ -55,7 +55,7 @@ class ExplanationNames:
         }
 
     def entry(self, index: ZoneIndex, query: Query, host: str, explainer: Explainer | None) -> AnswerEntry | None:
-        """Return the answer to a query from ``host`` in the zone of ``index``; None if it may not see the name."""
+        """Return the entry for ``query`` in the zone of ``index``; None if ``host`` may not see the name."""
         qname, qtype = query.qname, query.qtype
         found = self._owners.get(qname)
         if found is None or explainer is None or qname in index.names or not self._allowed.has(host):
@@ -77,19 +77,19 @@ class ExplanationNames:
 def texts(explanation: Mapping[str, Any] | None) -> Sequence[str]:
     """Return the texts of an explanation, one for each record: a summary, then the members.
 
-    The most probable member comes first; of two equally probable ones, that with the higher score.
+    The most probable member comes first. Equally probable members are sorted by score, the highest first.
     """
     if explanation is None:
-        return ("no explanation during a reload; query again",)
+        return ("no explanation is available during a reload; query again",)
     members = sorted(explanation["members"], key=_rank)[:MAX_MEMBERS]
     measured = bool(explanation["measured"])
     return (_summary(explanation, len(members)), *(_member(member, measured) for member in members))
 
 
 def strings(text: str) -> bytes:
-    """Return the rdata of a TXT record: character-strings that make ``text`` when joined, split after spaces.
+    """Return ``text`` as the rdata of a TXT record, split after spaces into character-strings.
 
-    Characters other than printable ASCII are escaped; a text over MAX_TEXT is cut.
+    Characters other than printable ASCII are escaped. A text longer than MAX_TEXT is cut.
     """
     plain = "".join(c if " " <= c <= "~" else c.encode("unicode_escape").decode("ascii") for c in text)
     if len(plain) > MAX_TEXT:
@@ -142,5 +142,5 @@ def _member(member: Mapping[str, Any], measured: bool) -> str:
 
 
 def _number(value: float) -> str:
-    """Return ``value`` with three digits, or all digits before the point."""
+    """Return ``value`` as text: with three significant digits, or rounded to an integer if it is 100 or more."""
     return f"{value:.0f}" if abs(value) >= 100 else f"{value + 0.0:.3g}"

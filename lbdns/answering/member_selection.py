@@ -1,12 +1,12 @@
-"""Member selection: which member of a pool an answer names, by plan, address family affinity and retransmission.
+"""Member selection: decides which member an answer names, by plan, address family affinity and retransmission.
 
-A plan is an order of members. Each answer takes the next place in it, except in two cases:
+A plan is a sequence of members. Each answer takes the next place in the plan, except in two cases:
 
 - A retransmitted query gets the same member again, so that a rotation counts clients and not datagrams.
-- A client that asks for A and AAAA (and HTTPS) of one name makes one connection, so both answers name one member.
+- A client that asks for A and AAAA (and HTTPS) of a name opens one connection, so these answers name the same member.
 
 Sans-I/O: the caller passes the time. Memory is bounded: both caches have a fixed number of slots, and a new client or
-query overwrites whatever else falls on its slot. A forgotten client costs one extra place of the plan.
+query overwrites the old content of its slot. A client whose slot was overwritten takes one extra place of the plan.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ RETRANSMISSION_SLOTS: Final = 65_536
 RETRANSMISSION_WINDOW: Final = 6.0  # s: resolvers repeat a query after 0.4 to 5 s
 AFFINITY_SLOTS: Final = 16_384
 OPEN: Final = 8  # selections of one slot that another type can still join
-#: The types that a client asks for within moments to open one connection, numbered. Browsers ask for all three at once.
+#: Numbers the types that a client queries together to open one connection. Browsers query all three at once.
 FAMILY_TYPES: Final[Mapping[int, int]] = {Type.A: 0, Type.AAAA: 1, Type.HTTPS: 2}
 
 
 class PlanCursor:
-    """The plan of one pool and policy, and the place in it.
+    """The plan of one pool and policy, and the current place in that plan.
 
-    A query calls ``next``, which moves one counter. Counts per member are worked out on request, from the plan's order
-    and the place in it.
+    Each query calls ``next``, which moves one counter. Counts per member are computed on request, from the plan's order
+    and the current place.
     """
 
     __slots__ = ("_at", "_before", "_last", "_passes", "affinity_window", "number", "order", "plan", "usable")
@@ -42,13 +42,13 @@ class PlanCursor:
     def __init__(self, members: int, number: int = 0, affinity_window: float = 0.0) -> None:
         """Begin with a plan that names all ``members`` in turn.
 
-        ``number`` is unique within one answer table. Types of one family get the same member for ``affinity_window``
-        seconds.
+        ``number`` is unique within one answer table. For ``affinity_window`` seconds, a client's queries for the types
+        of FAMILY_TYPES get the same member.
         """
         self.number = number
         self.affinity_window = affinity_window
-        self._before = [0] * members  # selections of earlier plans, by member
-        self._last: int | None = None  # the last selection of earlier plans
+        self._before = [0] * members  # number of selections made by earlier plans, by member
+        self._last: int | None = None  # the last selection made by an earlier plan
         plan = Plan(tuple(range(members)))
         self._begin(plan, frozenset(plan.order))
 
@@ -57,13 +57,13 @@ class PlanCursor:
         self.order: Sequence[int] = plan.order
         self.usable = usable
         self._at = 0
-        self._passes = 0  # how often the order came to its end
+        self._passes = 0  # how often the end of the order was reached
 
     def set_plan(self, plan: Plan, usable: Collection[int] | None = None) -> None:
         """Follow ``plan`` from its beginning.
 
-        A plan may leave out usable members. ``usable`` lists all of them: a client that was given one of these may be
-        given it again. The default is the plan's members.
+        A plan may leave out usable members. ``usable`` lists all usable members (default: the plan's members): a client
+        that got one of them before may get it again.
         """
         self._before, self._last = self.totals(), self.last
         self._begin(plan, frozenset(plan.order if usable is None else usable))
@@ -78,12 +78,12 @@ class PlanCursor:
         return self.order[at]
 
     def _position(self) -> tuple[int, int]:
-        """Return the place in the order, and how often the order came to its end."""
+        """Return the place in the order, and how often the end of the order was reached."""
         return self._at, self._passes
 
     @property
     def taken(self) -> int:
-        """How many places of the present plan were taken."""
+        """The number of places taken in the current plan."""
         at, passes = self._position()
         return at + passes * (len(self.order) - self.plan.repeat_from)
 
@@ -95,12 +95,12 @@ class PlanCursor:
 
     @property
     def last(self) -> int | None:
-        """The member selected last, by any plan; None if there was none."""
+        """The member selected last, by this or an earlier plan; None before the first selection."""
         at, _ = self._position()
         return self.order[at - 1] if at else self._last
 
     def counts(self) -> Counter[int]:
-        """Return the selections of the present plan, by member."""
+        """Return the number of selections made by the current plan, by member."""
         at, passes = self._position()
         if not passes:
             return Counter(self.order[:at])
@@ -111,19 +111,19 @@ class PlanCursor:
         return counts
 
     def totals(self) -> list[int]:
-        """Return all selections since the start, by member."""
+        """Return the number of selections since the start, by member."""
         counts = self.counts()
         return [before + counts[i] for i, before in enumerate(self._before)]
 
     def selections(self) -> Selections:
-        """Return the selections of the present plan in the form that policies read."""
+        """Return the selections made by the current plan in the form that policies read."""
         counts = self.counts()
         return Selections(self.plan, tuple(counts[i] for i in range(len(self._before))), self.last)
 
     def take_over(self, old: PlanCursor, mapping: Sequence[int | None]) -> None:
         """Continue the totals and the rotation of ``old``. Call this before the first ``next``.
 
-        ``mapping`` gives the new index of each of its members, None for a member that is gone.
+        ``mapping`` gives the new index of each member of ``old``; None for a member that was removed.
         """
         for now, total in zip(mapping, old.totals(), strict=True):
             if now is not None:
@@ -153,7 +153,7 @@ class NativePlanCursor(PlanCursor):
 
 
 class RetransmissionCache:
-    """The member that each recent query got, by the hash of its client and bytes.
+    """Remembers the member that each recent query got, by a hash of the client and the query's bytes.
 
     A client that receives no response repeats its query with the same id from the same port, and networks duplicate
     datagrams. The busier the server, the sooner a slot is overwritten.
@@ -169,7 +169,7 @@ class RetransmissionCache:
 
     @staticmethod
     def mark(host: str, port: int, query: bytes) -> int:
-        """Return the hash by which ``member`` and ``note`` know this datagram."""
+        """Return the hash that identifies this datagram in calls of ``member`` and ``note``."""
         return hash((host, port, query))
 
     def member(self, mark: int, now: float) -> int | None:
@@ -184,7 +184,7 @@ class RetransmissionCache:
         self.marks[at], self.members[at], self.times[at] = mark, member, now
 
 
-# The cells of a slot of FamilyAffinity. Its selections are numbered without end, also from one owner to the next
+# The cells of a slot of FamilyAffinity. A slot's selections are numbered consecutively, even when the owner changes
 _MARK: Final = 0  # the owner
 _BEGIN: Final = 1  # the first selection that the owner can join
 _END: Final = 2  # the number of the next selection
@@ -195,30 +195,30 @@ CELLS: Final = _TIMES + 2 * OPEN
 
 
 class FamilyAffinity:
-    """The newest selections for each client and plan cursor, which queries of another type can join.
+    """Remembers the newest selections for each client and plan cursor, so that queries of another type can join them.
 
-    The first query of a client takes a place of the plan; a query of another type gets the same member, and so does the
-    third type. The same type again belongs to the next connection and takes a new place. Many clients share a
-    resolver's address, so several selections stay open: each type joins them in order, the first AAAA query the first
-    selection of A, and the second the second.
+    A client's first query takes a place of the plan, and its queries of the other types get the same member. A second
+    query of the same type belongs to the next connection and takes a new place. Many clients share a resolver's
+    address, so several selections stay open, and each type joins them in order. For example, the first AAAA query joins
+    the first selection made for A, and the second AAAA query joins the second.
     """
 
     __slots__ = ("_cells", "coherent")
 
     def __init__(self) -> None:
-        # One list: an array would create an object for each number on each read
+        # A list, because an array would create a new object each time a number is read
         self._cells: list[Any] = [0] * (AFFINITY_SLOTS * CELLS)
         self.coherent = 0  # queries that joined the selection of another type
 
     @staticmethod
     def mark(host: str, number: int) -> int:
-        """Return the hash of a client and a cursor's number. The client's port differs from query to query."""
+        """Return the hash of a client and a cursor's number, without the client's port: each query has another one."""
         return hash((host, number))
 
     def member(self, mark: int, family: int, since: float) -> int | None:
-        """Return the member that a query of type ``family`` (a value of FAMILY_TYPES) would join, without joining it.
+        """Return the member that a query of type ``family`` (a value of FAMILY_TYPES) would get by joining a selection.
 
-        None if no selection after ``since`` (monotonic seconds) is open to it.
+        Does not join it. Returns None if no selection made after ``since`` (monotonic seconds) is open to this type.
         """
         slot = mark % AFFINITY_SLOTS * CELLS
         number = self._number(slot, family, since) if self._cells[slot] == mark else None
@@ -228,7 +228,7 @@ class FamilyAffinity:
     def give(self, cursor: PlanCursor, host: str, family: int, now: float) -> int:
         """Join an open selection, or else take the next place of the plan; return the member.
 
-        A member that is no longer usable is replaced for the types that have yet to ask, too.
+        A member that is no longer usable is also replaced for the types that have not been queried yet.
         """
         mark = hash((host, cursor.number))
         cells, slot = self._cells, mark % AFFINITY_SLOTS * CELLS
@@ -256,7 +256,7 @@ class FamilyAffinity:
         return member
 
     def _number(self, slot: int, family: int, since: float) -> int | None:
-        """Return the number of the oldest selection that this type can join."""
+        """Return the number of the oldest selection that this type can join; None if there is none."""
         cells = self._cells
         end: int = cells[slot + _END]
         number: int = max(cells[slot + _NEXT + family], cells[slot + _BEGIN], end - OPEN)
@@ -288,7 +288,7 @@ class MemberSelector:
     ) -> int:
         """Return the member for ``query`` and remember it. Call this only for a response that names the member.
 
-        ``client`` begins with host and port. TCP repeats lost segments by itself.
+        ``client`` begins with host and port. Queries over TCP are never retransmissions: TCP itself repeats segments.
         """
         now = self.now
         if transport == TCP:
@@ -296,7 +296,7 @@ class MemberSelector:
         retransmissions, host = self.retransmissions, client[0]
         mark = retransmissions.mark(host, client[1], query)
         member = retransmissions.member(mark, now)
-        # A retransmission also gets another member if its own is no longer usable
+        # Even a retransmission gets another member if its previous one is no longer usable
         if member is not None and member in cursor.usable:
             retransmissions.repeated += 1
             return member
@@ -305,7 +305,7 @@ class MemberSelector:
         return member
 
     def due(self, cursor: PlanCursor, family: int | None, query: bytes, client: tuple[Any, ...], transport: int) -> int:
-        """Return the member that ``select`` would return; change nothing."""
+        """Return the member that ``select`` would return, without selecting it."""
         now, member = self.now, None
         if transport != TCP:
             member = self.retransmissions.member(self.retransmissions.mark(client[0], client[1], query), now)

@@ -1,7 +1,7 @@
-"""Writing DNS response messages: records with compressed names, header, OPT record, size limits and truncation.
+"""Writes DNS response messages: header, records with compressed names, OPT record; limits their size and truncates.
 
 Names are compressed against the question, whose name always begins at offset 12. So a body that was written for one
-question fits every query that asks it, in any letter case.
+question fits every query with that question, in any letter case.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from lbdns.answering.query_reader import Query, skip_name
 
 _OFFSET_BITS: Final = 14  # of a compression pointer, RFC 1035 section 4.1.4
 _MAX_POINTER: Final = (1 << _OFFSET_BITS) - 1
-#: No name points to one that takes more pointers than this to read: readers stop after about 16, for fear of loops.
+#: No pointer leads to a name that takes 8 pointers to read: readers stop after about 16, to guard against loops.
 _DEEPEST: Final = 8 << _OFFSET_BITS
 _RR_FIXED: Final = struct.Struct("!HHIH")
 _POINTER: Final = struct.Struct("!H")
 _EMPTY_COOKIE: Final = write_option(OptionCode.COOKIE, bytes(CLIENT + SERVER))
 
-#: Head (flags and counts) and tail (records and OPT) of a response. The whole: id, head, question, tail.
+#: Head (flags and counts) and tail (records and OPT) of a response. A whole response is id, head, question and tail.
 Variant = tuple[bytes, bytes]
 
 
@@ -62,7 +62,7 @@ class AnswerSections:
 
 @dataclass(frozen=True, slots=True)
 class ResponseBody:
-    """A response written for one question, without the parts that each query determines: id, copied flags, OPT."""
+    """A response written for one question, without the parts that each query determines: id, copied flags and OPT."""
 
     flags: int  # AA and RCODE
     counts: tuple[int, int, int]
@@ -86,14 +86,14 @@ def without_records(rcode: Rcode) -> ResponseBody:
     return ResponseBody(rcode & 0xF, (0, 0, 0), b"")
 
 
-#: What is left of any response that is truncated before it is written.
+#: The body of a response that is truncated before its records are written.
 EMPTY_BODY: Final = without_records(Rcode.NOERROR)
 
 
 def truncated(body: ResponseBody) -> ResponseBody:
-    """Return ``body`` with TC set, so that the client asks again over TCP.
+    """Return ``body`` with TC set, so that the client repeats the query over TCP.
 
-    It has no records, so that no RRset is incomplete (RFC 2181 section 9).
+    All records are dropped, so that no RRset is incomplete (RFC 2181 section 9).
     """
     return ResponseBody(body.flags | TC, (0, 0, 0), b"")
 
@@ -108,9 +108,9 @@ def write_variant(
 ) -> Variant:
     """Return head and tail of the response with ``body`` to a query with these flags and this OPT record.
 
-    ``rcode`` overrides that of the body. ``payload`` is the longest query that we accept over UDP, in bytes;
-    ``options`` is the rdata of our OPT record. The opcode is copied, and RD if it is QUERY (RFC 1035 section 4.1.1);
-    AD, CD and Z are clear (RFC 4035 section 3.1.6).
+    ``rcode`` overrides the body's RCODE. ``payload`` is the longest query that we accept over UDP, in bytes.
+    ``options`` is the rdata of our OPT record. The opcode is copied from the query, and so is RD if the opcode is QUERY
+    (RFC 1035 section 4.1.1). AD, CD and Z are clear (RFC 4035 section 3.1.6).
     """
     full = body.flags & 0xF if rcode is None else rcode
     copied = query_flags & OPCODE_MASK or query_flags & RD
@@ -125,7 +125,7 @@ def write_variant(
 def precompiled_variant(
     body: ResponseBody, query_flags: int, edns: Edns | None, has_cookie: bool, payload: int
 ) -> Variant:
-    """Return head and tail as ``write_variant`` does, for the fast path: a response with a cookie ends before it."""
+    """Return head and tail as ``write_variant`` does, but leave out the cookie, which the fast path appends."""
     head, tail = write_variant(body, query_flags, edns, None, payload, _EMPTY_COOKIE if has_cookie else b"")
     return head, tail[: -CLIENT - SERVER] if has_cookie else tail
 
@@ -135,25 +135,25 @@ class ResponseWriter:
     """Writes whole responses within the limits of one configuration. The caller counts and sends them."""
 
     payload: int = OUR_PAYLOAD  # bytes that we accept and send over UDP
-    udp_without_cookie: int = MAX_TCP_MESSAGE  # bytes at most for clients over UDP without a valid cookie
+    udp_without_cookie: int = MAX_TCP_MESSAGE  # maximum bytes over UDP for clients without a valid cookie
 
     def write(
         self, query: Query, body: ResponseBody, options: EdnsOptions, wall: float, rcode: Rcode | None = None
     ) -> bytes:
         """Return the response to ``query``, signed if the query was. ``wall`` is in Unix seconds.
 
-        ``rcode`` overrides that of the body: a body has no room for the upper bits of an extended RCODE.
+        ``rcode`` overrides the body's RCODE: a body has no room for the upper bits of an extended RCODE.
         """
         head, tail = write_variant(body, query.flags, query.edns, rcode, self.payload, options.written)
         if not query.question:
-            head = head[:2] + b"\0\0" + head[4:]  # no sound question to echo, none counted
+            head = head[:2] + b"\0\0" + head[4:]  # there is no well-formed question to echo or count
         response = b"".join((query.id, head, query.question, tail))
         return query.signature.sign(response, wall) if query.signature else response
 
     def limit(self, query: Query, options: EdnsOptions, transport: int) -> int:
         """Return the longest response that we send to this client, in bytes.
 
-        Clients without a valid cookie get short ones, so that forged queries amplify little.
+        Clients without a valid cookie get only short responses over UDP, so that forged queries amplify little.
         """
         limit = self.payload_limit(query, transport)
         return limit if transport == TCP or options.valid_cookie else min(limit, self.udp_without_cookie)
@@ -166,14 +166,14 @@ class ResponseWriter:
 
 
 class RecordWriter:
-    """Writes records after a question. ``parts`` joined are the bytes so far."""
+    """Writes records after a question. The joined ``parts`` are the bytes written so far."""
 
     def __init__(self, qname: bytes, exact_case: bool = False) -> None:
         """``qname`` is in wire form. With ``exact_case``, names that differ in letter case share no bytes."""
         self.parts: list[bytes] = []
         self._fold = bytes if exact_case else bytes.lower
         self._at = HEADER_LENGTH
-        # By name: its offset in 14 bits, and above them how many pointers it takes to read it there
+        # By name: its offset in the lower 14 bits, and above them the number of pointers to follow from there
         self._places: dict[bytes, int] = {}
         self._learn(self._fold(qname), len(qname) - 1, 0)
         self._at += len(qname) + 4
@@ -184,7 +184,7 @@ class RecordWriter:
         return self._at
 
     def add(self, records: Iterable[Record]) -> None:
-        """Append ``records``, all of one section."""
+        """Append ``records``, which all belong to one section."""
         for owner, rtype, ttl, rdata in records:
             self._name(owner)
             names = _RDATA_NAMES.get(rtype)
@@ -203,7 +203,7 @@ class RecordWriter:
         self._at += len(data)
 
     def _name(self, name: bytes) -> None:
-        """Write a name; its longest suffix that the message already has becomes a pointer."""
+        """Write a name, with a pointer in place of its longest suffix that the message already contains."""
         folded = self._fold(name)
         find, at = self._places.get, 0
         while length := name[at]:
@@ -217,7 +217,7 @@ class RecordWriter:
         self._put(name)
 
     def _learn(self, folded: bytes, end: int, pointers: int) -> None:
-        """Let later names point into this one, before its place ``end``; reading it takes ``pointers`` pointers."""
+        """Let later names point into this name, at labels before ``end``. Reading it takes ``pointers`` pointers."""
         at, here = 0, self._at
         while at < end and here + at <= _MAX_POINTER:
             self._places.setdefault(folded[at:], pointers << _OFFSET_BITS | here + at)

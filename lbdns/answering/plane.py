@@ -1,7 +1,7 @@
-"""The plane: which implementation answers usual UDP queries, Python or the native module, which is faster.
+"""The plane: the implementation that answers common UDP queries, either Python or the faster native module.
 
-The plane creates everything that the fast path and the slow path share, so that both use one rate limit, one
-retransmission cache, one family affinity and one place in each plan. Sans-I/O.
+The plane creates everything that the fast path and the slow path share: one rate limit, one retransmission cache, one
+family affinity and one place in each plan. Sans-I/O.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from lbdns_shared.errors import LbdnsError
 
 try:
     import lbdns_native
-except ImportError:  # the Python plane does everything without it
+except ImportError:  # the Python plane does not need the native module
     lbdns_native = None  # type: ignore[assignment]
 
 AVAILABLE: Final = lbdns_native is not None
 
 
 class Plane:
-    """Python alone: complete, but slower."""
+    """The Python plane: complete, but slower than the native plane."""
 
     name = "python"
-    batch_size = 0  # datagrams that ``DatagramBatch.drain`` reads at most
+    batch_size = 0  # maximum number of datagrams that ``DatagramBatch.drain`` reads
 
     def native_table(self, payload: int) -> lbdns_native.AnswerTable | None:
         """Return the native part of a new answer table; None on the Python plane.
@@ -44,7 +44,7 @@ class Plane:
         return None
 
     def rate_limiter(self, rules: RateLimitConfig, share: int) -> RateLimiter | lbdns_native.RateLimiter:
-        """Return a limiter for one of ``share`` processes over which the kernel spreads the queries."""
+        """Return the rate limiter of one process, for queries that the kernel spreads over ``share`` processes."""
         return RateLimiter(rules, share)
 
     def member_selector(self) -> MemberSelector:
@@ -58,7 +58,7 @@ PYTHON_PLANE: Final = Plane()
 
 
 class NativePlane(Plane):
-    """Answers with the classes of the native module."""
+    """The native plane: answers with the classes of the native module."""
 
     name = "native"
     batch_size = 64  # lbdns_native.BATCH
@@ -90,9 +90,9 @@ class NativeMissingError(LbdnsError):
 
 
 def choose_plane(requested: PlaneName) -> Plane:
-    """Return the plane that the configuration requests; "auto" is the native one if it is installed.
+    """Return the plane that the configuration requests; "auto" means the native plane if its module is installed.
 
-    Raises NativeMissingError if it requests the native plane without the module.
+    Raises NativeMissingError if the configuration requests the native plane but its module is not installed.
     """
     if requested == "native" and not AVAILABLE:
         raise NativeMissingError(

@@ -1,11 +1,11 @@
-"""The query reader: strict, without exceptions, and with bounded work for any bytes. Pure.
+"""The query reader: reads queries strictly, without exceptions, and with bounded work for any bytes. Pure.
 
-- A message shorter than a header, or a response: no answer.
-- An opcode other than QUERY: NOTIMP.
-- More than one question, an unexpected record, a malformed name, bytes after the last record: FORMERR.
-- At most one OPT record and one TSIG record, which must be the last record.
-- Only IXFR may have an authority record, the client's SOA (RFC 1995 section 3).
-- A query without a question must have a cookie: it asks for a server cookie alone (RFC 7873 section 5.4).
+- A message shorter than a header, or a response, gets no answer.
+- A query with an opcode other than QUERY gets NOTIMP.
+- More than one question, an unexpected record, a malformed name or bytes after the last record cause FORMERR.
+- A query may have one OPT record and one TSIG record; the TSIG record must be its last record.
+- Only an IXFR query may have an authority record, the client's SOA (RFC 1995 section 3).
+- A query without a question must have a COOKIE option: it asks only for a server cookie (RFC 7873 section 5.4).
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ MAX_ADDITIONAL: Final = 8  # records: a query has an OPT and perhaps a TSIG reco
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query as read. An ``error`` other than NOERROR is the RCODE of its response.
+    """A query as received. An ``error`` other than NOERROR is the RCODE of the response.
 
-    ``question`` holds the bytes as received, for the response; empty if there is no well-formed question.
+    ``question`` holds the question's bytes as received, which the response repeats. It is empty if there is no
+    well-formed question.
     """
 
     id: bytes
@@ -47,7 +48,7 @@ class Query:
 
 
 def read_query(message: bytes) -> Query | None:
-    """Read one message; None if it must get no answer at all."""
+    """Return the query that ``message`` contains; None if the message must get no answer at all."""
     if len(message) < HEADER_LENGTH:
         return None
     _, flags, questions, answers, authorities, additionals = _HEADER.unpack_from(message)
@@ -96,7 +97,7 @@ def _error(edns: Edns | None, sound: bool) -> Rcode:
 
 
 def _read_soa(message: bytes, at: int) -> tuple[int, int]:
-    """Return the serial of the SOA record at ``at``, and its end: 0 if it is malformed. Its names are ignored."""
+    """Return the serial and the end of the SOA record at ``at``, ignoring its names. A malformed record has end 0."""
     at = skip_name(message, at)
     if not at or at + _RR_FIXED.size > len(message):
         return NO_SERIAL, 0
@@ -108,7 +109,7 @@ def _read_soa(message: bytes, at: int) -> tuple[int, int]:
 
 
 def _read_additional(message: bytes, at: int, count: int) -> tuple[Edns | None, int, bool]:
-    """Return the OPT record, the offset of the TSIG record or 0, and whether the section is well-formed."""
+    """Return the OPT record, the offset of the TSIG record (0 if none), and whether the section is well-formed."""
     edns, tsig_at = None, 0
     for _ in range(count):
         owner = at
@@ -132,7 +133,7 @@ def _read_additional(message: bytes, at: int, count: int) -> tuple[Edns | None, 
 
 
 def skip_name(message: bytes, at: int, pointers: bool = True) -> int:
-    """Return the end of the name at ``at``, which may end in a pointer if ``pointers``; 0 if it is malformed."""
+    """Return the end of the name at ``at``; 0 if it is malformed. With ``pointers``, the name may end in a pointer."""
     start = at
     while at < len(message):
         length = message[at]

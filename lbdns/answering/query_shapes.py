@@ -1,8 +1,8 @@
 """Query shapes: the bytes that nearly every client sends around its question, and the response kind of each shape.
 
-A response depends on few of these bytes: whether to copy RD, whether to add an OPT record and set DO in it, and whether
-a cookie goes into it. So the shapes fall into a handful of response kinds. No client can invent a shape that the server
-would have to keep.
+These bytes decide only whether the response copies RD, has an OPT record, sets DO in that record, and carries a cookie.
+So the shapes fall into a handful of response kinds. The set of shapes is fixed, so that clients can't make the server
+store new ones.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lbdns.answering.cookies import CLIENT, SERVER
 from lbdns.answering.dns_constants import RD
 from lbdns.answering.edns import Edns, OptionCode, write_opt, write_option
 
-#: Payload sizes that resolvers announce, bytes; queries with another size take the slow path.
+#: Payload sizes that resolvers announce, in bytes. Queries with any other size take the slow path.
 USUAL_PAYLOADS: Final = (
     512, 1200, 1220, 1232, 1280, 1400, 1410, 1432, 1440, 1452, 1472, 1500, 1680, 2048, 4000, 4096, 8192, 65535,
 )  # fmt: skip
@@ -24,10 +24,10 @@ _CD: Final = 0x0010
 _FORMS: Final = 5  # no OPT, OPT, OPT with DO, OPT with a cookie, OPT with DO and a cookie
 _COOKIE_FORM: Final = 3  # the first form with a cookie
 KINDS: Final = 2 * _FORMS  # each form without RD and with it
-FIRST_COOKIE_KIND: Final = 2 * _COOKIE_FORM  # this kind and all above it carry a cookie
+FIRST_COOKIE_KIND: Final = 2 * _COOKIE_FORM  # the kinds from this one up carry a cookie
 #: Bytes from the root name of an OPT record to the data of its first option.
 COOKIE_AT: Final = 15
-#: Bytes after the question if the OPT record holds a cookie alone: a client cookie, or one with our server cookie.
+#: Number of bytes after the question if the only option is a cookie: a client cookie, with or without a server cookie.
 COOKIE_ENDS: Final = frozenset((COOKIE_AT + CLIENT, COOKIE_AT + CLIENT + SERVER))
 
 
@@ -54,14 +54,14 @@ def _cookie_shapes() -> Iterator[tuple[bytes, int]]:
         yield head + opt[:COOKIE_AT], 2 * (_COOKIE_FORM + dnssec_ok) + recurse
 
 
-#: All bytes of a query except its id and its question -> its response kind, below KINDS.
+#: Maps all bytes of a query except its id and its question to its response kind, a number below KINDS.
 QUERY_SHAPES: Final[Mapping[bytes, int]] = dict(_shapes())
-#: The same for queries with a cookie and no other option, without the bytes of the cookie.
+#: The same mapping for queries whose only option is a cookie. The cookie's bytes are left out.
 COOKIE_QUERY_SHAPES: Final[Mapping[bytes, int]] = dict(_cookie_shapes())
 
 
 def query_parameters(kind: int) -> tuple[int, Edns | None]:
-    """Return what a response of this kind depends on: the flags of the query to copy, and the query's OPT record."""
+    """Return the query's flags that a response of this kind copies, and the query's OPT record."""
     form, recurse = divmod(kind, 2)
     edns = Edns(0, 0, dnssec_ok=form % 2 == 0) if form else None
     return RD if recurse else 0, edns

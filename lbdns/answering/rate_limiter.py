@@ -1,9 +1,9 @@
-"""Response rate limiting: limits the responses of one kind per second to one network. Sans-I/O.
+"""Response rate limiting: limits how many responses of one kind a network gets per second. Sans-I/O.
 
 The answers to one question are one kind. Responses without a kept entry (negative answers, errors, wildcards) are one
 kind per zone and RCODE, so random names do not evade the limit. Across all kinds, a network's limit is ALL times as
-high, so asking for one name after the other does not evade it either. Counters live in a table of fixed size, so forged
-addresses cost no memory; two networks on one slot share its limit for that second.
+high, so querying many names in turn does not evade the limit either. Counters live in a table of fixed size, so forged
+addresses cost no memory. Two networks that fall on one slot share its limit for that second.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from lbdns.config.client_limit_sections import RateLimitConfig
 
 SLOTS: Final = 65_536
-ALL: Final = 5  # times the limit, across all kinds: a resolver asks for a handful of names of one zone
+ALL: Final = 5  # times the limit, across all kinds: a resolver queries only a handful of names in one zone
 _EVERY_KIND: Final = b""
 MAX_HOSTS: Final = 65_536  # addresses whose network is cached
 _EXEMPT: Final = -1
@@ -30,7 +30,7 @@ class RateLimiter:
         self.rules = rules
         self._limit = -(-rules.responses_per_second // share)
         self._counts = [0] * SLOTS
-        self._end = 0.0  # of the present window, monotonic seconds
+        self._end = 0.0  # of the current window, in monotonic seconds
         self._networks: dict[str, int] = {}
         self.dropped = self.cut = 0  # responses not sent, and responses truncated, because of the limit
         self.last = ""  # the last client that was limited
@@ -55,13 +55,13 @@ class RateLimiter:
         counts[at] += 1
         over = counts[at] - self._limit
         if over > 0:
-            return over  # it is not sent, so it does not count across all kinds
+            return over  # this response is not sent, so it does not count across all kinds
         at = hash((network, _EVERY_KIND)) % SLOTS
         counts[at] += 1
         return max(0, counts[at] - ALL * self._limit)
 
     def drops(self, over: int, host: str) -> bool:
-        """Return whether to drop a response that is ``over`` the limit; each ``slip``-th is to be truncated instead."""
+        """Return whether to drop a response ``over`` the limit; every ``slip``-th response is truncated instead."""
         self.last = host
         slip = self.rules.slip
         if slip and over % slip == 0:

@@ -1,7 +1,8 @@
-"""Relayed queries: the clients that may have them, the query to an upstream, and the response to the client. Sans-I/O.
+"""Relayed queries: which clients may send them, the query to an upstream, and the response to the client. Sans-I/O.
 
-Hop by hop, as RFC 5625 requires of a proxy: the upstream gets an id, a letter case and an OPT record of our own; the
-client gets its own id, its own letter case and our OPT record. No EDNS option passes in either direction.
+Each hop is separate, as RFC 5625 requires of a proxy. The query to the upstream has an id, a letter case and an OPT
+record of our own. The response to the client has the client's id and letter case, and our OPT record. No EDNS option
+is passed on in either direction.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
 CASE_BITS: Final = 255  # one for each octet of the longest name, letter or not
 MAX_HOSTS: Final = 65_536  # addresses whose permission is cached
 _HEADER: Final = struct.Struct("!HHHHHH")
-#: RCODEs that are passed to the client. Others, such as FORMERR, concern our query and not the client's.
+#: Error RCODEs that are passed on to the client. Others, such as FORMERR, concern our query and not the client's.
 _PASSED: Final = frozenset((Rcode.SERVFAIL, Rcode.NOTIMP, Rcode.REFUSED))
 
 
 class AllowedNetworks:
-    """The client networks that a configuration allows; none if it lists none."""
+    """The client networks that the configuration allows. An empty list allows no client."""
 
     __slots__ = ("_hosts", "_networks")
 
@@ -57,9 +58,9 @@ class AllowedNetworks:
 
 @dataclass(frozen=True, slots=True)
 class RelayedQuery:
-    """A query for an upstream, from a client in an allowed network that sets RD.
+    """A query with RD from a client in an allowed network, to be relayed to an upstream.
 
-    Its name is outside our zones, or is one of ours whose ``aliases`` lead out of them.
+    The queried name is outside our zones, or is a name of ours whose ``aliases`` lead out of our zones.
     """
 
     query: Query
@@ -72,7 +73,7 @@ class RelayedQuery:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamQuestion:
-    """A question for an upstream. All clients that ask the same wait for one answer."""
+    """A question for an upstream. All clients that ask the same question wait for one answer."""
 
     qname: bytes  # lower-case wire form
     qtype: int
@@ -81,7 +82,7 @@ class UpstreamQuestion:
 
 
 def upstream_question(relayed: RelayedQuery) -> UpstreamQuestion:
-    """Return the question for an upstream: the query's name, or the target of our own aliases."""
+    """Return the question for an upstream, which asks for the query's name or for the target of our own aliases."""
     query = relayed.query
     name = relayed.aliases[-1].rdata.lower() if relayed.aliases else query.qname
     return UpstreamQuestion(name, query.qtype, query.edns is not None and query.edns.dnssec_ok, bool(query.flags & CD))
@@ -90,8 +91,8 @@ def upstream_question(relayed: RelayedQuery) -> UpstreamQuestion:
 def upstream_query(question: UpstreamQuestion, ident: bytes, chance: int) -> bytes:
     """Return the query to an upstream, with the 2-byte ``ident`` as its id.
 
-    ``chance``, CASE_BITS random bits, sets the letter case, which the answer must repeat. AD requests the AD bit of the
-    answer (RFC 6840 section 5.7).
+    ``chance`` holds CASE_BITS random bits, which set the letter case that the answer must repeat. AD in the query
+    requests AD in the answer (RFC 6840 section 5.7).
     """
     flags = RD | AD | (CD if question.checking_disabled else 0)
     name = bytearray(question.qname)
@@ -105,9 +106,10 @@ def upstream_query(question: UpstreamQuestion, ident: bytes, chance: int) -> byt
 
 
 def relayed_body(relayed: RelayedQuery, response: UpstreamResponse | None) -> ResponseBody:
-    """Return the body of the response to the client; SERVFAIL if no upstream answered (None).
+    """Return the body of the response to the client; SERVFAIL if ``response`` is None because no upstream answered.
 
-    It has RA but not AA, CD as in the query, and AD only if the query asks for it (RFC 6840 section 5.8).
+    RA is set, AA only after our own aliases, CD as in the query, and AD only if the query asks for it (RFC 6840 section
+    5.8).
     """
     query = relayed.query
     flags = RA | (query.flags & CD)
@@ -125,14 +127,14 @@ def relayed_body(relayed: RelayedQuery, response: UpstreamResponse | None) -> Re
 
 
 def _after_aliases(relayed: RelayedQuery, response: UpstreamResponse, flags: int) -> ResponseBody:
-    """Return the answer after our own aliases: with AA, as the first name is ours, but without AD: it is unsigned."""
+    """Return our aliases and the answer. AA is set, as the first name is ours; AD is clear, as aliases are unsigned."""
     # Imported here: only answers after an alias of ours need dnspython's messages, which take 20 ms to import
     import dns.exception
     import dns.message
 
     head = _HEADER.pack(0, response.flags, 1, response.counts[0], response.counts[1], 0)
     try:
-        # Pointers must be resolved: the names have other offsets after another question
+        # Pointers must be resolved: names have other offsets in a message with another question
         whole = dns.message.from_wire(
             head + response.question + response.records, ignore_trailing=True, one_rr_per_rrset=True
         )

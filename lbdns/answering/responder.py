@@ -1,11 +1,12 @@
-"""The responder: one query in, one response out, by the fast path or the slow path. Sans-I/O.
+"""The responder: turns one query into one response, by the fast path or the slow path. Sans-I/O.
 
-Fast path: the question's bytes in lower case find an entry of the answer table, and the bytes around the question find
-the response kind; the member selector picks a member, and the precompiled parts are joined. Every other query takes the
-slow path: a strict reader, a look-up, a writer. It gives the same answers, and precompiles them for the fast path.
+On the fast path, the question's bytes in lower case identify an entry of the answer table, and the bytes around the
+question determine the response kind. The member selector selects a member, and the precompiled parts are joined. Every
+other query takes the slow path: a strict reader, a look-up and a writer. The slow path gives the same answers, and
+precompiles them for the fast path.
 
-Only a response that names a member moves a rotation: not a retransmitted query, nor the second type that a client asks
-for, nor a query over the rate limit, nor a response that is truncated because it is too long.
+Only a new response that names a member advances a rotation. A retransmitted query does not, and neither does a client's
+query for a second type, a query over the rate limit, or a response that is truncated because it is too long.
 """
 
 from __future__ import annotations
@@ -46,20 +47,20 @@ from lbdns.answering.zone_transfer import ZoneTransfer
 
 #: A client's address as sockets return it: host, port, and for IPv6 flow and scope.
 Client = tuple[Any, ...]
-#: An answer that takes many messages or an upstream, left to the caller of ``Responder.respond``.
+#: An answer that requires many messages or an upstream; the caller of ``Responder.respond`` must complete it.
 DeferredAnswer = ZoneTransfer | RelayedQuery
-#: Types whose queries no zone answers; OPT is no meta-type of the registry but just as wrong in a question.
+#: Types that a zone look-up can't answer. OPT is not a meta-type in the registry, but just as wrong in a question.
 _UNUSUAL_TYPES: Final = META_TYPES | {Type.OPT}
 
 
 class Responder:
-    """Answers queries from one answer table. Holds no socket and reads no clock: the caller does both.
+    """Answers queries from one answer table. The caller holds the sockets and reads the clock.
 
     The caller must
 
     - call ``tick`` whenever it wakes up to read queries, before ``respond``;
     - pass each message that it receives to ``respond``;
-    - send the response that ``respond`` returns. It may drop one that the socket refuses: clients ask again;
+    - send the response that ``respond`` returns, or drop it if the socket refuses it: clients repeat the query;
     - run a ``DeferredAnswer``: send every message of a ``ZoneTransfer`` over its TCP connection, or get the upstream's
       answer to a ``RelayedQuery``, pass it to ``finish_relayed`` and send the result;
     - call ``use`` for each new configuration.
@@ -73,11 +74,11 @@ class Responder:
     )  # fmt: skip
 
     def __init__(self, table: AnswerTable, secrets: Sequence[bytes] = (), share: int = 1) -> None:
-        """The arguments are those of ``use``."""
+        """Take the same arguments as ``use``."""
         self.now = self.wall = 0.0
-        #: Set while a socket is overloaded: returns whether to drop the next query that would take the slow path.
+        #: Set only while a socket is overloaded. Returns whether to drop the next query that would take the slow path.
         self.sheds: Callable[[], bool] | None = None
-        #: Answers ``explain.NAME TXT``; None: the name does not exist.
+        #: Explains the answers for ``explain.NAME TXT``; if it is None, that name does not exist.
         self.explainer: Explainer | None = None
         self.truncated = 0  # responses that were too long for their client
         self._before = dict.fromkeys(("rate_limit_dropped", "rate_limit_cut", "repeated", "coherent"), 0)
@@ -88,9 +89,9 @@ class Responder:
     def use(self, table: AnswerTable, secrets: Sequence[bytes] = (), share: int = 1) -> None:
         """Answer from ``table`` from now on. To continue the old table's counters, call its ``take_over`` first.
 
-        ``secrets`` (16 bytes each) make and check server cookies, the first makes them; without any, the server has no
-        cookies. ``share`` is the number of processes that answer at the same addresses: each enforces its part of the
-        rate limit.
+        ``secrets`` (16 bytes each) check server cookies; the first secret also makes new ones. Without secrets, the
+        server uses no cookies. ``share`` is the number of processes that answer at the same addresses: each process
+        enforces its share of the rate limit.
         """
         config = table.farm.config
         self._before = self._counters_since_start()
@@ -108,28 +109,28 @@ class Responder:
     def tick(self, now: float, wall: float) -> None:
         """Set the time of the queries that follow: ``now`` in monotonic seconds, ``wall`` in Unix seconds.
 
-        Call this on each wake-up, before ``respond``. A time that is some milliseconds old does no harm.
+        Call this on each wake-up, before ``respond``. A time that is a few milliseconds old does no harm.
         """
         self.now, self.wall = now, wall
         self.selector.now = now
         self.limiter.tick(now)
 
     def counters(self) -> dict[str, int]:
-        """Return counters of responses since the start, by name, also across reloads."""
+        """Return the counters of responses since the start, by name. Reloads do not reset them."""
         return {**self._counters_since_start(), "too_long_cut": self.truncated}
 
     def _counters_since_start(self) -> dict[str, int]:
-        """Add the counters of the parts that ``use`` replaces to those of the parts before."""
+        """Return the counters of the limiter and the selector, plus those of the ones that ``use`` has replaced."""
         limiter, selector = self.limiter, self.selector
         now = (limiter.dropped, limiter.cut, selector.retransmissions.repeated, selector.affinity.coherent)
         return {name: before + count for (name, before), count in zip(self._before.items(), now, strict=True)}
 
     def respond(self, query: bytes, client: Client, transport: int = UDP) -> bytes | DeferredAnswer | None:
-        """Return the response to the message ``query`` of ``client``, by the fast path if possible.
+        """Return the response to the message ``query`` from ``client``, by the fast path if possible.
 
-        Before: call ``tick``. After: send the bytes to ``client``; run a ``DeferredAnswer``; on None, send nothing.
-        ``transport`` is UDP or TCP; messages have no length prefix. Any bytes are allowed as ``query``; a malformed
-        one gets FORMERR, or None if it can't be a query. Raises nothing.
+        Call ``tick`` first. Then send the returned bytes to ``client``, or run the ``DeferredAnswer``; on None, send
+        nothing. ``transport`` is UDP or TCP; messages have no length prefix. ``query`` may be any bytes: the result is
+        FORMERR for a malformed query, and None for a message that can't be a query. Raises no exception.
         """
         end = query.find(0, 12) + 5
         entry = self.table.entries.get(query[12:end].lower())
@@ -139,7 +140,7 @@ class Responder:
             known: bool | int = transport  # a TCP client can't forge its address
             if kind is None and self.cookies is not None:
                 after = len(query) - end
-                # The shapes cover the lengths of a cookie's option but not the bytes that follow
+                # A shape ends with the length of the COOKIE option; check that exactly so many bytes follow
                 if after in COOKIE_ENDS and query[end + COOKIE_AT - 1] == after - COOKIE_AT:
                     kind = COOKIE_QUERY_SHAPES.get(query[2:12] + query[end : end + COOKIE_AT])
                     if kind is not None:
@@ -160,9 +161,9 @@ class Responder:
         return self.respond_slowly(query, client, transport)
 
     def respond_slowly(self, message: bytes, client: Client, transport: int = UDP) -> bytes | DeferredAnswer | None:
-        """Return what ``respond`` returns, by the slow path, and precompile the response for the fast path.
+        """Return the same response as ``respond``, by the slow path, and precompile it for the fast path.
 
-        The same rules hold before and after. The native plane calls this for queries that it leaves to Python.
+        Call ``tick`` first, as for ``respond``. The native plane calls this for queries that it leaves to Python.
         """
         query = read_query(message)
         if query is None:
@@ -198,7 +199,7 @@ class Responder:
     def _answer(
         self, entry: AnswerEntry, message: bytes, query: Query, options: EdnsOptions, client: Client, transport: int
     ) -> bytes | None:
-        """Return the response: whole, truncated, or None over the rate limit. Glue is never left out (RFC 9471)."""
+        """Return the response, whole or truncated; None if the rate limit drops it. Glue is always sent (RFC 9471)."""
         if over := self._over_limit(options, client, transport, entry.key if entry.kept else _kind(entry)):
             return self._limit(query, EMPTY_BODY, options, client, over)
         if entry.kept:
@@ -273,11 +274,11 @@ class Responder:
         return answer_options(query.edns, client[0], transport == TCP, identity, self.cookies, self.wall)
 
     def _over_limit(self, options: EdnsOptions, client: Client, transport: int, kind: bytes) -> int:
-        """Count a response of ``kind``; return by how much it exceeds the rate limit. Only forgeable queries count."""
+        """Count a response of ``kind`` to a forgeable query; return by how much the count exceeds the rate limit."""
         return 0 if transport == TCP or options.valid_cookie else self.limiter.count(client[0], kind)
 
     def _limit(self, query: Query, body: ResponseBody, options: EdnsOptions, client: Client, over: int) -> bytes | None:
-        """Return what remains of a response ``over`` the rate limit: a truncated one, or none."""
+        """Return a truncated response in place of one that is ``over`` the rate limit; None if it is dropped."""
         if self.limiter.drops(over, client[0]):
             return None
         return self._writer.write(query, truncated(body), options, self.wall)
@@ -290,7 +291,7 @@ class Responder:
 def response_kind(before: bytes, after: bytes) -> int | None:
     """Return the response kind of a query with these bytes around its question; None for an unusual shape.
 
-    ``before`` are the flags and counts, ``after`` everything behind the question.
+    ``before`` holds the flags and counts, ``after`` everything that follows the question.
     """
     kind = QUERY_SHAPES.get(before + after)
     if kind is None and len(after) in COOKIE_ENDS and after[COOKIE_AT - 1] == len(after) - COOKIE_AT:
@@ -299,5 +300,5 @@ def response_kind(before: bytes, after: bytes) -> int | None:
 
 
 def _kind(entry: AnswerEntry) -> bytes:
-    """Return the rate limit's key for answers that are not kept: those of a zone with one RCODE count together."""
+    """Return the rate limit's key for answers without a kept entry, which count together by zone and RCODE."""
     return b"%s %d" % (entry.zone.encode(), entry.rcode)

@@ -1,6 +1,6 @@
-"""TSIG (RFC 8945): checks the signature of a query and signs its response. Pure: time is an argument.
+"""TSIG (RFC 8945): checks the signature of a query and signs its response. Pure: the time is an argument.
 
-Any query costs at most one HMAC over its own length, and raises no exception.
+Checking a query takes at most one HMAC over its length, and raises no exception.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lbdns.answering.dns_constants import HEADER_LENGTH, Rcode, Type
 from lbdns.config import KeyConfig
 from lbdns.zones import names
 
-FUDGE: Final = 300  # s that two clocks may differ, as RFC 8945 section 10 recommends
+FUDGE: Final = 300  # s by which two clocks may differ, as RFC 8945 section 10 recommends
 _CLASS_ANY: Final = 255
 _MAX_ECHOED: Final = 160  # bytes of unknown names in a response, so that it fits any client
 _LEAST_MAC: Final = 10  # bytes (RFC 8945 section 5.2.2.1)
@@ -68,9 +68,10 @@ class TsigRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QuerySignature:
-    """The checked signature of a query, which signs its response.
+    """The checked signature of a query, which signs the response.
 
-    With an ``error`` the response is NOTAUTH. Without a ``key`` its TSIG record has no MAC (section 5.3.2).
+    With an ``error``, the response is NOTAUTH. Without a ``key``, the response's TSIG record has no MAC (section
+    5.3.2).
     """
 
     record: TsigRecord
@@ -87,7 +88,7 @@ class QuerySignature:
         return _append(message, self._response_record(message, now))
 
     def sign_all(self, messages: Iterable[bytes], clock: Callable[[], float]) -> Iterator[bytes]:
-        """Yield the messages of one response, each signed together with the MAC before it (section 5.3.1).
+        """Yield the messages of one response, each signed together with the preceding MAC (section 5.3.1).
 
         ``clock`` returns Unix seconds. The signature must be valid.
         """
@@ -118,7 +119,7 @@ class QuerySignature:
 def check_signature(message: bytes, at: int, keys: Keyring, now: float) -> QuerySignature | None:
     """Check the TSIG record at offset ``at``, the last of the query ``message``; None if it is malformed (FORMERR).
 
-    The order of checks is that of RFC 8945 section 5.2: key, MAC, time. ``now`` is in Unix seconds.
+    The checks follow the order of RFC 8945 section 5.2: key, MAC, time. ``now`` is in Unix seconds.
     """
     record = _read(message, at)
     if record is None:
@@ -136,7 +137,7 @@ def check_signature(message: bytes, at: int, keys: Keyring, now: float) -> Query
 
 
 def rcode_of(signed: QuerySignature | None) -> Rcode:
-    """Return the RCODE that a checked TSIG record demands; NOERROR if it is valid."""
+    """Return the RCODE that a checked TSIG record requires; NOERROR if the record is valid."""
     if signed is None:
         return Rcode.FORMERR
     return Rcode.NOTAUTH if signed.error else Rcode.NOERROR
@@ -160,7 +161,7 @@ def _variables(record: TsigRecord) -> bytes:
 
 
 def _append(message: bytes, record: TsigRecord) -> bytes:
-    """Return the message with the record appended and counted. Its names are uncompressed, as some readers require."""
+    """Return the message with the record appended and counted. Some readers require its names to be uncompressed."""
     rdata = b"".join((
         record.algorithm,
         _timers(record.time, record.fudge), _LENGTH.pack(len(record.mac)), record.mac,
@@ -197,7 +198,7 @@ def _read(message: bytes, at: int) -> TsigRecord | None:
 
 
 def _name(message: bytes, at: int, pointers: bool) -> tuple[bytes, int]:
-    """Return the name at ``at`` in lower case, and its end; an empty name if malformed. Pointers lead backwards."""
+    """Return the lower-case name at ``at``, and its end; an empty name if malformed. Pointers must point backwards."""
     labels: list[bytes] = []
     length, end, start = 1, 0, at
     while at < len(message):

@@ -1,6 +1,6 @@
-"""The upstream response reader: which messages answer our query, and which of their records reach the client. Pure.
+"""The upstream response reader: decides which messages answer our query, and which records reach the client. Pure.
 
-It is as strict as the query reader, and its work is bounded: it reads each name once.
+The reader is as strict as the query reader. Its work is bounded, because it reads each name only once.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class UpstreamResponse:
 
     @property
     def failed(self) -> bool:
-        """Whether it does not answer the question, so that another upstream is worth a try.
+        """Whether the response does not answer the question, so that another upstream is worth trying.
 
-        Without RA and AA it is a referral of a server that neither recurses nor has the zone.
+        A response without RA and AA is a referral from a server that neither recurses nor has the zone.
         """
         return self.rcode not in _GOOD or bool(self.flags & TC) or not self.flags & (RA | AA)
 
@@ -49,9 +49,9 @@ class UpstreamResponse:
 
 
 def read_upstream_response(query: bytes, message: bytes) -> UpstreamResponse | None:
-    """Read ``message`` as the answer to our ``query``; None if it isn't one, or is malformed.
+    """Read ``message`` as the response to our ``query``; None if it is malformed or answers another query.
 
-    Letter case is ignored: ``same_case`` compares it.
+    This function ignores letter case, which ``same_case`` compares.
     """
     end = skip_name(query, HEADER_LENGTH) + 4
     if len(message) < end or message[:2] != query[:2]:
@@ -70,13 +70,13 @@ def read_upstream_response(query: bytes, message: bytes) -> UpstreamResponse | N
 
 
 def same_case(query: bytes, message: bytes) -> bool:
-    """Return whether the answer repeats the name in our letter case. An attacker off the path can only guess it."""
+    """Return whether the answer repeats the name in our letter case, which an off-path attacker can only guess."""
     end = skip_name(query, HEADER_LENGTH)
     return message[HEADER_LENGTH:end] == query[HEADER_LENGTH:end]
 
 
 def _read_records(message: bytes, start: int, flags: int, counts: Sequence[int]) -> UpstreamResponse | None:
-    """Read all records. The client gets those before the OPT record and needs none after it."""
+    """Read all records. The client gets those before the OPT record; it needs none of those after the OPT record."""
     name = message[HEADER_LENGTH : start - 4].lower()
     owners: list[int] = []
     at, kept, rcode, opt_at = start, list(counts), flags & 0xF, 0
@@ -107,7 +107,7 @@ def _read_records(message: bytes, start: int, flags: int, counts: Sequence[int])
 
 
 def _name_end(message: bytes, at: int, known: set[int]) -> int:
-    """Return the end of the name at ``at``; 0 if malformed. Pointers lead backwards. ``known``: label offsets."""
+    """Return the end of the name at ``at``; 0 if malformed. ``known`` holds the offsets of labels that were read."""
     end, bound = 0, at
     passed: list[int] = []
     while at < len(message) and at not in known:

@@ -1,6 +1,6 @@
-"""Zone look-up: the records or the negative answer of a zone for a name and a type (RFC 1034 section 4.3.2). Pure.
+"""Zone look-up: finds a zone's records or negative answer for a name and a type (RFC 1034 section 4.3.2). Pure.
 
-Wildcards follow RFC 4592, DNAME RFC 6672, empty non-terminals RFC 8020.
+Wildcards follow RFC 4592, DNAME records follow RFC 6672, and empty non-terminals follow RFC 8020.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ZoneIndex:
 
 
 def negative_soa(zone: Zone) -> Record:
-    """Return the SOA record for negative answers: TTL = min(its TTL, its minimum field) (RFC 2308 section 3)."""
+    """Return the SOA record for negative answers, whose TTL is at most its minimum field (RFC 2308 section 3)."""
     rdata = zone.soa.rdatas[0]
     minimum = int.from_bytes(rdata[-4:], "big")
     return Record(zone.origin, Type.SOA, min(zone.soa.ttl, minimum), rdata)
@@ -42,7 +42,7 @@ def negative_soa(zone: Zone) -> Record:
 
 @dataclass(frozen=True, slots=True)
 class PoolMatch:
-    """A look-up that ends at a pool's name, ``owner``, perhaps by way of ``aliases``."""
+    """The result of a look-up that ends at a pool's name, ``owner``, possibly via ``aliases``."""
 
     owner: bytes
     aliases: tuple[Record, ...] = ()
@@ -57,8 +57,8 @@ class _Alias:
 def look_up(index: ZoneIndex, qname: bytes, qtype: int, follow_pools: bool = True) -> AnswerSections | PoolMatch:
     """Look up ``qname`` (lower-case wire form, at or below the zone's origin) and ``qtype``.
 
-    Aliases are followed inside the zone; a target outside it ends the answer. With ``follow_pools`` false, pools' names
-    are looked up as the zone file has them, and the result is never a PoolMatch.
+    Aliases are followed inside the zone; a target outside the zone ends the answer. With ``follow_pools`` false, a
+    pool's name is looked up in the zone file like any other name, and the result is never a PoolMatch.
     """
     aliases: tuple[Record, ...] = ()
     seen: set[bytes] = set()
@@ -78,7 +78,7 @@ def look_up(index: ZoneIndex, qname: bytes, qtype: int, follow_pools: bool = Tru
 
 
 def _after_aliases(aliases: tuple[Record, ...], found: AnswerSections) -> AnswerSections:
-    """Return ``found`` as the end of a chain. The first name is ours, so the answer is authoritative in any case."""
+    """Return ``aliases`` followed by ``found``. An answer with aliases is authoritative, as its first name is ours."""
     if not aliases:
         return found
     return AnswerSections(found.rcode, True, aliases + found.answer, found.authority, found.additional)

@@ -1,7 +1,7 @@
-"""Zone transfers: the clients that may have a zone, and its AXFR messages (RFC 5936), which also answer IXFR. Pure.
+"""Zone transfers: which clients may transfer a zone, and its AXFR messages (RFC 5936), which also answer IXFR. Pure.
 
-A secondary has no pools. In its copy a pool's name has the addresses of all members, so that it answers with all of
-them in turn, as any name server does.
+A secondary has no pools. In its copy, a pool's name has the addresses of all members, so that the secondary answers
+with all addresses in turn, as any name server does.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from lbdns.config import TransferPermit
 from lbdns.model.farm import Farm, Pool
 from lbdns.zones.master_file import RRset, Zone
 
-MESSAGE_SIZE: Final = 4096  # bytes: takes 0.7 ms, during which no query is answered (16 KiB would take 3 ms)
-POOL_TTL: Final = 30  # s: clients use a secondary while we are down, which is short
+MESSAGE_SIZE: Final = 4096  # bytes: writing takes 0.7 ms, during which no query is answered (16 KiB would take 3 ms)
+POOL_TTL: Final = 30  # s: clients use a secondary only while we are down, which is brief
 _MAX_MESSAGE: Final = 65_535 - 1_024  # bytes: leaves room for the OPT and TSIG records
 _RR_FIXED: Final = 10  # bytes of a record without its owner and rdata
 _SERIAL_HALF: Final = 2**31
@@ -47,7 +47,7 @@ class TransferResponder:
     ) -> Rcode | AnswerSections | Iterator[bytes]:
         """Return the answer to AXFR or IXFR for a name in ``zone``: an error, one response, or lazily made messages.
 
-        ``key`` is the name of the TSIG key that signs the query; empty for an unsigned one.
+        ``key`` is the name of the TSIG key that signs the query; it is empty if the query is unsigned.
         """
         if not is_permitted(self._permits.get(zone.name, ()), host, key):
             return Rcode.REFUSED
@@ -55,7 +55,7 @@ class TransferResponder:
             return Rcode.NOTAUTH
         if query.qtype == Type.IXFR and query.serial == NO_SERIAL:
             return Rcode.FORMERR
-        # Over UDP the serial alone: the client asks again over TCP for the zone (RFC 1995 section 2)
+        # Over UDP, send only the SOA: the client repeats the query over TCP to get the zone (RFC 1995 section 2)
         if query.qtype == Type.IXFR and (transport == UDP or not is_ahead(zone.serial, query.serial)):
             return AnswerSections(answer=(_soa(zone),))
         if transport == UDP:
@@ -73,7 +73,7 @@ def is_permitted(permits: Iterable[TransferPermit], host: str, key: str) -> bool
 
 
 def is_ahead(serial: int, other: int) -> bool:
-    """Return whether ``serial`` is later than ``other`` (RFC 1982 section 3.2). At distance 2**31 it isn't."""
+    """Return whether ``serial`` is later than ``other`` (RFC 1982 section 3.2); false at a distance of 2**31."""
     return 0 < (serial - other) % 2**32 < _SERIAL_HALF
 
 
@@ -102,7 +102,7 @@ def _of_all_members(zone: Zone, pool: Pool, rtype: int) -> RRset:
 def messages(query: Query, zone: Zone, pools: Iterable[Pool]) -> Iterator[bytes]:
     """Yield the messages of a transfer, with the SOA first and last. Names keep their case (RFC 5936 section 3.4).
 
-    Messages are made one by one. They depend on the arguments alone, so a reload does not change them midway.
+    Messages are made one by one. They depend only on the arguments, so that a reload does not change them midway.
     """
     soa = _soa(zone)
     writer, count = RecordWriter(query.question[:-4], exact_case=True), 0
@@ -114,7 +114,7 @@ def messages(query: Query, zone: Zone, pools: Iterable[Pool]) -> Iterator[bytes]
         writer.add((record,))
         count += 1
         if writer.size > _MAX_MESSAGE:
-            # A record that fits no message: the secondary must not take this for the end
+            # The record fits no message. Fail, so that the secondary does not take the transfer for complete
             yield _joined(query, ResponseBody(Rcode.SERVFAIL, (0, 0, 0), b""))
             return
     yield _message(query, writer, count)

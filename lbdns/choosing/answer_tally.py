@@ -1,4 +1,4 @@
-"""The answers given for a pool: rates by policy, the charge on each member, and crowds that have just arrived."""
+"""The answer tally: a pool's answer rates by policy, the charge on each member, and crowds that have just arrived."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ JUST_NOW: Final = 1.0  # s: four times the period at which processes exchange th
 
 
 class AnswerTally:
-    """Counts of one pool's answers and selections.
+    """Counts the answers and selections of one pool.
 
-    ``servers`` is the number of DNS servers that answer for the pool. Each of them knows only the answers of its own
-    processes, so counts are multiplied by that number.
+    ``servers`` is the number of DNS servers that answer for the pool. Each server counts only the answers of its own
+    processes, so the counts are multiplied by the number of servers.
     """
 
     def __init__(self, members: int, servers: int) -> None:
@@ -25,28 +25,28 @@ class AnswerTally:
         self._own = WindowRate(AVERAGE)  # of this process, all policies
         self.charges = [0.0] * members  # requests expected from the selections since each member's report
         self.recent = FadingCounts(members, AVERAGE)  # recent selections of each member, all policies
-        self._fresh: frozenset[int] = frozenset()  # members whose report is as new as the present plans
+        self._fresh: frozenset[int] = frozenset()  # members with a new report in the current round
 
     def take_over(self, old: AnswerTally, places: Sequence[int | None]) -> None:
-        """Continue from the counts of ``old``; ``places`` are the members' indexes there, None if new."""
+        """Continue from the counts of ``old``; ``places`` are the members' indexes in ``old``, None for new members."""
         self.charges = [0.0 if place is None else old.charges[place] for place in places]
         self.recent.take_over(old.recent, places)
         self._by_policy, self._own = old._by_policy, old._own
 
     def answers(self, policy: str) -> WindowRate:
-        """Return the answers by ``policy`` that all processes of this server gave."""
+        """Return the rate of the answers that all processes of this server gave by ``policy``."""
         return self._by_policy.setdefault(policy, WindowRate(AVERAGE))
 
     def start_round(self, fresh: Iterable[int]) -> None:
-        """Drop the charges of the members with these indexes, whose new reports include the effect of selections."""
+        """Reset the charges of the members ``fresh`` (indexes): their new reports include the effect of selections."""
         self._fresh = frozenset(fresh)
         for i in self._fresh:
             self.charges[i] = 0.0
 
     def add_own(self, policy: str, selections: Selections | None, now: float) -> None:
-        """Count what this process selected from its previous plan of ``policy``, None if it had no plan.
+        """Count the selections that this process made from its previous plan of ``policy``; None if it had no plan.
 
-        The selections came before the present reports, so they charge only members without a new report.
+        The selections precede the current reports, so they are charged only to members without a new report.
         """
         self.answers(policy).add(now, sum(selections.counts) if selections else 0)
         if selections is None:
@@ -65,14 +65,14 @@ class AnswerTally:
         return self.servers * max(1.0, every / own) if own else float(self.servers)
 
     def rate(self, policy: str, now: float) -> float:
-        """Return the answers/s by ``policy`` of all DNS servers together, as a 10 s average."""
+        """Return the answers/s that all DNS servers together give by ``policy``, as a 10 s average."""
         return self.answers(policy).rate(now) * self.servers
 
     def recent_rate(self, policy: str, now: float) -> float:
-        """Return the answers/s by ``policy`` of the last second if a crowd has just arrived, else the average."""
+        """Return the last second's answers/s by ``policy`` if a crowd has just arrived, else the average."""
         return self.answers(policy).recent_rate(now, JUST_NOW) * self.servers
 
     def crowd_rate(self, now: float) -> float:
-        """Return the answers/s of the policies by which a crowd has just arrived; 0 if none has."""
+        """Return the total answers/s of the policies whose rate shows that a crowd has just arrived; 0 if none does."""
         rates = [(answers.rate(now), answers.recent_rate(now, JUST_NOW)) for answers in self._by_policy.values()]
         return self.servers * sum(recent for average, recent in rates if recent > average)

@@ -1,4 +1,4 @@
-"""The candidates of a pool: which members may be selected now, by liveness, overrides, guard rails, spare capacity."""
+"""The candidates of a pool: the members that liveness, overrides, guard rails and spare capacity allow to select."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from lbdns.policies.best import HORIZON
 
 
 class Candidates:
-    """Keeps a pool's candidates up to date. ``pool`` and ``tally`` are read, never changed.
+    """Keeps a pool's candidates up to date. Never changes ``pool`` and ``tally``.
 
-    ``stale_after`` is in report intervals, ``min_usable`` a share of the members, ``ramp_up`` the seconds of slow
-    start (0: none); ``black_hole``: whether members that serve nothing are quarantined.
+    ``stale_after`` is in report intervals. ``min_usable`` is a share of the members. ``ramp_up`` is the length of slow
+    start in seconds (0: no slow start). ``black_hole`` is whether members that serve nothing are quarantined.
     """
 
     def __init__(
@@ -42,16 +42,16 @@ class Candidates:
         self.liveness: Liveness = assess(pool.readings, [""] * len(pool.names), 0.0, stale_after, min_usable)
 
     def take_over(self, old: Candidates, places: Sequence[int | None]) -> None:
-        """Continue from the states of ``old``; ``places`` are the members' indexes there, None if new."""
+        """Continue from the states of ``old``; ``places`` are the members' indexes in ``old``, None for new members."""
         self.guard_rails.take_over(old.guard_rails, places)
         states = zip(self.liveness.states, places, strict=True)
         known = tuple(state if place is None else old.liveness.states[place] for state, place in states)
         self.liveness = replace(self.liveness, states=known, fail_open=old.liveness.fail_open)
 
     def update(self, fresh: Collection[int], now: float) -> bool:
-        """Work out the candidates at ``now``. Return whether a state changed, so that plans are due.
+        """Update the candidates to the time ``now``. Return whether a state changed, so that new plans are needed.
 
-        ``pool`` must have recorded the snapshot before; ``fresh`` are the members with a new report.
+        ``pool`` must already have recorded the snapshot. ``fresh`` are the indexes of the members with a new report.
         """
         for i in fresh:
             if (reading := self._pool.members[i].reading) is not None:
@@ -87,18 +87,19 @@ class Candidates:
         return min(self.liveness.next_change, next_overdue, self.guard_rails.next_change(self._now))
 
     def guards(self, now: float) -> tuple[Guard, ...]:
-        """Return what keeps each member from its full share although it is usable."""
+        """Return the guard of each member, which says why the member gets less than its share although it is usable."""
         return self.guard_rails.guards(now, self.ramps(now))
 
     @property
     def quarantine_exempt(self) -> frozenset[int]:
-        """Return the candidates that should be quarantined, but without which the pool cannot carry its load."""
+        """Return the candidates that would be quarantined if the pool could carry its load without them."""
         return frozenset(self.liveness.candidates).intersection(self.guard_rails.caught)
 
     def overdue(self, now: float) -> Collection[int]:
-        """Return the candidates that get nothing because their reports are overdue.
+        """Return the candidates that must not be selected because their reports are overdue.
 
-        If the rest could not carry the load, the members with the newest reports are taken back first.
+        If the other members could not carry the load, some overdue members are left out of the result. Those with the
+        newest reports are left out first.
         """
         members, candidates = self._pool.members, self.liveness.candidates
         late = [i for i in candidates if now >= members[i].overdue_at and i not in self._forced_up]
@@ -109,7 +110,7 @@ class Candidates:
         return self._can_spare(late, others, self._min_usable * len(candidates), now)
 
     def ramps(self, now: float) -> Mapping[int, float]:
-        """Return the share of its weight that each member in slow start gets, raised to what the others can't carry."""
+        """Return the share of its weight that each member in slow start gets: more if the others lack capacity."""
         ramps = self.guard_rails.slow_start.ramps(now)
         if not ramps:
             return ramps
@@ -131,7 +132,7 @@ class Candidates:
         return spare(suspended, others, minimum, capacity, self._demand((*suspended, *others), capacity, now))
 
     def _demand(self, members: Sequence[int], capacity: Sequence[float], now: float) -> float:
-        """Return the requests/s that clients send to ``members``, a crowd just arriving included; 0 if unknown."""
+        """Return the requests/s that clients send to ``members``, including a crowd just arriving; 0 if unknown."""
         if not self._pool.measured:
             return 0.0
         caught = self.guard_rails.caught

@@ -1,4 +1,4 @@
-"""Capacity estimates: how many requests/s each member can serve, from requests per CPU second of its web server.
+"""Capacity estimates: the requests/s that each member can serve, from its web server's requests per CPU second.
 
 The estimate covers about the last minute. It uses the web server's own CPU seconds, because the utilisation of the
 whole host would misjudge a host that also runs other programs.
@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 MEMORY: Final = 60.0  # s: time constant with which old observations fade
-RECENT: Final = 4.0  # s: the same for the present cost of requests
-CHANGED: Final = 2.0  # requests cost this factor more, or less, than over the last minute: their kind has changed ...
+RECENT: Final = 4.0  # s: the same for the current cost of requests
+CHANGED: Final = 2.0  # if requests cost this factor more (or less) than over the last minute, their kind changed ...
 UNLIKELY: Final = 4.0  # ... if the change is at least this many standard deviations, ...
 SQUARES: Final = 5.0  # ... where the mean square of the cost of a request is this many times the square of its mean
 MIN_CPU: Final = 0.05  # CPU seconds, five kernel clock ticks: the counters' resolution must not look like a change
 PRIOR: Final = 0.5  # CPU seconds of observation that weigh as much as the prior belief that all CPUs are equal
-ENOUGH: Final = 20.0  # requests of the whole pool, before capacities count as observed
+ENOUGH: Final = 20.0  # requests to the whole pool before its capacities count as observed
 _STEPS: Final = 20  # of the bisection for the true variance between members
 MIN_VARIANCE: Final = 1e-6  # relative variance of a practically certain value
 MIN_CORES: Final = 1e-3  # no quota is smaller ...
@@ -34,15 +34,15 @@ class RequestCost:
         self.recent_requests = self.recent_cpu_seconds = 0.0
         # Sums of squares and products over single reports, for the variance of the cost of a request
         self._requests_squared = self._product = self._cpu_squared = 0.0
-        self.counted = False  # whether the member has ever counted its requests; one report without them proves nothing
+        self.counted = False  # whether the member ever reported its requests; one report without them proves nothing
         self._last: Mapping[str, float] | None = None
 
     def observe(self, metrics: Mapping[str, float], seconds: float, status_requests: float = 0.0) -> None:
-        """Record the metrics of a report that came ``seconds`` after the one before.
+        """Record the metrics of a report that came ``seconds`` after the previous report.
 
-        A counter that fell back (a restart) only sets a new starting point. ``status_requests`` were the agent's own
-        requests for the server status. They cost almost nothing: if they counted, an idle night would make every server
-        look ten times too fast when a crowd arrives in the morning.
+        A counter that has decreased (because of a restart) only sets a new starting point. ``status_requests`` is the
+        number of the agent's own requests for the server status, which are subtracted. They cost almost nothing: if
+        they counted, an idle night would make every server look ten times too fast when a crowd arrives in the morning.
         """
         last, self._last = self._last, metrics
         self.counted = self.counted or "requests_total" in metrics
@@ -71,7 +71,7 @@ class RequestCost:
 
     @property
     def relative_variance(self) -> float:
-        """Return the variance of ``requests / cpu_seconds`` relative to its square; inf if nothing is known."""
+        """Return the variance of ``requests / cpu_seconds`` relative to its square; inf without observations."""
         if self.requests <= 0 or self.cpu_seconds <= 0:
             return math.inf
         each = self.cpu_seconds / self.requests
@@ -86,9 +86,9 @@ def _increase(last: Mapping[str, float], now: Mapping[str, float], counter: str)
 
 
 def capacities(costs: Sequence[RequestCost], cores: Sequence[float | None]) -> tuple[float, ...]:
-    """Return each member's capacity in requests/s; until the pool has had enough requests, its number of cores.
+    """Return each member's capacity in requests/s, or its number of cores until the pool has served enough requests.
 
-    ``cores`` is None where a member does not report it: it then counts as the mean of the others, or as 1.
+    ``cores`` has None for a member that does not report its cores. Such a member gets the mean of the others, or 1.
     """
     count = with_mean_for_missing(cores)
     if not enough_observed(costs):
@@ -107,7 +107,8 @@ def capacities(costs: Sequence[RequestCost], cores: Sequence[float | None]) -> t
 def _recent_speed_factor(costs: Sequence[RequestCost], speeds: Sequence[float]) -> float:
     """Return how many times faster requests are served now than over the last minute; 1 unless the change is large.
 
-    When CGI programs replace static pages, the pool would otherwise seem to have room for twenty times its load.
+    Without this factor, a pool would seem to have room for twenty times its load when CGI programs replace its static
+    pages.
     """
     requests = sum(cost.recent_requests for cost in costs)
     if requests < 1:
@@ -119,10 +120,10 @@ def _recent_speed_factor(costs: Sequence[RequestCost], speeds: Sequence[float]) 
 
 
 def _shrunk_to_mean(values: Sequence[float], variances: Sequence[float]) -> list[float]:
-    """Return ``values`` shrunk towards their mean as far as their differences may be chance (empirical Bayes).
+    """Return ``values`` shrunk towards their mean, the more so the likelier their differences are chance.
 
-    ``variances`` are relative to the squares of the values; inf where a value was not observed. Equal members get equal
-    results, so that they keep taking turns.
+    This is an empirical Bayes estimate. ``variances`` are relative to the squares of the values; a value that was not
+    observed has variance inf. Equal members get equal results, so that they keep taking turns.
     """
     known = [
         (v, max(variance, MIN_VARIANCE)) for v, variance in zip(values, variances, strict=True) if variance < math.inf
@@ -140,7 +141,8 @@ def _shrunk_to_mean(values: Sequence[float], variances: Sequence[float]) -> list
 def _variance_between_members(known: Sequence[tuple[float, float]]) -> float:
     """Return the relative variance between the members' true values (Paule and Mandel, 1982).
 
-    ``known`` are pairs of value and relative variance. The result makes the observed differences as large as expected.
+    ``known`` are pairs of value and relative variance. Given the result, the observed differences are as large as
+    expected.
     """
 
     def differences(between: float) -> float:
@@ -173,7 +175,7 @@ def enough_observed(costs: Sequence[RequestCost]) -> bool:
 def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> tuple[float, ...]:
     """Return each member's load: requests in progress or waiting to be accepted, or runnable tasks if there are more.
 
-    A member that reports neither counts as full as the others together, in relation to its capacity.
+    A member that reports neither is assumed to have the same load per capacity as the other members together.
     """
     known = [load_of(member) for member in metrics]
     full = sum(load for load in known if load is not None)
@@ -186,7 +188,7 @@ def plausible(metrics: Mapping[str, float]) -> Mapping[str, float]:
     """Return ``metrics`` without impossible values, so that one broken agent cannot spoil the pool's sums."""
     if not metrics:
         return metrics
-    # The usual case, without a call per metric. The sum is NaN if a metric is
+    # The usual case needs no call per metric. The sum is NaN if any metric is NaN
     values, cores = metrics.values(), metrics.get("cpu_count", MIN_CORES)
     in_range = min(values) >= -MAX_VALUE and max(values) <= MAX_VALUE and MIN_CORES <= cores <= MAX_CORES
     if in_range and not math.isnan(sum(values)):
@@ -202,9 +204,9 @@ def _is_plausible(metric: tuple[str, float]) -> bool:
 def load_of(metrics: Mapping[str, float]) -> float | None:
     """Return the requests in progress on one member or waiting to be accepted; None if it does not report them.
 
-    A web server whose workers are all busy hides the rest of its load in the listen queue. Without ``busy_workers`` the
-    longer of run queue and listen queue counts. A listen queue alone says nothing: it is empty on every server that
-    keeps up.
+    A web server whose workers are all busy hides the rest of its load in the listen queue. Without ``busy_workers``,
+    the longer of run queue and listen queue is the load. A listen queue alone says nothing, because it is empty on
+    every server that keeps up.
     """
     waiting, run_queue = metrics.get("listen_queue", 0.0), metrics.get("run_queue")
     if "busy_workers" in metrics:
@@ -213,7 +215,7 @@ def load_of(metrics: Mapping[str, float]) -> float | None:
 
 
 def with_mean_for_missing(values: Iterable[float | None]) -> list[float]:
-    """Return ``values`` with the mean of the known ones in place of the missing ones; 1 if none is known."""
+    """Return ``values`` with each missing value replaced by the mean of the known values, or by 1 if none is known."""
     values = list(values)
     known = [value for value in values if value is not None and value > 0]
     mean = sum(known) / len(known) if known else 1.0

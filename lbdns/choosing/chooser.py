@@ -1,4 +1,4 @@
-"""The chooser of one pool: takes in snapshots and answer counts, returns plans by policy. Sans-I/O.
+"""The chooser of one pool: receives snapshots and answer counts, and returns a plan for each policy. Sans-I/O.
 
 The server and the simulator drive the same class. Time is an argument; queries never reach this module.
 """
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 class Chooser:
-    """Keeps what policies need to know about one pool, and makes their plans.
+    """Keeps the state that policies need about one pool, and makes their plans.
 
-    ``members`` are full names. ``stale_after`` is in report intervals, ``min_usable`` a share of the members.
+    ``members`` are full names. ``stale_after`` is in report intervals. ``min_usable`` is a share of the members.
     ``servers`` is the number of DNS servers that answer for the pool. ``ramp_up`` is the length of slow start in
-    seconds, 0 for none; ``black_hole``: whether members that serve nothing are quarantined.
+    seconds (0: no slow start). ``black_hole`` is whether members that serve nothing are quarantined.
 
     The caller passes every snapshot to ``observe`` and calls ``plan`` for each policy when ``observe`` returns True.
     It calls ``observe`` again at ``next_change`` if no report has arrived by then.
@@ -56,7 +56,7 @@ class Chooser:
         self._last_before_probes: dict[str, int | None] = {}  # by policy whose plan begins with probes
 
     def take_over(self, old: Chooser) -> None:
-        """Continue with what ``old`` knew about the members that both have. Call this before the first ``observe``."""
+        """Continue from the state of ``old`` for the members that both have. Call this before the first ``observe``."""
         places = {member: place for place, member in enumerate(old.members)}
         mapping = [places.get(member) for member in self.members]
         self.pool.take_over(old.pool, mapping)
@@ -74,11 +74,11 @@ class Chooser:
         return self._candidates.next_change
 
     def guards(self, now: float) -> tuple[Guard, ...]:
-        """Return what keeps each member from its full share although it is usable."""
+        """Return the guard of each member, which says why the member gets less than its share although it is usable."""
         return self._candidates.guards(now)
 
     def observe(self, snapshot: Snapshot, overrides: PoolOverrides, now: float) -> bool:
-        """Take in a snapshot and the operators' overrides. Return whether anything is new, so that plans are due."""
+        """Record a snapshot and the operators' overrides. Return whether a change makes new plans necessary."""
         overridden = overrides != self.pool.overrides
         self.pool.overrides = overrides
         fresh = self.pool.observe(snapshot)
@@ -91,15 +91,15 @@ class Chooser:
         self._tally.answers(policy).add(now, count)
 
     def count_selections(self, counts: Sequence[int], now: float) -> None:
-        """Add the selections of each member by any process since the last call.
+        """Add how often any process has selected each member since the last call.
 
-        For processes that only observe: one that makes plans passes its selections to ``plan``.
+        Only processes that merely observe call this. A process that makes plans passes its selections to ``plan``.
         """
         self._tally.recent.add(counts, now)
         self.guard_rails.count_selections(counts, now, self.servers)
 
     def plan(self, policy: str, previous: Selections | None, now: float) -> Plan:
-        """Return a new plan of ``policy``; ``previous`` is what was selected from its previous plan."""
+        """Return a new plan of ``policy``; ``previous`` holds the selections made from its previous plan."""
         liveness = self.liveness
         self._tally.add_own(policy, previous, now)
         if previous:
@@ -119,7 +119,7 @@ class Chooser:
         return plan
 
     def _applies_to_alarmed(self, spec: PolicySpec, view: PoolView) -> bool:
-        """Return whether all members give an alarm and the policy weighs loads, which are known then."""
+        """Return whether the policy weighs loads, and all candidates are in alarm, so that their loads are known."""
         states = self.liveness.states
         all_alarmed = all(states[i] == "alarm" for i in self.liveness.candidates)
         return spec.weighs_load and view.measured and view.answers_allowed <= 0 and all_alarmed
@@ -127,10 +127,10 @@ class Chooser:
     def shadow_plan(
         self, live: str, policy: str, previous: Selections, rng: Random, now: float, shadow_scores: bool = False
     ) -> Plan:
-        """Return what ``policy`` would plan in place of ``live``, which has just made its plan. Changes nothing here.
+        """Return the plan that ``policy`` would make in place of ``live``, which has just made its plan.
 
-        Not for a pool that fails open. ``previous`` is what the shadow selected from its own previous plan. With
-        ``shadow_scores`` members are compared by the readings' ``shadow_score``.
+        Does not change the chooser. The pool must not fail open. ``previous`` holds the shadow's selections from its
+        own previous plan. With ``shadow_scores``, members are compared by the readings' ``shadow_score``.
         """
         view = self.view(live, now)
         if shadow_scores:

@@ -1,7 +1,7 @@
-"""Contention: the share of its capacity that a web server has while other programs run on its host.
+"""Contention: the share of its capacity that a web server still has while other programs run on its host.
 
-The estimated capacity assumes that the web server has its host's CPUs to itself. Beside other programs it gets fewer
-CPU seconds and waits longer for them, so judged by its capacity alone it would seem nearly empty.
+The estimated capacity assumes that the web server has its host's CPUs to itself. While other programs run, the server
+gets fewer CPU seconds and waits longer for them. Judged by its capacity alone, it would then seem nearly empty.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ PRIOR: Final = 0.5  # requests in progress for a second: weight of the prior bel
 
 
 class Contention:
-    """Estimates how much of its capacity other programs leave to one member's web server; sees the last seconds."""
+    """Estimates, from the last few seconds, how much of its capacity other programs leave to a member's web server."""
 
     def __init__(self) -> None:
         self._got = self._wanted = 0.0
         self._last: Mapping[str, float] | None = None
 
     def observe(self, metrics: Mapping[str, float], seconds: float) -> None:
-        """Record the metrics of a report that came ``seconds`` after the one before.
+        """Record the metrics of a report that came ``seconds`` after the previous report.
 
         A report without CPU times and busy workers changes nothing.
         """

@@ -1,7 +1,8 @@
-"""Light traffic: so few queries that the highest score is the right answer, unless each answer brings a crowd.
+"""Light traffic: so few queries that each answer can name the highest score, unless each answer brings a crowd.
 
-Few answers can still stand for many clients: two resolvers that cache an answer for a second ask twice a second,
-however many clients they serve. Each answer then decides where hundreds of requests go, and the highest score herds.
+Few answers can still stand for many clients: two resolvers that cache an answer for a second send two queries a second,
+however many clients they serve. Each answer then decides where hundreds of requests go, and naming the highest score
+causes herding.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ FOLLOWED: Final = 0.5  # ... and more than this share of the requests went where
 def answers_allowed(answered: int, span: float, interval: float, servers: int) -> int:
     """Return how many more answers of this server count as light traffic before the next plan.
 
-    ``answered`` were given in the last ``span`` seconds, ``interval`` is the report interval in seconds. While the
-    average keeps to the limit, the result is at least one interval's worth of answers, because the oldest answers leave
-    the average as new ones enter it.
+    ``answered`` is the number of answers in the last ``span`` seconds; ``interval`` is the report interval in seconds.
+    While the average stays within the limit, the result is at least one interval's worth of answers, because the oldest
+    answers leave the average as new ones enter it.
     """
     limit = LIGHT * span / interval / servers
     if answered > limit:
@@ -37,14 +38,15 @@ def brings_crowds(
     answers_per_s: float,
     interval: float,
 ) -> bool:
-    """Return whether even as few answers as in light traffic bring a crowd.
+    """Return whether even the few answers of light traffic bring a crowd.
 
-    That is so if they bring more requests than the weakest member should get at a time, and if the requests went where
-    the answers pointed. Otherwise the requests come from elsewhere.
+    They do if they bring more requests than the weakest member should get at a time, and if the requests went where the
+    answers pointed. Otherwise the requests come from elsewhere.
 
-    By member: ``requests`` per second as an average and by the ``newest`` reports, both without the agents' own (the
-    average keeps a crowd that has gone for too long); how often it was ``selected`` recently, in any unit; ``capacity``
-    in requests/s. ``answers_per_s`` is above 0.
+    Each sequence has one item for each member. ``requests`` (an average) and ``newest`` (from the newest reports) are
+    requests/s without the agents' own requests. ``newest`` shows earlier than the average that a crowd has left.
+    ``selected`` is how often each member was selected recently, in any unit; ``capacity`` is in requests/s.
+    ``answers_per_s`` is above 0.
     """
     total, total_selected = sum(requests), sum(selected)
     if not total or not total_selected:

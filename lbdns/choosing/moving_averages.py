@@ -9,7 +9,7 @@ from typing import Final
 
 MIN_SPAN: Final = 1.0  # s: no rate covers less time
 UNLIKELY: Final = 4.0  # standard deviations of a count: exceeded by chance once in 30,000 evaluations
-MATTERS: Final = 1.5  # times the average: below it the average is as good
+MATTERS: Final = 1.5  # times the average: for a smaller burst, the average is good enough
 
 
 class WindowRate:
@@ -96,9 +96,9 @@ class ExponentialMean:
 
 
 class FadingCounts:
-    """Counts by index; older counts fade with time constant ``tau`` in seconds. Only the ratios mean anything.
+    """Counts by index; older counts fade with time constant ``tau`` in seconds. Only their ratios are meaningful.
 
-    New counts weigh more and old ones stay as they are, so that time alone never causes work.
+    New counts are weighted more, while old counts stay unchanged, so that the mere passing of time causes no work.
     """
 
     RESCALE_AFTER: Final = 100.0  # time constants; e ** 100 is far from overflowing
@@ -109,7 +109,7 @@ class FadingCounts:
         self._since: float | None = None
 
     def take_over(self, old: FadingCounts, places: Sequence[int | None]) -> None:
-        """Continue from the counts of ``old``; ``places`` are the indexes there, None if new."""
+        """Continue from the counts of ``old``; ``places`` are the indexes in ``old``, None for new counts."""
         self._since = old._since
         self.values = [0.0 if place is None else old.values[place] for place in places]
 

@@ -1,4 +1,4 @@
-"""What the reports show about a pool's members over time: load, request rate, capacity, report interval. Sans-I/O."""
+"""The observed pool: its members' load, request rate, capacity and report interval over time. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from lbdns.model.overrides import NO_POOL_OVERRIDES, PoolOverrides
 from lbdns.model.snapshot import NO_METRICS, Reading, Snapshot
 
 AVERAGE: Final = 10.0  # s: the time constant of the averages
-BUSY_WORKERS_VALID: Final = 10.0  # s: a server under load is late with its status page, and as busy as before
+BUSY_WORKERS_VALID: Final = 10.0  # s: a server that is late with its status page, under load, is as busy as before
 OVERDUE_AFTER: Final = 2.0  # observed intervals without a report
 
 
 class ObservedMember:
-    """The observations of one member; ``observe`` takes each new reading once, in order."""
+    """The observations of one member. ``observe`` must get each new reading once, in order."""
 
     def __init__(self) -> None:
         self.reading: Reading | None = None
@@ -50,7 +50,7 @@ class ObservedMember:
         self.overdue_at = reading.received + OVERDUE_AFTER * self.interval
 
     def _with_busy_workers(self, metrics: Mapping[str, float], now: float) -> Mapping[str, float]:
-        """Return ``metrics``, with the last busy workers for a while if only these are missing.
+        """Return ``metrics``; if only ``busy_workers`` is missing, add its last value while that is still valid.
 
         Judged by its run queue alone, a server too busy to serve its status page would seem empty and get more clients.
         """
@@ -70,13 +70,13 @@ class ObservedPool:
         self.overrides: PoolOverrides = NO_POOL_OVERRIDES
 
     def take_over(self, old: ObservedPool, places: Sequence[int | None]) -> None:
-        """Continue from the observations of ``old``; ``places`` are the members' indexes there, None if new."""
+        """Continue from the observations of ``old``; ``places`` are the members' indexes in ``old``, None if new."""
         self.members = [
             mine if place is None else old.members[place] for mine, place in zip(self.members, places, strict=True)
         ]
 
     def observe(self, snapshot: Snapshot) -> list[int]:
-        """Record the readings in ``snapshot``; return the indexes of the members with a new one."""
+        """Record the readings in ``snapshot``; return the indexes of the members with a new reading."""
         fresh = []
         for i, (name, member) in enumerate(zip(self.names, self.members, strict=True)):
             reading = snapshot.readings.get(name)
@@ -97,11 +97,11 @@ class ObservedPool:
 
     @property
     def measured(self) -> bool:
-        """Return whether capacities are observed requests/s; else only their ratios mean anything."""
+        """Return whether capacities are observed requests/s; if not, only their ratios are meaningful."""
         return enough_observed([member.request_cost for member in self.members])
 
     def observed_capacities(self) -> tuple[float, ...]:
-        """Return each member's capacity as reports show it, without the operators' weights."""
+        """Return each member's capacity as observed from its reports, without the operators' weights."""
         cores = [member.metrics.get("cpu_count") for member in self.members]
         return capacities([member.request_cost for member in self.members], cores)
 

@@ -1,4 +1,4 @@
-"""Build the view of a pool that a policy reads: members with load, capacity and charge, and the pool's rates."""
+"""Builds the view of a pool that a policy reads: members with load, capacity and charge, and the pool's rates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lbdns.choosing.observed_pool import AVERAGE, ObservedMember, ObservedPool
 from lbdns.model.snapshot import NO_METRICS
 from lbdns.policies.plan import MemberView, PoolView
 
-LOWEST_SCORE: Final = -1  # below every score: a member that the pool cannot do without is still not the best
+LOWEST_SCORE: Final = -1  # below every score, so that a member with unproven health is never the best
 
 
 def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, policy: str, now: float) -> PoolView:
@@ -22,7 +22,7 @@ def build_view(pool: ObservedPool, tally: AnswerTally, candidates: Candidates, p
     usable = set(candidates.liveness.candidates)
     unproven = candidates.quarantine_exempt | candidates.unproven
     metrics, capacity = pool.metrics, pool.weighted_capacities()
-    # A member with unproven health looks idle; without its metrics it counts as full as the others
+    # A member with unproven health looks idle; without its metrics, it is assumed to be as loaded as the others
     trusted_metrics = [NO_METRICS if i in unproven else m for i, m in enumerate(metrics)] if unproven else metrics
     load = loads(trusted_metrics, capacity)
     cores = with_mean_for_missing([m.get("cpu_count") for m in metrics])
@@ -83,7 +83,7 @@ def _answers_allowed(
     newest = [
         max(0.0, m.metrics.get("requests_per_s", 0.0) - own) for m, own in zip(members, status_rates, strict=True)
     ]
-    # A client that keeps an answer for longer than the window of the average asks less than once in that time
+    # A client that keeps an answer for longer than the averaging window sends less than one query in that time
     answers_per_s = max(tally.rate(policy, now), 1 / AVERAGE)
     recent = [tally.recent.values[i] for i in usable]
     crowd = brings_crowds(average, newest, recent, [capacity[i] for i in usable], answers_per_s, interval)

@@ -1,4 +1,4 @@
-"""A configuration with everything it names, read and checked: zones, pools, report keys and scores."""
+"""A configuration whose zones, pools, report keys and scores have been read and checked."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from lbdns_shared.keys import MasterKey
 
 @dataclass(frozen=True, slots=True)
 class CheckedConfiguration:
-    """What every program that receives or follows reports needs."""
+    """The farm and the report keys, which every program that receives or follows reports needs."""
 
     farm: Farm
-    keys: tuple[MasterKey, ...]  # for reports; empty: reports count by their source address
+    keys: tuple[MasterKey, ...]  # for reports; if empty, reports are accepted by their source address
 
 
 def build_score(config: Config) -> Score:

@@ -1,4 +1,4 @@
-"""The farm: a configuration joined with its zones, every member and owner name looked up. Built whole or not at all."""
+"""The farm: a configuration joined with its zones, and all names looked up in them. It is built whole or not at all."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _conflicts(pool: Pool, others: Iterable[Pool]) -> Iterable[str]:
 
 
 def _not_ours(owner: bytes, zone: Zone) -> str:
-    """Return why the zone is not authoritative for a name in it (a delegation or DNAME above it); empty if it is."""
+    """Return why the zone is not authoritative for ``owner`` (a delegation or a DNAME); empty if the zone is."""
     for above in names.suffixes(owner):
         node = zone.nodes.get(above, {})
         if NS in node and above != zone.origin:

@@ -22,7 +22,7 @@ STATES: Final[tuple[State, ...]] = ("usable", "silent", "drained", "alarm", "unk
 def state_of(reading: Reading | None, now: float, stale_after: float, forced: ForcedState = "") -> State:
     """Return the state of one member at ``now`` (monotonic seconds). ``stale_after`` is in report intervals.
 
-    A member that is forced down counts as giving an alarm.
+    A member that is forced down has the state "alarm".
     """
     if forced:
         return _FORCED[forced]
@@ -95,7 +95,7 @@ def pool_liveness(pool: Pool, snapshot: Snapshot, overrides: Overrides, now: flo
 def _stopped_at_once(readings: Sequence[Reading | None], states: Sequence[State], stale_after: float) -> bool:
     """Return whether the silent members became silent within ``stale_after`` intervals of each other, without a "bye".
 
-    Servers fail one after another; several at the same moment point to the network or to the collector.
+    Servers fail one after another; several failures at the same moment point to the network or the collector.
     """
     lost = [r for r, s in zip(readings, states, strict=True) if s == "silent" and r is not None and not r.gone]
     if len(lost) < 2:

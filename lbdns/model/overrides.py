@@ -1,4 +1,4 @@
-"""Operators' overrides of what reports say: members drained, forced up or down, or given a weight.
+"""Operators' overrides, which drain members, force them up or down, or set their weight, whatever reports say.
 
 The objects are immutable. ``lbdns.server.control`` receives the orders and keeps them on disk.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-#: The state that an operator forces on a member; "up" and "down" replace what its reports say.
+#: The state that an operator forces on a member; "up" and "down" replace the state that its reports show.
 ForcedState = Literal["", "drained", "up", "down"]
 OverrideKind = Literal["drain", "up", "down", "weight"]
 KINDS: Final[tuple[OverrideKind, ...]] = ("drain", "up", "down", "weight")
@@ -23,9 +23,9 @@ MAX_REASON: Final = 200  # characters
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """One override in force: what an operator ordered for one member.
+    """One override in force: an operator's order for one member.
 
-    ``member`` is a full name, ``since`` and ``until`` are Unix seconds.
+    ``member`` is a full name; ``since`` and ``until`` are in Unix seconds.
     """
 
     kind: OverrideKind
@@ -53,7 +53,7 @@ class Override:
     def text(self, until: str = "") -> str:
         """Return a description such as ``drained by root: new kernel``.
 
-        ``until`` is inserted after the verb; the caller words the time.
+        ``until`` is a phrase for the end time that the caller words; it is inserted after the verb.
         """
         what = {"drain": "drained", "up": "forced up", "down": "forced down", "weight": f"weight {self.factor:g}"}
         by = f" by {self.by}" if self.by else ""
@@ -111,12 +111,12 @@ class Overrides:
     """All overrides in force. Immutable: every change returns a new object."""
 
     items: tuple[Override, ...] = ()
-    # Computed once: every report looks at all pools, and every status page at all members
+    # Computed only once, because every report needs all pools and every status page needs all members
     _by_member: dict[str, list[Override]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _by_pool: dict[str, PoolOverrides] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def put(self, override: Override) -> Overrides:
-        """Return these overrides with ``override`` added; it replaces the one in the same slot."""
+        """Return these overrides with ``override`` added, which replaces the override in the same place."""
         return Overrides((*(o for o in self.items if o.place != override.place), override))
 
     def without(self, removed: Iterable[Override]) -> Overrides:

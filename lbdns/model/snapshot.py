@@ -15,10 +15,10 @@ NO_METRICS: Final[Mapping[str, float]] = MappingProxyType({})
 class Reading:
     """The newest accepted report of one member, with its score.
 
-    ``received`` is in seconds on the receiver's monotonic clock, ``interval`` in seconds as the agent declares it.
+    ``received`` is in seconds on the receiver's monotonic clock; ``interval`` is in seconds, as the agent declares it.
     ``gone`` is true after a "bye". ``alarm`` is the agent's reason while it asks for no traffic, else empty.
-    ``metrics`` come from the report; an alarm or a "bye" without metrics keeps the previous ones. ``shadow_score`` is
-    the report's score by ``[collector] shadow_score``, None if that is not configured.
+    ``metrics`` come from the report; an alarm or a "bye" without metrics keeps the previous metrics. ``shadow_score``
+    is the report's score by ``[collector] shadow_score``; None if that setting is absent.
     """
 
     received: float
@@ -33,7 +33,7 @@ class Reading:
 def write_reading(reading: Reading, now: float) -> list[Any]:
     """Return a reading as plain data, with its age at ``now`` (monotonic seconds) instead of its time.
 
-    Monotonic times mean nothing on another machine.
+    Monotonic times are meaningless on another machine.
     """
     age = max(0.0, now - reading.received)
     return [age, reading.interval, reading.score, dict(reading.metrics), reading.alarm, reading.gone]

@@ -1,7 +1,7 @@
-"""Explain an answer: why the next answer for a name selects which member, as one JSON document.
+"""Explains which member the next answer for a name selects, and why, as one JSON document.
 
-``lbdns explain``, the HTTP interface, the page and the TXT answers show it. docs/reference/explain.md describes every
-key. Pure functions: time is an argument.
+``lbdns explain``, the HTTP interface, the page and the TXT answers show the document. docs/reference/explain.md
+describes every key. Pure functions: the time is an argument.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from lbdns.policies.plan import HIGHEST_SCORE, Plan, PoolView
 from lbdns.policies.weighted import carried_credits
 from lbdns.text.suggestions import nearest
 
-PREVIEW: Final = 10  # next selections of a plan in the document
-LONGEST_HINT: Final = 300  # characters of an error message: there may be thousands of names
+PREVIEW: Final = 10  # number of a plan's next selections in the document
+LONGEST_HINT: Final = 300  # characters in an error message: there may be thousands of names
 ROUNDING: Final = 1e-6  # points: a sum of floats may be just below a whole number
 
-#: Metrics of a report -> points that each metric adds to its score
+#: Maps the metrics of a report to the points that each metric adds to the score
 ScoreParts = Callable[[Mapping[str, float]], Mapping[str, float]]
 
 
 def find_owner(farm: Farm, name: str) -> tuple[Pool, str] | None:
     """Return the pool that serves ``name`` (any letter case) and the owner name as the configuration writes it.
 
-    A name with a final dot is absolute. Without one it may also be relative to a zone, if only one pool matches.
-    Returns None if no pool matches.
+    A name with a final dot is absolute. A name without a final dot may also be relative to a zone, if only one pool
+    matches. Returns None if no pool matches.
     """
     absolute = name.endswith(".")
     wanted = name[:-1].lower() if absolute and name.strip(".") else name.lower()
@@ -74,7 +74,7 @@ def explain(
 ) -> dict[str, Any]:
     """Return which member the next answer for ``owner`` selects, and the reasons; ``now`` is in monotonic seconds.
 
-    Changes nothing: the next answer is still the same.
+    This function does not change any state, so the next answer stays the same.
     """
     policy = pool.config.names[owner]
     view, liveness, plan, taken = chooser.view(policy, now), chooser.liveness, cursor.plan, cursor.taken
@@ -93,7 +93,7 @@ def explain(
         "fail_open_reason": liveness.fail_open,
         "measured": view.measured,
         "interval_s": round(view.interval, 3),
-        # The chooser learns of the selections from the present plan only with the next one
+        # The chooser does not count the selections from the current plan until it makes the next plan
         "answers_per_s": round(view.answers_per_s + taken * chooser.servers / AVERAGE, 3),
         "requests_per_s": round(view.requests_per_s, 3) if view.requests_per_s < math.inf else None,
         "answers_allowed": _allowed(policy, plan, taken, view),
@@ -163,7 +163,7 @@ def _by_member(overrides: Overrides) -> Mapping[str, Sequence[Override]]:
 
 
 def _first_until(policy: str, plan: Plan) -> int:
-    """Return the length of the plan's first part, if the policy has a different reason for it; else 0."""
+    """Return the length of the plan's first part if the policy gives a different reason for that part, else 0."""
     return plan.repeat_from if POLICIES[policy].why_first and plan.repeat_from > plan.probes else 0
 
 
@@ -174,16 +174,17 @@ def _allowed(policy: str, plan: Plan, taken: int, view: PoolView) -> int:
 
 
 def next_selections(plan: Plan, taken: int, count: int) -> Sequence[int]:
-    """Return the next ``count`` selections of a plan after the first ``taken``."""
+    """Return the next ``count`` selections from a plan after the first ``taken`` selections."""
     order, begin = plan.order, plan.repeat_from
     at = taken if taken < len(order) else begin + (taken - len(order)) % (len(order) - begin)
     return tuple(islice(chain(order[at:], cycle(order[begin:])), count))
 
 
 def probabilities(policy: str, plan: Plan, taken: int) -> Mapping[int, float]:
-    """Return each member's share of the next selections, by index: in light traffic those of the plan's first part.
+    """Return each member's share of the next selections, by index.
 
-    Otherwise they are one full round of the plan, so that the result does not depend on the place in the round.
+    In light traffic, these selections are the rest of the plan's first part. Otherwise they are one full round of the
+    plan, so that the result does not depend on the place in the round.
     """
     until = _first_until(policy, plan)
     if taken < until:
@@ -203,7 +204,7 @@ def _why(policy: str, plan: Plan, taken: int, liveness: Liveness, view: PoolView
         return f"the pool fails open ({liveness.fail_open}): {members} take turns"
     if taken < plan.probes:
         suspicion = f" ({guard.why})" if guard.why else ""
-        return f"a probe: the member seems to have failed{suspicion}, and this answer shows whether it still does"
+        return f"a probe: the member seems to have failed{suspicion}, and this answer tests whether it works again"
     if len(liveness.candidates) == 1:
         return "no other member can be selected"
     why = spec.why_first if taken < _first_until(policy, plan) else spec.why
@@ -215,7 +216,7 @@ def _why(policy: str, plan: Plan, taken: int, liveness: Liveness, view: PoolView
 
 
 def reported(reading: Reading | None, parts: ScoreParts, now: float) -> dict[str, Any]:
-    """Return what a member's newest report says: score and its parts, age, metrics."""
+    """Return the contents of a member's newest report: score, score parts, age and metrics."""
     if reading is None:
         return {"score": None, "score_parts": {}, "age_s": None, "metrics": {}}
     return {
@@ -229,7 +230,8 @@ def reported(reading: Reading | None, parts: ScoreParts, now: float) -> dict[str
 def score_parts(reading: Reading, parts: ScoreParts) -> dict[str, float]:
     """Return the points that each metric adds to the score of ``reading``.
 
-    Empty if they do not add up to that score, because another collector computed it or the weights have changed since.
+    The result is empty if the points do not add up to that score. The reason may be that another collector computed the
+    score, or that the weights have changed since.
     """
     found = parts(reading.metrics)
     fits = int(sum(found.values()) + ROUNDING) == reading.score
@@ -237,7 +239,7 @@ def score_parts(reading: Reading, parts: ScoreParts) -> dict[str, float]:
 
 
 def reason(state: State, reading: Reading | None, overrides: Sequence[Override], now: float) -> str:
-    """Return why a member is in its state, in words; empty if it is usable and has no override."""
+    """Return in words why a member is in its state; empty if the member is usable and has no override."""
     if state == "usable" and not overrides:
         return ""
     by_slot = {override.slot: override for override in overrides}

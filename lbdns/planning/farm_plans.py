@@ -1,4 +1,4 @@
-"""The plans of a farm: for each pool, observe the snapshot, make new plans, and hand them to the plan cursors."""
+"""The plans of a farm: for each pool, observes the snapshot, makes new plans, and passes them to the plan cursors."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ class FailOpenTimes:
     """Counts how often pools have failed open, and for how long. Times are in monotonic seconds."""
 
     def __init__(self) -> None:
-        self.count = 0  # of all pools
+        self.count = 0  # summed over all pools
         self._seconds: dict[str, float] = {}  # pool -> total of its ended periods
         self._since: dict[str, float] = {}  # pool that fails open now -> when it began
 
     def begin(self, pool: str, now: float) -> None:
-        """Note that ``pool`` begins to fail open."""
+        """Record that ``pool`` begins to fail open."""
         self.count += 1
         self._since.setdefault(pool, now)
 
     def end(self, pool: str, now: float) -> None:
-        """Note that ``pool`` no longer fails open."""
+        """Record that ``pool`` no longer fails open."""
         self._seconds[pool] = self.seconds(pool, now)
         self._since.pop(pool, None)
 
     def seconds(self, pool: str, now: float) -> float:
-        """Return the seconds for which ``pool`` has failed open in all."""
+        """Return the total time for which ``pool`` has failed open, in seconds."""
         return self._seconds.get(pool, 0.0) + now - self._since.get(pool, now)
 
 
@@ -49,7 +49,7 @@ class FarmPlans:
     """The choosers, plan cursors and shadows of all pools, and the inputs that all of them share."""
 
     def __init__(self, announcer: StateAnnouncer, answers: AnswerCounts | None, detects_black_holes: bool) -> None:
-        """``answers``: the selections by other processes, for a process that selects none itself."""
+        """``answers`` returns the selections by other processes, for a process that makes no selections itself."""
         self.choosers: dict[str, Chooser] = {}
         self.cursors: PlanCursors = {}
         self.shadows = ShadowPlans()
@@ -59,11 +59,11 @@ class FarmPlans:
         self._detects_black_holes = detects_black_holes
         self._rng = Random()
         self._outdated: set[str] = set()  # pools whose plans must be made even if nothing has changed
-        self._counted: dict[str, Counter[str]] = {}  # pool -> answers at the last look
+        self._counted: dict[str, Counter[str]] = {}  # pool -> answers when they were last counted
         self._ended: Counter[tuple[str, str]] = Counter()  # answers from plans that have ended, by pool and policy
 
     def use(self, farm: Farm, cursors: PlanCursors, now: float) -> None:
-        """Switch to another configuration, keeping what is known of members that remain.
+        """Switch to another configuration, and keep the state of members that remain.
 
         Until ``plan`` is called for a pool, its cursors continue with the remaining members of their old plans.
         """
@@ -84,7 +84,7 @@ class FarmPlans:
         self._counted.clear()
 
     def answers(self) -> Counter[tuple[str, str]]:
-        """Return the answers of this process by pool and policy since its start, removed pools included."""
+        """Return the number of answers by this process since its start, by pool (also removed ones) and policy."""
         found = self._ended.copy()
         for key, cursor in self.cursors.items():
             found[key] += cursor.counts().total()
@@ -96,7 +96,7 @@ class FarmPlans:
         return min((chooser.next_change for chooser in self.choosers.values()), default=math.inf)
 
     def plan(self, pool: Pool, snapshot: Snapshot, overrides: Overrides, now: float) -> bool:
-        """Make new plans for ``pool`` if anything has changed, and announce what has. Return whether it had."""
+        """Make new plans for ``pool`` and announce the changes if anything has changed. Return whether it has."""
         chooser = self.choosers[pool.name]
         before, guards_before = chooser.liveness, chooser.guards(now)
         if self._answers:
@@ -124,7 +124,7 @@ class FarmPlans:
         return True
 
     def _count_selections(self, pool: Pool, answers: AnswerCounts, now: float) -> None:
-        """Pass other processes' selections to the chooser while they matter; adding them up is expensive."""
+        """Pass other processes' selections to the chooser, but only while it needs them: counting is expensive."""
         chooser = self.choosers[pool.name]
         if not chooser.guard_rails.needs_counts:
             self._counted.pop(pool.name, None)
@@ -146,7 +146,7 @@ class FarmPlans:
         )
 
     def _carry_over(self, pool: Pool, members: tuple[str, ...], cursors: PlanCursors) -> None:
-        """Give the new ``cursors`` the rest of the old plans, as far as their members remain."""
+        """Continue the old plans in the new ``cursors``, with those members that remain."""
         places = {member.full_name: index for index, member in enumerate(pool.members)}
         mapping = [places.get(member) for member in members]
         for policy in dict.fromkeys(pool.owners.values()):

@@ -1,4 +1,4 @@
-"""The planner: decides when pools are planned, in short turns between queries, and notifies subscribers of changes."""
+"""The planner: decides when to plan each pool, in short turns between queries, and notifies subscribers of changes."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ PLANNING: Final = DutyCycle(10.0, longest=1.0)
 
 
 class Planner:
-    """Plans all pools of a farm whenever a snapshot, an override or time changes anything.
+    """Plans all pools of a farm whenever a snapshot, an override or the passing of time changes anything.
 
-    Pools are planned one after another. If all are done within one turn, their plans are in force when ``deliver``
+    Pools are planned one after another. If one turn is enough for all pools, their plans are in force when ``deliver``
     returns; otherwise queries are answered between the turns. A process without plan cursors (the collector, the parent
     of worker processes) only follows the members' states.
 
-    Use it on the thread of ``loop`` only. Call ``stop`` in the end.
+    Use the planner only on the thread of ``loop``. Call ``stop`` when you no longer need it.
     """
 
     def __init__(
@@ -43,10 +43,10 @@ class Planner:
         events: EventLog | None = None,
         answers: AnswerCounts | None = None,
     ) -> None:
-        """``events``: where changes of state are recorded, None if another process does that.
+        """``events`` records changes of state; it is None if another process records them.
 
-        ``answers`` returns how often the members of a pool were selected so far, by full name; for processes without
-        cursors that know the answers of others. With neither, black holes cannot be detected.
+        ``answers`` returns how often each member of a pool was selected so far, by full name. Only processes without
+        cursors that get the counts of others pass it. Without cursors and ``answers``, black holes cannot be detected.
         """
         self._loop = loop
         self._farm = farm
@@ -65,7 +65,7 @@ class Planner:
         self.use(farm, cursors)
 
     def use(self, farm: Farm, cursors: PlanCursors) -> None:
-        """Switch to another configuration, keeping what is known of members that remain.
+        """Switch to another configuration, and keep the state of members that remain.
 
         Until a pool has its turn, its cursors continue with their old plans.
         """
@@ -74,21 +74,21 @@ class Planner:
         self._restart()
 
     def deliver(self, snapshot: Snapshot) -> None:
-        """Take in a new snapshot and plan the pools for which it changes anything."""
+        """Record a new snapshot, and make new plans for the pools that the snapshot affects."""
         self.snapshot = snapshot
         self._begin()
 
     def override(self, overrides: Overrides) -> None:
-        """Replace the overrides in force. The pools concerned are planned first, even during a pass or a pause."""
+        """Replace the overrides in force. The affected pools are planned first, even during a pass or a pause."""
         before, self.overrides = self.overrides, overrides
         self._restart(
             [pool for pool in self._farm.pools if before.for_pool(pool.name) != overrides.for_pool(pool.name)]
         )
 
     def count_elsewhere(self, answers: Mapping[tuple[str, str], int]) -> None:
-        """Take in the total answers of this server's other processes, by pool and policy.
+        """Record the total number of answers by this server's other processes, by pool and policy.
 
-        Keys that are missing keep their last total. The first call only sets the totals to count from.
+        A missing key keeps its last total. The first call only sets the totals from which later calls count.
         """
         if self._elsewhere is None:
             self._elsewhere = dict(answers)
@@ -100,12 +100,12 @@ class Planner:
                 self._plans.choosers[pool].count_elsewhere(policy, count, self._loop.time())
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` whenever snapshot, states or farm have changed. Return a function that unsubscribes."""
+        """Call ``callback`` after each change of snapshot, states or farm. Return a function that unsubscribes it."""
         self._subscribers.append(callback)
         return lambda: self._subscribers.remove(callback)
 
     def stop(self) -> None:
-        """Plan no more. Idempotent."""
+        """Stop planning. Idempotent."""
         if self._timer:
             self._timer.cancel()
 
@@ -117,7 +117,7 @@ class Planner:
         self._begin(first)
 
     def _begin(self, first: Sequence[Pool] = ()) -> None:
-        """Begin a pass over all pools, those in ``first`` before others. During a pass, repeat it afterwards."""
+        """Begin a pass over all pools, with those in ``first`` first. During a pass, begin the new one afterwards."""
         if self._due:
             self._repeat = True
             return
@@ -142,7 +142,7 @@ class Planner:
         self._end_pass(began)
 
     def _end_pass(self, began: float) -> None:
-        """Pause if the pass took several turns, schedule the next pass, notify subscribers."""
+        """Pause if the pass took several turns, schedule the next pass, and notify subscribers."""
         now = self._loop.time()
         if self._spent:
             self._pause_until = now + PLANNING.pause_after(self._spent + now - began)
@@ -156,39 +156,39 @@ class Planner:
                 callback()
 
     def answers(self) -> Counter[tuple[str, str]]:
-        """Return the answers of this process by pool and policy since its start, removed pools included."""
+        """Return the number of answers by this process since its start, by pool (also removed ones) and policy."""
         return self._plans.answers()
 
     def shadow_counters(self) -> AnswerCounters:
-        """Return what the shadows would have selected."""
+        """Return how often the shadows would have selected each member."""
         return self._plans.shadows.counters(self._plans.cursors)
 
     @property
     def fail_opens(self) -> int:
-        """Return how often pools have begun to fail open."""
+        """Return how often a pool has begun to fail open, summed over all pools."""
         return self._plans.fail_open.count
 
     @property
     def failing_open(self) -> dict[str, bool]:
-        """Return for each pool whether it fails open now."""
+        """Return, for each pool, whether it currently fails open."""
         return {name: bool(chooser.liveness.fail_open) for name, chooser in self._plans.choosers.items()}
 
     def fail_open_seconds(self, pool: str) -> float:
-        """Return the seconds for which ``pool`` has failed open in all."""
+        """Return the total time for which ``pool`` has failed open, in seconds."""
         return self._plans.fail_open.seconds(pool, self._loop.time())
 
     def capacities(self, pool: str) -> tuple[Sequence[float], bool]:
-        """Return each member's capacity in the pool's order, and whether it is in observed requests/s."""
+        """Return each member's capacity in the pool's order, and whether capacities are observed requests/s."""
         chooser = self._plans.choosers.get(pool)
         return (chooser.pool.weighted_capacities(), chooser.pool.measured) if chooser else ((), False)
 
     def guards(self, pool: str) -> Sequence[Guard]:
-        """Return what keeps each member of a pool from its full share although it is usable, in the pool's order."""
+        """Return the guard of each member of a pool, in the pool's order."""
         choosers = self._plans.choosers
         return choosers[pool].guards(self._loop.time()) if pool in choosers else ()
 
     def explain(self, pool: Pool, owner: str, parts: ScoreParts) -> dict[str, Any] | None:
-        """Return the explanation of the next answer for ``owner`` of ``pool``; None if this process selects none."""
+        """Return the explanation of the next answer for ``owner`` of ``pool``; None if there is no plan for it here."""
         plans = self._plans
         chooser = plans.choosers.get(pool.name)
         cursor = plans.cursors.get((pool.name, pool.config.names.get(owner, "")))

@@ -1,4 +1,4 @@
-"""Shadow mode: beside each policy that answers, plan another policy or score and count what it would have selected.
+"""Shadow mode: runs another policy or score alongside each live policy, and counts how often it would select members.
 
 Queries never touch a shadow. When a live plan ends, its shadow makes the same number of selections at once.
 """
@@ -24,20 +24,20 @@ ShadowKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ShadowConfig:
-    """What runs in the shadow of one policy of a pool."""
+    """The policy and the score that run in the shadow of one policy of a pool."""
 
     live: str  # the policy that answers
     policy: str  # the policy that is tried in its place
-    score: str  # the score by which it compares members; empty: the live one
+    score: str  # the score by which the shadow compares members; empty for the live score
 
     @property
     def name(self) -> str:
-        """Return its name in metrics, such as ``best/thesis``."""
+        """Return the shadow's name in metrics, such as ``best/thesis``."""
         return f"{self.policy}/{self.score}" if self.score else self.policy
 
 
 def shadows_of(pool: PoolConfig, collector: CollectorConfig) -> tuple[ShadowConfig, ...]:
-    """Return the shadows of a pool: at most one per policy, none where it would do the same as the live policy."""
+    """Return the shadows of a pool: at most one for each policy, and none that would do the same as its live policy."""
     found = []
     for live in dict.fromkeys(pool.names.values()):
         policy = pool.shadow or live
@@ -48,20 +48,20 @@ def shadows_of(pool: PoolConfig, collector: CollectorConfig) -> tuple[ShadowConf
 
 
 class ShadowCursor:
-    """The place in a shadow's plan, what it has selected, and how many live selections it would have diverted.
+    """The place in a shadow's plan, its selections, and how many live selections the shadow would have diverted.
 
-    Selections are compared by member from one plan to the next; the order within a plan makes no difference. At the end
-    of each live plan the caller calls ``end_plan`` and then ``set_plan``.
+    Live and shadow selections are compared by member once for each plan; the order within a plan makes no difference.
+    At the end of each live plan, the caller calls ``end_plan`` and then ``set_plan``.
     """
 
     def __init__(self, members: int) -> None:
         self.totals = [0] * members  # selections from earlier plans, by member
-        self.diverted = 0  # from earlier plans
+        self.diverted = 0  # live selections that earlier plans would have diverted
         self._plan = Plan(tuple(range(members)))
         self._last: int | None = None
 
     def end_plan(self, live: Sequence[int]) -> Selections:
-        """Make as many selections as ``live``, the live plan's selections by member, and return them."""
+        """Make and return as many selections as the live plan made; ``live`` counts those by member."""
         selections = self._selections(sum(live))
         self.totals = [total + count for total, count in zip(self.totals, selections.counts, strict=True)]
         # Both sums are equal, so every surplus at one member is a deficit at another: the sum of the gaps is even
@@ -73,13 +73,13 @@ class ShadowCursor:
         self._plan = plan
 
     def totals_after(self, count: int) -> list[int]:
-        """Return ``totals`` as they are once the live plan has made ``count`` selections."""
+        """Return ``totals`` as they will be once the live plan has made ``count`` selections."""
         return [total + more for total, more in zip(self.totals, self._selections(count).counts, strict=True)]
 
     def take_over(self, old: ShadowCursor, mapping: Sequence[int | None]) -> None:
         """Continue where ``old`` stopped after its ``end_plan``.
 
-        ``mapping`` gives the index here for each of its members, None if the member is gone.
+        ``mapping`` gives the new index of each member of ``old``; None for a member that was removed.
         """
         for now, total in zip(mapping, old.totals, strict=True):
             if now is not None:
@@ -91,7 +91,7 @@ class ShadowCursor:
             self._plan = Plan(tuple(rest))
 
     def _selections(self, count: int) -> Selections:
-        """Return the first ``count`` selections from the present plan."""
+        """Return the first ``count`` selections from the current plan."""
         order, repeated = self._plan.order, self._plan.order[self._plan.repeat_from :]
         passes, rest = divmod(max(0, count - len(order)), len(repeated))
         counts = Counter(order[:count])
@@ -115,7 +115,7 @@ class ShadowPlans:
         self._cursors: dict[ShadowKey, ShadowCursor] = {}
 
     def use(self, farm: Farm, before: Mapping[ShadowKey, PlanCursor]) -> None:
-        """Switch to another configuration; ``before`` are the live cursors of the old one, whose plans have ended."""
+        """Switch to another configuration; ``before`` holds the old live cursors, whose plans have ended."""
         configs, members, cursors = self._configs, self._members, self._cursors
         self._configs, self._members, self._cursors = {}, {}, {}
         for pool in farm.pools:
@@ -142,9 +142,9 @@ class ShadowPlans:
         cursor.set_plan(plan)
 
     def counters(self, live: Mapping[ShadowKey, PlanCursor]) -> AnswerCounters:
-        """Return the selections of all shadows up to the present place of the ``live`` cursors.
+        """Return the selections of all shadows up to the current place of the ``live`` cursors.
 
-        Diversions are counted up to the beginning of the present plans, because within a plan they may still even out.
+        Diversions are counted up to the beginning of the current plans, because within a plan they may still even out.
         """
         answers: dict[tuple[str, str, str, str], int] = {}
         diverted: dict[tuple[str, str, str], int] = {}

@@ -1,4 +1,4 @@
-"""Announce changes of members' states, quarantines and fail-open as events, each of which is also a log line."""
+"""Announces changes of members' states, quarantines and fail-open as events, each of which is also logged."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from lbdns.planning.explanation import reason
 
 
 class StateAnnouncer:
-    """Writes what changed in a pool to ``events``; nothing if that is None.
+    """Writes the changes in a pool to ``events``; writes nothing if ``events`` is None.
 
-    ``selects``: whether members are selected by this program. A collector alone selects none, so for it failing open
-    means nothing.
+    ``selects`` is whether this program selects members. A collector without a DNS server selects none, so it does not
+    announce that a pool fails open.
     """
 
     def __init__(self, events: EventLog | None, selects: bool) -> None:
@@ -58,7 +58,7 @@ class StateAnnouncer:
             if guard.quarantined:
                 text = f"{member.name} is quarantined: {guard.why}"
             elif guard.why:
-                text = f"{member.name} is selected again because the others cannot carry the load; still: {guard.why}"
+                text = f"{member.name} is selected again because the others cannot carry the load, although {guard.why}"
             elif state == "usable":
                 level = logging.INFO
                 text = f"{member.name} is no longer quarantined ({was.why}, for {now - was.since:.0f} s)"

@@ -1,12 +1,12 @@
-"""``best``: the highest score while traffic is light, level filling when it is heavy.
+"""``best``: selects the highest score while traffic is light, and uses level filling when traffic is heavy.
 
 Level filling distributes the requests expected within a horizon so that every member ends up equally far above its
 ideal load (``operating_point``). The emptiest members come first, and no member is filled above the level of the rest.
-It does not herd, because the sum already includes what it assigns before the next report.
+Level filling does not herd, because the sum already includes the requests that it assigns before the next report.
 
-Where one answer brings many requests (clients that keep it, resolvers that cache it), its clients stay and leave
-unnoticed. Small differences are then left alone and large ones are corrected slowly. Correcting every difference would
-keep moving clients around, and each move would leave a gap for the next report to show.
+If one answer brings many requests (because clients keep it or resolvers cache it), its clients stay and leave
+unnoticed. Small differences are then left alone, and large ones are corrected slowly. Correcting every difference would
+keep moving clients around, and each move would leave a gap that the next report shows.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ HALF_CORRECTED: Final = 10.0  # requests: a deviation this large is corrected by
 def best(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
     """Return a plan of policy ``best``.
 
-    In light traffic the plan begins with ``view.answers_allowed`` selections of the highest score. Level filling
-    follows, for the case that more answers are needed before the next report.
+    In light traffic, the plan begins with ``view.answers_allowed`` selections of the highest score. Level filling
+    follows, in case more answers are needed before the next report.
     """
     light = best_score(view, previous, rng)
     heavy = smooth_plan(view, level_filling_shares(view), previous)
@@ -117,9 +117,9 @@ def fill_to_level(
 def expected_rates(view: PoolView) -> tuple[float, float]:
     """Return the requests/s and answers/s to expect now.
 
-    An arriving crowd shows in the answers at once, in the requests only when they are done, and in the averages after
-    seconds. Each of its answers counts for the usual number of requests, at least one. If the crowd only looks names
-    up, members get traffic by capacity for a while, which does no harm.
+    An arriving crowd shows in the answers at once, in the requests only when they are complete, and in the averages
+    after some seconds. Each answer to the crowd is assumed to bring the usual number of requests, at least one. If the
+    crowd only looks up names, members get traffic by capacity for a while, which does no harm.
     """
     if not view.crowd_arriving:
         return view.requests_per_s, view.answers_per_s
@@ -133,14 +133,14 @@ def with_backlog(
 ) -> tuple[float, ...]:
     """Return each member's ideal load when the pool has more requests in progress than ``point`` accounts for.
 
-    The backlog is shared so that it is worked off soonest. Members that serve traffic anyway take it in proportion to
-    their capacity. A member that should stay empty joins as soon as waiting for the others takes longer than its own
-    service.
+    The backlog is split so that it is worked off as soon as possible. Members that serve traffic anyway take parts in
+    proportion to their capacity. A member that should stay empty takes a part only if waiting for the others takes
+    longer than its own service.
     """
     backlog = sum(loads) - sum(point.loads)
     if backlog <= 0:
         return point.loads
-    # How much longer a request takes at an empty member than one more costs elsewhere, as a load that it already has
+    # How much more one request costs at an empty member than elsewhere, expressed as a load that it already has
     heads = [
         max(0.0, parallel_requests(m) - point.cost * capacity) for capacity, m in zip(capacities, cores, strict=True)
     ]

@@ -1,6 +1,6 @@
-"""``best_score``: always the member with the highest score, the literal rule of the 1999 thesis; ties take turns.
+"""``best_score``: always selects the member with the highest score, as the 1999 thesis does; tied members take turns.
 
-It herds under heavy traffic: every client is sent to one member until the next report.
+The policy herds under heavy traffic: every client is sent to one member until the next report.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``least_charged``: each answer names the least full member, counting selections since that member's last report.
 
-It approximates join-shortest-queue with delayed reports. It works best at low rates and behind caches.
+The policy approximates join-shortest-queue with delayed reports. It works best at low rates and behind caches.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class ChargedLoads:
-    """Each member's load, with the charge of every selection since its report, in relation to its capacity.
+    """Each member's load relative to its capacity, including the charge of every selection since its report.
 
     ``members`` are the indexes to select from. A selection counts as ``view.multiplier`` requests, because other
-    processes and DNS servers make theirs at the same time.
+    processes and DNS servers make selections at the same time.
     """
 
     def __init__(self, view: PoolView) -> None:

@@ -5,8 +5,8 @@ utilisation ``p``. The formula is exact for one and two cores and within a few p
 the work, so the distribution of request sizes hardly matters). The total is lowest where one more request/s costs the
 same at every member. That marginal cost has a closed form, which leaves one unknown to search for.
 
-As a result slow cores stay empty while fast ones have room, and large members run fuller than small ones. Shares in
-proportion to capacity are right under high load only; under low load they waste time.
+As a result, slow cores stay empty while fast ones have room, and large members run fuller than small ones. Shares in
+proportion to capacity are right only under high load; under low load they lengthen the response time.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-MAX_UTILISATION: Final = 0.98  # above it the shares hardly change, but the search takes longer
+MAX_UTILISATION: Final = 0.98  # above this utilisation the shares hardly change, but the search takes longer
 _ACCURACY: Final = 1e-3  # relative to the wanted rate or load
 _STEPS: Final = 60  # of the bisection, at most
 
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
-    """By member: the requests/s it should serve (``rates``), and its requests in progress at that rate (``loads``).
+    """The requests/s that each member should serve (``rates``), and its requests in progress at that rate (``loads``).
 
-    ``cost`` is the marginal cost of one more request, in seconds: its own response time and the time by which it delays
-    others. It is the same at every member whose rate is above 0.
+    ``cost`` is the marginal cost of one more request, in seconds: its own response time plus the time by which it
+    delays others. The cost is the same at every member whose rate is above 0.
     """
 
     rates: tuple[float, ...]
@@ -79,12 +79,12 @@ def parallel_requests(cores: float) -> float:
 
 
 def _missing(point: OperatingPoint, wanted: float, in_progress: float) -> float:
-    """Return the missing part of the wanted rate or load, relative to it; below 0 if it is exceeded."""
+    """Return the missing fraction of the wanted rate or load, whichever is smaller; below 0 if one is exceeded."""
     return min(1 - sum(point.rates) / wanted, 1 - sum(point.loads) / in_progress)
 
 
 def _split(servers: Sequence[tuple[float, float]], cost: float) -> OperatingPoint:
-    """Return what each member serves when one more request/s costs ``cost`` seconds everywhere.
+    """Return the operating point at which one more request/s costs ``cost`` seconds at every member.
 
     ``servers`` are pairs of capacity and parallel requests m. Solves cost * capacity / m = (1 + (m - 1) * x) / (1 - x)
     ** 2 for x = p ** m.

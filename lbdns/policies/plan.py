@@ -1,8 +1,8 @@
 """The data types of selection: the view of a pool that a policy reads, and the plan that it returns.
 
-A policy is a pure function ``(view, previous, rng) -> Plan``. ``view`` is the pool as the newest reports show it,
-``previous`` what was selected from the policy's previous plan (None if there was none), ``rng`` the only source of
-randomness. Answers then take the plan's members one after another, so a query costs one counter whatever the policy.
+A policy is a pure function ``(view, previous, rng) -> Plan``. ``view`` is the pool as the newest reports show it.
+``previous`` holds the selections from the policy's previous plan (None if there was none). ``rng`` is the only source
+of randomness. Answers then take the plan's members one after another, so with any policy a query only moves a counter.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class PoolView:
     answers_per_s: float  # by this policy, all DNS servers together
     answers_allowed: int  # answers from now on that still count as light traffic; 0 if traffic is not light
     fail_open: bool = False
-    measured: bool = False  # whether capacities are observed requests/s; else only their ratios mean anything
+    measured: bool = False  # whether capacities are observed requests/s; if not, only their ratios are meaningful
     multiplier: float = 1.0  # answers of all processes and DNS servers per answer from this plan
     in_progress: float = math.inf  # requests in progress in the whole pool; inf if a member does not report them
     recent_answers_per_s: float = 0.0  # answers_per_s, or the last second's rate when a crowd has just arrived
@@ -54,7 +54,7 @@ class PoolView:
 
     @property
     def on_time(self) -> list[int]:
-        """Return the candidates with reports on time; all if half are overdue: then the network is likely to blame."""
+        """Return the candidates with reports on time; all if half are overdue, as the network then seems at fault."""
         candidates = self.candidates
         found = [i for i in candidates if not self.members[i].overdue]
         return found if 2 * len(found) > len(candidates) else candidates
@@ -74,9 +74,10 @@ class PoolView:
 class Plan:
     """The order in which members (by index) are selected until the next plan.
 
-    ``order`` is never empty. At its end it continues at ``repeat_from``. ``weights`` are the members' shares and
-    ``credits`` what they were owed at the beginning, in selections; both are empty for policies without shares. The
-    first ``probes`` selections do not come from the policy: each shows whether a quarantined member works again.
+    ``order`` is never empty. After its end, selection continues at ``repeat_from``. ``weights`` are the members'
+    shares, and ``credits`` the numbers of selections that members were owed at the beginning. Both are empty for
+    policies without shares. The first ``probes`` selections do not come from the policy: each shows whether a
+    quarantined member works again.
     """
 
     order: Sequence[int]
@@ -88,14 +89,14 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Selections:
-    """What was selected from ``plan``: how often each member, and the last member selected from any plan, if any."""
+    """The selections from ``plan``: the count of each member, and the last member selected from any plan, if any."""
 
     plan: Plan
     counts: tuple[int, ...]
     last: int | None
 
 
-#: The words in a reason that mean that equal members take turns
+#: A reason that ends with these words implies that members with equal scores take turns
 HIGHEST_SCORE: Final = "highest score"
 
 PolicyFunction = Callable[[PoolView, Selections | None, "Random"], Plan]
@@ -103,7 +104,7 @@ PolicyFunction = Callable[[PoolView, Selections | None, "Random"], Plan]
 
 @dataclass(frozen=True, slots=True)
 class PolicySpec:
-    """Everything the server knows about a policy. The table ``lbdns.policies.POLICIES`` holds one for each."""
+    """The properties of a policy. The table ``lbdns.policies.POLICIES`` holds one spec for each policy."""
 
     name: str  # in configurations, metrics and JSON
     function: PolicyFunction

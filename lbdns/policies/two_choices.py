@@ -1,6 +1,7 @@
 """``two_choices``: each answer names the less full of two members drawn at random (power of two choices).
 
-It cannot herd badly however many DNS servers there are, but the draw is less even than the deterministic policies.
+The policy cannot herd badly, however many DNS servers there are, but it spreads answers less evenly than the
+deterministic policies.
 Source: M. Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing" (1996).
 """
 

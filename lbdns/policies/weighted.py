@@ -27,9 +27,9 @@ WEIGHTED: Final = PolicySpec("weighted", weighted, why="in proportion to capacit
 def smooth_plan(view: PoolView, weights: Sequence[float], previous: Selections | None) -> Plan:
     """Return a plan that gives each member its share (``weights``, sum 1) as evenly as possible.
 
-    What the previous plan still owes a member becomes its credit, at most one selection either way. The k-th selection
-    of a member with share w and credit c is due in the middle of its turn, after (k - 1/2 - c) / w selections; the
-    plan lists the selections in the order in which they are due.
+    The selections that the previous plan still owes a member become its credit, which is between -1 and 1. The k-th
+    selection of a member with share w and credit c is due in the middle of its turn, after (k - 1/2 - c) / w
+    selections. The plan lists the selections in the order in which they are due.
     """
     credits = carried_credits(previous, len(weights))
     length = plan_length(view)
@@ -48,7 +48,7 @@ def plan_length(view: PoolView) -> int:
 
 
 def carried_credits(previous: Selections | None, members: int) -> tuple[float, ...]:
-    """Return what each member is owed after ``previous``, in selections between -1 and 1."""
+    """Return how many selections each member is owed after ``previous``, between -1 and 1."""
     if previous is None or len(previous.plan.weights) != members:
         return (0.0,) * members
     total = sum(previous.counts)

@@ -1,4 +1,4 @@
-"""Scores: reduce the metrics of a report to one whole number, the weighted sum of its terms. Pure functions."""
+"""Scores: each reduces the metrics of a report to an integer, the weighted sum of the score's terms. Pure functions."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from lbdns_shared.metric_catalogue import Better
 class Term:
     """One metric's part of a score.
 
-    If low is better: ``weight * (limit - value) / limit``, and 0 above the limit. If high is better:
-    ``weight * value / limit``, with ``weight`` as the maximum if ``cap``, else without a maximum.
+    If low values are better, the term is ``weight * (limit - value) / limit``, and 0 above the limit. If high values
+    are better, the term is ``weight * value / limit``; it is at most ``weight`` if ``cap`` is true, and unlimited
+    otherwise.
     """
 
     weight: float
@@ -30,10 +31,10 @@ _ROUNDING: Final = 1e-9  # so that 0.1 + 0.2 + 0.7 counts as 1 when the sum is t
 
 
 class Score:
-    """A weighted sum of metrics; ``terms`` are by metric. Two scores are equal if their terms are.
+    """A weighted sum of metrics, with one of ``terms`` for each metric. Two scores are equal if their terms are equal.
 
-    A missing metric leaves out its term and its weight. The sum of the other terms is scaled by the total of all
-    weights over the sum of their weights, so that a missing sensor neither helps nor harms.
+    If a metric is missing, its term is left out. The sum of the other terms is then scaled up, by the total of all
+    weights divided by the total of the other weights, so that a missing sensor neither helps nor harms the member.
     """
 
     def __init__(self, terms: Mapping[str, Term]) -> None:
@@ -42,7 +43,7 @@ class Score:
         self._total = sum(line[1] for line in self._lines)
 
     def of(self, metrics: Mapping[str, float]) -> int:
-        """Return the score, truncated to an integer; 0 if ``metrics`` has none of its metrics."""
+        """Return the score, truncated to an integer; 0 if ``metrics`` has none of the score's metrics."""
         score = present = 0.0
         for metric, weight, slope, zero, end, beyond in self._lines:
             value = metrics.get(metric)
@@ -55,7 +56,7 @@ class Score:
         return int(min(score * self._scale(present) + _ROUNDING, MAX_SCORE))
 
     def parts(self, metrics: Mapping[str, float]) -> dict[str, float]:
-        """Return the points that each present metric adds to the score; ``of`` is their sum, truncated."""
+        """Return the points that each metric in ``metrics`` adds to the score; ``of`` returns their truncated sum."""
         found: dict[str, float] = {}
         present = 0.0
         for metric, weight, slope, zero, end, beyond in self._lines:

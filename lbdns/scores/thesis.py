@@ -1,4 +1,4 @@
-"""Score ``thesis``: the weights and limits of the 1999 diploma thesis that lbdns goes back to; they add up to 99.97."""
+"""Score ``thesis``: weights and limits from the 1999 diploma thesis behind lbdns. The weights add up to 99.97."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read a master file (RFC 1035 section 5) into a Zone. dnspython parses; the zone holds plain wire data."""
+"""Reads a master file (RFC 1035 section 5) into a Zone. dnspython parses the file; the Zone holds data in wire form."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lbdns_shared.errors import ZoneFileError
 
 __all__ = ["AAAA", "SOA", "A", "Node", "RRset", "Zone", "parse_zone", "read_zone"]
 
-MAX_GENERATED: Final = 2**20  # records from all $GENERATE of a zone: as many as the reverse zone of a /12 has
+MAX_GENERATED: Final = 2**20  # records from all $GENERATE lines of a zone: as many as the reverse zone of a /12 has
 MAX_INCLUDED: Final = 10_000  # files of one zone; files that include each other several times multiply without end
 #: The exceptions that the library raises for values that do not fit a field or break one of its rules.
 _UNFIT: Final = (dns.exception.DNSException, ArithmeticError, ValueError, RecursionError, struct.error)
@@ -34,7 +34,7 @@ _UNFIT: Final = (dns.exception.DNSException, ArithmeticError, ValueError, Recurs
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """One zone as read from its file: lower-case wire name -> type -> RRset. Immutable."""
+    """One zone as read from its file: its RRsets by lower-case wire name and type. Immutable."""
 
     name: str  # lower case, without the final dot
     origin: bytes
@@ -114,7 +114,7 @@ class _ExpansionLimits:
 
 
 class _Tokenizer(dns.tokenizer.Tokenizer):
-    """Resolves the file of an $INCLUDE against the file that includes it, and knows the line of the last word."""
+    """Resolves the path of an $INCLUDE relative to the including file, and records the line of the last word."""
 
     near = ""
     _line = 1
@@ -124,7 +124,7 @@ class _Tokenizer(dns.tokenizer.Tokenizer):
         self._text = file.read()
         super().__init__(io.StringIO(self._text), filename)
         self._limits = limits
-        #: Reads plain lines from here on; returns their number and the last of them.
+        #: Reads plain lines from a given position on; returns the number of lines and the last line.
         self.take_lines: Callable[[str, int], tuple[int, PlainLine | None]] | None = None
 
     def get(self, want_leading: bool = False, want_comment: bool = False) -> dns.tokenizer.Token:
@@ -161,7 +161,7 @@ class _Tokenizer(dns.tokenizer.Tokenizer):
 
 
 class _Reader(dns.zonefile.Reader):
-    """dnspython's reader, with $INCLUDE relative to its file and a warning for records outside the zone."""
+    """dnspython's reader, with $INCLUDE relative to the including file and a warning for records outside the zone."""
 
     def __init__(self, tokenizer: dns.tokenizer.Tokenizer, records: ZoneRecords, outside: list[str]) -> None:
         self._outside = outside
@@ -177,16 +177,18 @@ class _Reader(dns.zonefile.Reader):
 
     @tok.setter
     def tok(self, tokenizer: dns.tokenizer.Tokenizer) -> None:
-        # dnspython sets it at the start and at every $INCLUDE, before it reads, and restores it when a file ends
+        # dnspython sets the tokenizer at the start and at every $INCLUDE, and restores it when an included file ends
         if not isinstance(tokenizer, _Tokenizer):
             if len(self.saved_state if hasattr(self, "saved_state") else ()) > _MAX_INCLUDES:
-                raise ValueError(f"$INCLUDE is nested more than {_MAX_INCLUDES} deep; does a file include itself?")
+                raise ValueError(
+                    f"$INCLUDE is nested more than {_MAX_INCLUDES} levels deep; does a file include itself?"
+                )
             tokenizer = _Tokenizer(tokenizer.file, tokenizer.filename, self._limits)
             tokenizer.take_lines = self._take_lines
         self._tokenizer = tokenizer
 
     def _take_lines(self, text: str, at: int) -> tuple[int, PlainLine | None]:
-        """Read valid plain lines without the tokenizer; return their number and the last of them."""
+        """Read valid plain lines without the tokenizer; return the number of lines and the last line."""
         count, last = 0, None
         if self.current_origin is None:
             return 0, None

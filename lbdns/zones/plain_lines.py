@@ -1,6 +1,6 @@
-"""Read the plain lines of a master file with one pattern: owner, optional TTL, type, and an address or a name. Pure.
+"""Reads the plain lines of a master file with one pattern: owner, optional TTL, type, and an address or a name. Pure.
 
-Most lines of a large zone are plain, and a general reader takes ten times as long for them. The pattern accepts only
+Most lines of a large zone are plain, and the general reader takes ten times as long for them. The pattern accepts only
 lines that mean the same to the general reader, which reads all other lines and reports errors.
 """
 
@@ -41,14 +41,14 @@ class PlainLine:
 
     @property
     def alike(self) -> bytes:
-        """Return the data in canonical form, in which equal records have equal data: names in lower case."""
+        """Return the data in canonical form (with names in lower case), in which equal records have equal data."""
         return self.rdata if self.rtype in _ADDRESSES else self.rdata.lower()
 
 
 def plain_lines(text: str, at: int, origin: dns.name.Name) -> Iterator[PlainLine]:
     """Yield consecutive plain lines of ``text``, from the line that begins at ``at``, up to the first other line.
 
-    Relative names are below ``origin``.
+    Relative names are relative to ``origin``.
     """
     below = b"".join(bytes((len(label),)) + label for label in origin.labels)
     while match := _LINE.match(text, at):

@@ -1,6 +1,6 @@
-"""Collect the records of one zone as they are read, and reject unservable records while their line is known. Sans-I/O.
+"""Collects the records of one zone as they are read; rejects unservable records while their line is known. Sans-I/O.
 
-This replaces dnspython's transaction, which compares and copies a whole RRset for every record that joins it.
+This module replaces dnspython's transaction, which compares and copies a whole RRset for every record added to it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ SOA: Final = int(dns.rdatatype.SOA)
 MAX_TTL: Final = 2**31 - 1  # seconds, RFC 2181 section 8
 MAX_RDATA: Final = 65_535  # octets: the length field of a record, RFC 1035 section 3.2.1
 MAX_RECORDS: Final = MAX_RDATA // 12  # per name and type: the shortest record takes 12 octets of a message
-#: Types without a name in their data: records of these types are equal only if all their octets are.
+#: Types without a domain name in their data: such records are equal only if all their octets are equal.
 _NAMELESS: Final = frozenset((dns.rdatatype.A, dns.rdatatype.AAAA, dns.rdatatype.TXT))
 
 
 @dataclass(frozen=True, slots=True)
 class RRset:
-    """The records of one name and type: TTL in seconds, each rdata in uncompressed wire form."""
+    """The records of one name and type. The TTL is in seconds; each rdata is in uncompressed wire form."""
 
     ttl: int
     rdatas: tuple[bytes, ...]
@@ -37,14 +37,14 @@ Node = Mapping[int, RRset]
 
 
 class UnservableError(dns.exception.DNSException):
-    """A record that dnspython accepts and an authoritative server cannot serve."""
+    """A record that dnspython accepts but an authoritative server cannot serve."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)  # type: ignore[no-untyped-call]
 
 
 class _RecordSet:
-    """The records of one name, type and covered type so far, by their canonical form."""
+    """The records read so far for one name, type and covered type, by their canonical form."""
 
     __slots__ = ("rdatas", "ttl")
 
@@ -58,7 +58,7 @@ _RecordSets = dict[Kind, _RecordSet]
 
 
 class ZoneRecords:
-    """Collects the records that dnspython's reader finds; the reader calls it like a transaction."""
+    """Collects the records that dnspython's reader finds. The reader uses this object as its transaction."""
 
     def __init__(self, origin: dns.name.Name) -> None:
         self.manager = self
@@ -67,7 +67,7 @@ class ZoneRecords:
         self._sets: dict[bytes, _RecordSets] = {}
 
     def origin_information(self) -> tuple[dns.name.Name, bool, dns.name.Name]:
-        """Return what the reader wants of its ``manager``: origin, whether names are relative, origin again."""
+        """Return what the reader expects from its ``manager``: origin, whether names are relative, origin again."""
         return self._name, False, self._name
 
     def add(self, name: dns.name.Name, ttl: int, rdata: dns.rdata.Rdata) -> None:
@@ -77,9 +77,9 @@ class ZoneRecords:
         self.put(wire_name(name), (rdata.rdtype, rdata.covers()), ttl, wire, alike)
 
     def put(self, owner: bytes, kind: Kind, ttl: int, wire: bytes, alike: bytes) -> None:
-        """Add one record: lower-case owner, data, and data in canonical form (names in lower case).
+        """Add one record. ``owner`` is in lower case; ``alike`` is the data in canonical form (names in lower case).
 
-        Raises UnservableError, and then adds nothing.
+        Raises UnservableError for a record that cannot be served; such a record is not added.
         """
         rtype, _ = kind
         sets = self._sets.setdefault(owner, {})
@@ -101,9 +101,9 @@ class ZoneRecords:
         rtype, _ = kind
         if rtype in (0, dns.rdatatype.OPT) or dns.rdatatype.is_metatype(rtype):
             what = dns.rdatatype.to_text(rtype)
-            raise UnservableError(f"{what} is not a record type: it has a meaning in queries only")
+            raise UnservableError(f"{what} is not a record type: it has a meaning only in queries")
         if rtype == dns.rdatatype.SOA and owner != self._origin:
-            raise UnservableError("an SOA record must stand at the apex of its zone")
+            raise UnservableError("an SOA record must be at the apex of its zone")
         if sets:
             _check_alias(sets, kind)
 
@@ -117,7 +117,7 @@ class ZoneRecords:
         """No-op: the Unicode form of names does not affect the records."""
 
     def nodes(self) -> dict[bytes, Node]:
-        """Return lower-case wire name -> type -> RRset."""
+        """Return the RRsets by lower-case wire name and type."""
         return {owner: _node(sets) for owner, sets in self._sets.items() if sets}
 
 
@@ -130,21 +130,21 @@ def _check_joining(found: _RecordSet, alike: bytes, rtype: dns.rdatatype.RdataTy
     what = dns.rdatatype.to_text(rtype)
     is_soa = rtype == dns.rdatatype.SOA
     if is_soa or (alike not in found.rdatas and dns.rdatatype.is_singleton(rtype)):
-        raise UnservableError(f"a second {what} record; a {'zone' if is_soa else 'name'} has only one")
+        raise UnservableError(f"a second {what} record; a {'zone' if is_soa else 'name'} may have only one")
     if len(found.rdatas) >= MAX_RECORDS and alike not in found.rdatas:
         raise UnservableError(f"more than {MAX_RECORDS} {what} records at one name")
 
 
 def _check_alias(sets: _RecordSets, kind: Kind) -> None:
-    """Check that a name with a CNAME has no other records but DNSSEC's (RFC 2181 section 10.1, RFC 4034)."""
+    """Check that a name with a CNAME has no other records except DNSSEC ones (RFC 2181 section 10.1, RFC 4034)."""
     classify, kinds = dns.node.NodeKind.classify, dns.node.NodeKind
     new, there = classify(*kind), {classify(*other) for other in sets}
     if (new is kinds.CNAME and kinds.REGULAR in there) or (new is kinds.REGULAR and kinds.CNAME in there):
-        raise UnservableError("a CNAME record beside other records; an alias has no data of its own")
+        raise UnservableError("a CNAME record alongside other records; an alias must not have other data")
 
 
 def _node(sets: _RecordSets) -> Node:
-    # To a server that does not sign, all RRSIG records of a name are one RRset
+    # For a server that does not sign, all RRSIG records of a name are one RRset
     rrsets: dict[int, RRset] = {}
     for (rtype, _), found in sets.items():
         rdatas = tuple(found.rdatas.values())

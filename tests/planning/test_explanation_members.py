@@ -176,8 +176,8 @@ def test_probes() -> None:
         stage.report("gandalf", metrics={"busy_workers": 0.0, "requests_total": 100.0, "errors_total": 5.0})
         stage.plan()
     why = (
-        "a probe: the member seems to have failed (it serves no requests, and its errors rise), and this answer shows "
-        "whether it still does"
+        "a probe: the member seems to have failed (it serves no requests, and its errors rise), and this answer tests "
+        "whether it works again"
     )
     for owner in OWNERS:
         told = stage.explain(owner)

@@ -57,7 +57,7 @@ def test_fail_open_matters_only_where_members_are_selected() -> None:
             QUARANTINED,
             NEEDED,
             "usable",
-            ["pool web: bilbo is selected again because the others cannot carry the load; still: nothing listens"],
+            ["pool web: bilbo is selected again because the others cannot carry the load, although nothing listens"],
         ),
     ],
 )

@@ -57,11 +57,15 @@ def test_signatures_of_several_types_are_one_rrset(records: ZoneRecords, add: Ad
 @pytest.mark.parametrize(
     ("before", "refused", "about"),
     [
-        ([("a", "A", "192.0.2.1")], ("a", "CNAME", "b"), "an alias has no data of its own"),
-        ([("a", "CNAME", "b")], ("a", "A", "192.0.2.1"), "an alias has no data of its own"),
-        ([("a", "CNAME", "b")], ("a", "CNAME", "c"), "a second CNAME record; a name has only one"),
-        ([("@", "SOA", "ns h 1 2 3 4 5")], ("@", "SOA", "ns h 1 2 3 4 5"), "a second SOA record; a zone has only one"),
-        ([], ("a", "SOA", "ns h 1 2 3 4 5"), "an SOA record must stand at the apex of its zone"),
+        ([("a", "A", "192.0.2.1")], ("a", "CNAME", "b"), "an alias must not have other data"),
+        ([("a", "CNAME", "b")], ("a", "A", "192.0.2.1"), "an alias must not have other data"),
+        ([("a", "CNAME", "b")], ("a", "CNAME", "c"), "a second CNAME record; a name may have only one"),
+        (
+            [("@", "SOA", "ns h 1 2 3 4 5")],
+            ("@", "SOA", "ns h 1 2 3 4 5"),
+            "a second SOA record; a zone may have only one",
+        ),
+        ([], ("a", "SOA", "ns h 1 2 3 4 5"), "an SOA record must be at the apex of its zone"),
         ([], ("a", "A", "192.0.2.1", 2**31), "the TTL must be at most 2147483647 s, not 2147483648 s"),
     ],
 )

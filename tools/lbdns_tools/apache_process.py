@@ -133,7 +133,7 @@ class RunningApache:
 def apache(
     mpm: str = "prefork", port: int = 0, *, extended_status: bool = True, keep_alive: bool = False
 ) -> Iterator[RunningApache]:
-    """Run an Apache with an index.html on a loopback address while a with statement runs.
+    """Run an Apache with an index.html on a loopback address for the duration of a with statement.
 
     ``port`` 0 means a free port. Raises LbdnsError if Apache is not installed or does not start.
     """

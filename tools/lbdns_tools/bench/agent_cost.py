@@ -94,5 +94,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--seconds", float, 0.1, 3600, 60, "seconds of measurement")
     command.add_number(parser, "--interval", float, 0.1, 60, 1, "seconds between two reports")
     parser.add_argument(
-        "--mpm", choices=("prefork", "worker", "event"), default="prefork", help="Apache's MPM (prefork)"
+        "--mpm",
+        choices=("prefork", "worker", "event"),
+        default="prefork",
+        help="Apache's multi-processing module (default: prefork)",
     )

@@ -1,4 +1,4 @@
-"""``python -m lbdns_tools.bench all``: run a short form of each benchmark, compare its figures with the recorded."""
+"""``python -m lbdns_tools.bench all``: run short forms of all benchmarks and compare them with recorded figures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HEADS: Final = ("benchmark", "figure", "now", "kept", "change", "")
 
 @dataclass(frozen=True, slots=True)
 class KeptFigure:
-    """A row of the table: a headline figure of a benchmark, measured on ``date`` (ISO 8601)."""
+    """A row of the table in benchmarks.md: a headline figure of a benchmark, measured on ``date`` (ISO 8601)."""
 
     benchmark: str
     figure: str

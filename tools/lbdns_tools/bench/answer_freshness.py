@@ -1,7 +1,7 @@
 """Measures freshness: the time from an agent's report to the first answer that reflects the report.
 
 Each report makes its sender the best member, so the first answer that names the sender is the first to reflect the
-report. After each report, queries are sent one after another until such an answer arrives. There are no other queries.
+report. After each report, queries are sent one after another until such an answer arrives. No other queries are sent.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TARGET_TEXT: Final = f"p99 at most {TARGET:g} ms"
 
 
 class FreshnessFarm:
-    """The files and ports of a farm; its name ``best`` is argmax(score), so that every report shows at once."""
+    """The files and ports of a farm. Its name ``best`` uses policy ``best_score``, so each report shows at once."""
 
     def __init__(self, folder: Path, agents: int, plane: str = "auto") -> None:
         self.port, self.report_port = free_port(), free_port()

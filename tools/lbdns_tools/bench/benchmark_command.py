@@ -107,7 +107,7 @@ def add_core_options(parser: argparse.ArgumentParser) -> None:
 def add_dns_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of every benchmark that starts lbdns as a DNS server."""
     add_core_options(parser)
-    parser.add_argument("--plane", choices=PLANES, default="auto", help="plane that answers queries, as in [server]")
+    parser.add_argument("--plane", choices=PLANES, default="auto", help="plane that answers queries, as [server] plane")
 
 
 def add_number(
@@ -156,7 +156,7 @@ def rounds(count: int) -> Iterator[int]:
 
 
 def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Return the median of ours / theirs over the rounds, without the rounds in which theirs is 0."""
+    """Return the median ratio of ours to theirs over the rounds, ignoring rounds in which theirs is 0."""
     found = [a / b for a, b in zip(ours, theirs, strict=True) if b]
     return round(statistics.median(found), 3) if found else 0.0
 
@@ -184,7 +184,7 @@ def side_by_side(title: str, servers: dict[str, Results]) -> Table:
 
 
 def figures(title: str, results: Results) -> Table:
-    """Return a table with a row for each figure, also for those in dicts. It omits conditions, note and verdict."""
+    """Return a table with a row per figure, including figures in dicts, without conditions, note and verdict."""
     rows: list[tuple[str, object]] = []
     for name, found in results.items():
         if isinstance(found, dict):

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """A figure that docs/benchmarks.md keeps. ``keys`` are its place in the results, with a key for each level."""
+    """A figure that docs/benchmarks.md keeps. ``keys`` locate it in the results, with one key per level."""
 
     name: str
     unit: str

@@ -1,4 +1,4 @@
-"""Measures the speed of one process of lbdns-load, and whether wrk, ab and httperf find the same server figures.
+"""Measures the speed of one process of lbdns-load, and compares its figures with those of wrk, ab and httperf.
 
 Apache (event) runs on one core, the load generator on the other. There are three questions: how many requests/s one
 process sends for a 1 kB page, with and without keep-alive; how many requests/s a CGI page reaches at the same
@@ -110,7 +110,7 @@ def _figures(program: Sequence[str], **patterns: str) -> dict[str, float]:
 
 
 def difference(ours: float, others: float) -> float:
-    """Return how much higher ours is than the other figure, as a share of that figure; negative if ours is lower."""
+    """Return the relative difference between ours and the other figure; it is negative if ours is lower."""
     return ours / others - 1 if others else float("inf")
 
 

@@ -46,7 +46,7 @@ def pin_to_core(core: int) -> None:
 
 
 def take_priority() -> bool:
-    """Give this process real-time priority over a busy generator; return whether that worked. It requires root."""
+    """Give this process real-time priority over a generator. Return whether this succeeded, which requires root."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(REALTIME))
     except OSError:
@@ -67,12 +67,12 @@ class MeasuredProcess:
         return [top, *top.children(recursive=True)]
 
     def cpu_seconds(self) -> float:
-        """Return the user and system time in seconds that all its processes have used so far."""
+        """Return the user and system seconds that the process and its children have used so far."""
         self.require_alive()
         return sum(sum(process.cpu_times()[:2]) for process in self.tree())
 
     def rss(self) -> int:
-        """Return the resident memory of all its processes, in bytes."""
+        """Return the resident memory of the process and its children, in bytes."""
         self.require_alive()
         return sum(int(process.memory_info().rss) for process in self.tree())
 
@@ -114,7 +114,7 @@ class MeasuredProcess:
 def running(
     name: str, command: Sequence[str], core: int | None, log: Path, patience: float = PATIENCE
 ) -> Iterator[MeasuredProcess]:
-    """Run a program while a with statement runs, on any core if ``core`` is None, and write its output to ``log``."""
+    """Run a program for the duration of a with statement and write its output to ``log``. None means any core."""
     pinned = [] if core is None else [need("taskset", "util-linux"), "-c", str(core)]
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -3,7 +3,7 @@
 Each round runs dnsperf at a fixed rate twice: while the readers load lbdns, and while they load a dummy server without
 DNS. The dummy answers as often as lbdns did, with as many bytes, so that both cores have the same other load. 'kernel'
 is the latency that a prober next to dnsperf measures, until the kernel receives the answer; 'dnsperf' is the latency
-that dnsperf measures. The ratio to look at is that of the kernel p99.
+that dnsperf measures. The figure that matters is the ratio of the 'kernel' p99.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def page_farm(folder: Path, plane: str, pools: int, members: int) -> tuple[Bench
 
 @contextlib.contextmanager
 def page_readers_part(part: str, folder: Path, core: int, **options: object) -> Iterator[Path]:
-    """Run a part of ``page_readers`` while a with statement runs, and yield the file that holds its output."""
+    """Run a part of ``page_readers`` for the duration of a with statement, and yield the file with its output."""
     arguments = [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", str(value))]
     log = folder / f"{part}.log"
     program = [sys.executable, "-m", "lbdns_tools.bench.page_readers", part]
@@ -87,7 +87,7 @@ def prompt_dnsperf(run: DnsperfRun) -> Iterator[MeasuredProcess]:
 
 
 def reader_counts(log: Path) -> dict[str, float]:
-    """Return the newest counters that ``page_readers`` printed, {} if none; ``time`` is from the monotonic clock."""
+    """Return the newest counters that ``page_readers`` printed, or {}; ``time`` is from the monotonic clock."""
     lines = log.read_text().split("\n")[:-1]
     found: dict[str, float] = json.loads(lines[-1]) if lines else {}
     return found

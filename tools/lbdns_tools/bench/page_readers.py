@@ -93,7 +93,7 @@ class PageReaders:
 
 
 class DummyServer:
-    """Sends ``rate`` answers/s of ``size`` bytes, the first AT_ONCE at once, and ``stream_rate`` event bytes/s."""
+    """Sends ``rate`` answers/s of ``size`` bytes, the first AT_ONCE undelayed, and ``stream_rate`` event bytes/s."""
 
     def __init__(self, rate: float, size: int, stream_rate: float) -> None:
         self._pause, self._size, self._stream_rate = 1 / max(rate, 0.1), size, stream_rate

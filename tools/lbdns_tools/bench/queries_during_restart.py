@@ -190,7 +190,7 @@ Disruption = Callable[[ServerUnderLoad], str]
 def measure_losses(
     folder: Path, queries: int, rate: float, workers: int, disruptions: Sequence[Disruption]
 ) -> QueryTally:
-    """Send at least ``queries`` queries to a server while ``disruptions`` happen one after another, until all have."""
+    """Send at least ``queries`` queries to a server, and continue until all ``disruptions`` have happened in turn."""
     with closing(ServerUnderLoad(folder, workers)) as server, ThreadPoolExecutor(1) as doer:
         await_answer(server.port, QUERY, START)
         load = QueryLoad(server.port, queries, rate)

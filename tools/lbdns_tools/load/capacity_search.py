@@ -94,7 +94,10 @@ class _CapacitySearch:
         return len(self.trials) >= MAX_TRIALS
 
     def decide(self, value: float) -> SearchTrial:
-        """Run trials at ``value``; return the one that decides: a first pass (unless ``doubted``), or a majority's."""
+        """Run trials at ``value``; return the one that decides: the first if it passes, else one of the majority.
+
+        While ``doubted`` is set, the first pass does not decide alone.
+        """
         failed: list[SearchTrial] = []
         passed: list[SearchTrial] = []
         while len(failed) < 2 and len(passed) < (2 if failed or self.doubted else 1) and not self.spent:
@@ -115,7 +118,7 @@ class _CapacitySearch:
         return middle if bad - good > self.accuracy * good and middle > good else None
 
     def double(self, value: float, high: float, passed: list[SearchTrial]) -> SearchTrial | None:
-        """Double from ``value`` up to ``high`` and append to ``passed``; return the trial that fails, if one does."""
+        """Double ``value`` up to ``high`` and append the trials to ``passed``; return the trial that fails, or None."""
         while not (trial := self.decide(value)).why:
             passed.append(trial)
             if value >= high or self.spent:
@@ -176,7 +179,7 @@ def highest_count(
 ) -> SearchResult:
     """Search for the highest number of connections or clients that passes at ``rate`` requests/s.
 
-    With a ``rate`` of 0, trials have no given rate. Raises ValueError if the range or the accuracy is invalid.
+    A ``rate`` of 0 means trials without a given rate. Raises ValueError if the range or the accuracy is invalid.
     """
     search = _CapacitySearch(
         lambda count: try_count(int(count)), lambda _, figures: criteria.failing(figures, rate), accuracy, is_whole=True

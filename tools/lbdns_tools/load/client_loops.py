@@ -95,7 +95,7 @@ class ClientCrowd:
     async def _run_client(
         self, place: int, load: ClosedLoop, begin: float, chance: Random, budget: list[float]
     ) -> None:
-        """Run one client of a closed loop. ``budget`` holds the number of requests that its clients may still send."""
+        """Run one client of a closed loop. ``budget`` holds how many requests the loop's clients may still send."""
         loop, clock = self._loop, self._loop.clock
         client, choose = self._client(chance), self._run.phases[place].mix.chooser(chance)
         end = begin + (load.seconds or math.inf)

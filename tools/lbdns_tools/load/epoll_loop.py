@@ -131,7 +131,7 @@ class DescriptorWaiter:
             self._events = 0
 
     def unexpected(self) -> None:
-        """Do nothing: a hook for subclasses, called when the descriptor is ready while no task waits."""
+        """Handle a descriptor that is ready while no task waits. Does nothing unless a subclass overrides it."""
 
     def _wake(self) -> None:
         if self._task is not None:
@@ -168,7 +168,7 @@ class EpollLoop:
         heappush(self._timers, (when, self._timer_number, do))
 
     async def sleep_until(self, when: float) -> None:
-        """Pause the current task, which must have no time limit meanwhile: the timer would resume it nevertheless."""
+        """Pause the current task, which must have no time limit: the timer would resume an interrupted task."""
         assert self.current is not None
         self.call_at(when, self.current.resume)
         await pause()
@@ -182,7 +182,7 @@ class EpollLoop:
         self.handlers[descriptor] = handler
 
     def forget(self, descriptor: int) -> None:
-        """Drop a descriptor's handler. The kernel drops the descriptor itself on close (epoll(7), question 6)."""
+        """Drop a descriptor's handler. On close, the kernel drops the descriptor itself (epoll(7), question 6)."""
         self.handlers.pop(descriptor, None)
 
     def stop(self) -> None:

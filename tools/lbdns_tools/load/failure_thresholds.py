@@ -25,7 +25,7 @@ _PARTS: Final = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*([-+.\w]*?)\s*(us|ms|s|%|k
 
 @dataclass(frozen=True, slots=True)
 class FailureThreshold:
-    """The condition under which a measurement fails. ``limit`` is in s, %, 1/s, Mbit/s or a count, as ``name`` is."""
+    """The condition under which a measurement fails. ``limit`` has the unit of ``name``: s, %, 1/s, Mbit/s, count."""
 
     text: str  # as the user wrote it
     name: str

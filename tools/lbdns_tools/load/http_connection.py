@@ -149,7 +149,7 @@ class HttpConnection(DescriptorWaiter):
         self.close()
 
     async def _send(self, request: bytes) -> None:
-        """Send at once, without waiting for the connection to be established: over loopback it already is."""
+        """Send at once, without waiting for the connection: over loopback, it is established immediately."""
         clock, rest = self._loop.clock, request
         while True:
             before = clock()

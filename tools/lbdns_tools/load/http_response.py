@@ -85,15 +85,15 @@ class HttpResponse:
             self.bytes += len(data)
             return False
         if len(data) > self._left:
-            raise ProtocolError(f"{len(data) - self._left} bytes more than the announced length")
+            raise ProtocolError(f"the body is {len(data) - self._left} bytes longer than announced")
         self._left -= len(data)
         self.bytes += len(data)
         return self._left == 0
 
     def end(self) -> None:
-        """End the response, as the server has closed the connection. Raises ProtocolError if it is incomplete."""
+        """Handle the end of the connection. Raises ProtocolError if the response is incomplete."""
         if self._state != _UNTIL_CLOSE:
-            raise ProtocolError("the connection was closed within a response")
+            raise ProtocolError("the connection was closed in the middle of a response")
 
     def _read_head(self, data: bytes) -> bytes | None:
         """Return the bytes after the head, or None if the head is incomplete."""
@@ -102,7 +102,7 @@ class HttpResponse:
             # Search only the new bytes for the end of the head
             match = _HEAD_END.search(held, max(0, len(self._held) - 2))
             if (match.end() if match else len(held)) > MAX_HEAD:
-                raise ProtocolError(f"a head of more than {MAX_HEAD} bytes")
+                raise ProtocolError(f"the head exceeds {MAX_HEAD} bytes")
             if match is None:
                 if not b"HTTP/1.".startswith(held[:7]):
                     raise ProtocolError(f"{held[:20]!r} is not a status line")
@@ -114,7 +114,7 @@ class HttpResponse:
                 return data
 
     def _understand(self, head: bytes) -> bool:
-        """Parse a complete head. Return False if the response is interim, so that another head follows."""
+        """Parse a complete head. Return False if the response is interim, since another head follows."""
         line, _, _ = head.partition(b"\n")
         match = _STATUS.match(line)
         if match is None:
@@ -179,12 +179,12 @@ class HttpResponse:
                 break
             at = end + 1
         if end + 1 < len(data):
-            raise ProtocolError(f"{len(data) - end - 1} bytes after the last chunk")
+            raise ProtocolError(f"{len(data) - end - 1} unexpected bytes after the last chunk")
         return True
 
     def _hold(self, data: bytes, limit: int) -> None:
         if len(data) > limit:
-            raise ProtocolError(f"no end of a line between chunks within {limit} bytes")
+            raise ProtocolError(f"a line between chunks exceeds {limit} bytes")
         if limit == MAX_LINE and (b"\n" in data or (data and data[0] not in b"0123456789abcdefABCDEF")):
             raise ProtocolError(f"{data[:20]!r} is not a chunk size")
         self._held = data

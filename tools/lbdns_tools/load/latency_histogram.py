@@ -17,7 +17,7 @@ _OFFSET: Final = 1 - log(LOWEST) * PER_E
 
 
 class LatencyHistogram:
-    """Counts times in seconds. ``sum`` and ``longest`` are exact, percentiles within 0.5 % (from LOWEST to HIGHEST)."""
+    """Counts times in seconds. ``sum`` and ``longest`` are exact; percentiles are within 0.5 % (LOWEST to HIGHEST)."""
 
     __slots__ = ("_counts", "longest", "sum")
 

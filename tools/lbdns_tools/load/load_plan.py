@@ -26,7 +26,7 @@ _ROUNDING: Final = 1e-9  # of a request: 0.1/s for 30 s are 3 requests, despite 
 
 @dataclass(frozen=True, slots=True)
 class ResolveRule:
-    """When clients look up names, and which ``server`` they query; None means the system's first name server.
+    """Defines when clients look up names and which ``server`` they query; None means the system's first name server.
 
     ``request``: before each request; ``connection``: before each connection; ``every``: ``seconds`` after the last
     look-up; ``webstone``: at random intervals; ``ttl``: when the records expire; ``once``: when a client starts;
@@ -38,7 +38,7 @@ class ResolveRule:
     server: Endpoint | None = None
 
     def interval(self, chance: Random) -> float:
-        """Return the seconds until the next look-up: infinite for ``once``, 0 in the modes without an interval."""
+        """Return the seconds until the next look-up: infinite for ``once``, 0 in modes without an interval."""
         if self.mode == "webstone":
             longest = self.seconds or WEBSTONE_LONGEST
             return chance.uniform(longest / 2, longest)
@@ -189,8 +189,8 @@ class LoadRun:
 def split_run(run: LoadRun, processes: int) -> list[LoadRun]:
     """Return each process's share of a run. All shares have the same phases in the same order, and the same seed.
 
-    Clients, with their requests and connections, are split among the processes. An open loop is not: each process takes
-    its part of the sequence from ``arrivals``, so the arrival times do not depend on the number of processes.
+    Clients, with their requests and connections, are split among the processes. An open loop is not split: each process
+    takes its part of the sequence from ``arrivals``, so the arrival times do not depend on the number of processes.
     """
     limits = shares(run.max_connections, processes)
     return [

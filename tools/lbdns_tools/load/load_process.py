@@ -1,4 +1,4 @@
-"""One process of the load generator, which receives its share of a run and returns its measurement on standard input.
+"""One process of the load generator. It receives its share of a run on standard input and sends its measurement there.
 
 Standard input is one end of a socket pair (multiprocessing.Pipe). The process ends when the other end is closed, so it
 never outlives its parent.

@@ -32,7 +32,7 @@ _AHEAD_EACH_S: Final = 0.002  # added for each process
 
 @dataclass(frozen=True, slots=True)
 class LoadPlace:
-    """Where a load process runs, and the local addresses from which it connects, in turn.
+    """The place where a load process runs, and the local addresses from which it connects, in turn.
 
     ``before`` is a prefix for its command, such as one that enters a network namespace. The prefix must exec the
     command, not start it as a child.
@@ -226,7 +226,7 @@ def _receive(
 ) -> Iterator[None]:
     """Read messages until all processes are done; yield at least once per second.
 
-    Raises LbdnsError if a process fails, or with the text ``late`` after ``limit_s``.
+    Raises LbdnsError if a process fails, or, with the text ``late``, after ``limit_s``.
     """
     end = time.monotonic() + limit_s
     while waiting := [member for member in pool if not is_done(member)]:

@@ -18,11 +18,11 @@ from lbdns_tools.load.run_statistics import RepetitionSpread, spread
 NO_RESULT: Final = "no result"
 FEW_SERVERS: Final = 5  # shares that fit next to each other in a terminal, under IPv4 addresses
 ENDINGS: Final = {
-    "criteria": "above it: {why}",
+    "criteria": "failure above it: {why}",
     "top": "the end of the range",
     "bottom": "failed at the lowest value: {why}",
     "generator": "the load generator's own limit: {why}",
-    "trials": "too many trials, last: {why}",
+    "trials": "too many trials; last failure: {why}",
 }
 
 

@@ -4,7 +4,7 @@ On each plane, two servers take turns, one with 'coherence' at its default and o
 round. There are three kinds of query: A alone, where the server stores every selection but reuses none; A and AAAA in
 pairs, where every second query reuses the selection of the first; and round.robin, to which affinity does not apply.
 dnsperf sends from one address. In the rows 'from N addresses', another generator sends from each client address in
-turn, so that a client's selection is no longer in the processor's cache. That generator does not saturate a native
+turn, so that a client's stored selection has left the processor's cache. That generator does not saturate a native
 server.
 """
 

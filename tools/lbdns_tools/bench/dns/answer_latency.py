@@ -3,7 +3,7 @@
 In each round, dnsperf finds a server's maximum rate and then sends half of that rate for some seconds. 'kernel' is the
 latency that a prober next to dnsperf measures, from sending a query until the kernel receives the answer, so it
 excludes delays on the load's core. 'dnsperf' is the latency that dnsperf measures for its own queries, including its
-own delays. The ratio to look at is that of the kernel p99.
+own delays. The figure that matters is the ratio of the 'kernel' p99.
 """
 
 from __future__ import annotations
@@ -69,5 +69,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--seconds", float, 1, 60, 5, "seconds under load in each round")
     command.add_number(parser, "--share", float, 0.05, 0.95, 0.5, "load as a share of the maximum rate")
     command.add_number(parser, "--rate", float, 1, MAX_RATE, 1000, "queries/s of the prober")
-    parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=["nsd"], help="compared servers (nsd)")
+    parser.add_argument(
+        "--peers", nargs="*", choices=list(PEERS), default=["nsd"], help="servers to compare with (default: nsd)"
+    )
     command.add_dns_options(parser)

@@ -1,4 +1,4 @@
-"""The farm of the DNS benchmarks: zone ``hobbit`` with three members, and a zone with fixed aliases for peers."""
+"""The farm of the DNS benchmarks: zone ``hobbit`` with three members; for peers, the zone has fixed aliases."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def address_records(names: Iterable[str]) -> str:
 
 
 def rate_limit(responses_per_second: int | None = None) -> str:
-    """Return a section that limits every source, including loopback; None leaves the limit at its default."""
+    """Return a [rate_limit] section that applies to every source, including loopback; None keeps the default limit."""
     limit = "" if responses_per_second is None else f"responses_per_second = {responses_per_second}\n"
     return f"[rate_limit]\n{limit}exempt = []\n"
 
@@ -105,7 +105,7 @@ class LbdnsProgram:
 
 
 class BenchmarkFarm:
-    """The files and ports of one lbdns; its files are in a folder of their own."""
+    """The files of one lbdns in ``folder``, and its ports."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class BenchmarkFarm:
         pool: str = "",
         program: LbdnsProgram = LbdnsProgram(),
     ) -> None:
-        """``limit`` is in responses/s; None means the default. ``zone`` and ``pool`` are lines to append to each."""
+        """``limit`` is in responses/s; None means the default. ``zone`` and ``pool`` are lines to add to the two."""
         self.folder, self.plane, self.program = folder, plane, program
         self.port, self.report_port = free_port(), free_port()
         self.key = write_key(folder)
@@ -146,7 +146,7 @@ class BenchmarkFarm:
 
 @contextlib.contextmanager
 def reporting_members(port: int, key: MasterKey) -> Iterator[None]:
-    """Send the reports of the three members from a thread while a with statement runs."""
+    """Send the reports of the three members from a thread for the duration of a with statement."""
     ended = threading.Event()
     thread = threading.Thread(target=send_reports, args=(port, key, list(MEMBERS), ended), daemon=True)
     thread.start()

@@ -91,7 +91,7 @@ class MeasuredServer:
 def serving_peer(
     name: str, folder: Path, core: int, *, coredns: Path | None = None, ttl: int = 0
 ) -> Iterator[MeasuredServer]:
-    """Run a peer while a with statement runs, from its first answer on; ``coredns`` is the path of CoreDNS."""
+    """Run a peer for the duration of a with statement, once it answers. ``coredns`` is the path of CoreDNS."""
     folder.mkdir()
     port = free_port()
     path = folder / "hobbit.zone"
@@ -104,7 +104,7 @@ def serving_peer(
 
 @contextlib.contextmanager
 def serving_lbdns(farm: BenchmarkFarm, core: int, name: str = "lbdns") -> Iterator[MeasuredServer]:
-    """Run lbdns with its farm while a with statement runs; each member reports every second."""
+    """Run lbdns with its farm for the duration of a with statement; each member reports every second."""
     with (
         running(name, farm.command(), core, farm.folder / "log") as process,
         reporting_members(farm.report_port, farm.key),

@@ -57,7 +57,7 @@ def latencies(text: str) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class DnsperfRun:
-    """A run of dnsperf for ``seconds`` or ``runs`` times through the file. A ``rate`` (queries/s) of 0 is unlimited."""
+    """A run of dnsperf that lasts ``seconds``, or ``runs`` passes over the file. A ``rate`` of 0/s means no limit."""
 
     port: int
     queries: Path
@@ -81,7 +81,7 @@ class DnsperfRun:
 
 
 def dnsperf_beside(run: DnsperfRun) -> AbstractContextManager[MeasuredProcess]:
-    """Run dnsperf while a with statement runs, at most."""
+    """Run dnsperf until its run ends, or the with statement if that ends first."""
     return running("dnsperf", run.command(), run.core, run.queries.with_suffix(".log"))
 
 

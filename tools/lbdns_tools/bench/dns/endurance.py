@@ -1,4 +1,4 @@
-"""Sends millions of queries to one lbdns, among them random names and malformed datagrams, and watches its memory.
+"""Sends millions of queries to one lbdns, among them random names and malformed datagrams, and measures its memory.
 
 Resident memory is read every second. The first tenth of the run is a warm-up, in which the interpreter and the kernel
 settle and tables fill. After the warm-up, memory must not grow; the report shows its slope by least squares, in kB per

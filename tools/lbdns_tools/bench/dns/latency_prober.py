@@ -124,7 +124,7 @@ def answered_names(answer: bytes) -> list[str]:
 
 
 def cookie_option(port: int) -> str:
-    """Return a cookie for dnsperf's -E: the server's answer or, without one, the client cookie alone (RFC 7873)."""
+    """Return a cookie for dnsperf's -E: the one the server returns or, if none, the client cookie alone (RFC 7873)."""
     ours = bytes(range(8))
     query = dns.message.make_query(
         "best.hobbit", "A", use_edns=0, options=[dns.edns.GenericOption(dns.edns.OptionType(COOKIE), ours)]

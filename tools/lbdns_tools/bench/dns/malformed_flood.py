@@ -62,7 +62,7 @@ def _long_name(chance: random.Random) -> bytes:
 
 
 def _bad_opt(chance: random.Random) -> bytes:
-    """Return a query with two OPT records, or one that has an owner name, is cut short, or whose option is too long."""
+    """Return a query with two OPT records, or one that has an owner name, a missing octet or an overlong option."""
     opt = _GOOD[-11:]
     option = struct.pack("!HH", chance.getrandbits(16), chance.choice((1, 200, 65535))) + chance.randbytes(8)
     filled = opt[:-2] + struct.pack("!H", len(option)) + option
@@ -101,7 +101,7 @@ def datagrams(seed: int, count: int = PREPARED) -> list[bytes]:
 def flooding(
     port: int, core: int, seed: int, seconds: float, log: Path, rate: float = 0.0
 ) -> AbstractContextManager[MeasuredProcess]:
-    """Run a process that sends malformed datagrams and then logs their number, while a with statement runs."""
+    """Run a process, at most as long as a with statement, that sends malformed datagrams and then prints how many."""
     command = [sys.executable, "-m", __spec__.name, *map(str, (port, seed, seconds, rate))]
     return running("flood", command, core, log)
 

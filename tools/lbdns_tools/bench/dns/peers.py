@@ -127,7 +127,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--seconds", float, 0.5, 60, 5, "seconds per run")
     parser.add_argument("--names", choices=NAMES, default="both", help="names in the queries (default: both)")
     parser.add_argument(
-        "--peers", nargs="*", choices=list(PEERS), default=list(PEERS), help="all but CoreDNS by default"
+        "--peers",
+        nargs="*",
+        choices=list(PEERS),
+        default=list(PEERS),
+        help="servers to compare with (default: all but CoreDNS)",
     )
     parser.add_argument("--coredns", type=Path, metavar="PATH", help="also compare with this CoreDNS binary")
     parser.add_argument(
@@ -135,7 +139,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="also compare with the lbdns in the checkout at PATH, shown as LABEL; may be repeated",
     )  # fmt: skip
     parser.add_argument("--cookies", action="store_true", help="send the server's cookie with each query")
-    parser.add_argument("--compare-planes", action="store_true", help="run each lbdns on both planes")
+    parser.add_argument(
+        "--compare-planes", action="store_true", help="run each lbdns on the python plane and on the native plane"
+    )
     command.add_number(
         parser,
         "--peer-ttl",

@@ -60,7 +60,10 @@ def parse_alarm_condition(text: str, known: Collection[str]) -> AlarmCondition:
     """
     match = _FORM.match(text)
     if not match:
-        raise ValueError(f"{text!r} is not a condition such as 'run_queue>100' or 'run_queue/cpu<=64'")
+        raise ValueError(
+            f"{text!r} is not a valid condition such as 'run_queue>100' or 'run_queue/cpu>64'; "
+            "the operators are >, >=, < and <="
+        )
     metric, per_cpu, comparison, number = match.groups()
     if metric not in known:
         import difflib  # not loaded unless needed

@@ -154,7 +154,7 @@ def decode_body(envelope: Envelope) -> Report:
         # unpackb limits every length in the body to the length of the body itself
         body = msgpack.unpackb(envelope.body, strict_map_key=True)
     except (ValueError, msgpack.UnpackException, UnicodeDecodeError, RecursionError) as error:
-        raise ReportError("malformed", f"the body is not one msgpack map: {error}") from None
+        raise ReportError("malformed", f"the body is not a valid msgpack map: {error}") from None
     if not isinstance(body, dict):
         raise ReportError("malformed", "the body is not a map")
     kind = body.get("kind", "data")

@@ -39,7 +39,7 @@ def pool_families(inputs: StatusInputs) -> Iterator[Metric]:
     yield from families("lbdns_pool_capacity_measured", "gauge", text, ("pool",), measured)
     yield from _override_families(inputs)
     omitted = 0 if has_member_series(inputs.farm) else _members(inputs.farm)
-    text = "Members without series of their own because there are more than [web] max_member_series"
+    text = "Members without series of their own, because the farm has more members than [web] max_member_series"
     yield family("lbdns_member_series_omitted", "gauge", text, omitted)
 
 
@@ -69,7 +69,7 @@ def member_families(inputs: StatusInputs) -> Iterator[Metric]:
         return
     for name, text, rows in (
         ("lbdns_member_score", "Score of the newest report", _scores),
-        ("lbdns_member_usable", "1 if the member reports and is not drained, in alarm or quarantined", _usable),
+        ("lbdns_member_usable", "1 if the member reports and is neither drained nor in alarm nor quarantined", _usable),
         ("lbdns_member_report_age_seconds", "Time since the newest report", _ages),
         ("lbdns_member_quarantined", "1 while the member is not selected because it serves no requests", _quarantined),
         ("lbdns_member_ramp", "Fraction of its share that the member gets; below 1 during slow start", _ramps),

@@ -103,7 +103,7 @@ def collector_families(collector: Collector) -> Iterator[Metric]:
 
 def lag_families(looks: Mapping[tuple[str, int], int], microseconds: Mapping[str, int]) -> Iterator[Metric]:
     """Yield the event loop lag that ``lbdns.counting.event_loop_lag`` measures, as a histogram for each process."""
-    text = "How late event loops run timers, over all workers"
+    text = "Delay with which event loops run timers, over all workers"
     histogram = HistogramMetricFamily("lbdns_event_loop_lag_seconds", text, labels=("process",))
     for process in ("main", "worker"):
         if process not in microseconds:

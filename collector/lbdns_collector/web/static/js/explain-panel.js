@@ -1,4 +1,4 @@
-// The panel "Why this server?": shows which member the next answer for a name will name, and explains why.
+// The panel "Why this server?": shows which member will be selected next for a name, and explains why.
 
 import {
   fillList, make, makeButton, makeHeaderCell, makeLabel, makeSelect, setAttribute, setChildren, setClass, setHidden, setOptions,

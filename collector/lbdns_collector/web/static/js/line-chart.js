@@ -1,4 +1,4 @@
-// One plot, drawn by uPlot: lines over time, marks for events, and a table of the values at the pointer, or of the newest.
+// One plot, drawn by uPlot: lines over time, marks for events, and a table of the newest values or those at the pointer.
 
 import { make, setAttribute, setHidden, setStyle, setText } from "./dom-elements.js";
 import { COLOURS } from "./plotted-members.js";

@@ -1,5 +1,5 @@
-// A ring buffer of the values received since the page was opened, one per second and series. The plots need it for the
-// time after the last recorded history, and for servers that record none.
+// A ring buffer of the values received since the page was opened, one per second and series. The plots use these values
+// for the time after the end of the recorded history, and for servers that record no history.
 
 const MAX_TIMES = 3600;  // one hour
 const MAX_VALUES = 6e6;  // over all series, 24 MB: five minutes with a thousand members

@@ -113,6 +113,6 @@ def _read(stream: BinaryIO, length: int) -> bytes:
 
 
 def _address(server: Endpoint) -> tuple[socket.AddressFamily, tuple[str, int]]:
-    """Return the address family and the socket address of a server. Raises OSError if its name has no address."""
+    """Return a server's address family and socket address. Raises OSError if the server's name has no address."""
     family, _, _, _, address = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_DGRAM)[0]
     return family, address  # type: ignore[return-value]

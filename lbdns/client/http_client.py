@@ -48,7 +48,7 @@ def fetch(base: str, path: str, credentials: HttpCredentials | None = None) -> b
         except (OSError, http.client.HTTPException) as error:
             raise _no_response(base, error) from None
         if response.length:  # bytes that are still missing
-            raise LbdnsError(f"{base}: the response is truncated, or over {MAX_BODY} bytes")
+            raise LbdnsError(f"{base}: the response is truncated or longer than {MAX_BODY} bytes")
         return body
 
 

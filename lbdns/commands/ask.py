@@ -29,7 +29,7 @@ _GENERIC: Final = re.compile(r"TYPE([0-9]{1,5})\Z")  # RFC 3597 section 5
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """The question that a command line asks, and the server that it goes to."""
+    """The question that a command line asks, and the server to send the question to."""
 
     name: str
     rtype: str
@@ -80,7 +80,7 @@ def ask(words: Sequence[str], reverse: bool, as_json: bool, timeout: float, conf
 
 
 def read_words(words: Sequence[str], reverse: bool = False) -> AskedQuestion:
-    """Return the question that the arguments describe; their order is free, as for dig. Raises ConfigError."""
+    """Return the question that the arguments describe; as with dig, their order is free. Raises ConfigError."""
     plain = [word for word in words if word[0] not in "@+"]
     options = frozenset(word.lower() for word in words if word[0] == "+")
     servers = [word[1:] for word in words if word[0] == "@"]

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """A valid configuration, with its key file if it names one."""
+    """A valid configuration, with the contents of its key file, if any."""
 
     farm: Farm
     keys: KeyFile | None

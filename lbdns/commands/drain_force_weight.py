@@ -43,7 +43,7 @@ def _override_command(*options: Callable[[Any], Any]) -> Callable[[Callable[...,
     def decorate(command: Callable[..., None]) -> click.Command:
         for option in reversed(every):
             command = option(command)
-        epilog = "Exit status: 0 success, 1 if the server refuses or does not respond, 2 for bad arguments."
+        epilog = "Exit status: 0 on success, 1 if the server refuses or does not respond, 2 for bad arguments."
         return click.command(epilog=epilog)(command)
 
     return decorate
@@ -73,7 +73,7 @@ def drain(**options: Any) -> None:
 
 @_override_command()
 def undrain(**options: Any) -> None:
-    """Return MEMBER to rotation if its reports allow that; its share then grows for the time ramp_up.
+    """Return MEMBER to rotation if its reports allow it; its share then grows gradually over the pool's ramp_up.
 
     For a MEMBER that is no longer in the configuration, give its full name.
 
@@ -92,11 +92,11 @@ def undrain(**options: Any) -> None:
     _FORCE,
 )
 def force(to: str | None, **options: Any) -> None:
-    """Treat MEMBER as up or down whatever it reports; with auto, go by its reports again.
+    """Treat MEMBER as up or down whatever its reports say; auto ends this override.
 
     With up, lbdns selects the member even if it is silent, has raised an alarm or is quarantined, and does not notice
-    if it dies. Down has the same effect as an alarm: if no member is usable, members that are down are selected too,
-    but drained members are not. A drain takes precedence over up and down.
+    if the member dies. Down has the same effect as an alarm: if no member is usable, members that are down are
+    selected too, but drained members are not. A drain takes precedence over up and down.
 
     \b
     Examples:
@@ -107,7 +107,7 @@ def force(to: str | None, **options: Any) -> None:
     if options["member"] and to is None and not options["list_all"]:
         raise click.UsageError("Missing argument 'up|down|auto'.")
     if to == "auto" and options["for_s"] is not None:
-        raise click.UsageError("--for: auto ends the override, so it takes no duration.")
+        raise click.UsageError("--for cannot be used with auto, which ends the override.")
     _send_override("force", to=to, **options)
 
 
@@ -128,7 +128,7 @@ def weight(factor: float | None, **options: Any) -> None:
     if factor is not None and math.isnan(factor):  # nan passes every range check
         raise click.UsageError("FACTOR: nan is not a valid number.")
     if factor == 1 and options["for_s"] is not None:
-        raise click.UsageError("--for: 1 ends the override, so it takes no duration.")
+        raise click.UsageError("--for cannot be used with factor 1, which ends the override.")
     _send_override("weight", factor=factor, **options)
 
 
@@ -140,7 +140,7 @@ def _send_override(
     if list_all and member:
         raise click.UsageError("--list takes no MEMBER")
     if list_all:
-        _show(send_command(path, "overrides"), time.time(), "no overrides: reports alone decide each state")
+        _show(send_command(path, "overrides"), time.time(), "no overrides: the members' reports decide")
         return
     if not member:
         raise click.UsageError("Missing argument 'MEMBER'.")

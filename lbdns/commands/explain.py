@@ -27,7 +27,7 @@ _INDENT: Final = "    "
 
 
 @click.command(
-    epilog="Exit status: 0 success, 1 if no pool has the name or the server does not respond, 2 for bad "
+    epilog="Exit status: 0 on success, 1 if no pool has the name or the server does not respond, 2 for bad "
     "arguments or an invalid configuration."
 )
 @click.argument("name")
@@ -51,7 +51,7 @@ def explain(name: str, as_json: bool, url: str | None, control: Path | None, con
     try:
         lines = list(explanation_lines(document))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise LbdnsError(f"{where}: the response is not from lbdns: no explanation: {error!r}") from None
+        raise LbdnsError(f"{where}: the response is not from lbdns: not a valid explanation: {error!r}") from None
     if as_json:
         click.echo(json.dumps(document, indent=2))
         return
@@ -71,7 +71,7 @@ def _fetch_explanation(name: str, url: str | None, control: Path | None, config:
     try:
         return json.loads(body), base
     except ValueError as error:
-        raise LbdnsError(f"{base}: the response is not from lbdns: no explanation in its {EXPLAIN}: {error}") from None
+        raise LbdnsError(f"{base}: the response is not from lbdns: {EXPLAIN} has no explanation: {error}") from None
 
 
 def explanation_lines(document: Mapping[str, Any]) -> Iterator[Text]:

@@ -36,7 +36,7 @@ WIDTH: Final = 32  # characters of a line of bars
 _TIME: Final = ParsedValue(lambda text: parse_time(text, time.time()), "T")
 
 
-@click.command(epilog="Exit status: 0 success, 1 if the history is missing or cannot be read, 2 for bad arguments.")
+@click.command(epilog="Exit status: 0 on success, 1 if the history is missing or cannot be read, 2 for bad arguments.")
 @config_option
 @click.option(
     "--file", type=click.Path(path_type=Path), metavar="DB",

@@ -30,7 +30,9 @@ METRICS: Final = (
 MOST_LINES: Final = 10  # of one kind below a table; if a whole farm is silent, the table already shows it
 
 
-@click.command(epilog="Exit status: 0 success, 1 if the server does not respond, 2 if the configuration is not valid.")
+@click.command(
+    epilog="Exit status: 0 on success, 1 if the server does not respond, 2 if the configuration is not valid."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the server's full status as JSON.")
 @url_option
 @config_option
@@ -54,11 +56,11 @@ def status(as_json: bool, url: str | None, config: Path) -> None:
         else:
             print_status(answer, Console(highlight=False))
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise LbdnsError(f"{base}: the response is not from lbdns: no status in its {STATUS_PATH}") from None
+        raise LbdnsError(f"{base}: the response is not from lbdns: {STATUS_PATH} has no valid status") from None
 
 
 def print_status(status: Mapping[str, Any], console: Console) -> None:
-    """Print a status document. Raises KeyError, TypeError or ValueError if it is not valid."""
+    """Print a status document. Raises KeyError, TypeError or ValueError if the document is not valid."""
     server = status["server"]
     now = float(server.get("started", 0.0)) + float(server["uptime_s"])
     head = [

@@ -61,7 +61,9 @@ def top(interval: float, once: bool, url: str | None, config: Path) -> None:
         else:
             _follow(data, console, EventFeed(base, EVENTS_PATH, credentials), interval)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise LbdnsError(f"{base}: the response is not from lbdns: no status in its {STATUS_PATH}: {error!r}") from None
+        raise LbdnsError(
+            f"{base}: the response is not from lbdns: {STATUS_PATH} has no valid status: {error!r}"
+        ) from None
     except (KeyboardInterrupt, EOFError):
         pass  # the usual ways to quit
 

@@ -89,7 +89,7 @@ def _print_log(base: str, credentials: HttpCredentials, since: float, printer: _
         for event in json.loads(fetch(base, f"{LOG}?{query}", credentials))["events"]:
             printer.show(event)
     except (KeyError, TypeError, ValueError) as error:
-        raise LbdnsError(f"{base}: the response is not from lbdns: no events in its {LOG}: {error!r}") from None
+        raise LbdnsError(f"{base}: the response is not from lbdns: {LOG} has no valid events: {error!r}") from None
 
 
 def _follow(base: str, credentials: HttpCredentials, begin: float, printer: _Printer) -> None:

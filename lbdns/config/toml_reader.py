@@ -90,7 +90,7 @@ class TomlTable:
         self.findings.add(TomlPlace(place.header, place.index, key, place.label, place.inside), what)
 
     def get(self, key: str, kind: type[T], default: T, expected: str) -> T:
-        """Return the value of ``key``. For a wrong type, report what was ``expected`` and return the default."""
+        """Return the value of ``key``. If its type is wrong, report what is ``expected`` and return the default."""
         self._asked.append(key)
         value = self.values.get(key, default)
         if kind is float and type(value) is int:
@@ -134,7 +134,7 @@ class TomlTable:
         return names[names.index(value)]
 
     def strings(self, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """Return a list of strings; a single string counts as a list of one."""
+        """Return a list of strings; a single string is read as a list of one."""
         self._asked.append(key)
         value = self.values.get(key, list(default))
         value = [value] if isinstance(value, str) else value
@@ -144,7 +144,7 @@ class TomlTable:
         return tuple(value)
 
     def each(self, key: str, default: tuple[T, ...], read: Callable[[str], T]) -> tuple[T, ...]:
-        """Return a list of strings, each converted by ``read``. On a ValueError, report it and return the default."""
+        """Return a list of strings, each converted by ``read``. Report any ValueError and then return the default."""
         before = len(self.findings.found)
         found = []
         for item in self.strings(key):

@@ -64,7 +64,7 @@ def distinct(parse: Callable[[str], T]) -> tuple[T, ...]:
 
 
 def path(default: str) -> Path:
-    """Return a field for a path; a relative one is resolved against the folder of the configuration file."""
+    """Return a field for a path; relative paths are resolved against the folder of the configuration file."""
     return key(lambda table, name, _: table.folder / table.string(name, default), Path(default))
 
 

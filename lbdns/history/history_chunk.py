@@ -113,7 +113,7 @@ class Downsampler:
         self._gathered: list[HistoryMoment] = []
 
     def add(self, moment: HistoryMoment) -> HistoryMoment | None:
-        """Add ``moment``. If it begins a new step, return the mean of the previous step, else None."""
+        """Add ``moment``. Return the mean of the previous step if ``moment`` begins a new step, else None."""
         found = None
         if self._gathered and self._slot(moment) != self._slot(self._gathered[0]):
             found = self.finish()

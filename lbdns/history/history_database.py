@@ -32,7 +32,7 @@ class NoSuchSeriesError(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """A column of a chunk: its members (``names``), and all values, member by member."""
+    """A column of a chunk: the members (``names``), and all values, member by member."""
 
     names: tuple[str, ...]
     values: Sequence[float]

@@ -43,7 +43,7 @@ class RawMoment:
 
 @dataclass(frozen=True, slots=True)
 class HistorySeries:
-    """One metric over time, by member. Each of ``times`` is the start of ``step_s`` seconds, in Unix seconds."""
+    """One metric over time, by member. ``times`` (Unix seconds) are the starts of intervals of ``step_s`` seconds."""
 
     pool: str
     metric: str
@@ -58,7 +58,7 @@ class HistorySeries:
 
 
 class HistoryReader:
-    """Reads one history file, which every call opens again. All methods raise LbdnsError."""
+    """Reads one history file, opening the file for each call. All methods can raise LbdnsError."""
 
     def __init__(self, path: Path, rest: Callable[[], None] = lambda: None) -> None:
         """``rest`` is called after each small piece of work, as in ``HistoryRecorder``."""

@@ -20,7 +20,7 @@ SERIES_BITS: Final = 20  # lowest bits of a key, for the column; the bits above 
 BUSY: Final = 5.0  # s to wait for another writing process, whose transactions take milliseconds
 _PAGE: Final = 16_384  # bytes; pages of 4096 would waste more (measured: 12 %)
 _CHECKPOINT: Final = 128  # pages, 2 MB: at this size the log is written back
-_PRUNED: Final = 2000  # rows deleted at a time, so that nothing waits for long
+_PRUNED: Final = 2000  # number of rows deleted at a time, so that no other work waits for long
 _FREE_SHARE: Final = 8  # while more than 1/8 of the file is free ...
 _VACUUMED: Final = 256  # ... this many pages are returned at a time, 4 MB
 

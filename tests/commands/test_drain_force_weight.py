@@ -98,7 +98,7 @@ def test_the_list(control: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_empty_list(control: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with answering(control, said()):
         status, out, _ = steer(capsys, "drain", "--list", "--control", str(control))
-    assert (status, out) == (0, "no overrides: reports alone decide each state\n")
+    assert (status, out) == (0, "no overrides: the members' reports decide\n")
 
 
 def test_what_is_refused(control: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,9 +129,9 @@ def test_what_can_not_be_understood(control: Path, capsys: pytest.CaptureFixture
         (["undrain", "a", "--force"], "No such option"),
         (["force", "a"], "Missing argument 'up|down|auto'"),
         (["force", "a", "sideways"], "'sideways' is not one of 'up', 'down', 'auto'"),
-        (["force", "a", "auto", "--for", "2h"], "auto ends the override"),
+        (["force", "a", "auto", "--for", "2h"], "auto, which ends the override"),
         (["weight", "a"], "Missing argument 'FACTOR'"),
-        (["weight", "a", "1", "--for", "2h"], "1 ends the override"),
+        (["weight", "a", "1", "--for", "2h"], "1, which ends the override"),
         (["weight", "a", "0"], "0.01<=x<=100"),
         (["weight", "a", "nan"], "nan"),
         (["weight", "a", "half"], "'half' is not a valid float"),

@@ -54,7 +54,7 @@ class View:
     ended: bool = False
 
     def selected(self, data: TopData) -> Document | None:
-        """Return the displayed pool, or the first one if that pool is gone."""
+        """Return the displayed pool, or the first pool if the displayed one is gone."""
         pools: Sequence[Document] = data.status["pools"] if data.status else ()
         return next((pool for pool in pools if pool["name"] == self.pool), pools[0] if pools else None)
 

@@ -41,7 +41,7 @@ For each trial on a live farm, lbdns-calibrate changes FILE and makes the server
 Ctrl-C, the command restores FILE from the copy FILE.before-calibration. The load command must look up names
 repeatedly and end by itself.
 
-Exit status: 0 for success, 1 if no metric beats round robin or the farm can't be measured, 2 for bad arguments."""
+Exit status: 0 on success, 1 if no metric beats round robin or the farm can't be measured, 2 for bad arguments."""
 
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

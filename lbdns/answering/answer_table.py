@@ -77,7 +77,7 @@ class AnswerEntry:
         self.external_aliases: tuple[Record, ...] = ()  # the whole answer, if its aliases lead out of our zones
 
     def body(self, member: int) -> ResponseBody:
-        """Return the answer that names ``member`` (an index; 0 if the answer names none)."""
+        """Return the body of the answer that names ``member`` (an index; 0 if the answer names no member)."""
         body = self._bodies[member]
         if body is None:
             body = self._bodies[member] = self._make(member)
@@ -262,8 +262,8 @@ def counted_type(qtype: int) -> int:
 def names_member(index: ZoneIndex, pool: Pool, match: PoolMatch, qtype: int) -> bool:
     """Return whether the answer names a member.
 
-    If the pool answers with addresses at its own name, only answers to A and AAAA queries (provided that some member
-    has that type) and to ANY queries name a member.
+    If the pool's own name has the addresses, only answers to A, AAAA and ANY queries name a member. Answers to A and
+    AAAA queries do so only if some member has that type.
     """
     if not _has_addresses(index, pool, match) or qtype == Type.ANY:
         return True

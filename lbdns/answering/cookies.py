@@ -1,8 +1,8 @@
 """DNS cookies (RFC 7873) in the interoperable form of RFC 9018, and their hash, SipHash-2-4.
 
 A valid cookie proves that the client's address is not forged. A server cookie consists of the version (1), three zero
-bytes, the time in seconds (4 bytes) and a hash. The hash covers the client cookie, those 8 bytes and the client's
-address.
+bytes, the time in seconds (4 bytes) and a hash. The hash covers the client cookie, the preceding 8 bytes and the
+client's address.
 """
 
 from __future__ import annotations

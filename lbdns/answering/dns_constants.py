@@ -1,4 +1,4 @@
-"""Numbers of the DNS protocol (flags, RCODEs, types, classes), named as in RFC 9499 and the IANA registry."""
+"""Constants of the DNS protocol (flags, RCODEs, types, classes), named as in RFC 9499 and the IANA registry."""
 
 from __future__ import annotations
 

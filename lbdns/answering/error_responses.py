@@ -1,4 +1,4 @@
-"""Responses that depend on no zone: to errors, refused queries, cookie-only queries and class CHAOS. Pure."""
+"""Responses that depend on no zone: errors, refusals, cookies without a question, answers of class CHAOS. Pure."""
 
 from __future__ import annotations
 

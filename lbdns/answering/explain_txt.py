@@ -1,4 +1,4 @@
-"""``explain.NAME TXT``: explains over DNS why NAME, a pool's name, currently gets the answer it gets. Sans-I/O.
+"""``explain.NAME TXT``: explains over DNS why a pool's name NAME has its current answer. Sans-I/O.
 
 ``explain.NAME`` exists only for clients in ``[explain] allow``, and only if the zone file does not define that name.
 No zone transfer contains the name, and a query for the name selects no member.
@@ -28,7 +28,7 @@ Explainer = Callable[[Pool, str], Mapping[str, Any] | None]
 
 
 class ExplanationEntry(AnswerEntry):
-    """The entry for one query of an explanation; the answer table does not keep this entry.
+    """The entry for one explanation query. The answer table does not keep this entry.
 
     The RCODE is known before the body is written, so that no explanation is made for a query over the rate limit.
     """

@@ -165,7 +165,7 @@ class RetransmissionCache:
         self.marks = array("q", bytes(8 * RETRANSMISSION_SLOTS))
         self.members = array("I", bytes(4 * RETRANSMISSION_SLOTS))
         self.times = array("d", bytes(8 * RETRANSMISSION_SLOTS))
-        self.repeated = 0  # queries that got the member they had got before
+        self.repeated = 0  # queries that got the same member again
 
     @staticmethod
     def mark(host: str, port: int, query: bytes) -> int:
@@ -189,7 +189,9 @@ _MARK: Final = 0  # the owner
 _BEGIN: Final = 1  # the first selection that the owner can join
 _END: Final = 2  # the number of the next selection
 _NEXT: Final = 3  # by type: the first selection that it has not joined
-_TIMES: Final = _NEXT + len(FAMILY_TYPES)  # when each was made, monotonic seconds; each followed by the member
+_TIMES: Final = _NEXT + len(
+    FAMILY_TYPES
+)  # when each selection was made, in monotonic seconds; each time is followed by the member
 _MEMBERS: Final = _TIMES + 1
 CELLS: Final = _TIMES + 2 * OPEN
 
@@ -212,13 +214,13 @@ class FamilyAffinity:
 
     @staticmethod
     def mark(host: str, number: int) -> int:
-        """Return the hash of a client and a cursor's number, without the client's port: each query has another one."""
+        """Return the hash of a client and a cursor's number. The client's port, which varies by query, is left out."""
         return hash((host, number))
 
     def member(self, mark: int, family: int, since: float) -> int | None:
         """Return the member that a query of type ``family`` (a value of FAMILY_TYPES) would get by joining a selection.
 
-        Does not join it. Returns None if no selection made after ``since`` (monotonic seconds) is open to this type.
+        Nothing is joined. Returns None if no selection made after ``since`` (monotonic seconds) is open to this type.
         """
         slot = mark % AFFINITY_SLOTS * CELLS
         number = self._number(slot, family, since) if self._cells[slot] == mark else None

@@ -61,7 +61,7 @@ class RateLimiter:
         return max(0, counts[at] - ALL * self._limit)
 
     def drops(self, over: int, host: str) -> bool:
-        """Return whether to drop a response ``over`` the limit; every ``slip``-th response is truncated instead."""
+        """Return whether to drop a response; every ``slip``-th one ``over`` the limit is truncated instead."""
         self.last = host
         slip = self.rules.slip
         if slip and over % slip == 0:

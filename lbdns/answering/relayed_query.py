@@ -108,8 +108,8 @@ def upstream_query(question: UpstreamQuestion, ident: bytes, chance: int) -> byt
 def relayed_body(relayed: RelayedQuery, response: UpstreamResponse | None) -> ResponseBody:
     """Return the body of the response to the client; SERVFAIL if ``response`` is None because no upstream answered.
 
-    RA is set, AA only after our own aliases, CD as in the query, and AD only if the query asks for it (RFC 6840 section
-    5.8).
+    RA is set; AA is set only after our own aliases. CD is copied from the query. AD is passed on only if the query asks
+    for it (RFC 6840 section 5.8).
     """
     query = relayed.query
     flags = RA | (query.flags & CD)

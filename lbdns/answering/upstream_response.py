@@ -76,7 +76,7 @@ def same_case(query: bytes, message: bytes) -> bool:
 
 
 def _read_records(message: bytes, start: int, flags: int, counts: Sequence[int]) -> UpstreamResponse | None:
-    """Read all records. The client gets those before the OPT record; it needs none of those after the OPT record."""
+    """Return the response with its records before the OPT record, all that the client needs; None if malformed."""
     name = message[HEADER_LENGTH : start - 4].lower()
     owners: list[int] = []
     at, kept, rcode, opt_at = start, list(counts), flags & 0xF, 0

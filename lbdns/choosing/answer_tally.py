@@ -44,7 +44,7 @@ class AnswerTally:
             self.charges[i] = 0.0
 
     def add_own(self, policy: str, selections: Selections | None, now: float) -> None:
-        """Count the selections that this process made from its previous plan of ``policy``; None if it had no plan.
+        """Count this process's ``selections`` from its previous plan of ``policy``; None if it had no plan.
 
         The selections precede the current reports, so they are charged only to members without a new report.
         """

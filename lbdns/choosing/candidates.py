@@ -1,4 +1,4 @@
-"""The candidates of a pool: the members that liveness, overrides, guard rails and spare capacity allow to select."""
+"""The candidates of a pool: members that may be selected, given liveness, overrides, guard rails and spare capacity."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from lbdns.policies.best import HORIZON
 
 
 class Candidates:
-    """Keeps a pool's candidates up to date. Never changes ``pool`` and ``tally``.
+    """Keeps a pool's candidates up to date. Only reads ``pool`` and ``tally``.
 
     ``stale_after`` is in report intervals. ``min_usable`` is a share of the members. ``ramp_up`` is the length of slow
-    start in seconds (0: no slow start). ``black_hole`` is whether members that serve nothing are quarantined.
+    start in seconds (0: no slow start). ``black_hole`` enables the quarantine of members that serve nothing.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Candidates:
         return min(self.liveness.next_change, next_overdue, self.guard_rails.next_change(self._now))
 
     def guards(self, now: float) -> tuple[Guard, ...]:
-        """Return the guard of each member, which says why the member gets less than its share although it is usable."""
+        """Return each member's guard: the reason why a usable member gets less than its full share."""
         return self.guard_rails.guards(now, self.ramps(now))
 
     @property
@@ -110,7 +110,7 @@ class Candidates:
         return self._can_spare(late, others, self._min_usable * len(candidates), now)
 
     def ramps(self, now: float) -> Mapping[int, float]:
-        """Return the share of its weight that each member in slow start gets: more if the others lack capacity."""
+        """Return the share of its weight that each member in slow start gets, raised if the others lack capacity."""
         ramps = self.guard_rails.slow_start.ramps(now)
         if not ramps:
             return ramps
@@ -132,7 +132,7 @@ class Candidates:
         return spare(suspended, others, minimum, capacity, self._demand((*suspended, *others), capacity, now))
 
     def _demand(self, members: Sequence[int], capacity: Sequence[float], now: float) -> float:
-        """Return the requests/s that clients send to ``members``, including a crowd just arriving; 0 if unknown."""
+        """Return the requests/s that clients send to ``members``, including an arriving crowd; 0 if unknown."""
         if not self._pool.measured:
             return 0.0
         caught = self.guard_rails.caught

@@ -88,7 +88,7 @@ def _increase(last: Mapping[str, float], now: Mapping[str, float], counter: str)
 def capacities(costs: Sequence[RequestCost], cores: Sequence[float | None]) -> tuple[float, ...]:
     """Return each member's capacity in requests/s, or its number of cores until the pool has served enough requests.
 
-    ``cores`` has None for a member that does not report its cores. Such a member gets the mean of the others, or 1.
+    ``cores`` has None for a member that does not report its cores. The mean of the others, or 1, is used for it.
     """
     count = with_mean_for_missing(cores)
     if not enough_observed(costs):
@@ -120,7 +120,7 @@ def _recent_speed_factor(costs: Sequence[RequestCost], speeds: Sequence[float]) 
 
 
 def _shrunk_to_mean(values: Sequence[float], variances: Sequence[float]) -> list[float]:
-    """Return ``values`` shrunk towards their mean, the more so the likelier their differences are chance.
+    """Return ``values`` shrunk towards their mean, to the extent that their differences may be due to chance.
 
     This is an empirical Bayes estimate. ``variances`` are relative to the squares of the values; a value that was not
     observed has variance inf. Equal members get equal results, so that they keep taking turns.
@@ -202,7 +202,7 @@ def _is_plausible(metric: tuple[str, float]) -> bool:
 
 
 def load_of(metrics: Mapping[str, float]) -> float | None:
-    """Return the requests in progress on one member or waiting to be accepted; None if it does not report them.
+    """Return a member's requests in progress or waiting to be accepted; None if the member does not report them.
 
     A web server whose workers are all busy hides the rest of its load in the listen queue. Without ``busy_workers``,
     the longer of run queue and listen queue is the load. A listen queue alone says nothing, because it is empty on

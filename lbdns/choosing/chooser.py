@@ -30,10 +30,10 @@ class Chooser:
 
     ``members`` are full names. ``stale_after`` is in report intervals. ``min_usable`` is a share of the members.
     ``servers`` is the number of DNS servers that answer for the pool. ``ramp_up`` is the length of slow start in
-    seconds (0: no slow start). ``black_hole`` is whether members that serve nothing are quarantined.
+    seconds (0: no slow start). ``black_hole`` enables the quarantine of members that serve nothing.
 
     The caller passes every snapshot to ``observe`` and calls ``plan`` for each policy when ``observe`` returns True.
-    It calls ``observe`` again at ``next_change`` if no report has arrived by then.
+    If no report has arrived by ``next_change``, the caller calls ``observe`` again.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Chooser:
         return self._candidates.next_change
 
     def guards(self, now: float) -> tuple[Guard, ...]:
-        """Return the guard of each member, which says why the member gets less than its share although it is usable."""
+        """Return each member's guard: the reason why a usable member gets less than its full share."""
         return self._candidates.guards(now)
 
     def observe(self, snapshot: Snapshot, overrides: PoolOverrides, now: float) -> bool:
@@ -91,7 +91,7 @@ class Chooser:
         self._tally.answers(policy).add(now, count)
 
     def count_selections(self, counts: Sequence[int], now: float) -> None:
-        """Add how often any process has selected each member since the last call.
+        """Add the number of times that each member was selected by any process since the last call.
 
         Only processes that merely observe call this. A process that makes plans passes its selections to ``plan``.
         """

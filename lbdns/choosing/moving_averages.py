@@ -98,7 +98,7 @@ class ExponentialMean:
 class FadingCounts:
     """Counts by index; older counts fade with time constant ``tau`` in seconds. Only their ratios are meaningful.
 
-    New counts are weighted more, while old counts stay unchanged, so that the mere passing of time causes no work.
+    New counts get a larger weight, while old counts stay unchanged, so that the mere passing of time causes no work.
     """
 
     RESCALE_AFTER: Final = 100.0  # time constants; e ** 100 is far from overflowing

@@ -58,8 +58,8 @@ def assess(
     """Return the states and candidates of a pool; ``readings`` and ``forced`` are in the order of its members.
 
     Candidates are the usable members. If no member is usable, or too few are because reports stopped all at once, the
-    pool fails open: every member that is not drained is a candidate, because a monitoring failure is then more likely
-    than a failure of all servers. ``min_usable`` is a share of the members that are not drained.
+    pool fails open: every member that is not drained is a candidate. A monitoring failure is then more likely than a
+    failure of all servers. ``min_usable`` is a share of the members that are not drained.
     """
     states = tuple(state_of(r, now, stale_after, f) for r, f in zip(readings, forced, strict=True))
     usable = tuple(i for i, state in enumerate(states) if state == "usable")
@@ -85,7 +85,7 @@ def assess(
 
 
 def pool_liveness(pool: Pool, snapshot: Snapshot, overrides: Overrides, now: float, stale_after: float) -> Liveness:
-    """Return ``assess`` for ``pool``, with readings from ``snapshot`` and forced states from ``overrides``."""
+    """Return the liveness of ``pool``, with readings from ``snapshot`` and forced states from ``overrides``."""
     readings = [snapshot.readings.get(member.full_name) for member in pool.members]
     pool_overrides = overrides.for_pool(pool.name)
     forced = [pool_overrides.forced_state(member.full_name) for member in pool.members]

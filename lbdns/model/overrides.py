@@ -1,4 +1,4 @@
-"""Operators' overrides, which drain members, force them up or down, or set their weight, whatever reports say.
+"""Operators' overrides, which drain members, force them up or down, or set their weight, regardless of reports.
 
 The objects are immutable. ``lbdns.server.control`` receives the orders and keeps them on disk.
 """
@@ -53,7 +53,7 @@ class Override:
     def text(self, until: str = "") -> str:
         """Return a description such as ``drained by root: new kernel``.
 
-        ``until`` is a phrase for the end time that the caller words; it is inserted after the verb.
+        ``until``, a phrase for the end time, is inserted after the verb.
         """
         what = {"drain": "drained", "up": "forced up", "down": "forced down", "weight": f"weight {self.factor:g}"}
         by = f" by {self.by}" if self.by else ""
@@ -116,7 +116,7 @@ class Overrides:
     _by_pool: dict[str, PoolOverrides] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def put(self, override: Override) -> Overrides:
-        """Return these overrides with ``override`` added, which replaces the override in the same place."""
+        """Return these overrides with ``override`` added, which replaces the override with the same ``place``."""
         return Overrides((*(o for o in self.items if o.place != override.place), override))
 
     def without(self, removed: Iterable[Override]) -> Overrides:
@@ -136,7 +136,7 @@ class Overrides:
     def of(self, pool: str, member: str) -> list[Override]:
         """Return the overrides of ``member`` (full name) in ``pool``.
 
-        An override for this pool takes precedence over one for every pool.
+        An override for this pool takes precedence over an override for every pool.
         """
         if not self.items:
             return []

@@ -45,8 +45,8 @@ class Planner:
     ) -> None:
         """``events`` records changes of state; it is None if another process records them.
 
-        ``answers`` returns how often each member of a pool was selected so far, by full name. Only processes without
-        cursors that get the counts of others pass it. Without cursors and ``answers``, black holes cannot be detected.
+        ``answers`` returns how often each member of a pool was selected so far, by full name. It is for processes that
+        have no cursors but receive the counts of others. Without cursors and ``answers``, black holes go undetected.
         """
         self._loop = loop
         self._farm = farm
@@ -58,7 +58,7 @@ class Planner:
         self._timer: asyncio.Handle | None = None  # the next pass, or the next turn of this one
         self._due: dict[str, Pool] = {}  # pools still to be planned in this pass, by name
         self._repeat = False  # input arrived during this pass
-        self._changed = False  # subscribers are to be notified at the end of this pass
+        self._changed = False  # subscribers must be notified at the end of this pass
         self._spent = 0.0  # s spent on this pass
         self._pause_until = -math.inf  # monotonic seconds
         self._elsewhere: dict[tuple[str, str], int] | None = None  # answers of other processes; None: not known yet
@@ -117,7 +117,7 @@ class Planner:
         self._begin(first)
 
     def _begin(self, first: Sequence[Pool] = ()) -> None:
-        """Begin a pass over all pools, with those in ``first`` first. During a pass, begin the new one afterwards."""
+        """Begin a pass over all pools, with those in ``first`` first. If one is in progress, repeat it afterwards."""
         if self._due:
             self._repeat = True
             return
@@ -156,7 +156,7 @@ class Planner:
                 callback()
 
     def answers(self) -> Counter[tuple[str, str]]:
-        """Return the number of answers by this process since its start, by pool (also removed ones) and policy."""
+        """Return the number of answers by this process since its start, by pool (including removed ones) and policy."""
         return self._plans.answers()
 
     def shadow_counters(self) -> AnswerCounters:
@@ -188,7 +188,7 @@ class Planner:
         return choosers[pool].guards(self._loop.time()) if pool in choosers else ()
 
     def explain(self, pool: Pool, owner: str, parts: ScoreParts) -> dict[str, Any] | None:
-        """Return the explanation of the next answer for ``owner`` of ``pool``; None if there is no plan for it here."""
+        """Return the explanation of the next answer for ``owner`` of ``pool``; None if there is no plan for it."""
         plans = self._plans
         chooser = plans.choosers.get(pool.name)
         cursor = plans.cursors.get((pool.name, pool.config.names.get(owner, "")))

@@ -61,7 +61,7 @@ class ShadowCursor:
         self._last: int | None = None
 
     def end_plan(self, live: Sequence[int]) -> Selections:
-        """Make and return as many selections as the live plan made; ``live`` counts those by member."""
+        """Make and return as many selections as the live plan made. ``live`` counts the live selections by member."""
         selections = self._selections(sum(live))
         self.totals = [total + count for total, count in zip(self.totals, selections.counts, strict=True)]
         # Both sums are equal, so every surplus at one member is a deficit at another: the sum of the gaps is even

@@ -1,4 +1,4 @@
-"""``best``: selects the highest score while traffic is light, and uses level filling when traffic is heavy.
+"""``best``: selects the member with the highest score in light traffic, and uses level filling in heavy traffic.
 
 Level filling distributes the requests expected within a horizon so that every member ends up equally far above its
 ideal load (``operating_point``). The emptiest members come first, and no member is filled above the level of the rest.
@@ -34,7 +34,7 @@ HALF_CORRECTED: Final = 10.0  # requests: a deviation this large is corrected by
 def best(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
     """Return a plan of policy ``best``.
 
-    In light traffic, the plan begins with ``view.answers_allowed`` selections of the highest score. Level filling
+    In light traffic, the plan begins with ``view.answers_allowed`` selections by the highest score. Level filling
     follows, in case more answers are needed before the next report.
     """
     light = best_score(view, previous, rng)

@@ -41,7 +41,7 @@ def operating_point(
 
     ``cores`` may be fractions, as quotas are; less than one core counts as one. A rate above the total capacity is
     split like the highest rate that the pool can serve. The result has at most ``in_progress`` requests in progress in
-    the whole pool, because clients that wait for a response before they send the next request limit that number.
+    the whole pool: clients that wait for a response before they send the next request limit that number.
     """
     servers = [(capacity, parallel_requests(m)) for capacity, m in zip(capacities, cores, strict=True)]
     wanted, in_progress = min(rate, MAX_UTILISATION * sum(capacities)), max(1.0, in_progress)

@@ -26,7 +26,7 @@ class MemberView:
     load: float  # requests that it serves or queues now
     capacity: float  # requests/s, or any unit proportional to it
     cores: float = 1.0  # may be a fraction
-    charge: float = 0.0  # requests expected from the selections since its report, those of other DNS servers included
+    charge: float = 0.0  # requests expected from the selections since its report, including those of other DNS servers
     available_share: float = 1.0  # share of its capacity that other programs on its host leave to it, above 0
     alarmed: bool = False  # it gives an alarm, but the other members cannot carry the load without it
     ramp: float = 1.0  # share of its weight during slow start, above 0; 1 when it has none
@@ -38,7 +38,7 @@ class PoolView:
 
     members: tuple[MemberView, ...]
     interval: float  # s: the mean observed time between reports
-    requests_per_s: float  # of all members, whatever made clients send them
+    requests_per_s: float  # to all members, including requests that follow no answer of ours
     answers_per_s: float  # by this policy, all DNS servers together
     answers_allowed: int  # answers from now on that still count as light traffic; 0 if traffic is not light
     fail_open: bool = False
@@ -75,7 +75,7 @@ class Plan:
     """The order in which members (by index) are selected until the next plan.
 
     ``order`` is never empty. After its end, selection continues at ``repeat_from``. ``weights`` are the members'
-    shares, and ``credits`` the numbers of selections that members were owed at the beginning. Both are empty for
+    shares, and ``credits`` are the selections that members were owed at the beginning. Both are empty for
     policies without shares. The first ``probes`` selections do not come from the policy: each shows whether a
     quarantined member works again.
     """
@@ -112,7 +112,9 @@ class PolicySpec:
     why_first: str = ""  # the reason while a plan is in its part before ``repeat_from``, if that part differs
     weighs_load: bool = False  # its shares follow load or capacity: it still applies when every member gives an alarm
     uses_score: bool = False  # whether a member's score changes its plans
-    strict_rotation: bool = False  # it promises an order of single queries: clients get no address family affinity
+    strict_rotation: bool = (
+        False  # it fixes the order of single queries, so that clients get no address family affinity
+    )
 
 
 def rotation(indexes: Sequence[int], previous: Selections | None) -> Plan:

@@ -48,7 +48,7 @@ class PlainLine:
 def plain_lines(text: str, at: int, origin: dns.name.Name) -> Iterator[PlainLine]:
     """Yield consecutive plain lines of ``text``, from the line that begins at ``at``, up to the first other line.
 
-    Relative names are relative to ``origin``.
+    ``origin`` completes relative names.
     """
     below = b"".join(bytes((len(label),)) + label for label in origin.labels)
     while match := _LINE.match(text, at):

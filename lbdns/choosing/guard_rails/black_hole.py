@@ -1,13 +1,13 @@
-"""Black-hole detection: find members that are selected but serve nothing, from the metrics they report. Sans-I/O.
+"""Black-hole detection: finds members that are selected but serve nothing, by the metrics they report. Sans-I/O.
 
 The host of a dead web server has nothing to do, so its score and load make it the best member of all. Rules:
 
-1. The agent could read the server-status page before and cannot now, although it still reports. This needs no
+1. The agent could read the server-status page before and cannot now, although it still reports. This rule needs no
    selections, because quarantining a member that gets no traffic costs nothing. The agent's own request serves as the
    probe: once the counters are back, the quarantine ends.
 2. The member is selected, but its requests rise only by the agent's own, while errors rise or connections wait that it
-   does not accept. No rise alone proves nothing, since resolvers cache names and browsers cache pages. A quarantined
-   member is probed with a selection from time to time, because without any selection nothing can show.
+   does not accept. A lack of requests alone proves nothing, since resolvers cache names and browsers cache pages. A
+   quarantined member is probed with a selection from time to time, because without traffic nothing shows that it works.
 3. A member that never reported its requests is never quarantined.
 """
 
@@ -28,13 +28,13 @@ MEMORY: Final = 60.0  # s for which errors count against a member with so little
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """What reports can show against a member, and how much of it leads to a quarantine."""
+    """A symptom that reports can show, and the evidence that is needed to quarantine a member for it."""
 
     text: str
     reports: int  # consecutive reports that must show it
     selections: int = 0  # selections that must have been made meanwhile
     certain: bool = False  # nothing else can be the reason
-    probed: bool = False  # the quarantine ends by way of probes
+    probed: bool = False  # successful probes end the quarantine
 
 
 # Two signs at once: the status page refuses connections, and no socket listens. Clients would be refused as well. A web
@@ -48,7 +48,7 @@ FAILING: Final = Symptom("it serves no requests, and its errors rise", reports=2
 
 
 class BlackHoleWatch:
-    """The evidence against one member, collected report by report.
+    """Collects the evidence against one member, report by report.
 
     The caller passes every new reading to ``observe``, adds selections to ``selections``, and calls ``probed`` when the
     member was selected while ``caught``.
@@ -59,7 +59,7 @@ class BlackHoleWatch:
         self.caught: Symptom | None = None  # the reason to quarantine it
         self.since = 0.0  # monotonic seconds: the first of the bad reports
         self.selections = 0  # since the last good report; the caller counts them
-        self.probe_at = math.inf  # monotonic seconds: when it is to be selected once
+        self.probe_at = math.inf  # monotonic seconds: when the member must be selected once
         self._newest: Reading | None = None
         self._counted = False  # it has reported its requests before
         self._listened = False  # it has reported its listen queue before
@@ -71,15 +71,15 @@ class BlackHoleWatch:
         self._wait, self._released = FIRST_PROBE, -math.inf
 
     def probed(self, now: float) -> None:
-        """Note that the member was selected while caught; if a probe was due, schedule the next one."""
+        """Record that the member was selected while caught; if a probe was due, schedule the next one."""
         if self.caught and self.caught.probed and now >= self.probe_at:
-            # Selections become known late: a report since the probe may already show its result
+            # Selections are counted late: a report since the probe may already show the probe's result
             self._was_probed = self._newest_bad < self.probe_at
             self._wait = min(2 * self._wait, LAST_PROBE)
             self.probe_at = now + self._wait
 
     def observe(self, reading: Reading) -> None:
-        """Judge a new report. An alarm and a "bye" are skipped: they may carry the metrics of the report before."""
+        """Judge a new report. An alarm and a "bye" are skipped: they may carry the metrics of the previous report."""
         if reading.alarm or reading.gone:
             return
         before, self._newest = self._newest, reading
@@ -96,7 +96,7 @@ class BlackHoleWatch:
                 self._release(reading.received)
 
     def _judge(self, before: Reading | None, reading: Reading, served: bool | None) -> Symptom | None:
-        """Return the symptom that this report shows; ``served``: whether it served requests, None if unknown."""
+        """Return the symptom that this report shows. ``served`` is whether requests were served; None if unknown."""
         metrics = reading.metrics
         waiting = metrics.get("listen_queue")
         if waiting is not None:
@@ -151,7 +151,7 @@ class BlackHoleWatch:
 
 
 def _served(before: Reading, reading: Reading) -> bool | None:
-    """Return whether requests rose by more than the agent's own, one per interval; None if that is unknown."""
+    """Return whether requests rose by more than the agent's own request per interval; None if unknown."""
     now, then = reading.metrics.get("requests_total"), before.metrics.get("requests_total")
     if now is None or then is None or now < then:
         return None

@@ -1,7 +1,7 @@
-"""The guard rails of one pool: which members are quarantined although their reports look good, or in slow start.
+"""The guard rails of one pool: decide which members are in slow start, or quarantined despite good reports.
 
-Reports determine a member's state (``lbdns.model.liveness``). A guard is what keeps a usable member from its full
-share. Sans-I/O.
+Reports determine a member's state (``lbdns.model.liveness``). A guard keeps a usable member from its full share.
+Sans-I/O.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from lbdns.model.liveness import Liveness
 from lbdns.model.snapshot import Reading
 
 RAMP_STEP: Final = 1.0  # s between plans during slow start without reports: a tenth of its default length
-ALL_AT_ONCE: Final = 3.0  # s: servers fail one after another; what fails at once is a switch or a page they share
+ALL_AT_ONCE: Final = 3.0  # s: servers that seem to fail within this time probably share a failed switch or page
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What keeps a usable member from its full share."""
+    """The reason why a usable member gets less than its full share."""
 
     why: str = ""  # the evidence against it; empty if none
     since: float = 0.0  # monotonic seconds: when the evidence began
@@ -47,9 +47,9 @@ class GuardRails:
     """The black-hole watches, alarms and slow starts of a pool's members, by index."""
 
     def __init__(self, members: int, min_usable: float, ramp_up: float, black_hole: bool) -> None:
-        self.caught: tuple[int, ...] = ()  # the evidence is enough for a quarantine
-        self.quarantined: tuple[int, ...] = ()  # those of them that the pool can do without
-        self._needed: tuple[int, ...] = ()  # they give an alarm, but the pool cannot do without them
+        self.caught: tuple[int, ...] = ()  # members with enough evidence for a quarantine
+        self.quarantined: tuple[int, ...] = ()  # caught members that the pool can do without
+        self._needed: tuple[int, ...] = ()  # members that give an alarm, but that the pool cannot do without
         self._alarms: dict[int, tuple[str, float]] = {}  # member -> its alarm and when it began
         self._alarmed_for: dict[int, float] = {}  # member -> seconds that its alarm lasted, until its newest report
         self._min_usable, self._black_hole = min_usable, black_hole
@@ -59,7 +59,7 @@ class GuardRails:
         self.slow_start = SlowStart(members, ramp_up)
 
     def take_over(self, old: GuardRails, places: Sequence[int | None]) -> None:
-        """Continue from the state of ``old``; ``places`` are the members' indexes there, None if new."""
+        """Continue from the state of ``old``; ``places`` are the members' indexes in ``old``, None for new members."""
         self.slow_start.take_over(old.slow_start, places)
         if old._black_hole and self._black_hole:
             for i, place in enumerate(places):
@@ -82,7 +82,9 @@ class GuardRails:
             return
         watch = self._watches[member]
         if reading.gone and watch.symptom is None:
-            watch = self._watches[member] = BlackHoleWatch()  # its agent may return without server-status: no failure
+            watch = self._watches[member] = (
+                BlackHoleWatch()
+            )  # its agent may return without server-status, which is no failure
         watch.observe(reading)
         if watch.symptom:
             self._suspected.add(member)
@@ -90,7 +92,7 @@ class GuardRails:
             self._suspected.discard(member)
 
     def count_selections(self, counts: Sequence[int], now: float, servers: int) -> None:
-        """Add each member's selections since the last call, by one of ``servers`` DNS servers."""
+        """Add the selections of each member since the last call, made by one of ``servers`` DNS servers."""
         for watch, count in zip(self._watches, counts, strict=False):
             if count:
                 watch.selections += count * servers
@@ -99,7 +101,7 @@ class GuardRails:
 
     @property
     def needs_counts(self) -> bool:
-        """Return whether the number of selections affects any member at present."""
+        """Return whether the number of selections currently affects any member."""
         watches = (self._watches[i] for i in self._suspected)
         return any(watch.symptom is not None and watch.symptom.probed for watch in watches)
 
@@ -112,8 +114,8 @@ class GuardRails:
     ) -> tuple[int, ...]:
         """Return the members that may be selected: the candidates of ``liveness`` without the quarantined ones.
 
-        While the pool fails open no member is quarantined. Members that an operator has forced up never are, and the
-        members in ``needed_despite_alarm`` are candidates although they give an alarm.
+        While the pool fails open, no member is quarantined. Members that an operator has forced up are never
+        quarantined. The members in ``needed_despite_alarm`` are candidates although they give an alarm.
         """
         self._needed = tuple(needed_despite_alarm)
         live = tuple(sorted((*liveness.candidates, *self._needed))) if self._needed else liveness.candidates
@@ -129,7 +131,7 @@ class GuardRails:
         return tuple(i for i in live if i not in self.quarantined)
 
     def _is_doubtful(self) -> bool:
-        """Return whether the monitoring, not a server, may have failed for at least some of the caught members."""
+        """Return whether, for some of the caught members, the monitoring may have failed rather than the server."""
         watches = [self._watches[i] for i in self.caught]
         since = [watch.since for watch in watches]
         return any(watch.caught and not watch.caught.certain for watch in watches) or (
@@ -146,7 +148,7 @@ class GuardRails:
         self._alarmed_for.clear()
 
     def probes(self, now: float) -> list[int]:
-        """Return the caught members that are to be selected once now.
+        """Return the caught members that must be selected once now.
 
         Members that the pool cannot do without are included: they have the lowest score, so some policies might never
         select them.
@@ -154,7 +156,7 @@ class GuardRails:
         return [i for i in self.caught if now >= self._watches[i].probe_at]
 
     def next_change(self, now: float) -> float:
-        """Return when plans become outdated after ``now`` if no report arrives, monotonic seconds; inf if never."""
+        """Return when, after ``now``, plans become outdated without a report, in monotonic seconds; inf if never."""
         if not self.caught and not self.slow_start.running:
             return math.inf
         probes = (at for i in self.caught if (at := self._watches[i].probe_at) > now)
@@ -163,7 +165,7 @@ class GuardRails:
     def guards(self, now: float, ramps: Mapping[int, float]) -> tuple[Guard, ...]:
         """Return each member's guard; ``ramps`` are the shares of the members in slow start.
 
-        Without any guard every call returns the same object, so that callers can compare with ``is``.
+        If no member has a guard, every call returns the same object, so that callers can compare with ``is``.
         """
         if not self.caught and not self._needed and not self.slow_start.running:
             return self._no_guards

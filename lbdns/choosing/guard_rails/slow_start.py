@@ -1,7 +1,7 @@
-"""Slow start: a member that comes back gets its share little by little while the others carry the pool. Sans-I/O.
+"""Slow start: a returning member gets its share gradually while the other members carry the pool. Sans-I/O.
 
-A returning member is empty and has the best score, so it would get most new clients at once, with cold caches and
-processes yet to be started. A member that keeps failing and returning would disturb the whole pool each time.
+A returning member is empty and has the best score, so it would get most new clients at once, before its caches are warm
+and its processes started. A member that keeps failing and returning would disturb the whole pool each time.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Final
 
 FLOOR: Final = 0.1  # share from the first moment: with less, the few selections would not show whether it works
 FIRST_REPORTS: Final = 5.0  # s within which agents send their first reports after a start, each at its own phase
-MEMORY: Final = 60.0  # s in which returns are counted
+MEMORY: Final = 60.0  # s for which a return is counted
 OFTEN: Final = 3  # returns within MEMORY; each further one doubles the length of slow start ...
 LONGEST: Final = 8.0  # ... up to this multiple of the configured length
 
 
 class SlowStart:
-    """The members of a pool that are in slow start, by index. ``seconds`` is its length; 0 for none."""
+    """The members of a pool that are in slow start, by index. ``seconds`` is the length of slow start (0: none)."""
 
     def __init__(self, members: int, seconds: float) -> None:
         self._seconds = seconds
@@ -28,7 +28,7 @@ class SlowStart:
         self._returns: list[tuple[float, ...]] = [()] * members  # when each member came back, within MEMORY
 
     def take_over(self, old: SlowStart, places: Sequence[int | None]) -> None:
-        """Continue from the state of ``old``; ``places`` are the members' indexes there, None if new."""
+        """Continue from the state of ``old``; ``places`` are the members' indexes in ``old``, None for new members."""
         self._first_reports_until = old._first_reports_until
         self._candidates = tuple(i for i, place in enumerate(places) if place in old._candidates)
         self._seen = {i for i, place in enumerate(places) if place in old._seen}
@@ -41,7 +41,7 @@ class SlowStart:
     def restart(self, now: float, interval: float) -> None:
         """Start afresh after the pool failed open, so that all members were selected until ``now``.
 
-        Members that become candidates within the next reports have served all along. ``interval`` is the longest time
+        Members that become candidates with their next reports have served all along. ``interval`` is the longest time
         between reports, in seconds.
         """
         self._candidates = ()

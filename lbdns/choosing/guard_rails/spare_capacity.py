@@ -11,11 +11,11 @@ MARGIN: Final = 1.05  # times the demand: above 95 % of what servers can carry, 
 def spare(
     suspended: Sequence[int], others: Sequence[int], minimum: float, capacity: Sequence[float], demand: float
 ) -> list[int]:
-    """Return the members of ``suspended`` that the pool can do without; the first, the least bad, are taken back first.
+    """Return the members of ``suspended`` that the pool can do without.
 
-    ``others`` stay in use, and ``minimum`` members in all must. ``demand`` is in requests/s like ``capacity``, 0 if it
-    is unknown. Without any others no member can be spared: if all members look bad, the monitoring has most likely
-    failed.
+    ``suspended`` begins with the least bad members, which are taken back first. ``others`` stay in use, and at least
+    ``minimum`` members in total must. ``demand`` is in requests/s, like ``capacity``; 0 if unknown. Without ``others``,
+    no member can be spared: if all members look bad, the monitoring has most likely failed.
     """
     if not others:
         return []
@@ -37,9 +37,9 @@ def needed_despite_alarm(
 ) -> list[int]:
     """Return the members of ``alarmed`` that ``others`` cannot do without while ``demand`` requests/s come in.
 
-    The others can do without them if within ``horizon`` seconds they serve the requests that wait and that come in. If
-    they cannot, a member whose load (in requests) in relation to its capacity is above the level that the others will
-    reach is spared all the same: it works off its queue meanwhile, so nothing is lost.
+    The others can do without them if they can serve all waiting and new requests within ``horizon`` seconds. Even if
+    they cannot, a member is spared if its load per capacity is above the level that the others will reach: it works off
+    its queue meanwhile, so nothing is lost. ``load`` is in requests.
     """
     waiting = sum(load[i] for i in others)
     level = (waiting + horizon * demand) / sum(capacity[i] for i in others)
@@ -65,11 +65,11 @@ def total_demand(
     serving: Sequence[int],
     failing: Sequence[int],
 ) -> float:
-    """Return the requests/s that clients send, as the ``serving`` members count them; 0 if none of them does.
+    """Return the requests/s that clients send, based on the counts of the ``serving`` members; 0 if none counts them.
 
     The requests sent to ``failing`` members are not counted anywhere. They are estimated from how often each member was
     ``selected`` recently (in any unit), because a rotation sends a strong member no more than others. Without recent
-    selections they are taken to be in proportion to capacity.
+    selections, they are assumed to be in proportion to capacity.
     """
     unit = selected if sum(selected[i] for i in serving) > 0 else capacity
     total = sum(unit[i] for i in serving)

@@ -62,7 +62,7 @@ def ask(
         return DnsReply(DNSRecord.parse(wire), len(wire), "TCP", time.monotonic() - began)
     except TimeoutError:
         waited = f"{timeout:g} s" if tcp or tries == 1 else f"{tries} tries of {timeout:g} s each"
-        raise LbdnsError(f"{server}: no response to the query in {waited}") from None
+        raise LbdnsError(f"{server}: no response to the query after {waited}") from None
     except OSError as error:
         raise LbdnsError(f"{server}: {error.strerror or error}") from None
     except (DNSError, EOFError) as error:

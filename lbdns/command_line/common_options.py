@@ -62,7 +62,7 @@ def control_path(config: Path, control: Path | None) -> Path:
     return control if control is not None else load_config(config).server.control
 
 
-def log_level_option(default: str, help: str = "Log only messages of at least this level.") -> Callable[[F], F]:
+def log_level_option(default: str, help: str = "Log only messages at or above this level.") -> Callable[[F], F]:
     return click.option("--log-level", type=click.Choice(LEVELS), default=default, show_default=True, help=help)
 
 

@@ -42,7 +42,7 @@ _TIME: Final = ParsedValue(lambda text: parse_time(text, time.time()), "T")
     "--file", type=click.Path(path_type=Path), metavar="DB",
     help="Read this history file instead of the one that FILE names.",
 )  # fmt: skip
-@click.option("--pool", help="The pool; required if several pools are recorded.")
+@click.option("--pool", help="Name of the pool; required if several pools are recorded.")
 @click.option(
     "--metric", default="answers", show_default=True,
     help="A reported metric, or score, answers, usable, age_s or reports; for the server, queries, types or rcodes.",
@@ -57,7 +57,7 @@ _TIME: Final = ParsedValue(lambda text: parse_time(text, time.time()), "T")
 )  # fmt: skip
 @click.option("--events", is_flag=True, help="Print events instead of a metric.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with a line per time and a column per member.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, as /api/v1/history and /api/v1/log return it.")
+@click.option("--json", "as_json", is_flag=True, help="Print the JSON that /api/v1/history or /api/v1/log returns.")
 def history(config: Path, file: Path | None, events: bool, **options: Any) -> None:
     """Print recorded data: one metric of a pool's members over time, or the events.
 

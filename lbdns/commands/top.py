@@ -27,7 +27,7 @@ SHORTEST: Final = 0.1  # s between frames: faster than people can read
 
 @click.command(epilog="Exit status: 0 after q or Ctrl-C, 1 if there is no server or no terminal, 2 for bad arguments.")
 @click.option("--interval", type=click.FloatRange(SHORTEST, 60.0), default=1.0, show_default=True, metavar="SECONDS",
-              help="Time between frames, and between samples.")  # fmt: skip
+              help="Time between frames and between samples.")  # fmt: skip
 @click.option("--once", is_flag=True, help="Print one frame after one interval and exit; needs no terminal.")
 @url_option
 @config_option

@@ -48,7 +48,7 @@ def _check_shadow_score(collector: CollectorConfig, table: TomlTable, known: Ite
     name = collector.shadow_score
     others = [score for score in known if score != collector.score]
     if name and name == collector.score:
-        table.wrong("shadow_score", f"{name!r} is already the score in use; name another one")
+        table.wrong("shadow_score", f"{name!r} is already the score in use; name another score")
     elif name and name not in others:
         table.wrong("shadow_score", f"unknown score {name!r}{nearest(name, others)}")
 

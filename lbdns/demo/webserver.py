@@ -159,7 +159,7 @@ def listen(endpoint: Endpoint) -> socket.socket:
 def main() -> None:
     """Run ``python -m lbdns.demo.webserver --name bilbo --listen 127.0.0.16:8080``."""
     parser = argparse.ArgumentParser(prog="python -m lbdns.demo.webserver", description=__doc__)
-    parser.add_argument("--name", required=True, help="name shown on its pages")
+    parser.add_argument("--name", required=True, help="name to show on the server's pages")
     parser.add_argument(
         "--listen", action="append", required=True, metavar="ADDRESS:PORT", help="address to listen on; can be repeated"
     )

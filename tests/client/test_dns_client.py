@@ -90,7 +90,7 @@ def test_a_lost_query_is_sent_again() -> None:
 
 def test_no_response() -> None:
     with scripted_server(lambda _: []) as server:
-        with pytest.raises(LbdnsError, match=r": no response to the query in 2 tries of 0\.01 s each"):
+        with pytest.raises(LbdnsError, match=r": no response to the query after 2 tries of 0\.01 s each"):
             ask(make_query("best.hobbit"), server.endpoint, timeout=0.01, tries=2)
         assert len(server.queries) == 2
 

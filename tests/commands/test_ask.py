@@ -105,7 +105,7 @@ def test_no_response(capsys: pytest.CaptureFixture[str]) -> None:
     with scripted_server(lambda _: []) as server:
         exit_status, out, err = asked(capsys, "best.hobbit", "--timeout", "0.01", f"@{server.endpoint}")
     assert (exit_status, out) == (1, "")
-    assert err == f"{server.endpoint}: no response to the query in 3 tries of 0.01 s each\n"
+    assert err == f"{server.endpoint}: no response to the query after 3 tries of 0.01 s each\n"
 
 
 def test_a_bad_name(capsys: pytest.CaptureFixture[str]) -> None:

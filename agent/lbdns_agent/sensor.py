@@ -89,8 +89,8 @@ class Sensor(Generic[T]):
     """One source of metrics that is read without waiting.
 
     ``read`` may raise any exception. ``values`` is pure; its arguments are the previous reading (None at first), this
-    reading, and the seconds between them. ``momentary`` sensors measure the state of the host at one moment. They are
-    read before the agent's own requests put other processes to work.
+    reading, and the seconds between them. ``momentary`` sensors measure the state of the host at one moment; they
+    are read before the agent's own requests put other processes to work.
     """
 
     source: str

@@ -80,8 +80,8 @@ class LogSuppressor:
 
     At most ten similar records are written in ten seconds; after that, one line reports how many others there were.
     Records are similar if they come from the same place in the program, or are events about the same member. There can
-    be ten thousand members, so there is also a limit for each kind of record (logger, level, kind of event). It bounds
-    the rate of the log and the memory used here, and prevents a flood of one kind from hiding others.
+    be ten thousand members, so there is also a limit for each kind of record (logger, level, kind of event). This limit
+    bounds the log's rate and the memory used here, and prevents a flood of one kind from hiding others.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
 """The report datagram, version 1: how to encode, open and decode it. Pure.
 
-Its layout is the contract between agents and collectors::
+The layout of the datagram is the contract between agents and collectors::
 
     offset  size  field
     0       4     magic "LBR1"
@@ -79,7 +79,7 @@ class Report(NamedTuple):
 
 
 class Envelope(NamedTuple):
-    """A datagram split into its fields. Nothing in it is trusted yet."""
+    """A datagram split into its fields. None of the fields has been authenticated yet."""
 
     host: str
     key_id: bytes

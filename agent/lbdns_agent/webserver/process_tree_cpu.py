@@ -2,10 +2,10 @@
 
 When a parent waits for a child that ended, the child's time moves to the parent's "waited for" time, so the sum over
 the living processes stays the same. The time of processes that leave the tree is added to the sum. A parent that
-ignores SIGCHLD never waits for its children. It is measured by a clock that includes them, if the kernel permits one.
+ignores SIGCHLD never waits for its children; if the kernel permits, a clock measures it together with its children.
 
-To save CPU time, stat files stay open. A process whose stat line is unchanged has hardly run, so a new search for its
-children takes place only every SWEEP rounds, and the number of searches in a round is limited.
+To save CPU time, stat files stay open, and the number of searches for children in a round is limited. A process whose
+stat line is unchanged has hardly run, so a new search for its children takes place only every SWEEP rounds.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class _Node:
 
     @property
     def ticks(self) -> float:
-        """Ticks of the process and of all processes below it that are not among its ``children``."""
+        """CPU ticks of the process, and of those descendants that are not in ``children`` or below them."""
         if self.clock is not None:
             return self.base + self.clock.seconds() * TICKS_PER_SECOND
         return self.stat.used + self.stat.waited_for

@@ -31,8 +31,8 @@ _SPECIAL: Final = {"inf": "+Inf", "-inf": "-Inf", "nan": "NaN"}
 class FamilySlice(Metric):
     """Some rows of a metric family.
 
-    Writing them directly is faster than converting them to prometheus_client's samples, so ``samples`` converts only if
-    it is read.
+    Writing the rows directly is faster than converting them to prometheus_client's samples, so they are converted only
+    if ``samples`` is read.
     """
 
     def __init__(self, name: str, kind: str, text: str, labels: tuple[str, ...], rows: list[FamilyRow]) -> None:

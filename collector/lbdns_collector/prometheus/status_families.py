@@ -38,7 +38,7 @@ async def metrics_text(source: StatusSource, refused: Mapping[str, int] = NO_REF
 
 
 def metric_families(source: StatusSource, refused: Mapping[str, int] = NO_REFUSALS) -> Iterator[Metric]:
-    """Yield every family of ``source``. They are computed one by one, all from the state at the time of the call."""
+    """Yield every family of ``source``, computed one by one, all from the program's state at the time of the call."""
     inputs, program = member_inputs(source), source.program
     build, versions = "Version of the program; the value is always 1", (__version__, platform.python_version())
     reports = "Datagrams on the report port by result: accepted, or the reason for the drop"

@@ -2,12 +2,13 @@
 
 Sans-I/O: the caller passes the time and the random generator.
 
-A trial moves some weight from one term to another, then uses the old and the new weights in turn, each for ``period``
-seconds, so that changes in load affect both alike. The trial ends as soon as the new weights do worse; the search
-accepts them only if four rounds leave no doubt. From time to time, the search compares the configured weights with
-those in use, and returns to the configured weights unless they are slower. Each weight stays within a factor of its
-configured value, and the sum of all weights stays constant. Simulated annealing, which accepts a single better result
-and sometimes a worse one, was tried first. Response times vary so much that it reported gains that did not exist.
+A trial moves some weight from one term to another. It then uses the old and the new weights in turn, each for
+``period`` seconds, so that changes in load affect both alike. The trial ends as soon as the new weights do worse; the
+search accepts them only if four rounds leave no doubt. From time to time, the search compares the configured weights
+with those in use, and returns to the configured weights unless they are slower. Each weight stays within a factor of
+its configured value, and the sum of all weights stays constant. Simulated annealing, which accepts a single better
+result and sometimes a worse one, was tried first. Response times vary so much that it reported gains that did not
+exist.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ class Collector:
     def _open(self, endpoints: Sequence[Endpoint], replaced: Sequence[ReportSocket]) -> list[ReportSocket]:
         """Open sockets for all ``endpoints``, or none. Raises ListenError.
 
-        They may overlap the endpoints of ``replaced`` sockets: a single address may replace 0.0.0.0, or the reverse.
+        An endpoint may overlap that of a ``replaced`` socket: a single address may replace 0.0.0.0, or the reverse.
         """
         for sock in replaced:
             sock.allow_sharing(True)

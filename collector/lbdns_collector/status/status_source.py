@@ -75,7 +75,7 @@ class SelectionSource(Protocol):
 
 
 class CounterSource(Protocol):
-    """Provides counters of queries and reports. None of them decreases until the program ends."""
+    """Provides counters of queries and reports. No counter decreases until the program ends."""
 
     @property
     def queries(self) -> int: ...  # DNS queries received
@@ -153,7 +153,7 @@ def member_inputs(source: StatusSource) -> StatusInputs:
 
 
 def status_inputs(source: StatusSource) -> StatusInputs:
-    """Return the inputs for a status document. They never change, so a thread may build the document from them."""
+    """Return the inputs for a status document. The inputs never change, so a thread may build the document."""
     inputs, selection, history = member_inputs(source), source.selection, source.program.history
     types, rcodes = source.counters.type_and_rcode_counts()
     recording = asdict(history.status) if history else None

@@ -65,7 +65,7 @@ class StreamQueue:
     def push(self, event: bytes) -> None:
         """Add an event.
 
-        If the client is too far behind, it is disconnected. It can reconnect, and receives the whole status again.
+        A client that is too far behind is disconnected. When the client reconnects, it receives the whole status.
         """
         if self.ended:
             return

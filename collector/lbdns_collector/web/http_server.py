@@ -1,7 +1,7 @@
 """The HTTP server: serves the application on one socket.
 
-It accepts a limited number of connections, one after another, closes an idle connection if a new one needs its place,
-and stops without waiting.
+The server accepts a limited number of connections, one after another. It closes an idle connection if a new one needs
+its place, and stops without waiting.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def test_how_long_a_run_is() -> None:
 
 
 def test_loads_that_would_never_end_or_begin() -> None:
-    with pytest.raises(ValueError, match="require an end"):
+    with pytest.raises(ValueError, match="requires an end"):
         ClosedLoop(5)
     with pytest.raises(ValueError, match="a rate is required"):
         OpenLoop((), 1.0)

@@ -43,7 +43,7 @@ class BenchmarkModule(Protocol):
         """Add the benchmark's own options to the common ones."""
 
     def measure(self, options: argparse.Namespace, folder: Path) -> Results:
-        """Run the benchmark and return results for JSON; ``folder`` is removed afterwards. Raises LbdnsError.
+        """Run the benchmark and return results that JSON can represent. Raises LbdnsError. ``folder`` is removed later.
 
         In the results, ``met`` says whether the benchmark's target is met, and ``note`` is a remark for readers.
         """

@@ -114,7 +114,7 @@ class MeasuredProcess:
 def running(
     name: str, command: Sequence[str], core: int | None, log: Path, patience: float = PATIENCE
 ) -> Iterator[MeasuredProcess]:
-    """Run a program for the duration of a with statement and write its output to ``log``. None means any core."""
+    """Run a program for the duration of a with statement, on any core if ``core`` is None; ``log`` gets its output."""
     pinned = [] if core is None else [need("taskset", "util-linux"), "-c", str(core)]
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -31,7 +31,7 @@ from lbdns_tools.free_ports import free_port
 
 TAKES: Final = "about 5 minutes (farms x (rounds x 2 x (2 s + seconds) + 20 s))"
 EXAMPLE: Final = "--rounds 9 --farms 5x200"
-FIND: Final = 2.0  # seconds of load that find the maximum rate
+FIND: Final = 2.0  # seconds of load to find the maximum rate
 SETTLE: Final = 1.0  # seconds of readers and load before the prober begins
 NICE: Final = -15
 THREADS: Final = 0.1  # seconds until dnsperf has started its threads

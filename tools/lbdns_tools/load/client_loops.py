@@ -187,7 +187,7 @@ class ClientCrowd:
         if response.status >= 400:
             raise RequestError("4xx" if response.status < 500 else "5xx", str(response.status))
         if target.expect is not None and response.bytes != target.expect:
-            raise RequestError("protocol", f"{response.bytes} bytes instead of {target.expect}")
+            raise RequestError("protocol", f"the body has {response.bytes} bytes instead of {target.expect}")
 
     def _connect(self, address: str, port: int, timings: RequestTimings) -> HttpConnection:
         try:

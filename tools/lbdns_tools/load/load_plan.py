@@ -78,7 +78,7 @@ class ClosedLoop:
 
     def __post_init__(self) -> None:
         if not self.seconds and not self.requests and self.clients:
-            raise ValueError("clients require an end: seconds or requests")
+            raise ValueError("a closed loop requires an end: seconds or requests")
 
     @property
     def length_s(self) -> float:
@@ -120,8 +120,8 @@ class OpenLoop:
 def arrivals(load: OpenLoop, chance: Random, part: int = 0, parts: int = 1) -> Iterator[float]:
     """Yield every ``parts``-th due time in ascending order, in seconds since the start of the phase.
 
-    With equal ``chance``, all parts together yield the whole sequence. The first of evenly spaced requests is due at
-    once: at 2/s, requests are due after 0.0, 0.5, 1.0 s. When the rate changes, the intervals change with it.
+    If all parts use the same random numbers, together they yield the whole sequence. The first of evenly spaced
+    requests is due at once: at 2/s, requests are due after 0.0, 0.5, 1.0 s. When the rate changes, so do the intervals.
     """
     # Positions at a rate of 1/s, which the rates then stretch
     whole = map(float, count()) if load.spacing == "even" else _poisson(chance)

@@ -104,7 +104,7 @@ def measured_seconds(run: LoadRun, parts: Sequence[ProcessMeasurement], ok: int,
 
 
 def saturation(parts: Sequence[ProcessMeasurement]) -> str:
-    """Return why the generator was the limit, or "", so that its limits are not mistaken for the server's."""
+    """Return why the generator was the limit, or "". Its limits must not be mistaken for the server's."""
     reasons = []
     ports, descriptors = (
         sum(part.local.get(code, 0) for part in parts for code in codes) for codes in (_PORTS, _DESCRIPTORS)

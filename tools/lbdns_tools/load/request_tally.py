@@ -10,7 +10,7 @@ from lbdns_tools.load.latency_histogram import LatencyHistogram
 
 #: Kinds of failure. "local": a limit of this machine (ports, descriptors), so not the server's fault
 ERRORS: Final = ("refused", "reset", "timeout", "4xx", "5xx", "dns", "protocol", "local")
-UNCONNECTED: Final = frozenset({"refused", "dns", "local"})  # failures before there was a connection
+UNCONNECTED: Final = frozenset({"refused", "dns", "local"})  # failures before a connection existed
 _COUNTS: Final = ("requests", "ok", "bytes", "connections", "retried")
 _TIMES: Final = ("latency", "failed_latency", "dns", "connect", "late")
 

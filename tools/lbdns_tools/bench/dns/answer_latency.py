@@ -21,7 +21,7 @@ from lbdns_tools.bench.measured_processes import take_priority
 
 TAKES: Final = "about 80 s (rounds x servers x (3 s + seconds))"
 EXAMPLE: Final = "--rounds 9"
-FIND: Final = 2.0  # seconds of load that find the maximum rate
+FIND: Final = 2.0  # seconds of load to find the maximum rate
 SETTLE: Final = 0.5  # seconds of load before the prober begins, and after it ends
 
 

@@ -117,7 +117,7 @@ class BenchmarkFarm:
         pool: str = "",
         program: LbdnsProgram = LbdnsProgram(),
     ) -> None:
-        """``limit`` is in responses/s; None means the default. ``zone`` and ``pool`` are lines to add to the two."""
+        """``limit`` is in responses/s; None means the default. ``zone`` extends the zone file, ``pool`` the pool."""
         self.folder, self.plane, self.program = folder, plane, program
         self.port, self.report_port = free_port(), free_port()
         self.key = write_key(folder)

@@ -17,7 +17,7 @@ from lbdns_tools.bench.dns.latency_prober import await_answer, query_wire
 from lbdns_tools.bench.measured_processes import BenchmarkError, MeasuredProcess, need, running
 from lbdns_tools.free_ports import free_port
 
-START: Final = 20.0  # seconds a server may take to its first answer, and to log that it is ready
+START: Final = 20.0  # seconds a server may take until its first answer, and until it logs that it is ready
 
 
 #: Writes the configuration of a peer into a folder, for a port and a zone file, and returns the command that starts it
@@ -91,7 +91,7 @@ class MeasuredServer:
 def serving_peer(
     name: str, folder: Path, core: int, *, coredns: Path | None = None, ttl: int = 0
 ) -> Iterator[MeasuredServer]:
-    """Run a peer for the duration of a with statement, once it answers. ``coredns`` is the path of CoreDNS."""
+    """Run a peer, wait for its first answer, and stop it after the with statement. ``coredns`` is CoreDNS's path."""
     folder.mkdir()
     port = free_port()
     path = folder / "hobbit.zone"

@@ -57,7 +57,7 @@ def latencies(text: str) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class DnsperfRun:
-    """A run of dnsperf that lasts ``seconds``, or ``runs`` passes over the file. A ``rate`` of 0/s means no limit."""
+    """A run of dnsperf for ``seconds`` or ``runs`` passes over the file. ``rate`` is in queries/s; 0 means no limit."""
 
     port: int
     queries: Path
@@ -81,7 +81,7 @@ class DnsperfRun:
 
 
 def dnsperf_beside(run: DnsperfRun) -> AbstractContextManager[MeasuredProcess]:
-    """Run dnsperf until its run ends, or the with statement if that ends first."""
+    """Run dnsperf until it has finished or the with statement ends."""
     return running("dnsperf", run.command(), run.core, run.queries.with_suffix(".log"))
 
 

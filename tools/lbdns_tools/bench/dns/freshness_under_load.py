@@ -22,7 +22,7 @@ TAKES: Final = "about 30 s (3 s + reports x interval / agents)"
 EXAMPLE: Final = "--reports 1000"
 TARGET: Final = 20.0  # ms, the 99th percentile
 TARGET_TEXT: Final = f"p99 at most {TARGET:g} ms"
-FIND: Final = 2.0  # seconds of load that find the maximum rate
+FIND: Final = 2.0  # seconds of load to find the maximum rate
 TAIL: Final = 3.0  # minimum seconds of load after the last report is due
 LONGEST: Final = 300.0  # seconds
 

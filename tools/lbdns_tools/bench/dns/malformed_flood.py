@@ -101,7 +101,7 @@ def datagrams(seed: int, count: int = PREPARED) -> list[bytes]:
 def flooding(
     port: int, core: int, seed: int, seconds: float, log: Path, rate: float = 0.0
 ) -> AbstractContextManager[MeasuredProcess]:
-    """Run a process, at most as long as a with statement, that sends malformed datagrams and then prints how many."""
+    """Run a process that sends malformed datagrams and prints their number; the end of the with statement ends it."""
     command = [sys.executable, "-m", __spec__.name, *map(str, (port, seed, seconds, rate))]
     return running("flood", command, core, log)
 

@@ -19,7 +19,7 @@ _BUCKETS: Final = len(BOUNDS) + 1
 
 @dataclass(frozen=True, slots=True)
 class AnswerCounters:
-    """The counters of one process, or the sum of several. Each field is named like its key in the stat file.
+    """The counters of one process, or the sum of several. Each field has the same name as its key in the stat file.
 
     If the caller adds the counters of ended processes, no counter ever decreases. ``levels`` are gauges: they can be
     summed over processes, but those of an ended process no longer count.
@@ -115,7 +115,7 @@ def read_counters(state: Any) -> AnswerCounters:
 def count_answers(
     table: AnswerTable, response_times: ResponseTimes, named: Mapping[str, int], levels: Mapping[str, int] | None = None
 ) -> AnswerCounters:
-    """Return the counters of one answering process. ``named`` and ``levels`` are included as they are."""
+    """Return the counters of one answering process. ``named`` and ``levels`` are included unchanged."""
     answers: dict[tuple[str, str, str], int] = {}
     for pool in table.farm.pools:
         for policy in dict.fromkeys(pool.owners.values()):
@@ -163,7 +163,7 @@ def _read_named(state: Any) -> dict[str, int]:
 
 
 def read_count(value: Any) -> int:
-    """Return a count from plain data. Raises ValueError if it is not a whole number of at least 0."""
+    """Return a count from plain data. Raises ValueError if ``value`` is not a whole number of at least 0."""
     if type(value) is not int or value < 0:
         raise ValueError(f"{value!r} is not a valid count")
     return value

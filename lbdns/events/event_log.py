@@ -36,8 +36,8 @@ KEPT: Final = 1000  # events kept in memory; the history keeps more
 class LoggedEvent:
     """An event at ``time`` (Unix seconds).
 
-    ``pool`` and ``member`` are empty if the event concerns none. ``member`` is relative to the zone, or a full name if
-    no pool is named. ``id`` increases with each event, and starts again when the program restarts.
+    ``pool`` and ``member`` are empty if the event concerns no pool or member. ``member`` is relative to the zone, or a
+    full name if no pool is named. ``id`` increases with each event, and starts again when the program restarts.
     """
 
     id: int

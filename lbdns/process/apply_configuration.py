@@ -16,7 +16,7 @@ NewT = TypeVar("NewT")
 
 
 class PartlyAppliedError(LbdnsError):
-    """A part failed after the point of no return: the message says which configuration the other parts use."""
+    """Raised if a part fails after the point of no return. The message says which configuration the others use."""
 
 
 def _do_nothing() -> None:
@@ -48,7 +48,7 @@ class Part(Protocol[NewT_contra]):
     """A part of a program that uses the program's configuration."""
 
     async def prepare(self, new: NewT_contra) -> PreparedChange:
-        """Acquire all that ``new`` needs and that can fail (sockets, files, other processes), and return the change.
+        """Acquire everything that ``new`` needs and that may not be available, such as sockets; return the change.
 
         The part continues to use the old configuration until the change commits. The caller must not prepare another
         change before this one has finished or rolled back. Raises LbdnsError if ``new`` cannot be used, after
@@ -60,8 +60,8 @@ async def apply(parts: Sequence[Part[NewT]], new: NewT) -> None:
     """Have every part use ``new``, or none.
 
     Parts prepare, commit and finish in order; they roll back in reverse order. The caller must not apply two
-    configurations at the same time. Raises what the ``prepare`` of a part raises (every part then uses the old
-    configuration), and PartlyAppliedError if a part breaks its promise not to fail.
+    configurations at the same time. Raises what the ``prepare`` of a part raises; every part then uses the old
+    configuration. Raises PartlyAppliedError if ``commit``, ``finish`` or ``rollback`` of a part fails.
     """
     prepared: list[PreparedChange] = []
     try:

@@ -43,7 +43,7 @@ class _CapabilitySet(ctypes.Structure):
 def forbid_new_capabilities() -> None:
     """Ensure that no program executed later gains privileges, by set-user-id bits or by file capabilities.
 
-    The privileges of this process itself stay. The setting applies only to the calling thread and to threads that it
+    This process itself keeps its privileges. The setting applies only to the calling thread and to threads that it
     starts later, so the process must have no other threads yet. Raises OSError.
     """
     prctl(_SET_NO_NEW_PRIVS, 1)

@@ -53,7 +53,7 @@ def ids(user: str) -> tuple[int, int]:
 
 
 def read_ahead() -> None:
-    """Import the modules that are needed later, while their files can still be read. Takes some tenths of a second."""
+    """Import the modules that are needed later, while their files can still be read. Takes a few tenths of a second."""
     read_ahead_for_workers()
     for module in _LATE_MODULES:
         importlib.import_module(module)
@@ -87,7 +87,7 @@ def limit(user: str) -> None:
 
 
 def become(user: str) -> None:
-    """Become ``user`` with its groups, and give up every capability; neither can be undone.
+    """Switch to ``user`` and its groups, and give up every capability. Neither step can be undone.
 
     The user and group ids stay if ``user`` is empty or this process is not root. A process that remains root keeps its
     capabilities.

@@ -13,7 +13,7 @@ STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopSignals:
-    """Stop signals that have arrived since this object was created. Use it only in the main thread.
+    """Tells whether a stop signal has arrived since this object was created. Use it only in the main thread.
 
     A ``threading.Event`` set by a handler would deadlock if the signal arrived while ``wait`` holds the event's lock;
     the interpreter writes to a pipe instead, without a lock.

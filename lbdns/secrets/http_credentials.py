@@ -1,4 +1,4 @@
-"""HTTP credentials: a user's password (RFC 7617) and bearer tokens (RFC 6750), read from files, sent, or checked."""
+"""HTTP credentials: reads, sends and checks a user's password (RFC 7617) and bearer tokens (RFC 6750)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class HttpCredentials:
         return f"Basic {base64.b64encode(f'{self.user}:{self.password}'.encode()).decode()}"
 
     def accept(self, header: str) -> bool:
-        """Return whether an Authorization header is valid. The check takes the same time whatever is wrong."""
+        """Return whether an Authorization header is valid. All invalid headers take the same time."""
         scheme, _, rest = header.partition(" ")
         rest = rest.strip()
         if scheme.lower() == "bearer":
@@ -80,7 +80,8 @@ def read_credentials(web: WebConfig) -> tuple[HttpCredentials, list[str]]:
         password = text.removesuffix("\n").removesuffix("\r")
         if not password or "\n" in password:
             what = "contains more than one line" if password else "is empty"
-            raise ConfigError(f"{web.password_file}: [web] password_file: {what}: it must contain one password; {_HOW}")
+            what = f"the file {what}; it must contain one password; {_HOW}"
+            raise ConfigError(f"{web.password_file}: [web] password_file: {what}")
     if web.token_file:
         tokens, more = read_tokens(web.token_file, "[web] token_file")
         warnings += more
@@ -97,7 +98,7 @@ def parse_tokens(text: str, where: str) -> tuple[str, ...]:
     """Return the tokens in ``text``, one per line. Clients send the first; servers accept all. Raises ConfigError."""
     tokens = tuple(line.strip() for line in text.splitlines() if line.strip())
     if not tokens:
-        raise ConfigError(f"{where}: is empty: it must contain one token per line; {_HOW}")
+        raise ConfigError(f"{where}: the file is empty; it must contain one token per line; {_HOW}")
     for number, token in enumerate(tokens, 1):
         if not _TOKEN.fullmatch(token):
             raise ConfigError(f"{where}: token {number} is not valid: use only letters, digits and -._~+/; {_HOW}")

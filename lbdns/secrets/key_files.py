@@ -21,15 +21,15 @@ _INSTEAD: Final = f"'openssl rand -hex {SECRET}' prints a valid line"
 
 
 def new_cookie_secret() -> bytes:
-    """Return a random secret. The caller must keep it across reloads: another secret makes every cookie invalid."""
+    """Return a random secret. The caller must keep the secret across reloads: a new one invalidates every cookie."""
     return secrets.token_bytes(SECRET)
 
 
 def read_cookie_secrets(path: Path) -> tuple[tuple[bytes, ...], list[str]]:
     """Return the secrets in ``path``, and a warning if others can read the file.
 
-    The first secret makes new cookies; cookies made with any of them are accepted. Raises ConfigError with every bad
-    line.
+    New cookies are made with the first secret; cookies made with any secret in the file are accepted. Raises
+    ConfigError, which lists every bad line.
     """
     text, warnings = read_private(path, _WHERE, _INSTEAD)
     return parse_cookie_secrets(text, str(path)), warnings

@@ -176,7 +176,7 @@ class CollectorFollower:
 
 
 def _headers(config: CollectorConfig) -> Mapping[str, str]:
-    """Return the HTTP headers of the request. Raises ConfigError."""
+    """Return the HTTP headers for requests to the collector. Raises ConfigError if the token cannot be read."""
     headers = {"User-Agent": f"lbdns/{__version__}"}
     if config.connect_token_file:
         tokens, warnings = read_tokens(config.connect_token_file, "[collector] connect_token_file")

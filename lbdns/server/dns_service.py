@@ -67,16 +67,16 @@ class Answerer(Protocol):
 
     @property
     def queries(self) -> int:
-        """The number of queries read so far; cheaper than ``counters``."""
+        """The number of queries read so far; cheaper to compute than ``counters``."""
 
     def asked(self) -> Mapping[tuple[str, int, str, int], int]:
         """Return the number of queries so far, by zone, type, transport and RCODE."""
 
     def answers(self, pool: str) -> Counter[str]:
-        """Return how often each member of a pool was selected so far, by full name; cheaper than ``counters``."""
+        """Return how often each member of a pool was selected so far, by full name. Cheaper than ``counters``."""
 
     def shadow_counters(self) -> AnswerCounters:
-        """Return the counters of shadow policies; cheaper than ``counters``."""
+        """Return the counters of shadow policies; cheaper to compute than ``counters``."""
 
     def counters(self) -> AnswerCounters:
         """Return all counters; other processes report theirs a few times a second. No counter ever decreases."""

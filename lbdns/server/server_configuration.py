@@ -101,7 +101,7 @@ class CurrentConfiguration:
         return self.value.farm
 
     async def prepare(self, new: ServeConfiguration) -> PreparedChange:
-        """Return a change that puts ``new`` into force. Raises ConfigError if that needs a restart."""
+        """Return a change that puts ``new`` into force. Raises ConfigError if this change needs a restart."""
         before, after = self.farm.config, new.farm.config
         if bool(after.collector.connect) != bool(before.collector.connect):
             what = "switching between receiving reports and following another collector needs a restart"

@@ -19,7 +19,7 @@ from lbdns_collector.prometheus.status_families import lag_families
 
 #: Name of a counter -> the metric's name and help
 _NAMED: Final[Mapping[str, tuple[str, str]]] = {
-    "fail_opens": ("lbdns_fail_opens", "Times a pool began to fail open"),
+    "fail_opens": ("lbdns_fail_opens", "Number of times that a pool began to fail open"),
     "unsent": ("lbdns_dns_responses_unsent", "Responses that the kernel did not accept"),
     "failed": ("lbdns_dns_queries_failed", "Queries dropped because answering them failed"),
     "udp_overflows": ("lbdns_dns_udp_overflows", "Queries the kernel dropped because the receive buffer was full"),
@@ -109,6 +109,6 @@ def server_families(farm: Farm, counters: AnswerCounters, failing_open: Mapping[
 
 
 def follower_families(connected: bool) -> Iterator[Metric]:
-    """Yield the state of the connection to another collector."""
+    """Yield the metric family for the state of the connection to another collector."""
     text = "1 while connected to the collector that this server follows"
     yield family("lbdns_collector_connected", "gauge", text, connected)

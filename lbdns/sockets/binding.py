@@ -1,4 +1,4 @@
-"""Bind sockets for DNS, reports and the web interface, with errors that say what to do."""
+"""Binds sockets for DNS, reports and the web interface; error messages say what to do."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class SocketChange:
         self.after: dict[Endpoint, dict[int, socket.socket]] = {}
 
     def dealt(self, workers: int) -> list[dict[int, socket.socket]]:
-        """Return the sockets for each worker. Each gets at least one per address and kind; every socket is used."""
+        """Return the sockets for each worker, at least one per address and kind. Together, workers use every socket."""
         hands: list[dict[int, socket.socket]] = [{} for _ in range(workers)]
         for group in self.after.values():
             for kind in _OPENERS:
@@ -142,7 +142,7 @@ class SocketGroups:
         return [bound_endpoint(next(iter(group.values()))) for group in self._open.values()]
 
     def inheritable(self) -> Iterator[InheritedSocket]:
-        """Yield all sockets, for a new process that takes over. They still belong to this object."""
+        """Yield all sockets, for a new process that takes over. The sockets still belong to this object."""
         for asked, group in self._open.items():
             for sock in group.values():
                 yield InheritedSocket("dns", asked, sock)

@@ -1,4 +1,4 @@
-"""Listening sockets that this process inherits: from a service manager (sd_listen_fds(3)) or from its predecessor."""
+"""Listening sockets that this process inherits from a service manager (sd_listen_fds(3)) or from its predecessor."""
 
 from __future__ import annotations
 

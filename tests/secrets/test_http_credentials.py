@@ -85,14 +85,16 @@ def test_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "\n", "one\nse cret!\n"])
 def test_no_password(tmp_path: Path, text: str) -> None:
     path = secret(tmp_path, text)
-    with pytest.raises(ConfigError, match=r"\[web\] password_file: (is empty|contains more than one line)") as raised:
+    with pytest.raises(
+        ConfigError, match=r"\[web\] password_file: the file (is empty|contains more than one line)"
+    ) as raised:
         read_credentials(WebConfig(user="sam", password_file=path))
     assert str(path) in str(raised.value)
     assert "se cret!" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "what"), [("", "is empty"), (" \n", "is empty"), ("ok\nto ken\n", "token 2 is not valid")]
+    ("text", "what"), [("", "the file is empty"), (" \n", "is empty"), ("ok\nto ken\n", "token 2 is not valid")]
 )
 def test_no_token(text: str, what: str) -> None:
     with pytest.raises(ConfigError, match=rf"^here: {what}") as raised:

@@ -1,4 +1,4 @@
-"""The control socket: receives control commands and replies to them. Each is a JSON object on one line.
+"""The control socket receives control commands and replies to them. Every message is a JSON object on one line.
 
 ``{"command": "reload"}`` -> ``{"ok": true, ...}`` or ``{"ok": false, "error": "..."}``. The permissions of the socket's
 file decide which users may connect: its mode is 0660, and it belongs to the server's user and group.
@@ -81,7 +81,7 @@ class ControlSocket:
             log.warning("[server] control: %s: %s. Commands such as 'lbdns reload' are not available", path, why)
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Listen at the new path if it differs from the old one. Commands sent to it wait until the change commits.
+        """Listen at the new path if it differs from the old one. Commands sent there wait until the change commits.
 
         Raises ListenError if that path is not available.
         """
@@ -265,7 +265,7 @@ def _bind(path: Path, owner: tuple[int, int]) -> socket.socket:
 def _must_be_dead(path: Path) -> None:
     """Raise OSError unless ``path`` is a socket on which no process listens."""
     if not stat.S_ISSOCK(path.lstat().st_mode):
-        raise OSError(0, "a file exists there that is not a socket")
+        raise OSError(0, "the existing file is not a socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.setblocking(False)
         try:

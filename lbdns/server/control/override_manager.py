@@ -97,8 +97,8 @@ class OverrideManager:
     async def carry_out(self, request: OverrideRequest, by: str) -> tuple[OverrideTargets, Sequence[Override]]:
         """Put overrides into force or end them for the user ``by``; return the targets and the ended overrides.
 
-        Queries that arrive after the return are answered accordingly. Raises LbdnsError if the request cannot be
-        carried out.
+        Queries that arrive after this method has returned are answered accordingly. Raises LbdnsError if the request
+        cannot be carried out.
         """
         await self._begun.wait()
         async with self.handing_over:

@@ -135,7 +135,7 @@ class _OverriddenPool:
     now: float
 
     def usable(self) -> bool:
-        """Return whether the pool has a member to select. A quarantined member counts as not serving."""
+        """Return whether the pool has a member to select. A quarantined member counts only if it is forced up."""
         return any(
             self._state(member) == "usable" and (self._forced_state(member) == "up" or not guard.quarantined)
             for member, guard in zip(self.pool.members, self.guards, strict=True)
@@ -166,7 +166,7 @@ class _OverriddenPool:
 
 
 def overrides_to_end(targets: OverrideTargets, request: OverrideRequest, overrides: Overrides) -> list[Override]:
-    """Return the overrides in force that the request ends. Without a pool, it also ends overrides for single pools.
+    """Return the overrides in force that the request ends. Without a pool, all overrides for single pools end, too.
 
     Raises LbdnsError if there are none; the message lists the member's overrides in force.
     """

@@ -1,8 +1,8 @@
 """The take-over protocol: a new process receives the sockets and state of a running server, starts, and replaces it.
 
-The new process connects to the control socket and sends ``{"command": "take-over"}``. After the reply, it sends
-requests on the same connection, and the old process replies to each with a message. Messages are msgpack, since data
-from another process is never unpickled::
+The new process connects to the control socket and sends ``{"command": "take-over"}``. After the reply, the new
+process sends requests on the same connection, and the old process replies to each with a message. Messages are msgpack,
+since data from another process is never unpickled::
 
     request      reply                                      then
     (none)       sockets, snapshot, overrides, secrets      the new process starts; both answer on the same sockets
@@ -48,7 +48,7 @@ class _TakeoverChannel(MessageChannel):
         super().__init__(sock, lambda *message: self._inbox.put_nowait(message), lambda: self._inbox.put_nowait(None))
 
     async def receive(self, patience: float) -> tuple[Any, list[int]]:
-        """Return the next message and its descriptors. Raises LbdnsError if none arrives in time."""
+        """Return the next message and its descriptors. Raises LbdnsError if no message arrives in time."""
         try:
             async with asyncio.timeout(patience):
                 message = await self._inbox.get()

@@ -67,7 +67,7 @@ class Upstreams:
             probe.cancel()
 
     def _in_order(self, question: UpstreamQuestion) -> list[_Upstream]:
-        """Return the upstreams that answer, then the silent ones. Start the probes that are due, but do not wait."""
+        """Return the upstreams that answer, then the silent ones. Start due probes without waiting for them."""
         answering = [upstream for upstream in self._upstreams if upstream.probe_at is None]
         silent = [upstream for upstream in self._upstreams if upstream.probe_at is not None]
         if answering:
@@ -85,7 +85,7 @@ class Upstreams:
             await self._ask_one(upstream, question)
 
     async def _ask_one(self, upstream: _Upstream, question: UpstreamQuestion) -> UpstreamResponse:
-        """Return the response of one upstream. Raises TimeoutError, or another OSError if it can't be reached."""
+        """Ask one upstream and return its response. Raises TimeoutError, or another OSError if asking fails."""
         try:
             async with asyncio.timeout(TRY):
                 response = await self._over_udp(upstream.endpoint, question)
@@ -121,7 +121,7 @@ class Upstreams:
         return None
 
     async def _over_tcp(self, endpoint: Endpoint, question: UpstreamQuestion) -> UpstreamResponse:
-        """Return the response over a new connection. Raises OSError, also if the message is not the answer."""
+        """Ask over a new connection and return the response. Raises OSError, also if the reply is not the response."""
         query = _query(question)
         reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
         try:

@@ -8,7 +8,7 @@ log = logging.getLogger("lbdns.server")
 
 
 class ErrorCounter:
-    """Counts one socket's queries that raised an exception."""
+    """Counts the queries received on one socket for which answering raised an exception."""
 
     def __init__(self) -> None:
         self.count = 0

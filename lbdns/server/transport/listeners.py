@@ -1,4 +1,4 @@
-"""The DNS listeners of one process: run a UDP or TCP server for each socket, which may come and go at any time."""
+"""The DNS listeners of one process: a UDP or TCP server for each socket. Servers can start and stop at any time."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Listeners:
     async def leave(self, numbers: set[int], *, for_good: bool) -> None:
         """Stop answering on these sockets, after answering the queries that have arrived.
 
-        If ``for_good``, no other process answers on these sockets, so the kernel must accept no further query for them.
+        If ``for_good``, no other process answers on these sockets, so the kernel must accept no further queries there.
         Otherwise the sockets stay open for the processes that share them.
         """
         loop = asyncio.get_running_loop()

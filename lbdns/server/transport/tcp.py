@@ -70,7 +70,7 @@ class TcpServer:
             connection.transport.close()
 
     def opened(self, connection: _Connection) -> None:
-        """Add a new connection. If it exceeds a limit, close the connection that has been idle longest."""
+        """Add a new connection. If there are then too many, close the connection that has been idle longest."""
         self.accepted += 1
         self.connections[connection] = None
         self._per_address[connection.address] += 1
@@ -114,14 +114,14 @@ class TransferSender(Protocol):
     def send_one(self) -> bool:
         """Send the next message of the transfer. Return whether another message can be sent at once.
 
-        The answer is no at the end of the transfer, and while the client does not read.
+        It cannot at the end of the transfer, or while the client does not read.
         """
 
 
 class TransferQueue:
     """Lets connections take turns to send zone transfers, one message per iteration of the event loop.
 
-    So queries wait for one message at most. TRANSFERS_AT_ONCE transfers may be in progress; further ones wait.
+    A query therefore waits for at most one message. At most TRANSFERS_AT_ONCE transfers are in progress; others wait.
     """
 
     def __init__(self) -> None:
@@ -131,7 +131,7 @@ class TransferQueue:
         self._scheduled = False
 
     def begin(self, sender: TransferSender) -> None:
-        """Add a sender. The caller must call ``end`` when it has finished or its connection is closed."""
+        """Add a sender. The caller must call ``end`` when the sender has finished or its connection is closed."""
         self._waiting.append(sender)
         self._promote()
 
@@ -304,7 +304,7 @@ class _Connection(asyncio.Protocol):
             self.transport.write(len(response).to_bytes(2, "big") + response)
 
     def _reply_deferred(self, response: bytes) -> None:
-        """Send a deferred response. Responses may leave out of order (RFC 7766 section 6.2.1.1)."""
+        """Send a deferred response. Responses may be sent out of order (RFC 7766 section 6.2.1.1)."""
         self._owed -= 1
         self._reply(response)
         if not self.busy:

@@ -114,7 +114,7 @@ class UdpServer:
         return DRAIN
 
     def _answer_any(self) -> int:
-        """Answer on a socket that is bound to every address: each response leaves from the address of its query."""
+        """Answer on a socket that is bound to every address: send each response from the address that was queried."""
         receive, send, respond = self.sock.recvmsg, self.sock.sendmsg, self._respond
         for queries in range(DRAIN):
             try:

@@ -1,8 +1,8 @@
 """The fork server: a small process without threads or event loop that forks workers for the main process.
 
 The main process forks it before starting threads, which do not survive a fork, and after importing all that workers
-need: once root privileges are dropped, the interpreter's files may be unreadable. The fork server runs until the main
-process ends.
+need. Later imports may fail: once root privileges are dropped, the interpreter's files may be unreadable. The fork
+server runs until the main process ends.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class _ForkServerProcess:
         return bool(data)
 
     def _fork(self, number: int, descriptor: int) -> None:
-        """Fork worker ``number``, and pass ``descriptor`` to it, its end of the connection to the main process."""
+        """Fork worker ``number``. ``descriptor`` is the worker's end of its connection to the main process."""
         with socket.socket(fileno=descriptor) as theirs:
             try:
                 pid = os.fork()

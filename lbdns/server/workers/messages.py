@@ -1,4 +1,4 @@
-"""Messages with file descriptors over a Unix stream socket: length, number of descriptors, payload.
+"""Messages with file descriptors over a Unix stream socket. A message is a length, a descriptor count and a payload.
 
 A descriptor travels with one of the first bytes of its message (unix(7), SCM_RIGHTS), so it has arrived when the
 message is complete.

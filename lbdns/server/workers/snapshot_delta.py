@@ -13,7 +13,7 @@ def write_snapshot_delta(before: Mapping[str, Reading], snapshot: Snapshot) -> b
     """Return the delta from which a process that has the readings ``before`` can build ``snapshot``.
 
     Unchanged readings stay the same objects in that process, and so do metrics that a new reading shares with the
-    previous one, because choosers recognise new objects by identity.
+    previous one. Choosers recognise new objects by identity.
     """
     after = snapshot.readings
     changed: dict[str, tuple[Any, ...]] = {}

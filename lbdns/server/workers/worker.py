@@ -12,7 +12,7 @@ The main process sends pickled messages: an ``Assignment``, or a tuple of a word
     "explain", (request, pool, owner name)    reply with "explanation"
     "end", None             answer what has been read, then exit
 
-Its replies are msgpack, never pickled: a process that faces the network must not execute code in the main process.
+Workers reply in msgpack, never in pickle: a process that faces the network must not execute code in the main process.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class _Prepared:
 
 
 def run(number: int, sock: socket.socket) -> None:
-    """Run worker ``number`` until the main process stops it or has itself ended."""
+    """Run worker ``number`` until the main process stops the worker or ends."""
     asyncio.run(_Worker(number, sock).run())
 
 

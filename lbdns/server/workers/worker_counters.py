@@ -59,7 +59,7 @@ def write_answers(answers: AnswerTotals) -> list[list[str | int]]:
 
 
 def read_answers(state: Any) -> AnswerTotals:
-    """Return the totals that ``write_answers`` wrote. Raises ValueError or TypeError if they are not valid."""
+    """Return the totals that ``write_answers`` wrote. Raises ValueError or TypeError if ``state`` is not valid."""
     return {(str(pool), str(policy)): read_count(count) for pool, policy, count in state}
 
 

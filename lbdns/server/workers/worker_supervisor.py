@@ -46,11 +46,11 @@ class WorkerProcess:
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is no process, or the process has not read everything that was sent to it."""
+        """Whether the worker has no process, or its process has not read everything that was sent to it."""
         return self.channel is None or self.channel.is_behind
 
     def connect(self, channel: MessageChannel) -> None:
-        """Use ``channel`` to a new process, which has received nothing yet."""
+        """Connect to a new process, which has received nothing yet, over ``channel``."""
         self.channel, self.pid = channel, 0
         self._readings, self._sockets = EMPTY_SNAPSHOT.readings, frozenset()
 
@@ -60,7 +60,7 @@ class WorkerProcess:
         self.ready = self.active = 0
 
     def send(self, message: WorkerMessage, sockets: tuple[socket.socket, ...] = ()) -> None:
-        """Send a message with duplicates of ``sockets``. Does nothing if there is no process."""
+        """Send a message with duplicates of ``sockets``. Does nothing if the worker has no process."""
         if self.channel:
             self.channel.send(pickle.dumps(message, pickle.HIGHEST_PROTOCOL), sockets)
 
@@ -78,10 +78,10 @@ class WorkerProcess:
         self.send(("switch", generation))
 
     def send_snapshot(self, snapshot: Snapshot, written: dict[int, bytes]) -> None:
-        """Send the changes since the last snapshot that was sent. If the process is behind, do nothing.
+        """Send the changes since the last snapshot that was sent. Does nothing if the process is behind.
 
-        A process that is behind gets all changes at once later. ``written`` keeps deltas by the identity of the
-        readings that they start from, because most workers need the same delta.
+        Such a process gets all changes together later. ``written`` caches deltas by the identity of the readings that
+        they start from, because most workers need the same delta.
         """
         if self.is_behind or self._readings is snapshot.readings:
             return
@@ -96,7 +96,7 @@ class WorkerOwner(Protocol):
     """Handles the events of worker processes. The supervisor calls these methods in the event loop."""
 
     def started(self, worker: WorkerProcess) -> None:
-        """Called when a new process has a connection. The owner must send it everything that it needs."""
+        """Called when a new process is connected. The owner must send the process everything that it needs."""
 
     def received(self, worker: WorkerProcess, payload: bytes) -> None:
         """Called when a message has arrived from the process."""

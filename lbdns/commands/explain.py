@@ -27,7 +27,7 @@ _INDENT: Final = "    "
 
 
 @click.command(
-    epilog="Exit status: 0 on success, 1 if no pool has the name or the server does not respond, 2 for bad "
+    epilog="Exit status: 0 on success, 1 if no pool serves the name or the server does not respond, 2 for bad "
     "arguments or an invalid configuration."
 )
 @click.argument("name")

@@ -94,7 +94,8 @@ def test_no_password(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "what"), [("", "the file is empty"), (" \n", "is empty"), ("ok\nto ken\n", "token 2 is not valid")]
+    ("text", "what"),
+    [("", "the file is empty"), (" \n", "the file is empty"), ("ok\nto ken\n", "token 2 is not valid")],
 )
 def test_no_token(text: str, what: str) -> None:
     with pytest.raises(ConfigError, match=rf"^here: {what}") as raised:

@@ -189,9 +189,7 @@ _MARK: Final = 0  # the owner
 _BEGIN: Final = 1  # the first selection that the owner can join
 _END: Final = 2  # the number of the next selection
 _NEXT: Final = 3  # by type: the first selection that it has not joined
-_TIMES: Final = _NEXT + len(
-    FAMILY_TYPES
-)  # when each selection was made, in monotonic seconds; each time is followed by the member
+_TIMES: Final = _NEXT + len(FAMILY_TYPES)  # monotonic seconds of each selection, each followed by the member
 _MEMBERS: Final = _TIMES + 1
 CELLS: Final = _TIMES + 2 * OPEN
 
@@ -220,7 +218,7 @@ class FamilyAffinity:
     def member(self, mark: int, family: int, since: float) -> int | None:
         """Return the member that a query of type ``family`` (a value of FAMILY_TYPES) would get by joining a selection.
 
-        Nothing is joined. Returns None if no selection made after ``since`` (monotonic seconds) is open to this type.
+        The selection stays open. Returns None if none made after ``since`` (monotonic seconds) is open to this type.
         """
         slot = mark % AFFINITY_SLOTS * CELLS
         number = self._number(slot, family, since) if self._cells[slot] == mark else None

@@ -6,7 +6,7 @@ other query takes the slow path: a strict reader, a look-up and a writer. The sl
 precompiles them for the fast path.
 
 Only a new response that names a member advances a rotation. A retransmitted query does not, and neither does a client's
-query for a second type, a query over the rate limit, or a response that is truncated because it is too long.
+query for a second type, a query over the rate limit, or a response that is too long and therefore truncated.
 """
 
 from __future__ import annotations

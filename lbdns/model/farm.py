@@ -160,7 +160,7 @@ def _not_ours(owner: bytes, zone: Zone) -> str:
         if NS in node and above != zone.origin:
             return f"lies at or below the delegation of {names.to_text(above)}, so other servers answer for it"
         if DNAME in node and above != owner:
-            return f"lies below the DNAME of {names.to_text(above)}, which leads elsewhere"
+            return f"lies below the DNAME of {names.to_text(above)}, which redirects it to another name"
         if above == zone.origin:
             break
     return ""

@@ -33,8 +33,8 @@ _ROUNDING: Final = 1e-9  # so that 0.1 + 0.2 + 0.7 counts as 1 when the sum is t
 class Score:
     """A weighted sum of metrics, with one of ``terms`` for each metric. Two scores are equal if their terms are equal.
 
-    If a metric is missing, its term is left out. The sum of the other terms is then scaled up, by the total of all
-    weights divided by the total of the other weights, so that a missing sensor neither helps nor harms the member.
+    If a metric is missing, its term is left out. The sum of the other terms is then multiplied by the total of all
+    weights divided by the total of the other weights. So a missing sensor neither helps nor harms the member.
     """
 
     def __init__(self, terms: Mapping[str, Term]) -> None:

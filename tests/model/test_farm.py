@@ -158,7 +158,7 @@ MISTAKES: list[tuple[str, str, str, str]] = [
         "a name below a DNAME",
         pool_table(),
         "robin DNAME hood.example.\n",
-        "names: round.robin.hobbit lies below the DNAME of robin.hobbit, which leads elsewhere",
+        "names: round.robin.hobbit lies below the DNAME of robin.hobbit, which redirects it to another name",
     ),
     (
         "a member below a delegation",
@@ -185,7 +185,7 @@ class TestMistakes:
     def test_a_dname_at_the_apex_leaves_the_zone_nothing_to_say(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError) as caught:
             farm(tmp_path, pool_table(more='names = { best = "best" }'), {"hobbit": HOSTS + "@ DNAME hood.example.\n"})
-        why = "lies below the DNAME of hobbit, which leads elsewhere"
+        why = "lies below the DNAME of hobbit, which redirects it to another name"
         where = f"{tmp_path}/lbdns.toml: pool web:"
         assert list(caught.value.findings) == [f"{where} members: 'gandalf' {why}", f"{where} names: best.hobbit {why}"]
 

@@ -38,7 +38,7 @@ def needed_despite_alarm(
     """Return the members of ``alarmed`` that ``others`` cannot do without while ``demand`` requests/s come in.
 
     The others can do without them if they can serve all waiting and new requests within ``horizon`` seconds. Even if
-    they cannot, a member is spared if its load per capacity is above the level that the others will reach: it works off
+    they cannot, a member is spared if its load per capacity is above the level that the others will reach. It works off
     its queue meanwhile, so nothing is lost. ``load`` is in requests.
     """
     waiting = sum(load[i] for i in others)

@@ -87,11 +87,11 @@ def test_only_means_are_left(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as error:
         read_record(file)
     assert "contains no second-by-second values of pool web" in str(error.value)
-    assert "It has averages from 2027-01-15T08:00:0" in str(error.value)
+    assert "Averages exist from 2027-01-15T08:00:0" in str(error.value)
 
 
 def test_a_span_before_everything(file: Path) -> None:
-    with pytest.raises(ConfigError, match=r"in that time; they begin at 2027-01-15T08:00:00Z$"):
+    with pytest.raises(ConfigError, match=r"in this period; they begin at 2027-01-15T08:00:00Z$"):
         read_record(file, 1000.0, 2000.0)
 
 

@@ -127,5 +127,5 @@ def test_a_farm_from_a_running_server(site: Site, tmp_path: Path, capsys: pytest
 def test_what_is_not_lbdns(site: Site) -> None:
     with pytest.raises(LbdnsError, match="no response"):
         record_live(url(site), None, 1.0)
-    with serving(site), pytest.raises(LbdnsError, match="the response is not from lbdns: /api/v1/status is 404"):
+    with serving(site), pytest.raises(LbdnsError, match="the response is not from lbdns: /api/v1/status returned 404"):
         record_live(f"{url(site)}/metrics", None, 1.0)

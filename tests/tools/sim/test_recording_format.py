@@ -105,7 +105,7 @@ GOOD = '{"t":1,"report":"a","interval":1,"score":5,"metrics":{}}'
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{}", "must be a report or answers"),
+        ("{}", "must contain a report or answers"),
         ("[]", "not a JSON object"),
         ("{", "not a JSON object"),
         (GOOD.replace('"a"', '"c"'), "there is no member 'c'"),

@@ -103,9 +103,9 @@ def test_scores(tmp_path: Path) -> None:
     ("text", "ask", "message"),
     [
         (ONE, "{}:mien", "there is no [score.mien]. Perhaps you meant 'mine'?"),
-        (ONE + ONE.replace("mine", "yours"), "{}", "there are several; choose one"),
+        (ONE + ONE.replace("mine", "yours"), "{}", "several scores; choose one"),
         ("", "{}", "there is no [score.NAME] table"),
-        (ONE, "thesi", "'thesi' is neither built in nor FILE.toml:NAME. Perhaps you meant 'thesis'?"),
+        (ONE, "thesi", "'thesi' is neither a built-in score nor FILE.toml:NAME. Perhaps you meant 'thesis'?"),
         ("[score.mine]\ncpu_idle = { weight = 20 }\n", "{}", "limit is missing"),
     ],
 )

@@ -1,4 +1,4 @@
-"""``python -m lbdns_tools.sim``: the same as ``lbdns-sim``."""
+"""Runs the program ``lbdns-sim`` as ``python -m lbdns_tools.sim``."""
 
 from lbdns_tools.sim.sim_command import main
 

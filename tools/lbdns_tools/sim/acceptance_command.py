@@ -1,4 +1,4 @@
-"""The command ``lbdns-sim acceptance``: run all acceptance demands on policy ``best`` and print the verdicts."""
+"""The command ``lbdns-sim acceptance``, which checks policy ``best`` against its demands and prints the verdicts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WIDE = 160  # columns of a table when standard output is not a terminal
 
 @dataclass(frozen=True, slots=True)
 class AcceptanceVerdict:
-    """``value`` comes from averages over the seeds; ``error`` is its standard error (jackknife; 0 with one seed)."""
+    """A demand's ``value`` from averages over the seeds, and its standard ``error`` (jackknife; 0 with one seed)."""
 
     demand: AcceptanceDemand
     value: float
@@ -43,7 +43,7 @@ class AcceptanceVerdict:
 
 
 def jobs_of(chosen: Sequence[AcceptanceDemand], seeds: int) -> list[SimulationJob]:
-    """Return every run that the demands require, each once."""
+    """Return the runs that the demands require, without duplicates."""
     cases = dict.fromkeys((case.scenario, case.policy) for demand in chosen for case in demand.cases)
     return [SimulationJob(scenario, policy, seed) for scenario, policy in cases for seed in range(1, seeds + 1)]
 
@@ -71,7 +71,7 @@ def verdict(demand: AcceptanceDemand, runs: ResultsByCase, seeds: int) -> Accept
 
 
 def _averages(runs: ResultsByCase, left_out: int | None) -> FigureOf:
-    """Return a function that averages a figure over all seeds but ``left_out``."""
+    """Return a function that averages a figure over all seeds except ``left_out``."""
 
     def look(case: AcceptanceCase, figure: str) -> float:
         results = runs[case.scenario, case.policy]
@@ -83,11 +83,11 @@ def _averages(runs: ResultsByCase, left_out: int | None) -> FigureOf:
 @click.command(
     "acceptance",
     short_help="Check policy best against its acceptance demands.",
-    epilog="Example: lbdns-sim acceptance --quick\n\nExit status: 0 if every demand holds, 1 if one doesn't.",
+    epilog="Example: lbdns-sim acceptance --quick\n\nExit status: 0 if every demand holds, 1 otherwise.",
 )
-@click.option("--quick", is_flag=True, help="Check the same rows with fewer cells and shorter runs.")
+@click.option("--quick", is_flag=True, help="Check the same groups of demands in fewer cases, with shorter runs.")
 @click.option(
-    "--seeds", type=click.IntRange(1, 100), help="Number of runs per cell, averaged.  [default: 6; 2 with --quick]"
+    "--seeds", type=click.IntRange(1, 100), help="Number of runs to average per case.  [default: 6; 2 with --quick]"
 )
 @click.option("--processes", type=click.IntRange(1, 256), help="Number of parallel runs.  [default: one per processor]")
 @click.option("--only", metavar="TEXT", default="", help="Check only demands whose row or case contains TEXT.")

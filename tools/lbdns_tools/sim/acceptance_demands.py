@@ -1,4 +1,4 @@
-"""The acceptance demands on policy ``best``: scenarios, figures and bounds. Plain data; runs nothing."""
+"""Defines the acceptance demands on policy ``best``: scenarios, figures and bounds, as plain data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lbdns_tools.sim.simulation_scenario import FARMS, OtherWork, Outage, Scenar
 LOADS: Final = (0.5, 0.7, 0.85, 0.95)
 RR: Final = "round_robin"
 WEIGHTED: Final = "weighted"
-#: Single cores in the proportions of three lab hosts with quotas of 0.11, 0.07 and 0.40 cores
+#: Servers with one core each, with speeds in proportion to the lab hosts' quotas of 0.11, 0.07 and 0.40 cores
 UNLIKE: Final = tuple(ServerSpec(name, speed) for name, speed in (("s1", 1.1), ("s2", 0.7), ("s3", 4.0)))
 FIGURES: Final = {"mean_ms": "mean", "p95_ms": "p95", "throughput_per_s": "throughput", "failed": "failures"}
 
@@ -38,7 +38,7 @@ FigureOf = Callable[[AcceptanceCase, str], float]
 class AcceptanceDemand:
     """The demand that ``figure``, calculated from the results of ``cases``, is at most (or at least) ``bound``.
 
-    With ``within_noise``, a figure within two standard errors of the bound counts as equal to it.
+    With ``within_noise``, a figure within two standard errors of the bound counts as equal to the bound.
     """
 
     row: str
@@ -67,7 +67,7 @@ def ratio(
     at_least: bool = False,
     within_noise: bool = False,
 ) -> AcceptanceDemand:
-    """Return the demand that a figure of one case is at most (or at least) ``bound`` times that of another."""
+    """Return the demand that a figure of one case is at most (or at least) ``bound`` times the figure of another."""
     what = f"{case.name}: {FIGURES[figure]} / {other.policy if other.policy != case.policy else other.name}"
 
     def quotient(look: FigureOf) -> float:
@@ -85,7 +85,7 @@ def none_of(row: str, case: AcceptanceCase, figure: str, what: str) -> Acceptanc
 
 
 def demands(quick: bool = False) -> list[AcceptanceDemand]:
-    """Return all demands; with ``quick``, the same rows with fewer cells and shorter runs."""
+    """Return all demands; with ``quick``, the same rows of demands in fewer cases, with shorter runs."""
     groups = (
         _few, _alike, _unlike, _caches, _few_caches, _closed, _disturbed, _death, _neighbours, _crowds, _first_seconds,
         _overload,
@@ -96,7 +96,7 @@ def demands(quick: bool = False) -> list[AcceptanceDemand]:
 def _case(
     farm: str, workload: str, load: float, quick: bool, text: str | None = None, **changes: Any
 ) -> AcceptanceCase:
-    """Return a case. ``text``: instead of the load in its name. ``changes``: other fields of the scenario."""
+    """Return a case. ``text`` replaces the load in the case's name; ``changes`` are other fields of the scenario."""
     fields = {"duration": 40.0 if quick else 120.0, **changes}
     return AcceptanceCase(f"{farm} {workload} {text or f'{load:g}'}", Scenario(FARMS[farm], workload, load, **fields))
 
@@ -107,7 +107,7 @@ def _few(quick: bool) -> Iterator[AcceptanceDemand]:
     for farm in FARMS:
         for workload in ("cgi",) if quick else WORKLOADS:
             case = _case(farm, workload, 0.85, quick, "1.5/s", rate=1.5, duration=duration, check_few=True)
-            yield none_of(row, case, "few_others", "answers with another than the highest score")
+            yield none_of(row, case, "few_others", "answers that named a member without the highest score")
             yield ratio(row, case, "mean_ms", case.by(RR), 1.0, within_noise=True)
 
 
@@ -175,7 +175,7 @@ def _closed(quick: bool) -> Iterator[AcceptanceDemand]:
 
 def _disturbed(quick: bool) -> Iterator[AcceptanceDemand]:
     for farm in ("T3",) if quick else FARMS:
-        # Full length in the quick form, too: within 40 s, p95 varies by more than the bound allows
+        # Runs have full length even with --quick: within 40 s, p95 varies by more than the bound allows
         case = _case(farm, "mix", 0.85, quick=False)
         lossy = _case(farm, "mix", 0.85, False, "0.85 2 % lost", loss=0.02)
         twice = _case(farm, "mix", 0.85, False, "0.85 2 DNS servers", dns_servers=2)
@@ -188,13 +188,13 @@ def _death(quick: bool) -> Iterator[AcceptanceDemand]:
     for farm in ("U10",) if quick else FARMS:
         victim = FARMS[farm][-1].name
         case = _case(farm, "mix", 0.7, quick, f"0.7, {victim} dies", outages=(Outage(victim, 40.0),))
-        yield none_of(row, case, "late_answers", "answers to it after stale_after")
+        yield none_of(row, case, "late_answers", "answers that named the dead server after stale_after")
         if farm == "U10":
             yield ratio(row, case, "failed", case.by(RR), 1.2)
 
 
 def _neighbours(quick: bool) -> Iterator[AcceptanceDemand]:
-    row = "other work on a host"  # three busy loops beside the strongest web server
+    row = "other work on a host"  # three busy loops on the strongest web server's host
     for load in (0.3,) if quick else (0.2, 0.3, 0.5):
         other = OtherWork("s3", 10.0, 70.0, 3.0)
         case = AcceptanceCase(f"html {load:g}", Scenario(UNLIKE, "html", load, duration=60.0, other_work=(other,)))

@@ -1,4 +1,4 @@
-"""The calendar of a simulation: callbacks at points of virtual time, in a heap."""
+"""The calendar of a simulation: a heap of callbacks, ordered by virtual time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class EventCalendar:
         heappush(self.events, (when, self._added, do))
 
     def every(self, begin: float, period: float, do: Callback) -> None:
-        """Call ``do`` at the time ``begin`` and each ``period`` later."""
+        """Call ``do`` at the time ``begin``, and again after every ``period``."""
 
         def repeat(now: float) -> None:
             self.at(now + period, repeat)

@@ -1,4 +1,4 @@
-"""Simulate one scenario under one policy with one seed: process the events of virtual time in order."""
+"""Simulates one scenario under one policy with one seed, by processing events in the order of virtual time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from lbdns_tools.sim.simulation_scenario import DEADLINE, Scenario
 def simulate(scenario: Scenario, policy: str, seed: int, scorer: ReportScorer | None = None) -> SimulationResult:
     """Return the result of ``scenario`` when ``policy`` selects the members.
 
-    The same seed yields the same requests under every policy. With ``scorer``, its scores replace the scenario's.
+    The same seed yields the same requests under every policy. If given, ``scorer`` replaces the scenario's score.
     """
     return _SimulationRun(scenario, policy, seed, scorer).run()
 
@@ -51,7 +51,7 @@ class _SimulationRun:
         self._moments: list[FarmMoment] = []
 
     def run(self) -> SimulationResult:
-        """Process all events: of departure, arrival and calendar, the earliest comes next, in this order on a tie."""
+        """Process all events in order of time. On a tie, departures come first, then arrivals, then calendar events."""
         self._schedule()
         choose = self._start_requests()
         arrivals, flow, servers = self._arrivals, self._flow, self._servers
@@ -83,7 +83,7 @@ class _SimulationRun:
         return self._result()
 
     def _start_requests(self) -> LookUp:
-        """Start the clients; return the function that selects the server of an arriving request."""
+        """Start the clients; return the function that selects the server for each arriving request."""
         clients, look_up = self._scenario.clients, self._lookups.look_up
         if clients.kind == "closed":
             self._flow.closed = ClosedClients(

@@ -1,4 +1,4 @@
-"""Estimate a simulated farm from a recording: each server's speed, cores and other work, and the request rate. Pure."""
+"""Estimates a simulated farm from a recording: each server's speed, cores and other work, and the request rate."""
 
 from __future__ import annotations
 
@@ -13,26 +13,28 @@ from lbdns.model.snapshot import Reading
 from lbdns_tools.sim.recording_format import RecordedReport, Recording
 from lbdns_tools.sim.simulation_scenario import ServerSpec
 
-LEAST_BACKGROUND: Final = 0.05  # tasks; less is a passing cron job or the agent itself
+LEAST_BACKGROUND: Final = 0.05  # tasks; anything below is a passing cron job or the agent itself
 
 
 @dataclass(frozen=True, slots=True)
 class FarmEstimate:
     """An estimated farm.
 
-    ``rate`` is in visits/s (the requests that one DNS answer causes), None if unknown. ``notes`` say how each value was
-    estimated.
+    ``rate`` is in visits/s, None if unknown; a visit is all requests that one DNS answer causes. ``notes`` explain how
+    each value was estimated.
     """
 
     servers: tuple[ServerSpec, ...]
-    rate: float | None  # visits/s: one visit is all requests after one DNS answer; None if unknown
+    rate: float | None  # visits/s; None if unknown
     interval: float  # s between reports
     notes: tuple[str, ...]  # how each value was estimated
 
 
 def estimate_farm(recording: Recording, mean_work: float) -> FarmEstimate:
-    """Return a farm for which requests of ``mean_work`` seconds (at speed 1) are as heavy as the recorded requests were
-    for the recorded servers."""
+    """Return the farm that a recording implies.
+
+    Requests of ``mean_work`` seconds (at speed 1) load this farm as much as the recorded requests loaded the real one.
+    """
     readings: dict[str, list[Reading]] = defaultdict(list)
     for event in recording.events:
         if isinstance(event, RecordedReport):
@@ -40,7 +42,7 @@ def estimate_farm(recording: Recording, mean_work: float) -> FarmEstimate:
     series = [readings[name] for name in recording.members]
     works = [_work(reports) for reports in series]
     counts = [reports[-1].metrics.get("cpu_count") if reports else None for reports in series]
-    cores = capacities([RequestCost() for _ in works], counts)  # without observed work: the cores, with gaps filled
+    cores = capacities([RequestCost() for _ in works], counts)  # without observed work: cores, with gaps filled
     known = sum(work.requests for work in works) > ENOUGH and sum(work.cpu_seconds for work in works) > 0
     per_answer, rate, notes = _rates(recording, series)
     servers = []
@@ -55,7 +57,7 @@ def estimate_farm(recording: Recording, mean_work: float) -> FarmEstimate:
 
 
 def _work(reports: Sequence[Reading]) -> RequestCost:
-    """Return all requests and CPU seconds in a member's reports, counted as ``best`` does, but without decay."""
+    """Return all requests and CPU seconds in a member's reports, counted as by policy ``best`` but without decay."""
     total = RequestCost()
     for before, now in pairwise(reports):
         step = RequestCost()
@@ -84,7 +86,7 @@ def _rates(recording: Recording, series: Sequence[Sequence[Reading]]) -> tuple[f
     if requests:
         note = f"rate: {requests:.3g} requests/s according to requests_per_s, minus one per report for server-status"
         return 1.0, requests, (note,)
-    return 1.0, None, ("rate: unknown, since there are neither requests nor answers; give --load or --rate",)
+    return 1.0, None, ("rate: unknown, since neither requests nor answers were recorded; give --load or --rate",)
 
 
 def _requests_per_s(reports: Sequence[Reading]) -> float | None:

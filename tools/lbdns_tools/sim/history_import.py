@@ -1,4 +1,4 @@
-"""Import a recording from the history of ``lbdns serve``: the part that has every second."""
+"""Imports a recording from the history of ``lbdns serve``, from the part that holds values for every second."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SQLITE: Final = b"SQLite format 3\0"  # the first bytes of a database file
 
 
 def read_record(what: Path, begin: float | None = None, end: float | None = None) -> Recording:
-    """Read a recording, or a history (FILE or FILE:POOL) between two times (Unix seconds). Raises LbdnsError."""
+    """Read a recording, or the part of a history (FILE or FILE:POOL) between two Unix times. Raises LbdnsError."""
     before, colon, pool = str(what).rpartition(":")
     path, pool = (Path(before), pool) if colon and not what.exists() else (what, "")
     if _is_history(path):
@@ -45,7 +45,7 @@ def _is_history(path: Path) -> bool:
 
 
 def _read_history(path: Path, pool: str, begin: float, end: float) -> Recording:
-    """Return the recording of a pool; its times count from the first second of the history's part."""
+    """Return a pool's recording. Times are seconds since the first second found between ``begin`` and ``end``."""
     reader = HistoryReader(path)
     about = _pool(reader, pool)
     members: dict[str, None] = {}  # in order of appearance
@@ -83,10 +83,10 @@ def _nothing(reader: HistoryReader, pool: str, begin: float, end: float) -> str:
     begins = reader.begins()
     what = f"--replay: {reader.path}: contains no second-by-second values of pool {pool}"
     if raw := begins.get("raw"):
-        what += f" in that time; they begin at {format_time(raw)}"
+        what += f" in this period; they begin at {format_time(raw)}"
     means = min((time for tier, time in begins.items() if tier != "raw"), default=math.inf)
     if means < end:
-        what += f". It has averages from {format_time(means)} on, which cannot be replayed; see [history] keep_raw"
+        what += f". Averages exist from {format_time(means)} on, but cannot be replayed; see [history] keep_raw"
     return what
 
 

@@ -1,4 +1,4 @@
-"""Record a running lbdns over HTTP, reports from its event stream, answers from its status: ``lbdns-sim record``."""
+"""Records a running lbdns over HTTP (``lbdns-sim record``): reports from its event stream, answers from its status."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ log = logging.getLogger("lbdns.sim.listen")
 POLL: Final = 1.0  # s between reads of the answer counts, which the event stream does not contain
 CONNECT_TIMEOUT: Final = 5.0  # s
 DEAD_AFTER: Final = 3 * FOLLOWER_KEEP_ALIVE  # s without a byte after which a connection counts as dead
-PAUSE: Final = 1.0  # s before another attempt
-SAME_REPORT: Final = 0.1  # s; tolerance of a report's time (rounding, network); agents report less often
+PAUSE: Final = 1.0  # s before another connection attempt
+SAME_REPORT: Final = 0.1  # s; a report's times may differ by this (rounding, network); agents report less often
 
 
 class LiveRecorder:
-    """Records one pool. It calls ``begin`` once with the header, then ``take`` for every event in order of time."""
+    """Records one pool: calls ``begin`` once with the header, then ``take`` for every event in order of time."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class LiveRecorder:
         self._started = 0.0  # on the monotonic clock
 
     async def listen(self, stop: asyncio.Event, seconds: float | None = None) -> None:
-        """Record until ``seconds`` are over (None: no limit) or ``stop`` is set. Connections that break are made again.
+        """Record until ``seconds`` have passed (None: no limit) or ``stop`` is set. Broken connections are reopened.
 
         Raises LbdnsError if the first response does not come from an lbdns server.
         """
@@ -111,9 +111,9 @@ class LiveRecorder:
     async def _status(self, session: aiohttp.ClientSession) -> dict[str, Any]:
         async with session.get(f"{self._url}/api/v1/status") as response:
             if response.status != 200:
-                raise ValueError(f"/api/v1/status is {response.status} {response.reason}")
+                raise ValueError(f"/api/v1/status returned {response.status} {response.reason}")
             status = json.loads(await response.read())
-        read_status(status, 0.0)  # raises ValueError if it is not a status
+        read_status(status, 0.0)  # raises ValueError unless it is a status document
         return dict(status)
 
     async def _follow(self, session: aiohttp.ClientSession) -> None:
@@ -130,7 +130,7 @@ class LiveRecorder:
         events = ServerSentEventReader()
         async with session.get(f"{self._url}/api/v1/events", params={"changes": "1"}) as response:
             if response.status != 200 or response.content_type != "text/event-stream":
-                raise ValueError(f"/api/v1/events is {response.status} {response.content_type}")
+                raise ValueError(f"/api/v1/events returned {response.status} {response.content_type}")
             async for piece in response.content.iter_any():
                 for event in events.feed(piece):
                     if event.name in ("status", "changes"):
@@ -214,8 +214,8 @@ def record_live(url: str, pool: str | None, seconds: float) -> Recording:
 def command(url: str, file: Path, seconds: float | None, pool: str | None, force: bool) -> None:
     """Record the reports and answers of a running lbdns until Ctrl-C or SIGTERM.
 
-    Writes a line to FILE for every report and for every second's answers (docs/reference/simulator.md describes the
-    format). You can replay FILE even if the recorder was killed.
+    Writes a line to FILE for every report, and one for the answers of every second (docs/reference/simulator.md
+    describes the format). You can replay FILE even if the recorder was killed.
 
     \b
     Examples:
@@ -239,7 +239,7 @@ async def _record(url: str, pool: str | None, seconds: float | None, writer: _Re
 
 
 class _RecordingWriter:
-    """Writes a recording. It opens the file with the header, so a wrong URL leaves an existing file unchanged."""
+    """Writes a recording. Opens the file when the header arrives, so a wrong URL leaves an existing file unchanged."""
 
     def __init__(self, path: Path, force: bool) -> None:
         self._path, self._force = path, force
@@ -248,7 +248,7 @@ class _RecordingWriter:
         self.reports = self.answers = 0
         self.seconds = 0.0
         if path.exists() and not force:
-            raise ConfigError(f"{path}: exists already; use another name, or --force")
+            raise ConfigError(f"{path}: already exists; use another name, or --force")
 
     def begin(self, header: RecordingHeader) -> None:
         self._members = header.members

@@ -1,4 +1,4 @@
-"""Replay a recording: what each policy would have answered to the recorded queries, given the recorded reports."""
+"""Replays a recording: how each policy would have answered the recorded queries, given the recorded reports."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, Final
 from lbdns_tools.sim.recording_format import RecordedAnswers, RecordedReport, Recording
 from lbdns_tools.sim.simulated_dns import SimulatedDnsServer
 
-MAX_STEPS: Final = 240  # of a timeline; a picture cannot show more
-MIN_STEP: Final = 1.0  # s: the answers in a recording are counted once a second
+MAX_STEPS: Final = 240  # steps of a timeline; a picture cannot show more
+MIN_STEP: Final = 1.0  # s; the answers in a recording are counted once a second
 
 
 @dataclass(frozen=True, slots=True)
 class QuerySpan:
-    """``count`` queries that came from ``begin`` to ``end`` (s); ``answered`` are the real answers by member."""
+    """``count`` queries that arrived from ``begin`` to ``end`` (s); ``answered`` holds the real answers by member."""
 
     begin: float
     end: float
@@ -27,7 +27,7 @@ class QuerySpan:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedPolicy:
-    """The answers of one policy. ``timeline`` holds counts by member for each ``step`` seconds."""
+    """The answers under one policy. ``timeline`` holds counts by member for each step of ``step`` seconds."""
 
     policy: str
     members: tuple[str, ...]
@@ -53,7 +53,7 @@ class ReplayedPolicy:
 
 
 def spans(recording: Recording) -> list[QuerySpan]:
-    """Return when queries came: by the recorded answers, or by the web servers' requests if there are none."""
+    """Return when queries arrived, based on the recorded answers, or without answers on the web servers' requests."""
     if any(recording.answered):
         found, before = [], 0.0
         for event in recording.events:
@@ -78,14 +78,14 @@ def _requests(recording: Recording) -> Iterator[QuerySpan]:
 
 
 def look_ups(recording: Recording) -> tuple[float, ...]:
-    """Return a random time for each query within its span, the same at each call; a recording has only counts."""
+    """Return a random time for each query within its span, because recordings hold only counts; repeatable."""
     chance = Random("1 look-ups")
     return tuple(sorted(chance.uniform(span.begin, span.end) for span in spans(recording) for _ in range(span.count)))
 
 
 def replay(recording: Recording, policy: str, stale_after: float, min_usable: float) -> ReplayedPolicy:
-    """Answer the recorded queries by ``policy``, with the recorded reports at their times."""
-    # The chooser's clock begins at 0; reports from before the recording have times below it
+    """Return the answers of ``policy`` to the recorded queries, with the recorded reports arriving at their times."""
+    # The chooser's clock begins at 0, but reports from before the recording have negative times
     shift = -min(0.0, recording.events[0].time) if recording.events else 0.0
     dns = SimulatedDnsServer(recording.members, policy, stale_after, min_usable, Random(f"replay {policy}"), 1)
     queries = _queries(spans(recording))
@@ -109,7 +109,7 @@ def replay(recording: Recording, policy: str, stale_after: float, min_usable: fl
 
 
 def answered(recording: Recording) -> ReplayedPolicy | None:
-    """Return the recorded answers in the same form; None if the recording has none."""
+    """Return the recorded answers in the form of a replay; None if the recording has no answers."""
     if not any(recording.answered):
         return None
     answers = (((s.begin + s.end) / 2, i, count) for s in spans(recording) for i, count in enumerate(s.answered or ()))
@@ -129,12 +129,12 @@ def _counted(recording: Recording, policy: str, answers: Iterable[tuple[float, i
 def _queries(found: Sequence[QuerySpan]) -> Iterator[float]:
     """Yield the times of the queries in order, evenly spaced within their spans."""
     times = (s.begin + (k + 0.5) / s.count * (s.end - s.begin) for s in found for k in range(s.count))
-    # Spans of answers follow one another; those of several web servers' requests overlap
+    # Spans of answers do not overlap, but spans of several web servers' requests do
     return times if found and found[0].answered is not None else iter(sorted(times))
 
 
 def _diverted(ours: Sequence[Sequence[int]], theirs: Sequence[Sequence[int]]) -> float:
-    """Return the share of answers that named another member, added up over the steps of the timeline."""
+    """Return the share of answers that named a different member, summed over the steps of the timeline."""
     gaps = whole = 0.0
     for one, other in zip(ours, theirs, strict=True):
         gaps += sum(abs(a - b) for a, b in zip(one, other, strict=True)) / 2

@@ -1,4 +1,4 @@
-"""The recording format of lbdns-sim, version 1: a pool's reports and answers as JSON lines; reader and writer."""
+"""Reads and writes version 1 of lbdns-sim's recording format: a pool's reports and answers as JSON lines."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import ConfigError
 
 VERSION: Final = 1
-MAX_LINE: Final = 2**20  # bytes; a report is 1200 at most, a thousand members' answers about 50,000
+MAX_LINE: Final = 2**20  # bytes; a report has at most 1200, the answers of a thousand members have about 50,000
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingHeader:
-    """The first line: the pool, its members in order, and when the recording began (Unix seconds)."""
+    """The first line of a recording: the pool, its members in order, and the Unix time at which the recording began."""
 
     pool: str
     zone: str
@@ -42,7 +42,7 @@ class RecordedReport:
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswers:
-    """Answers by member until ``time``, counted since the previous such event or the beginning."""
+    """Number of answers by member up to ``time``, since the previous such event or the beginning."""
 
     time: float
     counts: tuple[int, ...]
@@ -67,7 +67,7 @@ class Recording:
 
     @property
     def answered(self) -> tuple[int, ...]:
-        """All answers by member."""
+        """The total number of answers by member."""
         counts = [event.counts for event in self.events if isinstance(event, RecordedAnswers)]
         return tuple(map(sum, zip(*counts, strict=True))) or (0,) * len(self.members)
 
@@ -100,9 +100,9 @@ def read_recording(path: Path) -> Recording:
 
 
 def parse_recording(lines: Iterable[bytes], name: str) -> Recording:
-    """Parse lines that include their line ends; ``name`` is the file in errors. Raises ConfigError.
+    """Parse lines that include their line ends. Raises ConfigError, which names the file as ``name``.
 
-    An incomplete last line is ignored: the recorder was stopped while it wrote it.
+    An incomplete last line is ignored, because the recorder may be stopped while it writes a line.
     """
     header: RecordingHeader | None = None
     events: list[RecordedEvent] = []
@@ -128,7 +128,7 @@ def parse_recording(lines: Iterable[bytes], name: str) -> Recording:
         except ValueError as error:
             raise ConfigError(f"{name}:{number}: record: {error}") from None
     if header is None:
-        raise ConfigError(f"{name}: record: the file is empty; 'lbdns-sim record URL FILE' writes one")
+        raise ConfigError(f"{name}: record: the file is empty; 'lbdns-sim record URL FILE' writes a recording")
     return Recording(header, tuple(events))
 
 
@@ -154,7 +154,7 @@ def _header(values: Mapping[str, Any]) -> RecordingHeader:
     if len(set(members)) < len(members):
         raise ValueError("members must not contain a name twice")
     if not isinstance(policies, dict) or not all(isinstance(policy, str) for policy in policies.values()):
-        raise ValueError("policies must be an object of names and policies")
+        raise ValueError("policies must be an object that maps names to policies")
     pool, zone = _of_type(values, "pool", str), _of_type(values, "zone", str)
     return RecordingHeader(pool, zone, tuple(members), policies, _number(values, "started"))
 
@@ -164,7 +164,7 @@ def _event(values: Mapping[str, Any], members: Sequence[str]) -> RecordedEvent:
         return _report(values, members)
     if "answers" in values:
         return _answers(values, members)
-    raise ValueError("must be a report or answers")
+    raise ValueError("the line must contain a report or answers")
 
 
 def _report(values: Mapping[str, Any], members: Sequence[str]) -> RecordedReport:

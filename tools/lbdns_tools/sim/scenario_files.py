@@ -1,4 +1,4 @@
-"""Read a simulation's TOML files: a farm ([[server]], [requests], [reports]), or scores ([score.NAME])."""
+"""Reads a simulation's TOML files: a farm ([[server]], [requests], [reports]), or scores ([score.NAME])."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _servers(root: TomlTable) -> tuple[ServerSpec, ...]:
             background=table.number("background", 0.0, 0.0, scenario_parsers.MAX_TASKS),
         )
         if server.name in (other.name for other in servers):
-            table.wrong("name", f"two servers are called {server.name!r}; give one another name")
+            table.wrong("name", f"two servers are called {server.name!r}; rename one of them")
         servers.append(server)
         table.end()
     if not root.values.get("server"):
@@ -88,20 +88,20 @@ def _loads(table: TomlTable) -> tuple[float, ...]:
 def read_score(text: str) -> tuple[str, Mapping[str, Term] | None]:
     """Return a score's name, and its terms unless it is built in. Raises ConfigError.
 
-    ``text``: ``thesis``, ``FILE.toml`` with one [score.NAME] table, or ``FILE.toml:NAME``.
+    ``text`` is a built-in score such as ``thesis``, ``FILE.toml`` with one [score.NAME] table, or ``FILE.toml:NAME``.
     """
     if text in SCORES:
         return text, None
     file, _, name = text.rpartition(":") if not text.endswith(".toml") else (text, "", "")
     if not file.endswith(".toml"):
-        raise ConfigError(f"--score: {text!r} is neither built in nor FILE.toml:NAME{nearest(text, SCORES)}")
+        raise ConfigError(f"--score: {text!r} is neither a built-in score nor FILE.toml:NAME{nearest(text, SCORES)}")
     root = read_toml(Path(file))
     scores = read_scores(root)
     root.findings.raise_if_any()
     if not scores:
         raise ConfigError(f"{file}: score: there is no [score.NAME] table")
     if not name and len(scores) > 1:
-        raise ConfigError(f"{file}: score: there are several; choose one: {', '.join(f'{file}:{n}' for n in scores)}")
+        raise ConfigError(f"{file}: score: several scores; choose one: {', '.join(f'{file}:{n}' for n in scores)}")
     name = name or next(iter(scores))
     if name not in scores:
         raise ConfigError(f"{file}: score: there is no [score.{name}]{nearest(name, scores)}")

@@ -1,4 +1,4 @@
-"""Parse scenario options of ``lbdns-sim``: farms, clients, failures, loads. Pure. All functions raise ValueError."""
+"""Parses scenario options of ``lbdns-sim``: farms, clients, failures, loads. All functions raise ValueError."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _NUMBER: Final = r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+"
 _SERVER: Final = re.compile(rf"(?:([^=\s]+)\s*=\s*)?({_NUMBER})\s*x\s*({_NUMBER})\Z")
 _SPAN: Final = re.compile(rf"(.+)@({_NUMBER})(?:-({_NUMBER}))?\Z")
 
-MAX_SERVERS: Final = 1000  # an event looks at each of them: more would take hours
+MAX_SERVERS: Final = 1000  # every event visits every server, so more servers would take hours
 MAX_CLIENTS: Final = 100_000
-MAX_SPEED: Final = 1e6  # of a core, and cores: far beyond any machine, and far from overflowing
+MAX_SPEED: Final = 1e6  # limit of speeds and core counts: far beyond any machine, and far from overflowing
 MAX_TASKS: Final = 1e6
 MAX_LOAD: Final = 10.0  # at ten times the farm's capacity, every policy fails
 MAX_DNS_SERVERS: Final = 100
@@ -38,10 +38,10 @@ def parse_servers(text: str) -> tuple[ServerSpec, ...]:
         raise ValueError(f"{items[0]!r} is neither a farm nor servers such as 1.1x1,0.7x1,2x2{known}")
     servers = tuple(_server(item, number) for number, item in enumerate(items, 1))
     if len(servers) > MAX_SERVERS:
-        raise ValueError(f"{len(servers)} servers are more than {MAX_SERVERS}")
+        raise ValueError(f"a farm must have at most {MAX_SERVERS} servers, not {len(servers)}")
     for server in servers:
         if [other.name for other in servers].count(server.name) > 1:
-            raise ValueError(f"two servers are called {server.name!r}; give one another name")
+            raise ValueError(f"two servers are called {server.name!r}; rename one of them")
     return servers
 
 
@@ -58,14 +58,14 @@ def _server(text: str, number: int) -> ServerSpec:
 
 
 def parse_clients(text: str) -> SimulatedClients:
-    """``open``, ``closed:N``, ``closed:N:RESOLVE_S``, ``caches:N`` or ``caches:N:KEPT_S``."""
+    """Parse ``open``, ``closed:N``, ``closed:N:RESOLVE_S``, ``caches:N`` or ``caches:N:KEPT_S``."""
     kind, *numbers = text.strip().split(":")
     if kind not in ("open", "closed", "caches"):
         raise ValueError(f"{kind!r} is not a valid kind of clients{nearest(kind, ('open', 'closed', 'caches'))}")
     if len(numbers) not in ((0,) if kind == "open" else (1, 2)):
         raise ValueError(
-            f"{text!r} is not valid for clients; write open, closed:20, closed:20:5 (s to the next look-up), "
-            "caches:200, caches:2:1 (s that each keeps an answer)"
+            f"{text!r} is not valid for clients; write open, closed:20, closed:20:5 (a look-up every 5 s), "
+            "caches:200, or caches:2:1 (each keeps an answer for 1 s)"
         )
     if kind == "open":
         return SimulatedClients()
@@ -79,7 +79,7 @@ def parse_clients(text: str) -> SimulatedClients:
     clients = SimulatedClients("caches", count)
     if len(numbers) == 1:
         return clients
-    seconds = _number(numbers[1], f"{text!r}: seconds that an answer is kept")
+    seconds = _number(numbers[1], f"{text!r}: the seconds that an answer is kept")
     return replace(clients, shortest=seconds, longest=seconds)
 
 
@@ -87,15 +87,15 @@ def _look_up(seconds: str, text: str) -> float:
     """Return the seconds for which a client uses an answer."""
     if re.fullmatch(r"0+(\.0*)?", seconds.strip()):
         return 0.0
-    what = "not 0 (before every request) or a number above it and up to 1e+09"
+    what = "not 0 (a look-up before every request) or a number up to 1e+09"
     try:
         return _number(seconds, "")
     except ValueError:
-        raise ValueError(f"{text!r}: seconds to the next look-up is {seconds!r}, {what}") from None
+        raise ValueError(f"{text!r}: the time between look-ups is {seconds!r}, {what}") from None
 
 
 def clients_text(clients: SimulatedClients) -> str:
-    """Return the text that ``parse_clients`` parses."""
+    """Return the text from which ``parse_clients`` makes these clients."""
     if clients.kind == "closed":
         return f"closed:{clients.count}:{clients.resolve:g}"
     if clients.kind == "caches":
@@ -109,18 +109,18 @@ def parse_kill(text: str) -> Outage:
 
 
 def parse_hang(text: str) -> Outage:
-    """Parse the same: the web server dies, and its agent continues to report."""
+    """Parse ``NAME@T`` or ``NAME@T-T2``: the web server dies at T, but its agent continues to report."""
     return replace(parse_kill(text), service_only=True)
 
 
 def parse_surge(text: str) -> Surge:
-    """Parse ``FACTOR@T-T2``: FACTOR times as many requests from T to T2."""
+    """Parse ``FACTOR@T-T2``: FACTOR times as many requests arrive from T to T2."""
     factor, start, end = _span(text, "FACTOR@T-T2, such as 3@60-90", ends=True)
     return Surge(start, end, _number(factor, f"{text!r}: the factor", 1e6))
 
 
 def parse_other_work(text: str) -> OtherWork:
-    """Parse ``NAME:TASKS@T-T2``: TASKS runnable tasks of other work on a server from T to T2."""
+    """Parse ``NAME:TASKS@T-T2``: from T to T2, a server has TASKS runnable tasks of other work."""
     form = "NAME:TASKS@T-T2, such as s1:4@60-90"
     what, start, end = _span(text, form, ends=True)
     name, colon, tasks = what.rpartition(":")
@@ -135,7 +135,7 @@ def parse_alarm(text: str) -> str:
 
 
 def parse_loads(text: str) -> tuple[float, ...]:
-    """Shares of the farm's capacity, commas between them."""
+    """Parse comma-separated loads, which are shares of the farm's capacity."""
     return tuple(_number(item, "a load", MAX_LOAD) for item in _items(text))
 
 
@@ -152,10 +152,10 @@ def parse_clients_list(text: str) -> tuple[SimulatedClients, ...]:
 
 
 def _span(text: str, form: str, ends: bool = False) -> tuple[str, float, float]:
-    """Return the text before the @, and the two times after it; the second is infinite if it is absent."""
+    """Return the text before the @, and the two times after it; a missing second time is infinite."""
     match = _SPAN.match(text.strip())
     if not match or (ends and not match[3]):
-        raise ValueError(f"{text!r} is not of the form {form} (s from the start of the run, warm-up included)")
+        raise ValueError(f"{text!r} is not of the form {form} (times in s since the start of the warm-up)")
     start, end = float(match[2]), float(match[3]) if match[3] else math.inf
     if end <= start:
         raise ValueError(f"{text!r}: the end at {end:g} s must be later than the start at {start:g} s")

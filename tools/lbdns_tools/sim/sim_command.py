@@ -1,4 +1,4 @@
-"""The program ``lbdns-sim``: read the options, run the simulations and replays, print and save the results."""
+"""The program ``lbdns-sim``, which runs the requested simulations and replays, and prints and saves the results."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     """Simulate what lbdns would do for your web servers, in virtual time.
 
     Run the policies and scores of the real DNS server with simulated web servers, agents, resolvers and clients.
-    Results are averages over the seeds. A response after more than 10 s, or none, counts as 10 s and as failed.
+    Results are averages over the seeds. A request without a response within 10 s fails and counts as 10 s.
 
     \b
     Examples:
@@ -100,7 +100,7 @@ def _check(options: Mapping[str, Any]) -> None:
     if clients and (options["loads"] or options["rate"]) and all(c.kind == "closed" for c in clients):
         # Not an error, so that one command line works for several kinds of clients
         click.echo(
-            "--load and --rate have no effect on closed clients: each sends a request when it has its response",
+            "--load and --rate have no effect on closed clients: each sends its next request when it has a response",
             err=True,
         )
     if options["plot"] is not None:
@@ -155,7 +155,7 @@ def _write(path: Path, recording: Recording) -> None:
             file.write(header_line(recording.header))
             file.writelines(event_line(event, recording.members) for event in recording.events)
     except FileExistsError:
-        raise ConfigError(f"--record: {path}: exists already; use another name") from None
+        raise ConfigError(f"--record: {path}: already exists; use another name") from None
     except OSError as error:
         raise ConfigError(f"--record: {path}: cannot be written: {error.strerror}") from None
 
@@ -176,7 +176,7 @@ def _requested(options: Mapping[str, Any], recording: Recording | None) -> Reque
 
 
 def _replayed(recording: Recording, study: SimulationStudy) -> list[ReplayedPolicy]:
-    """Replay all policies but the oracle, which would have to look into the servers; a recording has only reports."""
+    """Replay all policies except the oracle, which would need the servers' queues; a recording has only reports."""
     scenario = study.scenarios[0]
     policies = [policy for policy in study.policies if policy in POLICIES]
     return [replay(recording, policy, scenario.stale_after, scenario.min_usable) for policy in policies]

@@ -1,4 +1,4 @@
-"""Simulated agents: the metrics and alarms that ``lbdns-agent`` would report, when each agent reports, lost reports."""
+"""Simulates agents: the metrics and alarms that ``lbdns-agent`` would report, times of reports, and lost reports."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from lbdns_tools.sim.simulated_web_server import IDLE_WORKERS, SimulatedWebServe
 from lbdns_tools.sim.simulation_scenario import Scenario
 
 GATEWAY_PING = 1.0  # ms
-EARLY: Final = 0.1  # of the interval: how soon after the last report an agent may report early
+EARLY: Final = 0.1  # share of the interval after which an agent may report early
 
 
 class SimulatedAgent:
-    """Takes samples as the real agent does; its request for server-status counts as a request of the web server."""
+    """Takes samples as the real agent does; its request for server-status counts as a request to the web server."""
 
     __slots__ = ("_conditions", "_cpu", "_metrics", "_requests", "_server", "_status_requests", "_time", "alarm")
 
@@ -80,14 +80,14 @@ class SimulatedAgent:
 
 
 class ReportScorer(Protocol):
-    """Scores reports in place of the scenario's score; ``observe`` is called with each report before ``of``."""
+    """Scores reports in place of the scenario's score; ``observe`` is called for each report before ``of``."""
 
     def observe(self, member: str, metrics: Mapping[str, float], now: float) -> None: ...
     def of(self, metrics: Mapping[str, float]) -> int: ...
 
 
 class SimulatedReports:
-    """Takes samples from all agents at their times, scores them and delivers them to the DNS servers.
+    """Samples all agents at their report times, scores the reports and delivers them to the DNS servers.
 
     ``alive`` says which hosts are up; a dead host sends no reports. ``count`` is the number of reports sent.
     """

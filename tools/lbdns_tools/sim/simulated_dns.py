@@ -1,4 +1,4 @@
-"""Simulated DNS: lbdns servers with the real chooser and plan cursor, in virtual time; look-ups; the oracle."""
+"""Simulates DNS in virtual time: lbdns servers with the real chooser and plan cursor, look-ups, and the oracle."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lbdns_tools.sim.event_calendar import EventCalendar
 from lbdns_tools.sim.simulated_web_server import SimulatedWebServer
 from lbdns_tools.sim.simulation_scenario import Scenario
 
-#: Not a policy, but the bound for all of them: joins the shortest expected queue, which only a simulation can know
+#: Not a policy, but a bound for all policies: selects the shortest expected queue, which only a simulation can know
 ORACLE: Final = "oracle"
 
 
@@ -37,11 +37,11 @@ class SimulatedDnsServer:
 
     @property
     def next_change(self) -> float:
-        """When to call ``update`` even if no report arrives."""
+        """The time at which to call ``update`` even if no report arrives."""
         return self._chooser.next_change
 
     def receive(self, member: str, reading: Reading, now: float) -> None:
-        """Take in a report, and plan again if it changes anything."""
+        """Store a report, and plan again if the report changes anything."""
         self._snapshot = Snapshot(self._snapshot.version + 1, {**self._snapshot.readings, member: reading})
         self.update(now)
 
@@ -51,7 +51,7 @@ class SimulatedDnsServer:
             self._plan(now)
 
     def is_highest(self, member: int) -> bool:
-        """Return whether no other candidate has a higher score."""
+        """Return whether ``member`` is a candidate and no other candidate has a higher score."""
         readings = [self._snapshot.readings.get(name) for name in self._members]
         scores = {i: r.score if (r := readings[i]) else 0 for i in self._chooser.liveness.candidates}
         return member in scores and scores[member] == max(scores.values())
@@ -62,7 +62,7 @@ class SimulatedDnsServer:
 
 
 class SimulatedLookups:
-    """Answers look-ups by ``policy``. ``dead_since`` holds the time of each host's death; infinity if it is alive."""
+    """Answers look-ups by ``policy``. ``dead_since`` holds the time of each host's death; infinity for a live host."""
 
     def __init__(self, scenario: Scenario, policy: str, seed: int, servers: Sequence[SimulatedWebServer]) -> None:
         self._scenario, self._servers = scenario, servers
@@ -98,13 +98,13 @@ class SimulatedLookups:
         return member
 
     def deliver(self, member: int, reading: Reading, now: float, loss: float, chance: Random) -> None:
-        """Deliver a report to every DNS server, each with the probability 1 - ``loss``."""
+        """Deliver a report to each DNS server with probability 1 - ``loss``."""
         for dns in self._dns:
             if not (loss and chance.random() < loss):
                 dns.receive(self._names[member], reading, now)
 
     def schedule(self, calendar: EventCalendar) -> None:
-        """Schedule the checks with which each DNS server notices that reports stop."""
+        """Schedule the checks by which each DNS server detects that reports have stopped."""
 
         def check(dns: SimulatedDnsServer, now: float) -> None:
             if now >= dns.next_change:
@@ -115,8 +115,10 @@ class SimulatedLookups:
             calendar.at(self._scenario.interval, partial(check, dns))
 
     def _is_light_traffic(self, now: float) -> bool:
-        """Return whether there are at most two answers per report interval, averaged over ten seconds, for at least an
-        interval."""
+        """Return whether traffic has been light for at least one report interval.
+
+        Traffic is light with at most two answers per report interval, averaged over ten seconds.
+        """
         self._recent.append(now)
         while self._recent[0] <= now - AVERAGE - self._scenario.interval:
             self._recent.popleft()

@@ -1,4 +1,4 @@
-"""Simulated requests: how much work they are, where they come from, and their way through the web servers."""
+"""Simulates requests: how much work they cause, how clients send them, and how web servers process them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from lbdns_tools.sim.simulation_scenario import DEADLINE, Scenario, SimulatedCli
 NO_CLIENT: Final = -1  # the client of a request outside a closed loop
 START_SPREAD: Final = 0.1  # s over which the clients of a closed loop send their first requests
 
-#: now -> the member that a look-up returns
+#: A function that returns the member that a look-up at a given time selects
 LookUp = Callable[[float], int]
 
 
 @dataclass(frozen=True, slots=True)
 class RequestWorkload:
-    """The work per request in seconds at speed 1. ``draw`` returns a function that draws it with a random generator."""
+    """The work per request in seconds at speed 1. ``draw`` turns a random generator into a function that draws it."""
 
     mean: float
     draw: Callable[[Random], Callable[[], float]]
@@ -36,7 +36,7 @@ def exponential(mean: float) -> RequestWorkload:
 
 
 def hyperexponential(likely: float, mean: float, other: float) -> RequestWorkload:
-    """Exponential with ``mean`` for the share ``likely`` of the requests, with ``other`` for the rest."""
+    """Return exponential work: the mean is ``mean`` for a share ``likely`` of the requests, ``other`` for the rest."""
 
     def draw(chance: Random) -> Callable[[], float]:
         random, log = chance.random, math.log
@@ -59,7 +59,7 @@ WORKLOADS: Final[Mapping[str, RequestWorkload]] = {
 
 
 class RequestArrivals:
-    """Arrivals of an open loop, Poisson or recorded; ``next`` is the time of the next one, or infinity."""
+    """Arrivals of an open loop, Poisson or recorded; ``next`` is the time of the next arrival, or infinity."""
 
     def __init__(self, rate: float, recorded: tuple[float, ...] | None, chance: Random) -> None:
         self._rate, self._chance = rate, chance
@@ -75,14 +75,14 @@ class RequestArrivals:
             self.next = now - math.log(1.0 - self._chance.random()) / (self._rate * self._factor)
 
     def multiply_rate(self, factor: float, now: float) -> None:
-        """Let requests arrive ``factor`` times as often from now on; recorded arrivals stay."""
+        """Let requests arrive at ``factor`` times the original rate from now on; recorded arrivals do not change."""
         self._factor = factor
         if self.next < math.inf and self._recorded is None:
             self.draw(now)
 
 
 def through_caches(clients: SimulatedClients, look_up: LookUp, chance: Random) -> LookUp:
-    """Return a look-up through caching resolvers; each request goes to one of them, drawn by Zipf's law."""
+    """Return a look-up through caching resolvers; each request uses one resolver, drawn by Zipf's law."""
     weights = list(accumulate((k + 1) ** -clients.zipf for k in range(clients.count)))
     kept_for = [chance.uniform(clients.shortest, clients.longest) for _ in weights]
     until, members = [-math.inf] * clients.count, [0] * clients.count
@@ -98,7 +98,7 @@ def through_caches(clients: SimulatedClients, look_up: LookUp, chance: Random) -
 
 
 class ClosedClients:
-    """Clients that each send their next request when they have the response to the one before."""
+    """Clients of a closed loop: each sends a request when it has received the response to its previous request."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class ClosedClients:
         self._send(now, self._resolved[client], self._size(), client)
 
     def time_out(self, client: int, when: float) -> None:
-        """Let a client give up its request at ``when``, look up again and send the next one."""
+        """Let a client give up its request at ``when``, look up again and send its next request."""
         self._resolved_until[client] = -math.inf
         self._calendar.at(when, partial(self.send_next, client))
 
@@ -146,7 +146,7 @@ class RequestFlow:
         self.responses = array("d")  # seconds
         self.sent = [0] * len(servers)  # requests by server
         self.failed = 0
-        self.second_count, self.second_sum = 0, 0.0  # responses since the last full second, and their seconds
+        self.second_count, self.second_sum = 0, 0.0  # responses since the last full second, and the sum of their times
 
     def send(self, now: float, member: int, size: float, client: int) -> None:
         """Send a request of ``size`` seconds of work to a server; ``client`` is NO_CLIENT outside a closed loop."""
@@ -173,7 +173,7 @@ class RequestFlow:
             self.closed.send_next(client, now)
 
     def fail_server(self, member: int, now: float) -> None:
-        """Stop a web server; all requests there are lost."""
+        """Stop a web server; all requests on this server are lost."""
         for started, client in self._servers[member].fail(now):
             self._lose(now, started, client)
         self.ends[member] = math.inf

@@ -1,4 +1,4 @@
-"""A simulated web server: processor sharing over its cores, a limited number of workers, a listen queue."""
+"""Simulates a web server with processor sharing over its cores, a limited number of workers, and a listen queue."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class SimulatedWebServer:
     """A web server whose requests share the cores equally, at most one core per request.
 
     ``attained`` is the work done for a request that arrived when the server was last empty; a later request ends when
-    ``attained`` has grown by its size. A heap of these ends orders the departures, so that an arrival or a departure
-    changes no other request.
+    ``attained`` has grown by the request's size. A heap of these end values orders the departures, so that an arrival
+    or a departure changes no other request.
     """
 
     __slots__ = (
@@ -52,7 +52,7 @@ class SimulatedWebServer:
         return len(self._jobs) + len(self.waiting)
 
     def expected(self) -> float:
-        """Return the time that one more request would take, per second of its work, without further arrivals."""
+        """Return how long one more request would take, per second of its work, if no further requests arrived."""
         tasks = self.present + 1 + self.background
         return max(1.0, tasks / self.spec.cores) / self.spec.speed
 

@@ -1,4 +1,4 @@
-"""Run simulations, or other work, in parallel processes, and report each completed one."""
+"""Runs simulations or other work in parallel processes, and reports each completed item."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def in_processes(
             results.append(do(item))
             on_done(item)
         return results
-    # Forked processes would inherit locks of the caller's threads; spawning costs about a second in all
+    # Forked processes would inherit locks of the caller's threads; spawning costs about a second in total
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(processes, len(items)), mp_context=context) as pool:
         futures = {pool.submit(do, item): item for item in items}

@@ -1,4 +1,4 @@
-"""The options of ``lbdns-sim``: names, types and help texts."""
+"""Defines the options of ``lbdns-sim``: names, types and help texts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Option = Callable[[Any], Any]
 
 
 def _option(names: str, metavar: str | None, type: click.ParamType[Any] | None, help: str, **more: Any) -> Option:
-    """Return an option. ``names``: the option, and the parameter's name if it is different."""
+    """Return an option. ``names`` holds the option, and the parameter's name if it is different."""
     return click.option(*names.split(), metavar=metavar, type=type, help=help, **more)
 
 
@@ -38,17 +38,19 @@ PATH: Final = click.Path(path_type=Path)
 
 OPTIONS: Final[tuple[Option, ...]] = (
     # Which farm
-    _option("--servers", "SPEC|FARM|FILE.toml", None, "SPEEDxCORES,... or NAME=SPEEDxCORES,...; or T3, H10, U10."),
+    _option(
+        "--servers", "SPEC|FARM|FILE.toml", None, "Servers as SPEEDxCORES,... or NAME=SPEEDxCORES,...; or T3, H10, U10."
+    ),
     _option("--preset", "NAME|list", None, "Run a preset study; other options override its settings."),
     _option("--from from_url", "URL", None, "Simulate the farm of a running lbdns, estimated from its reports."),
     _option(
         "--replay",
         "FILE|history.db[:POOL]",
         PATH,
-        "Replay a recording or a server's history: what would policies have answered?",
+        "Replay a recording or a server's history, to show how policies would have answered.",
     ),
     _option("--begin", None, MOMENT, "Start of the part of a history to replay."),
-    _option("--end", None, MOMENT, "End of that part. Times are Unix seconds, ISO 8601, or relative, such as -10min."),
+    _option("--end", None, MOMENT, "End of this part. Times: Unix seconds, ISO 8601, or relative, such as -10min."),
     _option("--record", "FILE", PATH, "Save the recording that --from makes."),
     _option("--pool", "NAME", None, "The pool for --from, if the server has several."),
     _option("--from-seconds", "S", POSITIVE, "How long --from records.", default=10.0, show_default=True),
@@ -57,7 +59,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "--workload workloads",
         "html|cgi|mix|lognormal",
         parsers.parse_workloads,
-        "Sizes of requests; separate several with commas. [default: mix]",
+        "Distribution of request sizes; separate several with commas. [default: mix]",
     ),
     _list(
         "--load loads",
@@ -65,7 +67,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         parsers.parse_loads,
         "Load as a share of the farm's capacity; separate several with commas. [default: 0.85]",
     ),
-    _option("--rate", "PER_S", POSITIVE, "Requests/s instead of --load."),
+    _option("--rate", "PER_S", POSITIVE, "Request rate, used instead of --load."),
     _list(
         "--clients",
         "open|closed:N[:S]|caches:N[:S]",
@@ -79,7 +81,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "--policy policies",
         "NAME,...",
         parsers.parse_policies,
-        "Policies of lbdns, and oracle. [default: best,round_robin,oracle]",
+        "Policies to compare: those of lbdns, and oracle. [default: best,round_robin,oracle]",
     ),
     _option("--interval", "S", click.FloatRange(0.01, 3600), "Report interval of the agents. [default: 1]"),
     _option(
@@ -98,29 +100,32 @@ OPTIONS: Final[tuple[Option, ...]] = (
         click.IntRange(1, parsers.MAX_DNS_SERVERS),
         "Number of independent DNS servers. [default: 1]",
     ),
-    _option("--score", "thesis|FILE.toml[:NAME]", None, "The score; a file contains [score.NAME] tables."),
+    _option("--score", "thesis|FILE.toml[:NAME]", None, "A built-in score, or a file with [score.NAME] tables."),
     # What goes wrong
     _several(
         "--kill",
         "NAME@T[-T2]",
         parsers.parse_kill,
-        "The host dies at T s, counted from the start of the warm-up (and recovers at T2).",
+        "Host NAME dies at T (s since the start of the warm-up), and recovers at T2 if given.",
     ),
     _several(
         "--hang", "NAME@T[-T2]", parsers.parse_hang, "The web server of NAME dies, but its agent continues to report."
     ),
     _several(
-        "--other-work", "NAME:TASKS@T-T2", parsers.parse_other_work, "Add runnable tasks of other work from T to T2."
+        "--other-work",
+        "NAME:TASKS@T-T2",
+        parsers.parse_other_work,
+        "Between T and T2, add TASKS runnable tasks that do not belong to the web server.",
     ),
     # How long, how often, which output
     _option(
         "--seeds",
         "N",
         click.IntRange(1, 10_000),
-        "Number of runs of each simulation, with different random numbers. [default: 3]",
+        "Number of runs of each simulation, each with different random numbers. [default: 3]",
     ),
-    _option("--duration", "S", click.FloatRange(1, 1e6), "Measured virtual time. [default: 120]"),
-    _option("--warm-up", "S", click.FloatRange(0, 1e6), "Virtual time before it that is not measured. [default: 20]"),
+    _option("--duration", "S", click.FloatRange(1, 1e6), "Virtual time to measure after the warm-up. [default: 120]"),
+    _option("--warm-up", "S", click.FloatRange(0, 1e6), "Virtual time before the measurement. [default: 20]"),
     _option(
         "--processes",
         "N",
@@ -130,7 +135,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
     ),
     click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     click.option("--csv", "as_csv", is_flag=True, help="Print CSV."),
-    _option("--plot", "FILE", PATH, "Draw a picture: .png, .svg or .pdf."),
+    _option("--plot", "FILE", PATH, "Draw a picture to FILE (.png, .svg or .pdf)."),
     _option(
         "--plot-kind",
         None,

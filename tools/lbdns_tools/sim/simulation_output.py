@@ -1,4 +1,4 @@
-"""Print simulation results as a table, CSV or JSON. One row is one scenario under one policy."""
+"""Prints simulation results as a table, CSV or JSON. Each row is one scenario under one policy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lbdns_tools.sim.simulation_results import FIGURES, SeedAverage
 from lbdns_tools.sim.simulation_scenario import Scenario
 from lbdns_tools.sim.simulation_study import load_of
 
-FEW_SERVERS: Final = 4  # shares that fit next to the other columns in a terminal
+FEW_SERVERS: Final = 4  # number of shares that fit next to the other columns in a terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class SimulationRow:
 def as_json(
     rows: Sequence[SimulationRow], notes: Sequence[str], real: ReplayedPolicy | None, replays: Sequence[ReplayedPolicy]
 ) -> dict[str, Any]:
-    """Return the document of --json."""
+    """Return the document that --json prints."""
     document: dict[str, Any] = {"cells": [row.as_json() for row in rows]}
     if notes:
         document["notes"] = list(notes)
@@ -71,7 +71,7 @@ def as_csv(rows: Sequence[SimulationRow]) -> str:
 
 
 def show(rows: Sequence[SimulationRow], console: Console) -> None:
-    """Print the table: the settings that differ between scenarios, the policy, and its results."""
+    """Print a table of the settings that differ between scenarios, the policies, and their results."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1))
     varying = _varying(rows)
     for heading in (*dict(varying), "policy"):
@@ -119,7 +119,7 @@ def _shares(shares: Mapping[str, float]) -> str:
 
 
 def show_replay(real: ReplayedPolicy | None, replays: Sequence[ReplayedPolicy], console: Console) -> None:
-    """Print each member's share of the answers under each policy, and how far it is from the recorded answers."""
+    """Print each policy's shares of answers by member, and the share that named other members than recorded."""
     first = replays[0]
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1))
     table.title, table.title_justify, table.title_style = "Shares of the recorded answers, %", "left", ""

@@ -1,4 +1,4 @@
-"""Plot simulation results: response time against load, shares over time, herding. Requires matplotlib."""
+"""Plots simulation results: response time against load, shares over time, herding. Requires matplotlib."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 KINDS: Final = ("response", "shares", "herding")
-#: The same colour and mark for a policy in every picture
+#: A policy has the same colour and marker in every picture
 ORDER: Final = ("best", "round_robin", "oracle", "best_score", "weighted", "least_charged", "two_choices")
-WINDOW: Final = 60  # s of a run in the picture of herding: later looks the same
+WINDOW: Final = 60  # s of a run that the picture of herding shows; later seconds look the same
 LOAD_TICKS: Final = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
-AVERAGED: Final = 5  # s: answers of one second are too few to see shares in
+AVERAGED: Final = 5  # s; one second has too few answers to show shares
 
 
 #: Title, times, and for each server its values at these times
@@ -30,7 +30,7 @@ Panel = tuple[str, Sequence[float], Sequence[Sequence[float]]]
 
 
 def figure_of(kind: str, rows: Sequence[SimulationRow], runs: Sequence[tuple[Scenario, SimulationResult]]) -> Figure:
-    """Return a picture of a kind; ``runs`` are those of the first seed."""
+    """Return the picture of a kind; ``runs`` are the runs with the first seed."""
     if kind == "response":
         return response(rows)
     scenario = runs[0][0]
@@ -106,7 +106,7 @@ def replayed_shares(real: ReplayedPolicy | None, replays: Sequence[ReplayedPolic
     everything = [*([("really answered", real)] if real else []), *((f"{r.policy} (replayed)", r) for r in replays)]
     series = [(name, [(i + 0.5) * r.step for i in range(len(r.timeline))], r.timeline) for name, r in everything]
     figure = _stacked(list(replays[0].members), series)
-    figure.suptitle("Share of answers by server over time, from a record", fontsize=12)
+    figure.suptitle("Share of answers by server over time, from a recording", fontsize=12)
     return figure
 
 
@@ -190,7 +190,7 @@ def _lines(names: Sequence[str], series: Sequence[Panel], highest: float) -> Fig
 
 
 def _map(names: Sequence[str], series: Sequence[Panel], highest: float) -> Figure:
-    """Plot the load of many servers, with a row per server; darker means fuller."""
+    """Plot the load of many servers, with a row per server; darker means a higher load."""
     from matplotlib.colors import SymLogNorm
 
     figure, axes = new(len(series), 1, 9.0, 1.2 + 2.2 * len(series), sharex=True)
@@ -204,7 +204,7 @@ def _map(names: Sequence[str], series: Sequence[Panel], highest: float) -> Figur
             norm=norm,
             extent=(times[0] - 0.5, times[-1] + 0.5, len(names) - 0.5, -0.5),
         )
-        every = -(-len(names) // 20)  # more names than that don't fit beside a panel
+        every = -(-len(names) // 20)  # at most 20 names fit next to a panel
         panel.set_yticks(range(0, len(names), every), names[::every], fontsize=8)
         panel.set_title(title, loc="left", fontsize=10)
         panel.set_ylabel("server")

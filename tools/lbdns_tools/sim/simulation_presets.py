@@ -1,4 +1,4 @@
-"""Preset studies of ``lbdns-sim --preset``: farms, workloads and failures on which policies are compared."""
+"""Preset studies of ``lbdns-sim --preset``: the farms, workloads and failures under which they compare policies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFAULT_SEEDS: Final = 3
 class SimulationStudy:
     """A study: each scenario runs under each policy with each seed. ``notes`` are printed with the results."""
 
-    sentence: str  # what a preset is, for --preset list
+    sentence: str  # the description of a preset in --preset list
     scenarios: tuple[Scenario, ...]
     policies: tuple[str, ...] = DEFAULT_POLICIES
     seeds: int = DEFAULT_SEEDS
@@ -27,7 +27,7 @@ class SimulationStudy:
 
 LOADS: Final = (0.5, 0.7, 0.85, 0.95)
 
-#: requests/s that the three servers of 1999 carried with 100 clients, by the better way of choosing
+#: requests/s that the three servers of 1999 carried with 100 clients, under the better of two policies
 _CARRIED_1999: Final[Mapping[str, float]] = {"html": 219.12, "cgi": 93.46, "mix": 147.01}
 _NOTES_1999: Final = (
     "measured in 1999, requests/s, round robin -> best score:",
@@ -42,7 +42,7 @@ def _sweep(farm: str) -> tuple[Scenario, ...]:
 
 
 def _servers_1999(workload: str) -> tuple[ServerSpec, ...]:
-    """Return servers in T3's proportions, as fast as three machines of 1999 were with these pages."""
+    """Return servers in T3's proportions that are as fast as the three machines of 1999 were with this workload."""
     servers = FARMS["T3"]
     factor = _CARRIED_1999[workload] * WORKLOADS[workload].mean / Scenario(servers).capacity
     return tuple(
@@ -59,7 +59,7 @@ def _testbed_1999() -> tuple[Scenario, ...]:
     )
 
 
-#: The score of 1999 without its term for requests/s: with it, the busiest server wins for ever, which is worse
+#: The score of 1999 without its term for requests/s; with this term, the busiest server would win forever
 _LOAD_ALONE: Final = {metric: term for metric, term in THESIS.terms.items() if metric != "requests_per_s"}
 
 T3, H10, U10 = FARMS["T3"], FARMS["H10"], FARMS["U10"]
@@ -75,12 +75,12 @@ PRESETS: Final[Mapping[str, SimulationStudy]] = {
         notes=_NOTES_1999,
     ),
     "herding": SimulationStudy(
-        "Ten equal servers; best_score, with a score of load alone, sends all clients to the emptiest server.",
+        "Ten equal servers; best_score, with a score of load alone, sends all clients to the least loaded server.",
         (Scenario(U10, load=0.5, score="load alone", terms=_LOAD_ALONE),),
         ("best_score", "best", "round_robin"),
     ),
     "flash-crowd": SimulationStudy(
-        "Three unequal servers at load 0.4; for half a minute, twice as many requests.",
+        "Three unequal servers at load 0.4; for half a minute, twice as many requests arrive.",
         (Scenario(T3, load=0.4, surges=(Surge(60.0, 90.0, 2.0),)),),
     ),
     "caching-resolvers": SimulationStudy(
@@ -88,15 +88,15 @@ PRESETS: Final[Mapping[str, SimulationStudy]] = {
         tuple(Scenario(farm, load=0.7, clients=SimulatedClients("caches", 200)) for farm in (T3, H10, U10)),
     ),
     "dying-server": SimulationStudy(
-        "Ten equal servers at load 0.7; one dies after a minute and recovers after another.",
+        "Ten equal servers at load 0.7; one dies after a minute and recovers a minute later.",
         (Scenario(U10, load=0.7, outages=(Outage("s1", 60.0, 120.0),)),),
     ),
     "hanging-server": SimulationStudy(
-        "The same, but only the web server dies; its agent continues to report an idle host.",
+        "Like dying-server, but only the web server dies; its agent continues to report an idle host.",
         (Scenario(U10, load=0.7, outages=(Outage("s1", 60.0, 120.0, service_only=True),)),),
     ),
     "background-load": SimulationStudy(
-        "Three unequal servers at load 0.5; the largest has four tasks of other work for a minute.",
+        "Three unequal servers at load 0.5; for a minute, the largest also runs four tasks of other work.",
         (Scenario(T3, load=0.5, other_work=(OtherWork("s3", 60.0, 120.0, 4.0),)),),
     ),
     "report-loss": SimulationStudy(

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-#: The fields of a result that are averaged over the seeds, besides the shares
+#: The fields of a result that are averaged over the seeds, in addition to the shares
 FIGURES: Final = ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "throughput_per_s", "failed", "requests")
 
 
 @dataclass(frozen=True, slots=True)
 class FarmMoment:
-    """One second of a run. ``answers`` and ``load`` are by server; counts and sums cover the second before ``time``."""
+    """The second of a run that ends at ``time``. ``answers`` and ``load`` have one number for each server."""
 
     time: float
     answers: tuple[int, ...]
@@ -23,14 +23,14 @@ class FarmMoment:
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """The figures of a policy, measured after the warm-up. Times in milliseconds; a failure counts as 10 s."""
+    """The figures of a policy, measured after the warm-up. Times are in milliseconds; a failure counts as 10 s."""
 
     policy: str
     mean_ms: float
     p50_ms: float
     p95_ms: float
     p99_ms: float
-    throughput_per_s: float  # responses in time
+    throughput_per_s: float  # responses within the deadline
     failed: float
     requests: float
     shares: Mapping[str, float]  # of the requests, by server
@@ -42,28 +42,28 @@ class SimulationResult(RunFigures):
 
     failed: int
     requests: int
-    answers: int  # of the DNS servers
+    answers: int  # from all DNS servers
     few: int  # answers in light traffic (Scenario.check_few)
     highest: int  # answers in light traffic that named a member with the highest score
-    reports: int  # of all agents
-    late_answers: int  # that named a server dead for longer than stale_after intervals
+    reports: int  # from all agents
+    late_answers: int  # answers that named a server that had been dead for more than stale_after intervals
     moments: tuple[FarmMoment, ...] = field(default=(), repr=False)
 
     @property
     def few_others(self) -> int:
-        """Answers in light traffic that named a member without the highest score."""
+        """The number of answers in light traffic that named a member without the highest score."""
         return self.few - self.highest
 
 
 @dataclass(frozen=True, slots=True)
 class SeedAverage(RunFigures):
-    """The average of several runs that differ in their seed."""
+    """The average of several runs with different seeds."""
 
     seeds: int
 
 
 def average_runs(results: Sequence[SimulationResult]) -> SeedAverage:
-    """Return the average of ``results``, all of one policy; at least one."""
+    """Return the average of ``results``: one or more runs of the same policy."""
 
     def mean(values: Sequence[float]) -> float:
         return sum(values) / len(values)

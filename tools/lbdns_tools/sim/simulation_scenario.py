@@ -1,4 +1,4 @@
-"""The scenario of a simulation: farm, requests, clients, reports and failures. The named farms."""
+"""Defines the scenario of a simulation (farm, requests, clients, reports and failures), and the named farms."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from lbdns.scores.score import Term
 
 WORKERS: Final = 256  # requests that a web server processes at once: Apache's MaxRequestWorkers
 BACKLOG: Final = 511  # further connections that wait: Apache's ListenBacklog
-DEADLINE: Final = 10.0  # s: a response later than this, or none, is a failure and counts as this long
+DEADLINE: Final = 10.0  # s; a request without a response within this time fails, and counts as this long
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSpec:
-    """A web server: ``speed`` is that of one core; its capacity is ``speed * cores`` seconds of work a second."""
+    """A web server. ``speed`` is that of one core; the capacity is ``speed * cores`` seconds of work per second."""
 
     name: str
     speed: float = 1.0
     cores: float = 1.0
     workers: int = WORKERS
     backlog: int = BACKLOG
-    background: float = 0.0  # runnable tasks of other work, all the time
+    background: float = 0.0  # constant number of runnable tasks of other work
 
     @property
     def capacity(self) -> float:
@@ -33,8 +33,8 @@ class ServerSpec:
 class Outage:
     """A server that dies at ``start`` and comes back at ``end`` (s).
 
-    With ``service_only`` the web server dies and the agent goes on reporting: connections are refused and server-status
-    fails.
+    With ``service_only``, only the web server dies: connections are refused and server-status fails, but the agent
+    continues to report.
     """
 
     server: str
@@ -45,7 +45,7 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class Surge:
-    """Between ``start`` and ``end`` (s) requests come ``factor`` times as often: a flash crowd."""
+    """A flash crowd: between ``start`` and ``end`` (s), requests arrive ``factor`` times as often."""
 
     start: float
     end: float
@@ -54,7 +54,7 @@ class Surge:
 
 @dataclass(frozen=True, slots=True)
 class OtherWork:
-    """Between ``start`` and ``end`` (s) ``tasks`` more runnable tasks on a server that are none of the web server's."""
+    """Between ``start`` and ``end`` (s), a server has ``tasks`` more runnable tasks, outside the web server."""
 
     server: str
     start: float
@@ -67,7 +67,7 @@ class SimulatedClients:
     """How requests arrive, and how long an answer is used.
 
     open: Poisson arrivals, each with its own look-up. caches: Poisson arrivals through resolvers. closed: each client
-    sends its next request when it has the response to the one before.
+    sends a request when it has received the response to its previous request.
     """
 
     kind: Literal["open", "closed", "caches"] = "open"
@@ -75,25 +75,25 @@ class SimulatedClients:
     resolve: float = 5.0  # closed: s between the look-ups of a client; 0: before each request
     shortest: float = 5.0  # caches: each keeps answers for its own time between ``shortest`` and ``longest`` s
     longest: float = 30.0
-    zipf: float = 0.9  # caches: the k-th is asked in proportion to k ** -zipf
+    zipf: float = 0.9  # caches: the k-th resolver gets queries in proportion to k ** -zipf
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One run, without the policy and the seed. Times in seconds of virtual time from the start of the run."""
+    """One run, without the policy and the seed. Times are in virtual seconds since the start of the run."""
 
     servers: tuple[ServerSpec, ...]
-    workload: str = "mix"  # of WORKLOADS
-    load: float = 0.85  # of all servers' capacity; for open clients and caches
+    workload: str = "mix"  # a key of WORKLOADS
+    load: float = 0.85  # share of all servers' capacity; for open clients and caches
     rate: float | None = None  # requests/s instead of ``load``
     clients: SimulatedClients = field(default_factory=SimulatedClients)
-    interval: float = 1.0  # between an agent's reports
-    early: int = 0  # an agent reports early, at a tenth of its interval, when its load has changed so much; 0: never
-    alarms: tuple[str, ...] = ()  # when an agent says that its host is overloaded, as its --alarm has it
-    loss: float = 0.0  # share of the reports that no collector gets; each one's own luck
+    interval: float = 1.0  # s between an agent's reports
+    early: int = 0  # change of load (requests) at which an agent reports early, at a tenth of its interval; 0: never
+    alarms: tuple[str, ...] = ()  # the agents' alarm conditions, written as for --alarm
+    loss: float = 0.0  # probability that a report is lost on its way to a DNS server
     dns_servers: int = 1
-    warm_up: float = 20.0  # left out of every figure
-    duration: float = 120.0  # measured, after the warm-up
+    warm_up: float = 20.0  # s, left out of every figure
+    duration: float = 120.0  # s measured after the warm-up
     outages: tuple[Outage, ...] = ()
     surges: tuple[Surge, ...] = ()
     other_work: tuple[OtherWork, ...] = ()
@@ -101,8 +101,8 @@ class Scenario:
     stale_after: float = 3.0
     min_usable: float = 0.5
     score: str = "thesis"
-    terms: Mapping[str, Term] | None = None  # of a score of one's own
-    check_few: bool = False  # count how often the highest score was answered while answers were few
+    terms: Mapping[str, Term] | None = None  # the terms of a custom score
+    check_few: bool = False  # count answers in light traffic, and those that named a highest score
 
     @property
     def end(self) -> float:

@@ -1,4 +1,4 @@
-"""Build a simulation study from the options: the farm, the preset, and the settings that override them."""
+"""Builds a simulation study from the options: the farm, the preset, and the settings that override them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lbdns_tools.sim.simulated_requests import WORKLOADS
 from lbdns_tools.sim.simulation_presets import PRESETS, SimulationStudy
 from lbdns_tools.sim.simulation_scenario import Scenario, SimulatedClients
 
-SHORTEST_RECORDING: Final = 2.0  # s: a shorter one shows nothing
+SHORTEST_RECORDING: Final = 2.0  # s; a shorter recording shows nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,21 +104,21 @@ def _grid(scenarios: Sequence[Scenario], requested: RequestedStudy) -> tuple[Sce
         if values:
             scenarios = [scenario for value in values for scenario in _having(scenarios, name, value)]
     scenarios = [replace(scenario, **requested.fields) for scenario in scenarios]
-    # Clients that wait for responses have no rate: several loads are the same scenario
+    # Clients that wait for responses have no rate, so scenarios with different loads are the same
     return _distinct(
         [replace(s, load=Scenario(()).load, rate=None) if s.clients.kind == "closed" else s for s in scenarios]
     )
 
 
 def _having(scenarios: Sequence[Scenario], name: str, value: Any) -> Sequence[Scenario]:
-    """Return the scenarios that have this value; if none has it, all of them with it."""
+    """Return the scenarios that have this value; if there are none, all scenarios changed to this value."""
     having = [scenario for scenario in scenarios if getattr(scenario, name) == value]
     return having or _distinct([replace(scenario, **{name: value}) for scenario in scenarios])
 
 
 def _distinct(scenarios: Sequence[Scenario]) -> tuple[Scenario, ...]:
-    """Return each scenario once: an override can make two of a preset's scenarios the same."""
-    found: list[Scenario] = []  # a scenario with a score of its own cannot be hashed
+    """Return the scenarios without duplicates, which arise if an override makes two of a preset's scenarios equal."""
+    found: list[Scenario] = []  # a list, because a scenario with a custom score cannot be hashed
     for scenario in scenarios:
         if scenario not in found:
             found.append(scenario)
@@ -126,7 +126,7 @@ def _distinct(scenarios: Sequence[Scenario]) -> tuple[Scenario, ...]:
 
 
 def check_scenario(scenario: Scenario) -> None:
-    """Raise ConfigError if something happens to a server that the farm doesn't have, or only after the end."""
+    """Raise ConfigError if an event names a server that the farm doesn't have, or an outage begins after the end."""
     names = [server.name for server in scenario.servers]
     for option, events in (("kill or hang", scenario.outages), ("other work", scenario.other_work)):
         for name in (event.server for event in events):
@@ -134,7 +134,7 @@ def check_scenario(scenario: Scenario) -> None:
                 raise ConfigError(f"{option}: there is no server {name!r}{nearest(name, names)}")
     for outage in scenario.outages:
         if outage.start >= scenario.end:
-            raise ConfigError(f"kill or hang: {outage.server}@{outage.start:g}: the run is over at {scenario.end:g} s")
+            raise ConfigError(f"kill or hang: {outage.server}@{outage.start:g}: the run ends at {scenario.end:g} s")
 
 
 def load_of(scenario: Scenario) -> float | None:

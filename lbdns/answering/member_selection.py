@@ -218,7 +218,7 @@ class FamilyAffinity:
     def member(self, mark: int, family: int, since: float) -> int | None:
         """Return the member that a query of type ``family`` (a value of FAMILY_TYPES) would get by joining a selection.
 
-        The selection stays open. Returns None if none made after ``since`` (monotonic seconds) is open to this type.
+        The query does not join it. Returns None if no selection since ``since`` (monotonic seconds) is open to it.
         """
         slot = mark % AFFINITY_SLOTS * CELLS
         number = self._number(slot, family, since) if self._cells[slot] == mark else None

@@ -39,7 +39,10 @@ PATH: Final = click.Path(path_type=Path)
 OPTIONS: Final[tuple[Option, ...]] = (
     # Which farm
     _option(
-        "--servers", "SPEC|FARM|FILE.toml", None, "Servers as SPEEDxCORES,... or NAME=SPEEDxCORES,...; or T3, H10, U10."
+        "--servers",
+        "SPEC|FARM|FILE.toml",
+        None,
+        "Servers, each as [NAME=]SPEEDxCORES; or one of the farms T3, H10 and U10.",
     ),
     _option("--preset", "NAME|list", None, "Run a preset study; other options override its settings."),
     _option("--from from_url", "URL", None, "Simulate the farm of a running lbdns, estimated from its reports."),
@@ -49,23 +52,23 @@ OPTIONS: Final[tuple[Option, ...]] = (
         PATH,
         "Replay a recording or a server's history, to show how policies would have answered.",
     ),
-    _option("--begin", None, MOMENT, "Start of the part of a history to replay."),
-    _option("--end", None, MOMENT, "End of this part. Times: Unix seconds, ISO 8601, or relative, such as -10min."),
+    _option("--begin", None, MOMENT, "Start of the part of a history to replay (a time as for --end)."),
+    _option("--end", None, MOMENT, "End of the part of a history to replay (Unix seconds, ISO 8601, or -10min)."),
     _option("--record", "FILE", PATH, "Save the recording that --from makes."),
     _option("--pool", "NAME", None, "The pool for --from, if the server has several."),
-    _option("--from-seconds", "S", POSITIVE, "How long --from records.", default=10.0, show_default=True),
+    _option("--from-seconds", "S", POSITIVE, "Number of seconds that --from records.", default=10.0, show_default=True),
     # Which requests
     _list(
         "--workload workloads",
         "html|cgi|mix|lognormal",
         parsers.parse_workloads,
-        "Distribution of request sizes; separate several with commas. [default: mix]",
+        "Distribution of request sizes; separate several names with commas. [default: mix]",
     ),
     _list(
         "--load loads",
         "SHARE,...",
         parsers.parse_loads,
-        "Load as a share of the farm's capacity; separate several with commas. [default: 0.85]",
+        "Load as a share of the farm's capacity; separate several loads with commas. [default: 0.85]",
     ),
     _option("--rate", "PER_S", POSITIVE, "Request rate, used instead of --load."),
     _list(
@@ -109,7 +112,10 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "Host NAME dies at T (s since the start of the warm-up), and recovers at T2 if given.",
     ),
     _several(
-        "--hang", "NAME@T[-T2]", parsers.parse_hang, "The web server of NAME dies, but its agent continues to report."
+        "--hang",
+        "NAME@T[-T2]",
+        parsers.parse_hang,
+        "The web server on NAME dies at T, but the host's agent continues to report.",
     ),
     _several(
         "--other-work",

@@ -42,7 +42,7 @@ def estimate_farm(recording: Recording, mean_work: float) -> FarmEstimate:
     series = [readings[name] for name in recording.members]
     works = [_work(reports) for reports in series]
     counts = [reports[-1].metrics.get("cpu_count") if reports else None for reports in series]
-    cores = capacities([RequestCost() for _ in works], counts)  # without observed work: cores, with gaps filled
+    cores = capacities([RequestCost() for _ in works], counts)  # without observed work, this returns cores
     known = sum(work.requests for work in works) > ENOUGH and sum(work.cpu_seconds for work in works) > 0
     per_answer, rate, notes = _rates(recording, series)
     servers = []

@@ -45,7 +45,7 @@ def _is_history(path: Path) -> bool:
 
 
 def _read_history(path: Path, pool: str, begin: float, end: float) -> Recording:
-    """Return a pool's recording. Times are seconds since the first second found between ``begin`` and ``end``."""
+    """Return a pool's recording. Times are in seconds since the first recorded second of the period."""
     reader = HistoryReader(path)
     about = _pool(reader, pool)
     members: dict[str, None] = {}  # in order of appearance

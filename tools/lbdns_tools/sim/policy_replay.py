@@ -53,7 +53,7 @@ class ReplayedPolicy:
 
 
 def spans(recording: Recording) -> list[QuerySpan]:
-    """Return when queries arrived, based on the recorded answers, or without answers on the web servers' requests."""
+    """Return when queries arrived, estimated from the recorded answers or else from the web servers' requests."""
     if any(recording.answered):
         found, before = [], 0.0
         for event in recording.events:
@@ -78,7 +78,7 @@ def _requests(recording: Recording) -> Iterator[QuerySpan]:
 
 
 def look_ups(recording: Recording) -> tuple[float, ...]:
-    """Return a random time for each query within its span, because recordings hold only counts; repeatable."""
+    """Return a random time for each query within its span; every call returns the same times."""
     chance = Random("1 look-ups")
     return tuple(sorted(chance.uniform(span.begin, span.end) for span in spans(recording) for _ in range(span.count)))
 

@@ -71,7 +71,7 @@ FRESH_S: Final = 5.0  # s until every host is usable after a restart of lbdns an
 
 @dataclass(frozen=True, slots=True)
 class MeasurementLength:
-    """The length of a measurement in seconds: its warm-up, which does not count, and the part that counts."""
+    """The length of a measurement in seconds: the warm-up, and the measured part after the warm-up."""
 
     warm_up_s: float
     seconds: float
@@ -81,7 +81,7 @@ class MeasurementLength:
         return self.warm_up_s + self.seconds + OVERHEAD_S + TAIL_S.get(workload, 0.0)
 
     def with_settings(self, settings: StudySettings) -> MeasurementLength:
-        """Return this length, with --warm-up and --seconds from the command line in place of its values if given."""
+        """Return this length, but with the values of --warm-up and --seconds if they are given."""
         return MeasurementLength(
             self.warm_up_s if settings.warm_up_s is None else settings.warm_up_s,
             self.seconds if settings.seconds is None else settings.seconds,

@@ -14,7 +14,7 @@ from lbdns_tools.lab.statistics.outcome_index import by_selection, mean_cpu, mea
 from lbdns_tools.lab.statistics.round_robin_comparison import beside_round_robin, saturated
 from lbdns_tools.lab.statistics.run_windows import windows
 
-#: s; shorter response times count as normal even if many times the mean, since no user notices a difference
+#: s; shorter response times count as normal even if they are many times the mean, since no user notices
 NOTICED_S: Final = 0.1
 MEMORY_ONLY: Final = ("tmpfs", "ramfs")
 FIGURES: Final = ("requests_per_s", "mean_ms", "p95_ms", "p99_ms", "error_percent", "failed")

@@ -217,7 +217,7 @@ async def test_a_token_is_sent_and_another_one_after_a_reload(tmp_path: Path) ->
                 lambda: len(seen.snapshots) > count and seen.snapshots[-1].readings["gandalf.hobbit"].score == 8
             )
             token.write_text("")
-            with pytest.raises(ConfigError, match=r"connect_token_file: is empty"):
+            with pytest.raises(ConfigError, match=r"connect_token_file: the file is empty"):
                 await apply([follower], CheckedConfiguration(farm, ()))
     finally:
         await server.stop()

@@ -370,5 +370,5 @@ async def test_a_zone_of_thousands_is_reloaded_while_queries_are_answered(tmp_pa
             assert await member(where)
             answered += 1
         await reloading
-        assert answered > 20
+        assert answered > 3, "the reload blocked the event loop"  # one or two would be answered then
         assert read(await ask_udp(where, make_query("h7999.hobbit"))).answer

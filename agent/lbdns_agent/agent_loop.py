@@ -1,4 +1,4 @@
-"""The running agent: samples the host, sends reports on schedule and alarms at once, and a ``bye`` when it stops."""
+"""The running agent: samples the host, and sends reports on schedule, alarms at once, and a final ``bye``."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ReportSchedule:
     interval: float
 
     def next_report(self, now: float) -> float:
-        """Return the first due time after ``now``."""
+        """Return the first time after ``now`` at which a report is due."""
         if now < self.first:
             return self.first
         passed = math.floor((now - self.first) / self.interval)
@@ -51,7 +51,7 @@ class ReportSchedule:
         return due if due > now else self.first + (passed + 2) * self.interval
 
     def next_alarm_check(self, now: float, due: float) -> float:
-        """Return the time of the next alarm check, or the time ``due`` of the next report if that comes first."""
+        """Return the time of the next alarm check, or ``due``, the time of the next report, if that is earlier."""
         # A check less than half a check interval before a report is not worth its cost
         check = now + ALARM_CHECK_INTERVAL
         return check if check < due - ALARM_CHECK_INTERVAL / 2 else due
@@ -78,7 +78,7 @@ def load_signing_key(path: Path | None, name: str) -> AgentKey | None:
 
 
 class SignalPipe:
-    """Catches this process's STOP and RELOAD signals until ``close`` is called. Works in the main thread only.
+    """Catches this process's STOP and RELOAD signals until ``close`` is called. Works only in the main thread.
 
     ``fd`` becomes readable when a signal arrives, so that poll(2) can wait for signals.
     """
@@ -108,10 +108,10 @@ class SignalPipe:
 
 
 class ReportingAgent:
-    """Runs one agent from its start until it sends its ``bye``."""
+    """Runs one agent from startup until it has sent its ``bye``."""
 
     def __init__(self, options: AgentOptions, signals: SignalPipe) -> None:
-        """Raises LbdnsError if the key file, the cgroup or the system can't be used."""
+        """Raises LbdnsError if the key file or the cgroup can't be used, or if the operating system isn't supported."""
         self._options = options
         self._signals = signals
         self._key = load_signing_key(options.key_file, options.name)

@@ -24,7 +24,10 @@ _FORM = re.compile(r"\s*([A-Za-z0-9_]+)(\s*/\s*cpu)?\s*(>=|<=|>|<)\s*(\S+)\s*\Z"
 
 @dataclass(frozen=True)
 class AlarmCondition:
-    """A limit for one metric. With ``per_cpu``, the metric is first divided by cpu_count, or by 1 if that is larger."""
+    """A limit for one metric.
+
+    If ``per_cpu`` is true, the metric is first divided by cpu_count or by 1, whichever is larger.
+    """
 
     metric: str
     comparison: str
@@ -39,9 +42,9 @@ class AlarmCondition:
         return self.metric + (PER_CPU if self.per_cpu else "")
 
     def reason(self, metrics: Mapping[str, float]) -> str:
-        """Return why the condition holds, such as ``run_queue 130 > 100``.
+        """Return the reason why the condition holds, such as ``run_queue 130 > 100``.
 
-        Returns an empty string if the condition doesn't hold, or the metric is missing.
+        Returns an empty string if the condition doesn't hold or the metric is missing.
         """
         value = metrics.get(self.metric)
         if value is not None and self.per_cpu:
@@ -56,7 +59,8 @@ class AlarmCondition:
 def parse_alarm_condition(text: str, known: Collection[str]) -> AlarmCondition:
     """Parse ``METRIC[/cpu] OPERATOR NUMBER``.
 
-    Raises ValueError; if the metric is unknown, the message suggests one of the ``known`` metrics.
+    Raises ValueError if ``text`` is not a valid condition; for an unknown metric, the message suggests one of the
+    ``known`` metrics.
     """
     match = _FORM.match(text)
     if not match:

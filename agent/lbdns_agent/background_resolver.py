@@ -26,7 +26,8 @@ def look_up_addresses(endpoint: Endpoint) -> list[Address]:
 class BackgroundResolver:
     """Looks up the addresses of one name repeatedly, and keeps the last addresses found while look-ups fail.
 
-    A literal address needs no thread. ``error`` says why the last look-up failed, and is empty if it succeeded.
+    If the endpoint is already an IP address, no thread is started. ``error`` says why the last look-up failed, and is
+    empty if it succeeded.
     """
 
     def __init__(self, endpoint: Endpoint, look_up: Callable[[Endpoint], list[Address]] = look_up_addresses) -> None:
@@ -43,7 +44,7 @@ class BackgroundResolver:
 
     @property
     def addresses(self) -> tuple[Address, ...] | None:
-        """The addresses; None until the first look-up has ended."""
+        """The addresses found last; None until the first look-up has ended."""
         if not self._addresses and self.endpoint.is_address:
             self._addresses = ()
             with contextlib.suppress(OSError):  # the interface after % may not exist yet

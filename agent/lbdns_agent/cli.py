@@ -33,7 +33,7 @@ EXAMPLES = """examples:
 
 
 def _argument_type(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return ``parse``, but raising ArgumentTypeError, the only exception whose message argparse shows."""
+    """Wrap ``parse`` so that it raises ArgumentTypeError, the only exception whose message argparse shows."""
 
     def parse_argument(text: str) -> Any:
         try:

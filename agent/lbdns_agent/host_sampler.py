@@ -19,7 +19,7 @@ SHORTEST_DIFFERENCE: Final = 0.05  # seconds: the kernel counts processor time i
 
 @dataclass(frozen=True)
 class HostSample:
-    """The metrics that could be measured, and the reason for each missing metric."""
+    """The metrics that could be measured, and for each missing metric the reason why it is missing."""
 
     metrics: Mapping[str, float]
     missing: Mapping[str, str]
@@ -146,7 +146,7 @@ def _raise_unsupported(psutil: Any) -> Any:
 
 
 def _metric_values(state: _SensorState, reading: TimedReading) -> MetricValues:
-    """Return a reading's metrics. A reading too soon after the previous one gives no differences and is not kept."""
+    """Return a reading's metrics. A reading taken too soon after the previous one yields no rates and isn't stored."""
     seconds = reading.at - state.before_at
     if state.before is not None and seconds < SHORTEST_DIFFERENCE:
         values: MetricValues = state.sensor.values(None, reading.value, 0.0)

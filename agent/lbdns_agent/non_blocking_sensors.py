@@ -70,7 +70,7 @@ class SensorTask:
             self._end(failure.with_traceback(None))
 
     def take(self, oldest: float) -> TimedReading | None:
-        """Remove the newest result and return it; None if there is none since ``oldest`` (monotonic seconds)."""
+        """Remove and return the newest result; return None if it is older than ``oldest`` (monotonic seconds)."""
         result, self.result = self.result, None
         return result if result is not None and result.at >= oldest else None
 
@@ -100,7 +100,7 @@ class SensorTasks:
                 task.start()
 
     def settle(self, end: float) -> None:
-        """Wait until ``end`` (monotonic seconds) at the latest for the sensors that were not late last time."""
+        """Wait for the sensors that were not late last time, but only until ``end`` (monotonic seconds)."""
         while any(task.busy and not task.late for task in self.all):
             self._poll(end, None)
             if time.monotonic() >= end:
@@ -109,7 +109,7 @@ class SensorTasks:
             task.late = task.busy
 
     def wait(self, end: float) -> bool:
-        """Serve the readings until ``end`` (monotonic seconds). Return True as soon as ``alert`` is readable."""
+        """Run the readings until ``end`` (monotonic seconds). Return True as soon as ``alert`` is readable."""
         while not self._poll(end, self._alert):
             if time.monotonic() >= end:
                 return False

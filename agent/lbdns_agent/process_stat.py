@@ -63,7 +63,7 @@ def descends_from(proc: str, pid: int, roots: Collection[int]) -> bool:
 
 
 class ProcessStatFile(KernelFile):
-    """The stat file of one process or thread, kept open (``keep``) or opened for each read."""
+    """The stat file of one process or thread, kept open if ``keep`` is true, else opened for each read."""
 
     __slots__ = ()
 

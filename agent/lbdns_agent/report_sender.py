@@ -21,7 +21,7 @@ class CollectorSocket:
     """The socket for one collector.
 
     Sending never waits and never raises. The socket is connected, so that the kernel reports a closed port when the
-    next datagram is sent (udp(7)); that datagram is then sent again.
+    next datagram is sent (udp(7)). That datagram is then sent again.
     """
 
     def __init__(

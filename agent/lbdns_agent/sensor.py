@@ -88,9 +88,9 @@ def _import_psutil(proc: str) -> Any:
 class Sensor(Generic[T]):
     """One source of metrics that is read without waiting.
 
-    ``read`` may raise any exception. ``values`` is pure; its arguments are the previous reading (None at first), this
-    reading, and the seconds between them. ``momentary`` sensors measure the state of the host at one moment; they
-    are read before the agent's own requests put other processes to work.
+    ``read`` may raise any exception. ``values`` is pure; its arguments are the previous reading (None the first time),
+    the current reading, and the seconds between them. ``momentary`` sensors measure the state of the host at one
+    moment. They are read before the agent's own requests put other processes to work.
     """
 
     source: str
@@ -106,7 +106,10 @@ class Sensor(Generic[T]):
 
 @dataclass(frozen=True)
 class NonBlockingSensor(Generic[T]):
-    """One source of metrics that must be waited for, such as a server. A reading takes at most ``timeout`` seconds."""
+    """One source of metrics that may take a while to answer, such as a server.
+
+    A reading takes at most ``timeout`` seconds.
+    """
 
     source: str
     read: Callable[[MeasuredHost], ReadingSteps[T]]
@@ -115,10 +118,10 @@ class NonBlockingSensor(Generic[T]):
 
 
 def newest_value(metric: str) -> Callable[[float | None, float, float], MetricValues]:
-    """Return the ``values`` of a sensor whose reading is the value of its only metric."""
+    """Return a ``values`` function for a sensor with a single metric, whose reading is the metric's value."""
     return lambda before, now, seconds: {metric: float(now)}
 
 
 def rate(before: float, now: float, seconds: float) -> float:
-    """Return a counter's increase in units/s; 0 if the counter went back (a restart) or no time has passed."""
+    """Return a counter's increase in units/s; 0 if the counter has decreased (a restart) or no time has passed."""
     return max(0.0, now - before) / seconds if seconds > 0 else 0.0

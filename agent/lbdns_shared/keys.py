@@ -34,7 +34,7 @@ class MasterKey:
         return hashlib.sha256(self.secret).digest()[:KEY_ID_LENGTH]
 
     def agent_key(self, host: str) -> AgentKey:
-        """Return the key of one host. That key reveals neither the master key nor another host's key."""
+        """Return the key of one host. The host's key reveals neither the master key nor any other host's key."""
         secret = hmac.digest(self.secret, _DERIVATION + host.encode("ascii"), hashlib.sha256)
         return AgentKey(self.key_id, host, secret)
 
@@ -100,7 +100,7 @@ def read_key_file(path: Path) -> tuple[KeyFile, list[str]]:
 def read_private(path: Path, what: str, hint: str) -> tuple[str, list[str]]:
     """Return the text of a file with secrets, and a warning if other users can read it. Raises KeyFileError.
 
-    ``what`` names the kind of file in messages; ``hint`` ends the message about a file that is not text.
+    ``what`` names the kind of file in messages; ``hint`` is the end of the message for a file that is not text.
     """
     try:
         text = path.read_text("ascii")

@@ -56,7 +56,7 @@ class _TextFormatter(logging.Formatter):
 
 
 class _JournalFormatter(logging.Formatter):
-    """Adds the priority to each line from another formatter, because the journal treats every line as a record."""
+    """Adds the priority to each line from another formatter, because the journal treats each line as a record."""
 
     def __init__(self, inner: logging.Formatter) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class _Window:
 
 
 class LogSuppressor:
-    """Decides which records to write when many similar ones come at once, and counts the others.
+    """Decides which records to write when many similar ones arrive at once, and counts the rest.
 
     At most ten similar records are written in ten seconds; after that, one line reports how many others there were.
     Records are similar if they come from the same place in the program, or are events about the same member. There can
@@ -107,7 +107,7 @@ class LogSuppressor:
         return False
 
     def ended(self, now: float) -> Iterator[tuple[_Window, bool]]:
-        """Yield each ended window that suppressed records, and whether its records are similar or only of one kind.
+        """Yield each ended window that suppressed records, with True for a window of similar records, False for a kind.
 
         Each window is yielded once.
         """
@@ -120,7 +120,7 @@ class LogSuppressor:
 
     @property
     def next_end(self) -> float | None:
-        """The end of the first window that has suppressed a line, in monotonic seconds."""
+        """The end of the first window that has suppressed a record, in monotonic seconds."""
         both = (*self._similar.values(), *self._kinds.values())
         return min((window.end for window in both if window.suppressed), default=None)
 
@@ -128,7 +128,7 @@ class LogSuppressor:
 class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # not subscriptable before Python 3.11
     """Writes records, or suppresses them and reports their number later.
 
-    The number is written before the first record after the window has ended, or by a timer thread if none comes.
+    The number is written before the first record after the window has ended, or by a timer thread if no record follows.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

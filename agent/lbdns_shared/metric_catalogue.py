@@ -1,6 +1,7 @@
 """The catalogue of metrics in reports: unit, meaning, which direction is better, and the agent's sensor.
 
-Scores weigh the metrics, and pages label them. A report may contain other metrics too, which are passed on unchanged.
+Scores are computed from these metrics, and web pages label them. A report may contain other metrics too, which are
+passed on unchanged.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ Better = Literal["low", "high"]
 
 @dataclass(frozen=True)
 class MetricDescription:
-    """Describes one metric. ``sensor`` is the module of ``lbdns_agent.metrics`` that measures it."""
+    """Describes one metric. ``sensor`` is the module in ``lbdns_agent.metrics`` that measures the metric."""
 
     unit: str
     meaning: str
@@ -38,9 +39,9 @@ CATALOGUE: Final[Mapping[str, MetricDescription]] = {
     ),
     "cpu_count": MetricDescription("cores", "processors, or the quota of the cgroup", None, "cpu_count"),
     "load1": MetricDescription("tasks", "load average over one minute", "low", "load1"),
-    "cpu_steal": MetricDescription("%", "time that the hypervisor or the quota took away", "low", "cpu_time"),
+    "cpu_steal": MetricDescription("%", "time withheld by the hypervisor or the quota", "low", "cpu_time"),
     "mem_available": MetricDescription("%", "memory available without swapping", "high", "mem_available"),
-    "disk_busy": MetricDescription("%", "time the busiest disk was at work", "low", "disk_activity"),
+    "disk_busy": MetricDescription("%", "time for which the busiest disk was busy", "low", "disk_activity"),
     "disk_await": MetricDescription("ms", "mean time of a request to the busiest disk", "low", "disk_activity"),
     "listen_queue": MetricDescription("connections", "connections waiting to be accepted", "low", "listen_queue"),
     "net_rx": MetricDescription("bytes/s", "bytes received", None, "network_traffic"),

@@ -50,7 +50,7 @@ _HOST = re.compile(rb"[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))
 
 @dataclass(frozen=True)
 class AgentKey:
-    """The secret that one host signs with: HMAC-SHA256(master key, "lbdns report v1 " + host name)."""
+    """The secret with which one host signs: HMAC-SHA256(master key, "lbdns report v1 " + host name)."""
 
     key_id: bytes
     host: str
@@ -88,7 +88,7 @@ class Envelope(NamedTuple):
     tag: bytes
 
     def signed_by(self, key: AgentKey) -> bool:
-        """Return whether the tag was made with ``key``, in constant time."""
+        """Return whether the tag was made with ``key``; the comparison takes constant time."""
         return hmac.compare_digest(self.tag, key.tag(self.signed))
 
 
@@ -135,7 +135,9 @@ def open_envelope(datagram: bytes) -> Envelope:
     body_end = len(datagram) - TAG_LENGTH
     host = datagram[_HEADER_LENGTH:body_start]
     if body_end <= body_start or not _HOST.match(host):
-        raise ReportError("malformed", "the host name is not valid, or there is no room for a body and a tag")
+        raise ReportError(
+            "malformed", "the host name is not valid, or the datagram is too short to hold a body and a tag"
+        )
     return Envelope(
         host=host.decode("ascii"),
         key_id=datagram[4:8],
@@ -181,7 +183,7 @@ def decode_body(envelope: Envelope) -> Report:
 def _unsigned(body: Mapping[str, Any], name: str, least: int) -> int:
     value = body.get(name)
     if type(value) is not int or not least <= value < 2**64:
-        raise ReportError("malformed", f"{name} must be an integer from {least}, not {brief_repr(value)}")
+        raise ReportError("malformed", f"{name} must be an integer of at least {least}, not {brief_repr(value)}")
     return value
 
 

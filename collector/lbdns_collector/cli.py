@@ -28,8 +28,9 @@ SIGHUP reloads the configuration; SIGTERM and SIGINT stop the collector."""
 def command(config: Path, log_format: str, log_level: str) -> None:
     """Receive the reports of agents and serve the members' status over HTTP.
 
-    The collector reads pools, zones, [collector] and [web] from a configuration file like the DNS server's. A DNS
-    server follows this collector if [collector] connect in the server's own configuration is this collector's URL.
+    The collector reads pools, zones, [collector] and [web] from a configuration file in the DNS server's format. To
+    make a DNS server follow this collector, set [collector] connect in the server's own configuration to this
+    collector's URL.
     """
     log.set_up(log_format, log_level)
     from lbdns_collector import collector_program  # imported here because --help does not need it

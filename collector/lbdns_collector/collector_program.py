@@ -1,4 +1,4 @@
-"""The collector program: ``lbdns-collector`` runs it, from report sockets to web server, until a signal stops it."""
+"""The program behind ``lbdns-collector``: opens report sockets and a web server, and runs until a signal stops it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,10 @@ class CollectorMembers:
         self._notify()
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Return a change that starts observing the new members. The collector's change must be committed first."""
+        """Return a change that, once committed, starts observing the new members.
+
+        The collector's change must be committed first.
+        """
 
         def commit() -> None:
             self.planner.use(new.farm, {})
@@ -189,9 +192,9 @@ class CollectorProgram:
         self._status.members.planner.stop()
 
     async def reload(self) -> None:
-        """Read the configuration again and apply it. No report and no score is lost.
+        """Read the configuration again and apply it. Neither reports nor scores are lost.
 
-        Raises LbdnsError. Unless the error is a PartlyAppliedError, every part then uses the old configuration.
+        Raises LbdnsError. After any error except a PartlyAppliedError, every part uses the old configuration.
         """
         # In a thread: reading a large zone takes seconds, and reports must be read meanwhile
         new = await asyncio.to_thread(load_collector, self._path)

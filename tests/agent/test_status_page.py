@@ -66,10 +66,10 @@ def test_ways_to_send_a_page(parts: list[bytes]) -> None:
 @pytest.mark.parametrize(
     ("parts", "reason"),
     [
-        ([], "is not HTTP, or incomplete"),
+        ([], "is not HTTP, or is incomplete"),
         ([b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhalf"], "the page is incomplete"),
         ([b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\npage"], "the page is incomplete"),
-        ([b"HTTP/1.1 200 OK\r\nContent-"], "is not HTTP, or incomplete"),
+        ([b"HTTP/1.1 200 OK\r\nContent-"], "is not HTTP, or is incomplete"),
         ([b"SSH-2.0-OpenSSH_9.2\r\n"], "is not HTTP"),
         ([answer(b"", "403 Forbidden")], "HTTP status 403; let this host read the page"),
         ([answer(b"", "404 Not Found")], "a2enmod status"),

@@ -1,1 +1,1 @@
-"""Control groups (versions 1 and 2), whose limits replace those of the host."""
+"""Reads control groups (versions 1 and 2), whose limits apply instead of the host's."""

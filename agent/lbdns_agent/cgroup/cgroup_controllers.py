@@ -8,7 +8,7 @@ from lbdns_agent.kernel_files import KernelFile
 
 
 def parse_flat_keyed(text: bytes) -> dict[bytes, int]:
-    """Return the numbers in a flat-keyed file, which has one ``KEY NUMBER`` pair per line (cgroup-v2.rst, "Format").
+    """Return the numbers in a flat-keyed file: one ``KEY NUMBER`` pair per line (cgroup-v2.rst, "Format").
 
     Raises ValueError.
     """
@@ -39,7 +39,7 @@ def parse_cfs_quota(quota: bytes, period: bytes) -> float | None:
 
 
 def parse_byte_limit(text: bytes) -> int | None:
-    """Return a limit in bytes, or None for no limit: ``max``, or 2^63 minus a page in version 1 (memory.rst).
+    """Return a limit in bytes, or None if there is no limit: ``max``, or in version 1 a huge number (memory.rst).
 
     Raises ValueError.
     """

@@ -1,4 +1,4 @@
-"""The threads of a control group and of the groups below it: how many are runnable, and their CPU time."""
+"""Counts the runnable threads of a control group and of all groups below it, and sums the threads' CPU time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ SEARCH_INTERVAL: Final = 5.0  # seconds between two searches for groups that wer
 
 
 class CgroupThreads:
-    """Reads the threads of a group and of all groups below it. The file ``file_name`` of each group lists them."""
+    """Reads the threads of a group and of all groups below it.
+
+    In each group's directory, ``file_name`` is the file that lists the group's threads.
+    """
 
     def __init__(self, directory: Path, file_name: str, proc: str = "/proc") -> None:
         self._directory = directory
@@ -53,7 +56,8 @@ class CgroupThreads:
     def seconds(self) -> float:
         """Return the CPU seconds that the threads have used since the first read.
 
-        Threads that start and end between two reads are missed. Used only where no cpuacct controller counts CPU time.
+        Threads that start and end between two reads are missed. This method is used only where no cpuacct controller
+        counts CPU time.
         """
         return self._used / TICKS_PER_SECOND
 

@@ -13,7 +13,7 @@ from lbdns_agent.cgroup.cgroup_threads import CgroupThreads
 
 @dataclass(frozen=True)
 class QuotaTimes:
-    """The limiting group's quota in cores, and its cumulative seconds of CPU time used and of throttling."""
+    """The limiting group's quota in cores, its cumulative CPU seconds, and its cumulative seconds of throttling."""
 
     directory: Path
     quota: float
@@ -24,9 +24,9 @@ class QuotaTimes:
 class LimitingCgroup:
     """A control group and its ancestors. ``cpu`` and ``memory`` both begin with the group itself.
 
-    ``always``: the administrator named the group, so its tasks and memory are reported even if it has no CPU quota.
-    A quota of ``host_cores`` or more limits nothing and is ignored. All methods raise OSError or ValueError if the
-    group's files can't be read.
+    ``always`` is true if the administrator named the group: its tasks and memory are then reported even if it has no
+    CPU quota. A quota of ``host_cores`` or more limits nothing and is ignored. All methods raise OSError or ValueError
+    if the group's files can't be read.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class LimitingCgroup:
 
     @property
     def counts(self) -> bool:
-        """Whether to report the tasks and memory of the group instead of the host's."""
+        """Whether to report the group's tasks and memory instead of the host's."""
         return self._always or self.quota() is not None
 
     def quota(self) -> float | None:
@@ -87,7 +87,7 @@ class LimitingCgroup:
     def memory_available(self, host_available: int, host_total: int) -> float | None:
         """Return the memory available without swapping, in % of the tightest limit, or None if there is no limit.
 
-        The arguments are in bytes. A group never has more memory available than its host.
+        The arguments are in bytes. A group's available memory never exceeds the host's.
         """
         limits = [
             (limit, level) for level in self._memory if (limit := level.limit()) is not None and limit < host_total

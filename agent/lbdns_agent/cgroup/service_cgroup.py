@@ -1,4 +1,4 @@
-"""Finds the control group that holds only one program, such as a systemd service, and reads its CPU time."""
+"""Finds the control group that contains a single program, such as a systemd service, and reads the group's CPU time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ServiceCgroup:
 
 
 def find_service_cgroup(roots: Collection[int], pids: Collection[int], proc: str = "/proc") -> ServiceCgroup | None:
-    """Return the group that holds exactly ``pids``, the processes at and below ``roots``, or None if there is none."""
+    """Return the group that contains ``roots`` and their descendants (``pids``) and nothing else, or None."""
     try:
         membership = read_cgroup_membership(min(roots), proc)
         mounts = read_cgroup_mounts(proc)

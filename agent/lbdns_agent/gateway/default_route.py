@@ -19,7 +19,7 @@ RTF_REJECT: Final = 0x200
 
 @dataclass(frozen=True)
 class Gateway:
-    """A router's address as text, and the interface that leads to it (empty: any)."""
+    """A router's address as text, and the interface that leads to the router (an empty name means any interface)."""
 
     address: str
     interface: str = ""

@@ -62,7 +62,7 @@ class GatewayPinger:
             raise MissingValueError(f"gateway {gateway}: {error.strerror or error}") from None
 
     def close(self) -> None:
-        """Close the socket. The next ping reads the routing table and opens another."""
+        """Close the socket. The next ping reads the routing table and opens a new socket."""
         if self._socket is not None:
             self._socket.close()
         self._socket, self._next_route_read = None, 0.0
@@ -120,7 +120,7 @@ class GatewayPinger:
 
 
 def echo_request(kind: int, identifier: int, sequence: int, payload: bytes) -> bytes:
-    """Return an echo request of type ``kind``, with the checksum for IPv4; for IPv6, the kernel sets the checksum."""
+    """Return an echo request of type ``kind``. The checksum is included only for IPv4; for IPv6, the kernel sets it."""
     unsummed = _HEADER.pack(kind, 0, 0, identifier, sequence) + payload
     return _HEADER.pack(kind, 0, checksum(unsummed), identifier, sequence) + payload
 
@@ -142,7 +142,8 @@ def without_ip_header(packet: bytes) -> bytes:
 def is_echo_reply(message: bytes, sent: bytes, any_identifier: bool) -> bool:
     """Return whether ``message`` is the reply to the request ``sent``: type, sequence and payload must match.
 
-    The identifier must match too, unless ``any_identifier`` is true: for a ping socket, the kernel chooses it.
+    The identifier must match too, unless ``any_identifier`` is true, as for ping sockets, whose identifier the kernel
+    chooses.
     """
     if len(message) != len(sent) or len(message) < _HEADER.size:
         return False
@@ -161,7 +162,7 @@ def _arrival(ancillary: Sequence[tuple[int, int, bytes]]) -> float:
 
 
 def _only_replies(raw: socket.socket, family: int) -> None:
-    """Make the kernel drop all ICMP messages for a raw socket except echo replies (raw(7), RFC 3542 section 3.2)."""
+    """Make the kernel drop all ICMP messages to a raw socket except echo replies (raw(7), RFC 3542 section 3.2)."""
     if family == socket.AF_INET:
         raw.setsockopt(SOL_RAW, ICMP_FILTER, struct.pack("=I", ~(1 << ECHO_REPLY_4) & 0xFFFFFFFF))
     else:

@@ -11,7 +11,7 @@ def parse(text: bytes) -> int:
     """Return the number of online processors: /proc/stat has one line for each. Raises ValueError."""
     count = text.count(b"\ncpu")
     if count == 0:
-        raise ValueError("the file has no line for a processor")
+        raise ValueError("the file contains no line for any processor")
     return count
 
 

@@ -46,7 +46,7 @@ def read_psutil(psutil: Any) -> HostCpuTimes:
 
 
 def values(before: HostCpuTimes | QuotaTimes | None, now: HostCpuTimes | QuotaTimes, seconds: float) -> MetricValues:
-    """Return both metrics as shares of the time since ``before``; nothing if the quota has changed."""
+    """Return both metrics as shares of the time since ``before``, or no metrics if the quota has changed since then."""
     if isinstance(now, QuotaTimes):
         return _of_quota(before, now, seconds) if isinstance(before, QuotaTimes) else {}
     return _of_host(before, now) if isinstance(before, HostCpuTimes) else {}
@@ -74,7 +74,7 @@ def _of_quota(before: QuotaTimes, now: QuotaTimes, seconds: float) -> MetricValu
 
 
 def _percent(share: float) -> float:
-    """Return a share in %, limited to 0-100: idle time may go down a little (proc_stat(5)), a quota may be exceeded."""
+    """Return a share in %, limited to 0-100: idle time may decrease slightly (proc_stat(5)); use may exceed a quota."""
     return 100.0 * min(1.0, max(0.0, share))
 
 

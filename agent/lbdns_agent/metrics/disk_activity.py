@@ -1,4 +1,4 @@
-"""disk_busy and disk_await: % of time that the busiest disk was at work, and the mean time of its requests in ms."""
+"""disk_busy and disk_await: % of time for which the busiest disk was busy, and the mean time of its requests in ms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOT_A_DISK = re.compile(rb"(?:ram|loop|zram|sr|fd|md|dm-|mtdblock|cd|pass)\d")
 
 @dataclass(frozen=True)
 class DiskCounters:
-    """Totals since boot: completed requests, ms that they took, and ms with any request in progress (None: unknown)."""
+    """Totals since boot: completed requests, their total ms, and ms with any request in progress (None if unknown)."""
 
     requests: int
     waited: int
@@ -43,7 +43,7 @@ def _whole_disks(names: Iterable[bytes]) -> list[bytes]:
 
 
 def _parent_disk(name: bytes) -> bytes:
-    """Return the disk whose partition may have this ``name`` (block/partitions: disk_name), or nothing if none can."""
+    """Return the disk that partition ``name`` would belong to (block/partitions: disk_name); empty for other names."""
     disk = name.rstrip(b"0123456789")
     if disk == name:
         return b""
@@ -73,7 +73,7 @@ def values(
 ) -> MetricValues:
     """Return the metrics of the disk that was busiest since ``before``.
 
-    If several disks were equally busy, the one with the most requests counts.
+    If several disks were equally busy, the one with the most requests is chosen.
     """
     if not now:
         why = "this host has no disk"
@@ -92,7 +92,7 @@ def values(
 
 
 def _since(before: DiskCounters, now: DiskCounters) -> tuple[int, int, int]:
-    """Return busy ms, requests, and ms that the requests took; zeros if a counter went back (32-bit overflow)."""
+    """Return the increases in busy ms, requests and request ms; all 0 if a counter has decreased (32-bit overflow)."""
     busy = (now.busy or 0) - (before.busy or 0)
     since = busy, now.requests - before.requests, now.waited - before.waited
     return since if min(since) >= 0 else (0, 0, 0)

@@ -13,7 +13,7 @@ def read(host: MeasuredHost) -> int:
 
 
 def quick_read(host: MeasuredHost) -> MetricValues:
-    """Return the metric, or nothing without sock_diag: reading the whole table of connections is too expensive."""
+    """Return the metric, or nothing without sock_diag, because reading the whole connection table is too expensive."""
     return {"listen_queue": float(read(host))} if host.web is not None and host.web.sockets.cheap else {}
 
 

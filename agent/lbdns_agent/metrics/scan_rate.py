@@ -23,7 +23,10 @@ def parse(text: bytes) -> int:
 
 
 def read(host: MeasuredHost) -> tuple[str, int]:
-    """Return where the pages are counted (``cgroup`` or ``host``) and their number. Raises OSError, ValueError."""
+    """Return whose scanned pages are counted (``cgroup`` or ``host``), and their number so far.
+
+    Raises OSError, ValueError.
+    """
     if host.group is not None and host.group.counts:
         scanned = host.group.scanned()
         if scanned is not None:

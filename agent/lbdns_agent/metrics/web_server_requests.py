@@ -18,7 +18,7 @@ _IDLE: Final = (b"IdleWorkers", b"IdleServers")
 
 @dataclass(frozen=True)
 class WorkerStatus:
-    """Numbers of requests since the server started (None without ExtendedStatus), busy workers and idle workers."""
+    """Requests since the server started (None without ExtendedStatus), number of busy workers and of idle workers."""
 
     total: float | None
     busy: float
@@ -26,7 +26,10 @@ class WorkerStatus:
 
 
 def parse(page: bytes) -> WorkerStatus:
-    """Parse a server-status?auto page (mod_status). Raises ValueError for any other page and for an incomplete one."""
+    """Parse a server-status?auto page (mod_status).
+
+    Raises ValueError if the page is incomplete or not a status page.
+    """
     # Apache ends every line with a newline; text after the last one may be half a number
     fields: dict[bytes, bytes] = {}
     for line in page[: page.rfind(b"\n") + 1].splitlines():
@@ -56,7 +59,10 @@ def read(host: MeasuredHost) -> ReadingSteps[WorkerStatus]:
 
 
 def values(before: WorkerStatus | None, now: WorkerStatus, seconds: float) -> MetricValues:
-    """Return the metrics. Requests/s are the increase in Total Accesses, which restarts from 0 with the server."""
+    """Return the metrics.
+
+    Requests/s are computed from the increase in Total Accesses, which restarts from 0 when the server restarts.
+    """
     found: dict[str, float | str] = {"busy_workers": now.busy, "idle_workers": now.idle}
     if now.total is None:
         why = "the status page has no 'Total Accesses'; set 'ExtendedStatus On'"

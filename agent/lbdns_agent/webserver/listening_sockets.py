@@ -1,7 +1,7 @@
 """Reads the listening TCP sockets of this host and the number of connections waiting in each accept queue.
 
 Uses sock_diag(7), for which the kernel visits only the listening sockets (0.02 ms). On kernels without sock_diag, uses
-/proc/net/tcp, for which the kernel visits its whole table of connections (0.7 ms with 262,144 buckets, on an idle
+/proc/net/tcp. There, the kernel visits its whole table of connections (0.7 ms with 262,144 buckets, on an idle
 machine).
 """
 
@@ -47,9 +47,9 @@ class ListeningSocket:
 
 
 def parse(text: bytes) -> list[ListeningSocket]:
-    """Return the listening sockets of /proc/net/tcp or tcp6, which lists them first (proc_net_tcp.rst).
+    """Return the listening sockets in /proc/net/tcp or tcp6, where they come first (proc_net_tcp.rst).
 
-    Raises ValueError for any other file.
+    Raises ValueError if ``text`` is not such a file.
     """
     found = []
     for line in text.split(b"\n")[1:]:
@@ -64,7 +64,7 @@ def parse(text: bytes) -> list[ListeningSocket]:
 
 
 def _address(words: bytes) -> bytes:
-    """Return an address in network order; the kernel prints 32-bit words in this machine's byte order."""
+    """Return an address in network order; the kernel prints it as 32-bit words in this machine's byte order."""
     numbers = [int(words[i : i + 8], 16) for i in range(0, len(words), 8)]
     if len(numbers) not in (1, 4) or min(numbers) < 0:
         raise ValueError(f"{words!r} is not an address")
@@ -93,7 +93,7 @@ def parse_sock_diag(answer: bytes) -> tuple[list[ListeningSocket], bool]:
 
 
 def make_request(address: bytes, port: int, flags: int, sequence: int) -> bytes:
-    """Return a sock_diag request for one listening socket or, with NLM_F_DUMP, for all of the address's family."""
+    """Return a sock_diag request for one listening socket, or with NLM_F_DUMP for all of the same address family."""
     family = socket.AF_INET if len(address) == 4 else socket.AF_INET6
     body = _REQUEST.pack(
         family, socket.IPPROTO_TCP, 0, 1 << TCP_LISTEN, port.to_bytes(2, "big"), b"", address, 0, _ANY_COOKIE
@@ -120,7 +120,10 @@ class ListeningSocketReader:
         self.cheap = proc == "/proc"
 
     def read_all(self) -> list[ListeningSocket]:
-        """Return all listening sockets, IPv4 first. Raises MissingValueError if neither source can be read."""
+        """Return all listening sockets, IPv4 first.
+
+        Raises MissingValueError if neither sock_diag nor /proc/net/tcp can be read.
+        """
         if self.cheap:
             try:
                 return [*self._dump(socket.AF_INET), *self._dump(socket.AF_INET6)]
@@ -140,9 +143,9 @@ class ListeningSocketReader:
         return [*parse(text), *parse(text6)]
 
     def read_again(self, listeners: Sequence[ListeningSocket]) -> list[ListeningSocket] | None:
-        """Return the current state of ``listeners``, each read by its address.
+        """Return the current state of ``listeners``, looked up one by one by address.
 
-        Returns None if they can't be read one by one, or if one of them was closed.
+        Returns None if sockets can't be looked up one by one, or if one of them was closed.
         """
         places = {(listener.address, listener.port) for listener in listeners}
         if not self.cheap or len(places) < len(listeners):
@@ -184,7 +187,7 @@ class ListeningSocketReader:
 def read_listening(path: str) -> bytes:
     """Return the beginning of /proc/net/tcp, which holds all listening sockets. Raises OSError.
 
-    On a busy server, thousands of connections follow in the file; they are not read.
+    On a busy server, thousands of connections follow in the file; these are not read.
     """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

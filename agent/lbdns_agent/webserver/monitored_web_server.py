@@ -16,7 +16,7 @@ FULL_READ_INTERVAL: Final = 10.0  # seconds between two reads of all listening s
 
 
 class MonitoredWebServer:
-    """The server that listens on ``port`` of one of the ``addresses()`` (bytes in network order)."""
+    """The server that listens on ``port`` at one of the ``addresses()`` (bytes in network order)."""
 
     def __init__(self, addresses: Callable[[], tuple[bytes, ...]], port: int, proc: str = "/proc") -> None:
         self._addresses = addresses
@@ -69,7 +69,7 @@ class MonitoredWebServer:
         self._up_to_date, self._next_full_read = True, time.monotonic() + FULL_READ_INTERVAL
 
     def _page_sockets(self, listeners: Iterable[ListeningSocket]) -> list[ListeningSocket]:
-        """Return the sockets bound to the page's address, else those bound to all addresses.
+        """Return the sockets bound to the page's address or, if there are none, those bound to all addresses.
 
         Raises MissingValueError.
         """
@@ -88,7 +88,7 @@ class MonitoredWebServer:
         return found
 
     def _is_local(self, address: bytes) -> bool:
-        """Return whether an address belongs to this host: only then can a socket be bound to it (ip(7))."""
+        """Return whether an address belongs to this host, which it does if a socket can be bound to it (ip(7))."""
         if address not in self._local:
             family = socket.AF_INET if len(address) == 4 else socket.AF_INET6
             try:
@@ -101,7 +101,7 @@ class MonitoredWebServer:
 
 
 def monitored(server: MonitoredWebServer | None) -> MonitoredWebServer:
-    """Return ``server``. Raises SwitchedOffError if it is None."""
+    """Return ``server``. Raises SwitchedOffError if ``server`` is None."""
     if server is None:
         raise SwitchedOffError("switched off by --server-status off")
     return server

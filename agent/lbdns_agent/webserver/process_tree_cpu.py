@@ -2,7 +2,8 @@
 
 When a parent waits for a child that ended, the child's time moves to the parent's "waited for" time, so the sum over
 the living processes stays the same. The time of processes that leave the tree is added to the sum. A parent that
-ignores SIGCHLD never waits for its children; if the kernel permits, a clock measures it together with its children.
+ignores SIGCHLD never waits for its children; if the kernel permits, a clock counts the CPU time of such a parent and
+its children.
 
 To save CPU time, stat files stay open, and the number of searches for children in a round is limited. A process whose
 stat line is unchanged has hardly run, so a new search for its children takes place only every SWEEP rounds.
@@ -36,7 +37,7 @@ _SIGCHLD_BIT: Final = 1 << 16  # signal 17, in the mask of /proc/PID/status
 
 
 def ignores_children(proc: str, pid: int) -> bool:
-    """Return whether a process ignores SIGCHLD (proc_pid_status(5), SigIgn); False if it has ended."""
+    """Return whether a process ignores SIGCHLD (proc_pid_status(5), SigIgn); False if the process has ended."""
     try:
         status = read_once(f"{proc}/{pid}/status")
     except OSError:
@@ -48,12 +49,12 @@ def ignores_children(proc: str, pid: int) -> bool:
 class InheritedCpuClock:
     """Counts the CPU time of a process and of all processes that it starts, by perf events, until ``close`` is called.
 
-    A process that ignores SIGCHLD needs this clock: the kernel discards the times of its children when they end
+    A process that ignores SIGCHLD needs this clock, because the kernel discards the times of its children when they end
     (wait(2), NOTES). Apache's mod_cgid is such a process, and its children are the CGI programs.
     """
 
     def __init__(self, pid: int) -> None:
-        """Raises OSError if the kernel lacks perf events or doesn't permit them (perf_event_paranoid)."""
+        """Raises OSError if the kernel lacks perf events or doesn't permit their use (perf_event_paranoid)."""
         import ctypes  # takes a megabyte, and few agents need it
 
         number = _SYSCALL.get(os.uname().machine)
@@ -68,7 +69,7 @@ class InheritedCpuClock:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
     def seconds(self) -> float:
-        """Return the CPU seconds so far. Raises OSError."""
+        """Return the CPU seconds counted so far. Raises OSError."""
         return int.from_bytes(os.read(self._fd, 8), sys.byteorder) / 1e9
 
     def close(self) -> None:
@@ -90,7 +91,7 @@ class _Node:
 
     @property
     def ticks(self) -> float:
-        """CPU ticks of the process, and of those descendants that are not in ``children`` or below them."""
+        """CPU ticks of the process and its descendants, except those in ``children`` and below."""
         if self.clock is not None:
             return self.base + self.clock.seconds() * TICKS_PER_SECOND
         return self.stat.used + self.stat.waited_for
@@ -102,7 +103,7 @@ class _Node:
 
 
 class ProcessTreeCpu:
-    """The processes at and below ``roots``. Call ``seconds`` once per round."""
+    """The processes ``roots`` and all their descendants. Call ``seconds`` once per round."""
 
     def __init__(self, roots: Iterable[int], proc: str = "/proc") -> None:
         self.roots = tuple(roots)

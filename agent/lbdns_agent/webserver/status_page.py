@@ -42,7 +42,7 @@ class StatusUrl:
 
     @property
     def host_header(self) -> str:
-        """The value of the Host header, without the scheme's default port: servers find a virtual host by its name."""
+        """The value of the Host header, without a default port: servers select virtual hosts by this value."""
         text = str(self.endpoint)
         return text.removesuffix(f":{_PORTS[self.scheme]}") if self.endpoint.port == _PORTS[self.scheme] else text
 
@@ -51,7 +51,7 @@ def parse_status_url(text: str) -> StatusUrl:
     """Parse ``http[s]://HOST[:PORT][/PATH][?QUERY]``.
 
     Raises ValueError. The default path is /server-status. ``auto``, which selects mod_status's machine-readable form,
-    is added to a query without it.
+    is added if the query lacks it.
     """
     scheme, separator, rest = text.strip().partition("://")
     scheme = scheme.lower()
@@ -181,9 +181,9 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 
 
 def _whole_length(beginning: bytes) -> int:
-    """Return the length of the whole response, or LARGEST if the head doesn't contain the length.
+    """Return the length of the whole response, or LARGEST if the header doesn't state the length.
 
-    A reader that has the length need not wait until the connection closes.
+    A reader that knows the length need not wait until the connection closes.
     """
     head, blank, _ = beginning.partition(b"\r\n\r\n")
     length = _content_length(head) if blank else None
@@ -191,7 +191,10 @@ def _whole_length(beginning: bytes) -> int:
 
 
 def _content_length(head: bytes) -> int | None:
-    """Return the length of the body, or None if the head doesn't contain it. An invalid length counts as LARGEST."""
+    """Return the length of the body, or None if the header doesn't state it.
+
+    An invalid length is treated as LARGEST.
+    """
     text = _field(head, b"content-length")
     if text is None:
         return None
@@ -207,11 +210,14 @@ def _field(head: bytes, name: bytes) -> bytes | None:
 
 
 def status_page_body(answer: bytes, where: str) -> bytes:
-    """Return the body of an HTTP response. Raises MissingValueError for an error or a bad or incomplete one. Pure."""
+    """Return the body of an HTTP response.
+
+    Raises MissingValueError if the response is an error, malformed or incomplete. Pure.
+    """
     head, blank, body = answer.partition(b"\r\n\r\n")
     words = head.split(b"\r\n", 1)[0].split(None, 2)
     if not blank or len(words) < 2 or not words[0].startswith(b"HTTP/") or not re.fullmatch(rb"[0-9]{3}", words[1]):
-        raise MissingValueError(f"{where}: the response is not HTTP, or incomplete")
+        raise MissingValueError(f"{where}: the response is not HTTP, or is incomplete")
     status = int(words[1])
     if status != 200:
         hint = {

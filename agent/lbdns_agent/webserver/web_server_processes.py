@@ -48,7 +48,8 @@ class WebServerProcesses:
     def find(self, wanted: frozenset[int], listening: frozenset[int]) -> frozenset[int]:
         """Find the owners of the ``wanted`` sockets (inodes), unless they are known and nothing has changed.
 
-        Returns those ``listening`` sockets that they own; empty if this process isn't permitted to see the owners.
+        Returns those sockets in ``listening`` that the owners hold; empty if this process isn't permitted to see the
+        owners.
         """
         changed, self._listening = listening != self._listening, listening
         if self._tree is not None and changed:
@@ -84,9 +85,10 @@ class WebServerProcesses:
         self._sum, self._of_tree, self._of_group = 0.0, 0.0, None
 
     def _from_best_source(self, tree: ProcessTreeCpu, of_tree: float) -> float:
-        """Add the CPU time used since the last call to the sum, as the better source measures it. Return the sum.
+        """Add the CPU time used since the last call to the sum, measured by the better of the available sources.
 
-        The server's own cgroup, if there is one, is the better source: it is more precise than ticks, and complete.
+        Return the sum. The server's own cgroup, if there is one, is the better source, because it is more precise than
+        ticks and complete.
         """
         used = of_tree - self._of_tree
         of_group = _seconds_of(self._group)

@@ -1,6 +1,6 @@
 """Writes metric families as Prometheus text, in short slices so that the event loop can do other work in between.
 
-prometheus_client's own writer takes several times as long, and does all the work at once: with 1000 members, it would
+prometheus_client's own writer takes several times as long, and does all the work at once. With 1000 members, it would
 block queries for 0.1 s (``python -m lbdns_tools.bench scrape``).
 """
 
@@ -29,7 +29,7 @@ _SPECIAL: Final = {"inf": "+Inf", "-inf": "-Inf", "nan": "NaN"}
 
 
 class FamilySlice(Metric):
-    """Some rows of a metric family.
+    """A slice of the rows of a metric family.
 
     Writing the rows directly is faster than converting them to prometheus_client's samples, so they are converted only
     if ``samples`` is read.

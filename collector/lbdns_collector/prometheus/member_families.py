@@ -1,4 +1,7 @@
-"""Metric families about pools and their members. Farms with very many members get no series per member."""
+"""Metric families about pools and their members.
+
+If the farm has very many members, members get no series of their own.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ QUARANTINED_STATE: Final = "quarantined"
 
 
 def has_member_series(farm: Farm) -> bool:
-    """Return whether each member gets a dozen series of its own, which cost CPU time and storage."""
+    """Return whether each member gets about a dozen series of its own, which cost CPU time and storage."""
     return _members(farm) <= farm.config.web.max_member_series
 
 
@@ -56,12 +59,12 @@ def _override_families(inputs: StatusInputs) -> Iterator[Metric]:
                 oldest.append(((pool.name, kind), min(since)))
     labels = "pool", "kind"
     yield from families("lbdns_pool_overrides", "gauge", "Overrides in force for members of the pool", labels, counts)
-    name, text = "lbdns_pool_oldest_override_timestamp_seconds", "When the oldest override in force began"
+    name, text = "lbdns_pool_oldest_override_timestamp_seconds", "Time at which the oldest override in force began"
     yield from families(name, "gauge", text, labels, oldest)
 
 
 def member_families(inputs: StatusInputs) -> Iterator[Metric]:
-    """Yield score, state, age, guard and capacity of every member.
+    """Yield the families for the score, state, age, guard and capacity of every member.
 
     A member that never reported has neither score nor age.
     """

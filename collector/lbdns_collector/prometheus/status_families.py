@@ -72,7 +72,7 @@ def event_families(events: EventLog, started: float) -> Iterator[Metric]:
     text = "1 if the last reload succeeded; 0 while an old configuration stays in force after a failed reload"
     is_good = bad is None or (good is not None and good.id > bad.id)
     yield family("lbdns_config_last_reload_successful", "gauge", text, is_good)
-    text = "When the configuration in force was read"
+    text = "Time at which the configuration in force was read"
     since = good.time if good else started
     yield family("lbdns_config_last_reload_success_timestamp_seconds", "gauge", text, since)
 
@@ -88,7 +88,7 @@ def history_families(history: Mapping[str, Any] | None) -> Iterator[Metric]:
 
 
 def collector_families(collector: Collector) -> Iterator[Metric]:
-    """Yield the families of an embedded collector, except its counts of reports."""
+    """Yield the families of an embedded collector, except those that count reports."""
     text = "Datagrams that the kernel dropped because the receive buffer was full"
     yield family("lbdns_report_overflows", "counter", text, collector.overflows)
     skews = collector.table.skews
@@ -102,7 +102,7 @@ def collector_families(collector: Collector) -> Iterator[Metric]:
 
 
 def lag_families(looks: Mapping[tuple[str, int], int], microseconds: Mapping[str, int]) -> Iterator[Metric]:
-    """Yield the event loop lag that ``lbdns.counting.event_loop_lag`` measures, as a histogram for each process."""
+    """Yield one histogram per process of the event loop lag measured by ``lbdns.counting.event_loop_lag``."""
     text = "Delay with which event loops run timers, over all workers"
     histogram = HistogramMetricFamily("lbdns_event_loop_lag_seconds", text, labels=("process",))
     for process in ("main", "worker"):

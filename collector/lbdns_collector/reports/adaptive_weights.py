@@ -2,13 +2,13 @@
 
 Sans-I/O: the caller passes the time and the random generator.
 
-A trial moves some weight from one term to another. It then uses the old and the new weights in turn, each for
-``period`` seconds, so that changes in load affect both alike. The trial ends as soon as the new weights do worse; the
-search accepts them only if four rounds leave no doubt. From time to time, the search compares the configured weights
-with those in use, and returns to the configured weights unless they are slower. Each weight stays within a factor of
-its configured value, and the sum of all weights stays constant. Simulated annealing, which accepts a single better
-result and sometimes a worse one, was tried first. Response times vary so much that it reported gains that did not
-exist.
+A trial moves some weight from one term of the score to another. It then uses the old and the new weights in turn, each
+for ``period`` seconds, so that changes in load affect both alike. The trial ends as soon as the new weights do worse;
+the search accepts them only if four rounds show a significant gain. From time to time, the search compares the
+configured weights with those in use, and returns to the configured weights unless they are slower. Each weight stays
+within a factor of its configured value, and the sum of all weights stays constant. Simulated annealing, which accepts a
+single better result and sometimes a worse one, was tried first. Response times vary so much that it reported gains that
+did not exist.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class WeightSearchSettings:
 
 @dataclass(slots=True)
 class _ResponseTimeSums:
-    """Sums over all reports from turns with the same weights.
+    """Totals of all reports received during turns with the same weights.
 
     By Little's law, the mean response time is busy / requests.
     """
@@ -66,7 +66,8 @@ class _ResponseTimeSums:
 class WeightSearchStatus:
     """The state of a weight search: the score's name, its weights, and the number of trials made and accepted.
 
-    ``gain`` is the fraction by which responses were shorter than with the configured weights at the last check.
+    ``gain`` is the fraction by which the response times at the last check were shorter than with the configured
+    weights.
     """
 
     score: str
@@ -79,7 +80,7 @@ class WeightSearchStatus:
 class WeightSearch:
     """A search for better weights of one score.
 
-    Call ``observe`` with every report; if it returns True, read ``score``.
+    Call ``observe`` with every report; if it returns True, the weights in ``score`` have changed.
     """
 
     def __init__(self, terms: Mapping[str, Term], settings: WeightSearchSettings, chance: Random) -> None:
@@ -155,7 +156,7 @@ class WeightSearch:
             self._since_check = 0
             self.gain = max(0.0, -math.expm1(-change))
             if change <= 0:
-                self._accept(candidate, "back to the configured weights, which are not slower")
+                self._accept(candidate, "returned to the configured weights, because they are not slower")
         elif len(self._changes) == ROUNDS and change < -DOUBT * _standard_error(self._changes):
             self._accept(candidate, f"responses {100 * math.expm1(change):+.1f} %")
 

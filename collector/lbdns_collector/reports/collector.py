@@ -34,7 +34,7 @@ class Collector:
     """Receives reports on the configured addresses and delivers snapshots."""
 
     def __init__(self, farm: Farm, keys: Sequence[MasterKey], events: EventLog | None = None) -> None:
-        """``events``: the event log for dropped reports."""
+        """``events`` is the event log in which dropped reports are recorded."""
         self.farm = farm
         self._events = events or EventLog()
         self.table = ReportTable(farm.hosts, keys, build_score(farm.config), build_shadow_score(farm.config))
@@ -48,7 +48,7 @@ class Collector:
         self._paused = False
 
     def open(self, inherited: Mapping[Endpoint, socket.socket] = NO_SOCKETS) -> None:
-        """Open the sockets, except those that are ``inherited``, which are keyed by configured address.
+        """Open the sockets, except those passed in ``inherited``, which maps configured addresses to open sockets.
 
         Reports wait in the sockets until ``start``. Raises ListenError; the collector then holds no socket.
         """
@@ -80,7 +80,7 @@ class Collector:
     async def stop(self) -> None:
         """Process the reports that have arrived, then close the sockets. No more snapshots are delivered.
 
-        A paused collector leaves waiting reports in the sockets, because another process goes on to read them.
+        A paused collector leaves waiting reports in the sockets, so that another process can read them.
         """
         publisher, self._publisher = self._publisher, None
         if publisher:
@@ -153,7 +153,7 @@ class Collector:
 
     @property
     def score(self) -> Score:
-        """The score in force. Earlier reports may have been scored with another score."""
+        """The score in force. Reports received earlier may have been scored with a different score."""
         return self.table.score
 
     @property
@@ -173,9 +173,9 @@ class Collector:
             self._publisher.changed()
 
     def _open(self, endpoints: Sequence[Endpoint], replaced: Sequence[ReportSocket]) -> list[ReportSocket]:
-        """Open sockets for all ``endpoints``, or none. Raises ListenError.
+        """Open sockets for all ``endpoints``, or for none of them if one fails. Raises ListenError.
 
-        An endpoint may overlap that of a ``replaced`` socket: a single address may replace 0.0.0.0, or the reverse.
+        An endpoint may overlap that of a ``replaced`` socket: a single address may replace 0.0.0.0, or vice versa.
         """
         for sock in replaced:
             sock.allow_sharing(True)

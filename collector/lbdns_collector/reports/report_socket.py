@@ -40,7 +40,7 @@ class RejectionLog:
         self._since: dict[str, int] = {}
 
     def note(self, reason: str, source: str, now: float) -> str | None:
-        """Count a datagram from ``source`` dropped at ``now`` (monotonic seconds).
+        """Count a datagram from ``source`` that was dropped at ``now`` (monotonic seconds).
 
         Return the line to log, or None if this reason was logged within the last minute.
         """
@@ -59,7 +59,7 @@ class ReportSocket:
     def __init__(self, endpoint: Endpoint, share: bool = False, inherited: socket.socket | None = None) -> None:
         """Bind ``endpoint``, or use ``inherited``, a socket already bound there.
 
-        ``share``: allow another socket of this process to use an overlapping address, if that socket allows it too.
+        ``share`` allows another socket of this process to use an overlapping address, if that socket allows it too.
         Raises ListenError.
         """
         self.configured = endpoint
@@ -136,7 +136,7 @@ class ReportSocket:
     def close(self, loop: asyncio.AbstractEventLoop, leave: bool = False) -> None:
         """Process the datagrams that have arrived, then close the socket.
 
-        ``leave``: leave the datagrams to another process, which has this socket too.
+        If ``leave`` is true, leave the datagrams to another process that holds the same socket.
         """
         loop.remove_reader(self._socket)
         while not leave and self.drain():

@@ -1,7 +1,7 @@
 """The report table: decides which report datagrams to accept, and keeps the newest reading of every member. Sans-I/O.
 
-The checks run in the order below, and the first that fails gives the reason. The body of a datagram is decoded only
-after its origin is verified.
+The checks run in the order below, and the first one that fails gives the reason for the drop. The body of a datagram is
+decoded only after its origin is verified.
 
     too_long      over 1200 bytes
     malformed     no valid envelope (or, after the rate check, no valid body)
@@ -87,10 +87,9 @@ class _ReportingHost:
         self.filled = _LONG_AGO if filled is None else now - float(filled)
 
     def _replace(self, wall: float) -> None:
-        """Remember the current boot, which a new boot replaces, until the clock check would reject all its reports.
+        """Reject reports from the current boot from now on, until the clock check would reject them anyway.
 
-        The boot is then forgotten, because if two agents use one name, the first must be accepted again when the second
-        has stopped.
+        The rejection must end, because two agents may use one name: when one stops, the other must be accepted again.
         """
         self.replaced = {boot: until for boot, until in self.replaced.items() if until >= wall}
         self.replaced[self.boot] = wall + 2 * MAX_SKEW

@@ -19,8 +19,8 @@ class SnapshotPublisher:
     """Publishes the first change at once, and later changes together after a gap.
 
     The gap is proportional to the time that publishing takes: one or two milliseconds with three members, more with ten
-    thousand. The shorter of the last two publishing times counts, so that a single hiccup of the machine does not delay
-    the next report.
+    thousand. The shorter of the last two publishing times is used, so that a single hiccup of the machine does not
+    delay the next report.
     """
 
     def __init__(

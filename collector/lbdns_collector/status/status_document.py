@@ -60,7 +60,7 @@ class StatusInputs:
     """All data from which a status document is built, at the time ``now`` (monotonic seconds).
 
     ``answers``, ``shadows``, ``guards`` and ``capacities`` are keyed by pool name. Their sequences have one item per
-    member, in the pool's order. ``capacities`` also says whether the unit is requests/s.
+    member, in the pool's order. Each entry of ``capacities`` also says whether the unit is requests/s.
     """
 
     farm: Farm
@@ -76,7 +76,7 @@ class StatusInputs:
     guards: Mapping[str, Sequence[Guard]] = field(default_factory=dict)
 
     def guards_of(self, pool: Pool) -> Sequence[Guard]:
-        """Return one guard per member; NO_GUARD for all if, during a reload, the guards are for other members."""
+        """Return one guard per member, or NO_GUARD for all if the guards are for other members during a reload."""
         guards = self.guards.get(pool.name, ())
         return guards if len(guards) == len(pool.members) else (NO_GUARD,) * len(pool.members)
 
@@ -152,7 +152,7 @@ def status_json(inputs: StatusInputs) -> bytes:
 
 
 def change_signature(inputs: StatusInputs) -> tuple[object, float]:
-    """Return a signature of everything that can change without a report, and the time of the next change of state.
+    """Return a signature of everything that can change without a report, and the time at which a state next changes.
 
     If the signature equals the previous one, nothing has changed. The time is in monotonic seconds, inf if no state
     will change.
@@ -249,7 +249,7 @@ class ReportChanges:
     """Builds the short document for followers.
 
     The document has the structure of the status document, but only the changed members and only the keys that a report
-    can change. The builder looks at nothing else, because ten thousand members may change every second.
+    can change. The builder checks nothing else, because ten thousand members may change every second.
     """
 
     def __init__(self, farm: Farm) -> None:
@@ -278,7 +278,8 @@ def changed_members(before: Mapping[str, Reading], after: Mapping[str, Reading])
 def read_status(document: object, now: float) -> dict[str, Reading | None]:
     """Return the readings in a status document by full member name; None for a member that never reported.
 
-    Ages become times on the reader's monotonic clock, which shows ``now``. Raises ValueError for a bad document.
+    Ages are converted to times on the reader's monotonic clock, whose current time is ``now``. Raises ValueError for a
+    bad document.
     """
     readings: dict[str, Reading | None] = {}
     for pool in _objects(document, "pools"):

@@ -36,7 +36,7 @@ class MemberSource(Protocol):
     def overrides(self) -> Overrides: ...  # the overrides in force
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` in the event loop whenever snapshot, overrides or farm have changed.
+        """Call ``callback`` in the event loop whenever the snapshot, the overrides or the farm has changed.
 
         Returns a function that ends the subscription.
         """
@@ -75,7 +75,7 @@ class SelectionSource(Protocol):
 
 
 class CounterSource(Protocol):
-    """Provides counters of queries and reports. No counter decreases until the program ends."""
+    """Provides counters of queries and reports. No counter decreases while the program runs."""
 
     @property
     def queries(self) -> int: ...  # DNS queries received
@@ -90,7 +90,7 @@ class CounterSource(Protocol):
         """Bring the counters up to date, which may require replies from other processes."""
 
     def metric_families(self) -> Iterable[Metric]:
-        """Return the families for /metrics that only this kind of program has."""
+        """Return the families that only this kind of program exports on /metrics."""
 
 
 class ProgramSource(Protocol):
@@ -135,7 +135,7 @@ class StatusSource(Protocol):
 
 
 def member_inputs(source: StatusSource) -> StatusInputs:
-    """Return the inputs for metrics: ``status_inputs`` without the parts that take long for many members."""
+    """Return the inputs for metrics: ``status_inputs`` without the parts that take long to compute for many members."""
     members, selection = source.members, source.selection
     farm, uptime_s = members.farm, source.program.uptime_s
     return StatusInputs(

@@ -1,4 +1,4 @@
-"""Access control: which networks and credentials may read over HTTP, and how many guesses a client may make."""
+"""Access control: which networks and credentials may read over HTTP, and how often a client may try credentials."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ class AccessControl:
     def may_try(self, address: str) -> bool:
         """Return whether a client at ``address`` may send credentials now.
 
-        While too many refusals are pending for the client's network, no further credentials are checked; otherwise the
-        number of guesses would be unlimited.
+        While too many refusals are pending for the client's network, no further credentials are checked, because the
+        number of guesses must be limited.
         """
         return self._wrong[_place(address)] < AT_ONCE
 
     @contextlib.asynccontextmanager
     async def delayed_refusal(self, address: str) -> AsyncIterator[None]:
-        """Wait DELAY seconds before the body of the ``async with``, which refuses wrong credentials."""
+        """Wait DELAY seconds, then run the body of the ``async with``, which must send the refusal."""
         place = _place(address)
         self._wrong[place] += 1
         try:

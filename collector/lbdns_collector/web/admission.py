@@ -1,4 +1,4 @@
-"""Admission: every HTTP request waits for its turn, then is refused unless its client may read."""
+"""Admission: every HTTP request waits for its turn, and is then refused unless its client may read."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def _refusal(request: web.Request) -> web.Response | None:
     if access.credentials.accept(header):
         return None
     async with access.delayed_refusal(address):
-        what = "wrong user, password or token; the server reads them from [web] password_file and token_file"
+        what = "wrong user, password or token; the server reads the valid ones from [web] password_file and token_file"
         return _refuse(request, "credentials", 401, what, WWW_Authenticate=CHALLENGE)
 
 

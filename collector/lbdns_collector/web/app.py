@@ -1,4 +1,4 @@
-"""The HTTP application: read-only documents, metrics and pages from a StatusSource.
+"""The HTTP application: serves read-only documents, metrics and pages from a StatusSource.
 
 All changes are made through the control socket.
 """
@@ -69,7 +69,7 @@ _HEADERS: Final = {
 
 
 def make_app(source: StatusSource, access: AccessControl | None = None) -> web.Application:
-    """Return the application. The application's only state is the open connections and event streams."""
+    """Return the application. The application's only state is its open connections and event streams."""
     app = web.Application(middlewares=[_errors_as_json, admit], client_max_size=1024)
     scheduler = RenderScheduler(partial(_queries_here, source), partial(_member_count, source))
     app[SOURCE], app[SCHEDULER], app[CONNECTIONS] = source, scheduler, HttpConnections()
@@ -98,7 +98,7 @@ async def _status(source: StatusSource, scheduler: RenderScheduler) -> bytes:
 
 
 def _queries_here(source: StatusSource) -> int:
-    """Return the number of queries that this process answered; 0 if workers answer, which don't wait for pages."""
+    """Return how many queries this process has answered; 0 if workers answer, because pages don't delay workers."""
     return source.counters.queries if source.program.workers <= 1 else 0
 
 

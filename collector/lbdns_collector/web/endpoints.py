@@ -48,7 +48,7 @@ async def events(request: web.Request) -> web.StreamResponse:
     kind: StreamKind = "changes" if request.query.get("changes") else "page"
     if only := request.query.get("only"):
         if only != "log" or kind == "changes":
-            return error(400, f"only={only} is not valid; use only=log, without changes, to receive the log alone")
+            return error(400, f"only={only} is not valid; to receive the log alone, use only=log and leave out changes")
         kind = "log"
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
     if request.method == "HEAD":

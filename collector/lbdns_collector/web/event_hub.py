@@ -51,7 +51,7 @@ MAX_WAITING_BYTES: Final = 16 * 2**20
 
 
 class StreamQueue:
-    """The events that wait for one client. ``abort`` closes its connection."""
+    """The events that are queued for one client. ``abort`` closes its connection."""
 
     def __init__(self, abort: Callable[[], None], keep_alive: float) -> None:
         self.keep_alive = keep_alive  # seconds
@@ -79,26 +79,26 @@ class StreamQueue:
         self._wake.set()
 
     def replace(self, event: bytes) -> None:
-        """Add an event with the whole status, which replaces an earlier one that still waits."""
+        """Add an event with the whole status, replacing an earlier one that is still queued."""
         if not self.ended:
             self._whole = event
             self._wake.set()
 
     @property
     def is_behind(self) -> bool:
-        """Whether an event with the whole status still waits."""
+        """Whether an event with the whole status is still queued."""
         return bool(self._whole)
 
     def end(self) -> None:
-        """End the stream, and drop waiting events."""
+        """End the stream, and drop all queued events."""
         self.ended = True
         self._clear()
         self._wake.set()
 
     async def next(self) -> bytes | None:
-        """Return all waiting events joined, or None at the end of the stream.
+        """Return all queued events joined, or None at the end of the stream.
 
-        Returns ``b""`` if no event has come for ``keep_alive`` seconds.
+        Returns ``b""`` if no event has arrived for ``keep_alive`` seconds.
         """
         if not self._events and not self._whole and not self.ended:
             try:
@@ -121,8 +121,9 @@ class StreamQueue:
 class EventHub:
     """Feeds all streams: pages receive the whole status as it changes, and followers receive the changed members.
 
-    Followers receive an event in the event loop's next turn after a snapshot. An event has a limited number of members,
-    so that reports are read and queries answered in between. Documents for pages are built in scheduled slices.
+    After a new snapshot, followers receive an event in the next turn of the event loop. Each event contains a limited
+    number of members, so that reports are read and queries answered in between. Documents for pages are built in
+    scheduled slices.
     """
 
     def __init__(self, source: StatusSource, scheduler: RenderScheduler, status: SingleFlight) -> None:

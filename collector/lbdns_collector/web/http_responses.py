@@ -21,7 +21,7 @@ POLL_PERIOD: Final = 0.01  # seconds between two checks of the write buffer
 def error(status: int, what: str, **headers: str) -> web.Response:
     """Return an error response. ``what`` says what is wrong, where, and what to do instead.
 
-    In the names of ``headers``, write ``_`` for ``-``.
+    In the names of header arguments, ``_`` stands for ``-``.
     """
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return web.Response(status=status, body=to_json({"error": what}), content_type=JSON, headers=named)

@@ -1,7 +1,7 @@
 """The HTTP server: serves the application on one socket.
 
-The server accepts a limited number of connections, one after another. It closes an idle connection if a new one needs
-its place, and stops without waiting.
+The server accepts a limited number of connections, one after another. It closes an idle connection to make room for a
+new one, and stops without waiting.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ROOM_CHECK_PERIOD: Final = 0.05  # seconds between two checks for an idle connec
 
 
 class HttpConnections:
-    """The connections of one server, and when each last began or ended a request."""
+    """The connections of one server, and the time at which each last began or ended a request."""
 
     def __init__(self) -> None:
         self._active: dict[RequestHandler, float] = {}  # monotonic seconds; inf for an event stream
@@ -75,7 +75,7 @@ CONNECTIONS: Final = web.AppKey("connections", HttpConnections)
 
 
 class HttpServer:
-    """Serves one application on a listening socket, which it closes at the end."""
+    """Serves one application on a listening socket, and closes the socket at the end."""
 
     def __init__(self, app: web.Application, endpoint: Endpoint, sock: socket.socket) -> None:
         self.configured = self.address = endpoint
@@ -101,7 +101,8 @@ class HttpServer:
     async def set_up(self) -> None:
         """Listen on the socket; connections wait until ``accept`` is called.
 
-        Sets ``address`` to the real port, even if port 0 was configured. Raises ListenError; the socket is then closed.
+        Sets ``address`` to the real address and port, even if port 0 was configured. Raises ListenError; the socket is
+        then closed.
         """
         self.sock.setblocking(False)
         self.address = bound_endpoint(self.sock)

@@ -1,4 +1,4 @@
-"""The render scheduler: runs all work for HTTP clients in short slices, so that it cannot slow down DNS.
+"""The render scheduler: runs all work for HTTP clients in short slices, so that this work cannot slow down DNS.
 
 After each slice comes a pause that grows with the query rate.
 
@@ -44,8 +44,8 @@ BUSY_FROM: Final = 10.0  # slices of pause; from this on, slices are short
 class RenderScheduler:
     """Gives turns to one task at a time.
 
-    ``queries`` returns the number of DNS queries so far, ``members`` the number of members. CPU time is taken from a
-    credit, which grows by 1 second every ``pause`` seconds; without credit, pauses last longer.
+    ``queries`` returns the number of DNS queries so far, ``members`` the number of members. CPU time is deducted from a
+    credit, which grows by 1 second every ``pause`` seconds; while no credit is left, pauses are longer.
     """
 
     def __init__(self, queries: Callable[[], int], members: Callable[[], int]) -> None:
@@ -111,8 +111,8 @@ class RenderScheduler:
     async def beside(self, work: Coroutine[None, None, T]) -> T:
         """Return the result of ``work``, which runs in a thread or has slices of its own.
 
-        Only one such task runs at a time, with a rest before the next, because the event loop must wait while a
-        computing thread holds the interpreter lock.
+        Only one such task runs at a time, with a rest before the next one. The reason is that the event loop must wait
+        while a computing thread holds the interpreter lock.
         """
         try:
             async with self._beside:

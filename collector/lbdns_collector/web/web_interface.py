@@ -1,7 +1,7 @@
 """The web interface of a program: starts its HTTP server, and moves the server to a new address.
 
-The server starts late, because loading its libraries takes longer than everything else. A new address is opened before
-the old one is closed.
+The server starts late, because loading its libraries takes longer than the rest of the startup. A new address is opened
+before the old one is closed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def open_web_socket(endpoint: Endpoint) -> socket.socket:
 
 
 class WebInterface:
-    """Serves the documents and pages of ``source`` at one address, or not at all, to the clients that may read."""
+    """Serves the documents and pages of ``source`` to permitted clients at one address, unless the interface is off."""
 
     def __init__(self, source: StatusSource) -> None:
         self._source = source

@@ -119,7 +119,7 @@ def test_passwords_and_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         (tmp_path / name).write_text("")
         status, _, err = check(tmp_path, capsys, text)
         assert status == 2
-        assert any(line.startswith(f"{tmp_path}/{name}: {what}: is empty") for line in err)
+        assert any(line.startswith(f"{tmp_path}/{name}: {what}: the file is empty") for line in err)
 
 
 def test_what_this_machine_lacks_is_a_warning(

@@ -1,4 +1,4 @@
-"""The answer table: maps each question to its answers, one for each member of a pool, compiled on demand.
+"""The answer table: maps each question to its answers, one for each pool member, which are compiled on demand.
 
 A table belongs to one farm, and a reload replaces the whole table. Sans-I/O.
 """
@@ -41,11 +41,12 @@ QueryCounts = dict[tuple[str, int, str, int], int]
 
 
 class AnswerEntry:
-    """The answer to one question: one body, or one for each member of a pool.
+    """The answer to one question: a single response body, or one body for each member of a pool.
 
-    ``make`` writes the body that names a member, when that body is first needed. ``variants`` holds, for each response
-    kind, the heads and tails that the fast path joins, one pair for each member. The item for a kind is None until a
-    query of that kind arrives, and empty if a response may be too long for some client.
+    ``make`` is called with a member's index when the body that names this member is first needed, and returns that
+    body. For each response kind, ``variants`` holds one (head, tail) pair for each member; the fast path joins them.
+    The item for a kind is None until a query of that kind arrives, and empty if a response may be too long for some
+    client.
     """
 
     __slots__ = (
@@ -77,7 +78,7 @@ class AnswerEntry:
         self.external_aliases: tuple[Record, ...] = ()  # the whole answer, if its aliases lead out of our zones
 
     def body(self, member: int) -> ResponseBody:
-        """Return the body of the answer that names ``member`` (an index; 0 if the answer names no member)."""
+        """Return the body that names ``member`` (an index); pass 0 for an answer that names no member."""
         body = self._bodies[member]
         if body is None:
             body = self._bodies[member] = self._make(member)
@@ -94,9 +95,9 @@ class AnswerEntry:
 
 
 class AnswerTable:
-    """All answers of one farm, by question.
+    """The answers for one farm, keyed by question.
 
-    ``cursors`` has one plan cursor for each pool and policy; the planner sets the cursors' plans. Names are in
+    ``cursors`` holds one plan cursor for each pool and policy; the planner sets the cursors' plans. Names are in
     lower-case wire form.
     """
 
@@ -133,10 +134,10 @@ class AnswerTable:
         return self._owners[owner][0].zone.origin == origin
 
     def zone_of(self, qname: bytes, qtype: int) -> ZoneIndex | None:
-        """Return the index of the zone that answers for ``qname``; None if no zone does.
+        """Return the ZoneIndex of the zone that answers for ``qname``; None if no zone does.
 
-        The zone with the longest matching name answers. If we also serve its parent zone, the parent zone answers
-        queries for DS at the apex (RFC 4035 section 3.1.4.1).
+        The zone with the longest matching name answers. DS queries for a zone's apex are answered from its parent zone
+        if we serve that zone too (RFC 4035 section 3.1.4.1).
         """
         at = 0
         while True:
@@ -153,8 +154,8 @@ class AnswerTable:
     def entry(self, index: ZoneIndex, qname: bytes, qtype: int) -> AnswerEntry:
         """Return the entry for a question of class IN in the zone of ``index``.
 
-        The table keeps the entry only if the name exists and the type is a usual one, so that no client can fill the
-        memory with made-up questions.
+        The table keeps the entry only if the name exists and the type is a common one or exists at that name. So
+        clients cannot fill the memory with made-up questions.
         """
         key = (qname + qtype.to_bytes(2, "big") + b"\0\1").lower()
         entry = self.entries.get(key)
@@ -195,10 +196,10 @@ class AnswerTable:
         return records if self.zone_of(records[-1].rdata.lower(), qtype) is None else ()
 
     def precompile(self, entry: AnswerEntry, kind: int, query: Query) -> None:
-        """Precompile the responses that the fast path sends to queries of this kind for a kept entry's question.
+        """Precompile the fast path's responses to queries of this kind; ``entry`` must be one that the table keeps.
 
-        If one of them may be too long for some client over some transport, none is precompiled. A response with a
-        cookie ends where the cookie begins.
+        If any of these responses may be too long for some client or transport, none is precompiled. A response with a
+        cookie is precompiled only up to the cookie, which the fast path appends.
         """
         has_cookie = kind >= FIRST_COOKIE_KIND
         payload = self.farm.config.server.payload
@@ -222,7 +223,7 @@ class AnswerTable:
             self.native.forget()
 
     def count(self, counter: tuple[str, int, str, int], count: int = 1) -> None:
-        """Count queries for a question without a kept entry. ``counter`` is zone, type, transport and RCODE."""
+        """Count queries for a question without a kept entry. ``counter`` is a (zone, type, transport, RCODE) tuple."""
         zone, qtype, transport, rcode = counter
         counter = (zone, counted_type(qtype), transport, rcode)
         self._counts[counter] = self._counts.get(counter, 0) + count
@@ -243,7 +244,7 @@ class AnswerTable:
                     yield (entry.zone, counted_type(entry.qtype), transport, entry.rcode), count
 
     def take_over(self, old: AnswerTable) -> None:
-        """Continue the counters and rotations of ``old``, the table before a reload. Call this before any query."""
+        """Continue the counters and rotations of ``old``, the table before the reload. Call this before any query."""
         self._counts = old.queries()
         members = {pool.name: [member.full_name for member in pool.members] for pool in self.farm.pools}
         for pool in old.farm.pools:
@@ -262,8 +263,8 @@ def counted_type(qtype: int) -> int:
 def names_member(index: ZoneIndex, pool: Pool, match: PoolMatch, qtype: int) -> bool:
     """Return whether the answer names a member.
 
-    If the pool's own name has the addresses, only answers to A, AAAA and ANY queries name a member. Answers to A and
-    AAAA queries do so only if some member has that type.
+    If the pool's own name holds the members' addresses, only answers to A, AAAA and ANY queries name a member. An
+    answer to an A or AAAA query does so only if some member has a record of that type.
     """
     if not _has_addresses(index, pool, match) or qtype == Type.ANY:
         return True
@@ -271,7 +272,7 @@ def names_member(index: ZoneIndex, pool: Pool, match: PoolMatch, qtype: int) -> 
 
 
 def _has_addresses(index: ZoneIndex, pool: Pool, match: PoolMatch) -> bool:
-    """Return whether the pool's own name has the members' addresses, as it must at the apex, which can't be a CNAME."""
+    """Return whether the pool's own name holds the members' addresses; at the apex it must, as CNAME is not allowed."""
     return pool.config.answer == "address" or match.owner == index.zone.origin
 
 
@@ -288,7 +289,7 @@ def _alias_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatch,
 
 
 def _address_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatch, qtype: int) -> AnswerSections:
-    """Return the member's addresses under the pool's own name; for other types, the name's records in the zone file."""
+    """Return the member's addresses under the pool's own name or, for other types, that name's zone file records."""
     addresses = index.node(member) or {}
     if qtype == Type.ANY:
         qtype = next(rtype for rtype in (Type.A, Type.AAAA) if rtype in addresses)

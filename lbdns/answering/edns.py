@@ -1,8 +1,9 @@
 """EDNS(0) (RFC 6891): reads the options of a query, and writes the OPT record of the response.
 
-The server answers the options NSID (RFC 5001), COOKIE (RFC 7873), edns-tcp-keepalive (RFC 7828) and client subnet. The
-latter gets scope 0, because no answer depends on the client's subnet (RFC 7871). Padding makes sense only under
-encryption (RFC 7830 section 6). Every other option is ignored and not echoed (RFC 6891 section 6.1.2).
+The server responds to the options NSID (RFC 5001), COOKIE (RFC 7873), edns-tcp-keepalive (RFC 7828) and client subnet
+(RFC 7871). Client subnet options get scope 0, because no answer depends on the client's subnet. Padding is ignored,
+because it makes sense only under encryption (RFC 7830 section 6). All other options are ignored and not echoed (RFC
+6891 section 6.1.2).
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ class OptionCode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Edns:
-    """The OPT record of a query. ``options`` are pairs of code and data, in order, including unknown ones."""
+    """The OPT record of a query.
+
+    ``options`` holds (code, data) pairs in the query's order, including unknown codes.
+    """
 
     payload: int  # bytes that the client accepts over UDP
     version: int
@@ -62,7 +66,7 @@ NO_OPTIONS: Final = EdnsOptions()
 
 
 def read_options(rdata: bytes) -> tuple[tuple[int, bytes], ...] | None:
-    """Return the options of an OPT record; None if they don't fill its rdata exactly or outnumber MAX_OPTIONS."""
+    """Return the options of an OPT record; None if they don't fill its rdata exactly or exceed MAX_OPTIONS."""
     options: list[tuple[int, bytes]] = []
     at = 0
     while at < len(rdata):
@@ -131,7 +135,7 @@ def write_opt(edns: Edns, rcode: int, payload: int = OUR_PAYLOAD, options: bytes
 
 
 def _is_subnet(data: bytes) -> bool:
-    """Return whether a query's client subnet option is well-formed: scope 0 and no stray bits (RFC 7871 section 6)."""
+    """Return whether a query's client subnet option has scope 0 and no bits beyond the prefix (RFC 7871 section 6)."""
     if len(data) < 4:
         return False
     family, source, scope = struct.unpack_from("!HBB", data)

@@ -1,4 +1,4 @@
-"""Responses that depend on no zone: errors, refusals, cookies without a question, answers of class CHAOS. Pure."""
+"""Responses that depend on no zone: errors, refusals, replies to cookie-only queries, answers of class CHAOS. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _IDENTITIES = frozenset(map(from_text, ("id.server", "hostname.bind")))
 
 
 def error_response(query: Query, options: EdnsOptions, server: ServerConfig) -> tuple[ResponseBody, Rcode] | None:
-    """Return the body and the 12-bit RCODE of a response that depends on no zone; None if a zone must answer."""
+    """Return the body and the 12-bit RCODE of a response that depends on no zone; None if it depends on a zone."""
     error = query.error or (Rcode.NOERROR if options.sound else Rcode.FORMERR)
     if not error and not query.question:
         # The query asks only for a cookie (RFC 7873 section 5.4)

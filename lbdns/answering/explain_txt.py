@@ -1,4 +1,4 @@
-"""``explain.NAME TXT``: explains over DNS why a pool's name NAME has its current answer. Sans-I/O.
+"""``explain.NAME TXT``: explains over DNS why NAME, a name that a pool serves, gets its current answer. Sans-I/O.
 
 ``explain.NAME`` exists only for clients in ``[explain] allow``, and only if the zone file does not define that name.
 No zone transfer contains the name, and a query for the name selects no member.
@@ -41,13 +41,13 @@ class ExplanationEntry(AnswerEntry):
 
 
 class ExplanationNames:
-    """The explaining names (``explain.NAME``) of one farm, and the networks that may query them."""
+    """All names ``explain.NAME`` of one farm, and the networks that may query them."""
 
     __slots__ = ("_allowed", "_owners")
 
     def __init__(self, farm: Farm) -> None:
         self._allowed = AllowedNetworks(farm.config.explain.allow)
-        #: Maps each explaining name to its pool and to the explained owner name as configured
+        #: Maps each name ``explain.NAME`` to its pool and to the owner name NAME as configured
         self._owners: dict[bytes, tuple[Pool, str]] = {
             LABEL + owner: (pool, text)
             for pool in (farm.pools if self._allowed else ())
@@ -89,7 +89,7 @@ def texts(explanation: Mapping[str, Any] | None) -> Sequence[str]:
 def strings(text: str) -> bytes:
     """Return ``text`` as the rdata of a TXT record, split after spaces into character-strings.
 
-    Characters other than printable ASCII are escaped. A text longer than MAX_TEXT is cut.
+    Characters other than printable ASCII are escaped. A text longer than MAX_TEXT octets is truncated.
     """
     plain = "".join(c if " " <= c <= "~" else c.encode("unicode_escape").decode("ascii") for c in text)
     if len(plain) > MAX_TEXT:
@@ -142,5 +142,5 @@ def _member(member: Mapping[str, Any], measured: bool) -> str:
 
 
 def _number(value: float) -> str:
-    """Return ``value`` as text: with three significant digits, or rounded to an integer if it is 100 or more."""
+    """Return ``value`` as text with three significant digits, or rounded to an integer if it is 100 or more."""
     return f"{value:.0f}" if abs(value) >= 100 else f"{value + 0.0:.3g}"

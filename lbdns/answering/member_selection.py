@@ -1,12 +1,13 @@
-"""Member selection: decides which member an answer names, by plan, address family affinity and retransmission.
+"""Member selection: decides which member an answer names, from plan, address family affinity and retransmissions.
 
 A plan is a sequence of members. Each answer takes the next place in the plan, except in two cases:
 
-- A retransmitted query gets the same member again, so that a rotation counts clients and not datagrams.
-- A client that asks for A and AAAA (and HTTPS) of a name opens one connection, so these answers name the same member.
+- A retransmitted query gets the same member again, so that a rotation counts clients, not datagrams.
+- A client that queries a name for A and AAAA (and HTTPS) opens one connection, so all these answers name the same
+  member.
 
 Sans-I/O: the caller passes the time. Memory is bounded: both caches have a fixed number of slots, and a new client or
-query overwrites the old content of its slot. A client whose slot was overwritten takes one extra place of the plan.
+query overwrites the old content of its slot. A client whose slot was overwritten takes one extra place in the plan.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ FAMILY_TYPES: Final[Mapping[int, int]] = {Type.A: 0, Type.AAAA: 1, Type.HTTPS: 2
 class PlanCursor:
     """The plan of one pool and policy, and the current place in that plan.
 
-    Each query calls ``next``, which moves one counter. Counts per member are computed on request, from the plan's order
-    and the current place.
+    Each query calls ``next``, which advances one counter. Per-member counts are computed on request, from the plan's
+    order and the current place.
     """
 
     __slots__ = ("_at", "_before", "_last", "_passes", "affinity_window", "number", "order", "plan", "usable")
 
     def __init__(self, members: int, number: int = 0, affinity_window: float = 0.0) -> None:
-        """Begin with a plan that names all ``members`` in turn.
+        """Begin with a plan that selects all members in turn; ``members`` is their number.
 
         ``number`` is unique within one answer table. For ``affinity_window`` seconds, a client's queries for the types
         of FAMILY_TYPES get the same member.
@@ -62,14 +63,14 @@ class PlanCursor:
     def set_plan(self, plan: Plan, usable: Collection[int] | None = None) -> None:
         """Follow ``plan`` from its beginning.
 
-        A plan may leave out usable members. ``usable`` lists all usable members (default: the plan's members): a client
-        that got one of them before may get it again.
+        A plan may leave out usable members. ``usable`` lists all usable members (default: the plan's members); a client
+        that already got one of them may get it again.
         """
         self._before, self._last = self.totals(), self.last
         self._begin(plan, frozenset(plan.order if usable is None else usable))
 
     def next(self) -> int:
-        """Take the next place of the plan and return its member."""
+        """Take the next place in the plan and return its member."""
         at = self._at
         if at == len(self.order):
             self._passes += 1
@@ -78,7 +79,7 @@ class PlanCursor:
         return self.order[at]
 
     def _position(self) -> tuple[int, int]:
-        """Return the place in the order, and how often the end of the order was reached."""
+        """Return the place in the order, and how many times the end of the order has been reached."""
         return self._at, self._passes
 
     @property
@@ -100,7 +101,7 @@ class PlanCursor:
         return self.order[at - 1] if at else self._last
 
     def counts(self) -> Counter[int]:
-        """Return the number of selections made by the current plan, by member."""
+        """Return how often the current plan has selected each member."""
         at, passes = self._position()
         if not passes:
             return Counter(self.order[:at])
@@ -111,12 +112,12 @@ class PlanCursor:
         return counts
 
     def totals(self) -> list[int]:
-        """Return the number of selections since the start, by member."""
+        """Return how often each member has been selected since the start."""
         counts = self.counts()
         return [before + counts[i] for i, before in enumerate(self._before)]
 
     def selections(self) -> Selections:
-        """Return the selections made by the current plan in the form that policies read."""
+        """Return the current plan's selections in the form that policies read."""
         counts = self.counts()
         return Selections(self.plan, tuple(counts[i] for i in range(len(self._before))), self.last)
 
@@ -132,7 +133,7 @@ class PlanCursor:
 
 
 class NativePlanCursor(PlanCursor):
-    """A plan cursor whose counter lives in the native table, where the native fast path moves it."""
+    """A plan cursor whose counter lives in the native table, where the native fast path advances it."""
 
     __slots__ = ("cursor", "store")
 
@@ -153,7 +154,7 @@ class NativePlanCursor(PlanCursor):
 
 
 class RetransmissionCache:
-    """Remembers the member that each recent query got, by a hash of the client and the query's bytes.
+    """Remembers which member each recent query got, keyed by a hash of the client and the query's bytes.
 
     A client that receives no response repeats its query with the same id from the same port, and networks duplicate
     datagrams. The busier the server, the sooner a slot is overwritten.
@@ -169,7 +170,7 @@ class RetransmissionCache:
 
     @staticmethod
     def mark(host: str, port: int, query: bytes) -> int:
-        """Return the hash that identifies this datagram in calls of ``member`` and ``note``."""
+        """Return the hash that identifies this datagram in calls to ``member`` and ``note``."""
         return hash((host, port, query))
 
     def member(self, mark: int, now: float) -> int | None:
@@ -195,12 +196,12 @@ CELLS: Final = _TIMES + 2 * OPEN
 
 
 class FamilyAffinity:
-    """Remembers the newest selections for each client and plan cursor, so that queries of another type can join them.
+    """Remembers the newest selections for each client and plan cursor, so that queries for another type can join them.
 
-    A client's first query takes a place of the plan, and its queries of the other types get the same member. A second
-    query of the same type belongs to the next connection and takes a new place. Many clients share a resolver's
-    address, so several selections stay open, and each type joins them in order. For example, the first AAAA query joins
-    the first selection made for A, and the second AAAA query joins the second.
+    A client's first query takes a place in the plan, and its queries for the other types get the same member. A second
+    query for the same type belongs to the next connection and takes a new place. Many clients may share one resolver's
+    address, so several selections stay open, and queries for each type join them in order. For example, the first AAAA
+    query joins the first selection made for A, and the second AAAA query joins the second.
     """
 
     __slots__ = ("_cells", "coherent")
@@ -216,9 +217,10 @@ class FamilyAffinity:
         return hash((host, number))
 
     def member(self, mark: int, family: int, since: float) -> int | None:
-        """Return the member that a query of type ``family`` (a value of FAMILY_TYPES) would get by joining a selection.
+        """Return the member that a query for ``family`` (a value of FAMILY_TYPES) would get by joining a selection.
 
-        The query does not join it. Returns None if no selection since ``since`` (monotonic seconds) is open to it.
+        Does not actually join the selection. Returns None if the query can join no selection made after ``since``
+        (monotonic seconds).
         """
         slot = mark % AFFINITY_SLOTS * CELLS
         number = self._number(slot, family, since) if self._cells[slot] == mark else None
@@ -226,9 +228,9 @@ class FamilyAffinity:
         return found
 
     def give(self, cursor: PlanCursor, host: str, family: int, now: float) -> int:
-        """Join an open selection, or else take the next place of the plan; return the member.
+        """Join an open selection, or else take the next place in the plan, and return the member.
 
-        A member that is no longer usable is also replaced for the types that have not been queried yet.
+        If the member of an open selection is no longer usable, it is replaced, also for the types not yet queried.
         """
         mark = hash((host, cursor.number))
         cells, slot = self._cells, mark % AFFINITY_SLOTS * CELLS
@@ -256,7 +258,7 @@ class FamilyAffinity:
         return member
 
     def _number(self, slot: int, family: int, since: float) -> int | None:
-        """Return the number of the oldest selection that this type can join; None if there is none."""
+        """Return the number of the oldest selection that this type can join; None if it can join none."""
         cells = self._cells
         end: int = cells[slot + _END]
         number: int = max(cells[slot + _NEXT + family], cells[slot + _BEGIN], end - OPEN)

@@ -1,4 +1,4 @@
-"""Writes DNS response messages: header, records with compressed names, OPT record; limits their size and truncates.
+"""Writes DNS response messages (header, records with compressed names, OPT record) within size limits.
 
 Names are compressed against the question, whose name always begins at offset 12. So a body that was written for one
 question fits every query with that question, in any letter case.
@@ -62,7 +62,7 @@ class AnswerSections:
 
 @dataclass(frozen=True, slots=True)
 class ResponseBody:
-    """A response written for one question, without the parts that each query determines: id, copied flags and OPT."""
+    """A response written for one question, without the parts that depend on the query: id, copied flags and OPT."""
 
     flags: int  # AA and RCODE
     counts: tuple[int, int, int]
@@ -106,11 +106,11 @@ def write_variant(
     payload: int = OUR_PAYLOAD,
     options: bytes = b"",
 ) -> Variant:
-    """Return head and tail of the response with ``body`` to a query with these flags and this OPT record.
+    """Return the head and tail of the response with ``body`` to a query with these flags and this OPT record.
 
-    ``rcode`` overrides the body's RCODE. ``payload`` is the longest query that we accept over UDP, in bytes.
-    ``options`` is the rdata of our OPT record. The opcode is copied from the query, and so is RD if the opcode is QUERY
-    (RFC 1035 section 4.1.1). AD, CD and Z are clear (RFC 4035 section 3.1.6).
+    ``rcode`` overrides the body's RCODE. ``payload`` is the maximum length of a query that we accept over UDP, in
+    bytes. ``options`` is the rdata of our OPT record. The opcode is copied from the query, and so is RD if the opcode
+    is QUERY (RFC 1035 section 4.1.1). AD, CD and Z are clear (RFC 4035 section 3.1.6).
     """
     full = body.flags & 0xF if rcode is None else rcode
     copied = query_flags & OPCODE_MASK or query_flags & RD
@@ -125,7 +125,7 @@ def write_variant(
 def precompiled_variant(
     body: ResponseBody, query_flags: int, edns: Edns | None, has_cookie: bool, payload: int
 ) -> Variant:
-    """Return head and tail as ``write_variant`` does, but leave out the cookie, which the fast path appends."""
+    """Return the head and tail from ``write_variant`` without the cookie, which the fast path appends."""
     head, tail = write_variant(body, query_flags, edns, None, payload, _EMPTY_COOKIE if has_cookie else b"")
     return head, tail[: -CLIENT - SERVER] if has_cookie else tail
 
@@ -140,7 +140,7 @@ class ResponseWriter:
     def write(
         self, query: Query, body: ResponseBody, options: EdnsOptions, wall: float, rcode: Rcode | None = None
     ) -> bytes:
-        """Return the response to ``query``, signed if the query was. ``wall`` is in Unix seconds.
+        """Return the response to ``query``, signed if the query is signed. ``wall`` is in Unix seconds.
 
         ``rcode`` overrides the body's RCODE: a body has no room for the upper bits of an extended RCODE.
         """
@@ -169,7 +169,7 @@ class RecordWriter:
     """Writes records after a question. The joined ``parts`` are the bytes written so far."""
 
     def __init__(self, qname: bytes, exact_case: bool = False) -> None:
-        """``qname`` is in wire form. With ``exact_case``, names that differ in letter case share no bytes."""
+        """``qname`` is in wire form. With ``exact_case``, compression respects letter case."""
         self.parts: list[bytes] = []
         self._fold = bytes if exact_case else bytes.lower
         self._at = HEADER_LENGTH
@@ -203,7 +203,7 @@ class RecordWriter:
         self._at += len(data)
 
     def _name(self, name: bytes) -> None:
-        """Write a name, with a pointer in place of its longest suffix that the message already contains."""
+        """Write a name, replacing the longest suffix that the message already contains with a pointer."""
         folded = self._fold(name)
         find, at = self._places.get, 0
         while length := name[at]:
@@ -217,7 +217,7 @@ class RecordWriter:
         self._put(name)
 
     def _learn(self, folded: bytes, end: int, pointers: int) -> None:
-        """Let later names point into this name, at labels before ``end``. Reading it takes ``pointers`` pointers."""
+        """Let later names point into this name, at labels before ``end``. Reading it follows ``pointers`` pointers."""
         at, here = 0, self._at
         while at < end and here + at <= _MAX_POINTER:
             self._places.setdefault(folded[at:], pointers << _OFFSET_BITS | here + at)

@@ -1,7 +1,7 @@
 """The plane: the implementation that answers common UDP queries, either Python or the faster native module.
 
-The plane creates everything that the fast path and the slow path share: one rate limit, one retransmission cache, one
-family affinity and one place in each plan. Sans-I/O.
+The plane creates the state that the fast path and the slow path share: the rate limiter, the retransmission cache, the
+address family affinity and the place in each plan. Sans-I/O.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Plane:
     def native_table(self, payload: int) -> lbdns_native.AnswerTable | None:
         """Return the native part of a new answer table; None on the Python plane.
 
-        ``payload`` is the longest query that we accept over UDP, in bytes.
+        ``payload`` is the maximum length of a query that we accept over UDP, in bytes.
         """
         return None
 

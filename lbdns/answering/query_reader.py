@@ -1,11 +1,12 @@
-"""The query reader: reads queries strictly, without exceptions, and with bounded work for any bytes. Pure.
+"""The query reader: strict, raises no exceptions, and does a bounded amount of work for any input. Pure.
 
-- A message shorter than a header, or a response, gets no answer.
+- A response, or a message shorter than a header, gets no answer.
 - A query with an opcode other than QUERY gets NOTIMP.
 - More than one question, an unexpected record, a malformed name or bytes after the last record cause FORMERR.
 - A query may have one OPT record and one TSIG record; the TSIG record must be its last record.
 - Only an IXFR query may have an authority record, the client's SOA (RFC 1995 section 3).
-- A query without a question must have a COOKIE option: it asks only for a server cookie (RFC 7873 section 5.4).
+- A query without a question must have a COOKIE option: such a query asks only for a server cookie (RFC 7873 section
+  5.4).
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ MAX_ADDITIONAL: Final = 8  # records: a query has an OPT and perhaps a TSIG reco
 class Query:
     """A query as received. An ``error`` other than NOERROR is the RCODE of the response.
 
-    ``question`` holds the question's bytes as received, which the response repeats. It is empty if there is no
-    well-formed question.
+    ``question`` holds the question's bytes as received, for the response to repeat. ``question`` is empty if there is
+    no well-formed question.
     """
 
     id: bytes
@@ -97,7 +98,7 @@ def _error(edns: Edns | None, sound: bool) -> Rcode:
 
 
 def _read_soa(message: bytes, at: int) -> tuple[int, int]:
-    """Return the serial and the end of the SOA record at ``at``, ignoring its names. A malformed record has end 0."""
+    """Return the serial and the end of the SOA record at ``at``, ignoring its names; end 0 if it is malformed."""
     at = skip_name(message, at)
     if not at or at + _RR_FIXED.size > len(message):
         return NO_SERIAL, 0

@@ -1,9 +1,9 @@
 """Response rate limiting: limits how many responses of one kind a network gets per second. Sans-I/O.
 
-The answers to one question are one kind. Responses without a kept entry (negative answers, errors, wildcards) are one
-kind per zone and RCODE, so random names do not evade the limit. Across all kinds, a network's limit is ALL times as
-high, so querying many names in turn does not evade the limit either. Counters live in a table of fixed size, so forged
-addresses cost no memory. Two networks that fall on one slot share its limit for that second.
+All answers to the same question count as one kind. Responses without a kept entry (negative answers, errors, wildcards)
+count as one kind per zone and RCODE, so querying random names does not evade the limit. Across all kinds, a network's
+limit is ``ALL`` times as high, so querying many names in turn does not evade it either. Counters live in a table of
+fixed size, so forged addresses cost no memory. Two networks that hash to the same slot share its limit for that second.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class RateLimiter:
         return max(0, counts[at] - ALL * self._limit)
 
     def drops(self, over: int, host: str) -> bool:
-        """Return whether to drop a response; every ``slip``-th one ``over`` the limit is truncated instead."""
+        """Return whether to drop a response over the limit; every ``slip``-th such response is truncated instead."""
         self.last = host
         slip = self.rules.slip
         if slip and over % slip == 0:

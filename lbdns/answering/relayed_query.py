@@ -1,8 +1,8 @@
-"""Relayed queries: which clients may send them, the query to an upstream, and the response to the client. Sans-I/O.
+"""Relayed queries: decides which clients may send them; writes the query to an upstream and the response. Sans-I/O.
 
-Each hop is separate, as RFC 5625 requires of a proxy. The query to the upstream has an id, a letter case and an OPT
-record of our own. The response to the client has the client's id and letter case, and our OPT record. No EDNS option
-is passed on in either direction.
+Each hop is separate, as RFC 5625 requires of a proxy. The query to the upstream has its own id, letter case and OPT
+record. The response to the client has the client's id and letter case, and our OPT record. No EDNS option is passed on
+in either direction.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class AllowedNetworks:
 class RelayedQuery:
     """A query with RD from a client in an allowed network, to be relayed to an upstream.
 
-    The queried name is outside our zones, or is a name of ours whose ``aliases`` lead out of our zones.
+    The queried name is outside our zones, or is one of our names whose ``aliases`` lead out of our zones.
     """
 
     query: Query
@@ -82,7 +82,7 @@ class UpstreamQuestion:
 
 
 def upstream_question(relayed: RelayedQuery) -> UpstreamQuestion:
-    """Return the question for an upstream, which asks for the query's name or for the target of our own aliases."""
+    """Return the question to send upstream: for the query's name or, if that is one of our aliases, for its target."""
     query = relayed.query
     name = relayed.aliases[-1].rdata.lower() if relayed.aliases else query.qname
     return UpstreamQuestion(name, query.qtype, query.edns is not None and query.edns.dnssec_ok, bool(query.flags & CD))
@@ -127,7 +127,7 @@ def relayed_body(relayed: RelayedQuery, response: UpstreamResponse | None) -> Re
 
 
 def _after_aliases(relayed: RelayedQuery, response: UpstreamResponse, flags: int) -> ResponseBody:
-    """Return our aliases and the answer. AA is set, as the first name is ours; AD is clear, as aliases are unsigned."""
+    """Return our aliases and the answer. AA is set, as the first name is ours; AD is not, as aliases are unsigned."""
     # Imported here: only answers after an alias of ours need dnspython's messages, which take 20 ms to import
     import dns.exception
     import dns.message
@@ -147,7 +147,7 @@ def _after_aliases(relayed: RelayedQuery, response: UpstreamResponse, flags: int
 
 
 def _records(section: Sequence[dns.rrset.RRset]) -> tuple[Record, ...]:
-    """Return the records of a section in order, without compression."""
+    """Return the records of a section, in order and uncompressed."""
     return tuple(
         Record(rrset.name.to_digestable(), rrset.rdtype, rrset.ttl, rdata.to_wire())
         for rrset in section

@@ -5,8 +5,8 @@ question determine the response kind. The member selector selects a member, and 
 other query takes the slow path: a strict reader, a look-up and a writer. The slow path gives the same answers, and
 precompiles them for the fast path.
 
-Only a new response that names a member advances a rotation. A retransmitted query does not, and neither does a client's
-query for a second type, a query over the rate limit, or a response that is too long and therefore truncated.
+Only a new response that names a member advances a rotation. Retransmitted queries, a client's queries for a second
+type, queries over the rate limit and responses that are too long and therefore truncated do not.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Responder:
     - call ``tick`` whenever it wakes up to read queries, before ``respond``;
     - pass each message that it receives to ``respond``;
     - send the response that ``respond`` returns, or drop it if the socket refuses it: clients repeat the query;
-    - run a ``DeferredAnswer``: send every message of a ``ZoneTransfer`` over its TCP connection, or get the upstream's
-      answer to a ``RelayedQuery``, pass it to ``finish_relayed`` and send the result;
+    - complete a ``DeferredAnswer``: send every message of a ``ZoneTransfer`` over its TCP connection, or get the
+      upstream's answer to a ``RelayedQuery``, pass it to ``finish_relayed`` and send the result;
     - call ``use`` for each new configuration.
 
     One responder serves all sockets of a process, in one thread.
@@ -89,9 +89,9 @@ class Responder:
     def use(self, table: AnswerTable, secrets: Sequence[bytes] = (), share: int = 1) -> None:
         """Answer from ``table`` from now on. To continue the old table's counters, call its ``take_over`` first.
 
-        ``secrets`` (16 bytes each) check server cookies; the first secret also makes new ones. Without secrets, the
-        server uses no cookies. ``share`` is the number of processes that answer at the same addresses: each process
-        enforces its share of the rate limit.
+        Server cookies made with any of ``secrets`` (16 bytes each) are valid; new cookies are made with the first
+        secret. Without secrets, the server uses no cookies. ``share`` is the number of processes that answer at the
+        same addresses: each process enforces its share of the rate limit.
         """
         config = table.farm.config
         self._before = self._counters_since_start()
@@ -116,11 +116,11 @@ class Responder:
         self.limiter.tick(now)
 
     def counters(self) -> dict[str, int]:
-        """Return the counters of responses since the start, by name. Reloads do not reset them."""
+        """Return the response counters since the start, by name. Reloads do not reset them."""
         return {**self._counters_since_start(), "too_long_cut": self.truncated}
 
     def _counters_since_start(self) -> dict[str, int]:
-        """Return the counters of limiter and selector, plus those of their predecessors that ``use`` has replaced."""
+        """Return the counters of the limiter and the selector, including those of the objects that ``use`` replaced."""
         limiter, selector = self.limiter, self.selector
         now = (limiter.dropped, limiter.cut, selector.retransmissions.repeated, selector.affinity.coherent)
         return {name: before + count for (name, before), count in zip(self._before.items(), now, strict=True)}
@@ -128,9 +128,9 @@ class Responder:
     def respond(self, query: bytes, client: Client, transport: int = UDP) -> bytes | DeferredAnswer | None:
         """Return the response to the message ``query`` from ``client``, by the fast path if possible.
 
-        Call ``tick`` first. Then send the returned bytes to ``client``, or run the ``DeferredAnswer``; on None, send
-        nothing. ``transport`` is UDP or TCP; messages have no length prefix. ``query`` may be any bytes: the result is
-        FORMERR for a malformed query, and None for a message that can't be a query. Raises no exception.
+        Call ``tick`` first. Then send the returned bytes to ``client``, or complete the ``DeferredAnswer``; on None,
+        send nothing. ``transport`` is UDP or TCP; messages have no length prefix. ``query`` may be any bytes: the
+        result is FORMERR for a malformed query, and None for a message that can't be a query. Raises no exception.
         """
         end = query.find(0, 12) + 5
         entry = self.table.entries.get(query[12:end].lower())
@@ -161,7 +161,7 @@ class Responder:
         return self.respond_slowly(query, client, transport)
 
     def respond_slowly(self, message: bytes, client: Client, transport: int = UDP) -> bytes | DeferredAnswer | None:
-        """Return the same response as ``respond``, by the slow path, and precompile it for the fast path.
+        """Return the same response as ``respond``, but by the slow path, and precompile it for the fast path.
 
         Call ``tick`` first, as for ``respond``. The native plane calls this for queries that it leaves to Python.
         """
@@ -248,8 +248,8 @@ class Responder:
         """Return the response to a relayed query, truncated if it is longer than the client accepts.
 
         ``body`` comes from ``relayed_query.relayed_body``. Call this once for each ``RelayedQuery`` that ``respond``
-        returned, then send the response to its client. The cookie limit does not apply: allowed clients are trusted not
-        to be victims of forged queries.
+        returned, then send the response to its client. The cookie limit does not apply: clients in allowed networks are
+        assumed not to be victims of forged queries.
         """
         query, transport = relayed.query, relayed.transport
         self.table.count((relayed.zone, query.qtype, TRANSPORTS[transport], body.flags & 0xF))
@@ -274,11 +274,11 @@ class Responder:
         return answer_options(query.edns, client[0], transport == TCP, identity, self.cookies, self.wall)
 
     def _over_limit(self, options: EdnsOptions, client: Client, transport: int, kind: bytes) -> int:
-        """Count a response of ``kind`` to a forgeable query; return by how much the count exceeds the rate limit."""
+        """Count a response of ``kind`` unless the client's address is proven; return the excess over the rate limit."""
         return 0 if transport == TCP or options.valid_cookie else self.limiter.count(client[0], kind)
 
     def _limit(self, query: Query, body: ResponseBody, options: EdnsOptions, client: Client, over: int) -> bytes | None:
-        """Return a truncated response in place of one that is ``over`` the rate limit; None if it is dropped."""
+        """Return a truncated response for a query ``over`` the rate limit; None if the response is dropped."""
         if self.limiter.drops(over, client[0]):
             return None
         return self._writer.write(query, truncated(body), options, self.wall)
@@ -291,7 +291,7 @@ class Responder:
 def response_kind(before: bytes, after: bytes) -> int | None:
     """Return the response kind of a query with these bytes around its question; None for an unusual shape.
 
-    ``before`` holds the flags and counts, ``after`` everything that follows the question.
+    ``before`` holds the flags and counts; ``after`` holds everything that follows the question.
     """
     kind = QUERY_SHAPES.get(before + after)
     if kind is None and len(after) in COOKIE_ENDS and after[COOKIE_AT - 1] == len(after) - COOKIE_AT:
@@ -300,5 +300,5 @@ def response_kind(before: bytes, after: bytes) -> int | None:
 
 
 def _kind(entry: AnswerEntry) -> bytes:
-    """Return the rate limit's key for answers without a kept entry, which count together by zone and RCODE."""
+    """Return the rate limiter's key for answers without a kept entry; these are counted together by zone and RCODE."""
     return b"%s %d" % (entry.zone.encode(), entry.rcode)

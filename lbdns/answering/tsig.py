@@ -1,6 +1,6 @@
 """TSIG (RFC 8945): checks the signature of a query and signs its response. Pure: the time is an argument.
 
-Checking a query takes at most one HMAC over its length, and raises no exception.
+Checking a query computes at most one HMAC over the message, and raises no exception.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Keyring = Mapping[bytes, TsigKey]
 
 
 def keyring(configured: Iterable[KeyConfig]) -> Keyring:
-    """Return the configured keys by name in wire form."""
+    """Return a mapping from names in wire form to the configured keys."""
     keys = (
         TsigKey(names.from_text(k.name), names.from_text(k.algorithm), k.algorithm.removeprefix("hmac-"), k.secret)
         for k in configured
@@ -68,10 +68,10 @@ class TsigRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QuerySignature:
-    """The checked signature of a query, which signs the response.
+    """The result of checking a query's signature. It also signs the response.
 
-    With an ``error``, the response is NOTAUTH. Without a ``key``, the response's TSIG record has no MAC (section
-    5.3.2).
+    If ``error`` is set, the response's RCODE is NOTAUTH. If ``key`` is None, the response's TSIG record has no MAC
+    (section 5.3.2).
     """
 
     record: TsigRecord
@@ -117,7 +117,7 @@ class QuerySignature:
 
 
 def check_signature(message: bytes, at: int, keys: Keyring, now: float) -> QuerySignature | None:
-    """Check the TSIG record at offset ``at``, the last of the query ``message``; None if it is malformed (FORMERR).
+    """Check the TSIG record at offset ``at``, the query's last record; return None if it is malformed (FORMERR).
 
     The checks follow the order of RFC 8945 section 5.2: key, MAC, time. ``now`` is in Unix seconds.
     """
@@ -161,7 +161,7 @@ def _variables(record: TsigRecord) -> bytes:
 
 
 def _append(message: bytes, record: TsigRecord) -> bytes:
-    """Return the message with the record appended and counted. Some readers require its names to be uncompressed."""
+    """Return the message with the record appended and counted. Its names are uncompressed, as some readers require."""
     rdata = b"".join((
         record.algorithm,
         _timers(record.time, record.fudge), _LENGTH.pack(len(record.mac)), record.mac,

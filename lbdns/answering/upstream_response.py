@@ -24,7 +24,8 @@ _GOOD: Final = frozenset((Rcode.NOERROR, Rcode.NXDOMAIN, Rcode.YXDOMAIN))
 class UpstreamResponse:
     """An upstream's well-formed answer to our query, without its OPT record.
 
-    ``owners`` are offsets in ``records`` of the question's name, uncompressed and in the letter case of our query.
+    ``owners`` are the offsets in ``records`` at which the question's name occurs, uncompressed and in our query's
+    letter case.
     """
 
     flags: int
@@ -51,7 +52,7 @@ class UpstreamResponse:
 def read_upstream_response(query: bytes, message: bytes) -> UpstreamResponse | None:
     """Read ``message`` as the response to our ``query``; None if it is malformed or answers another query.
 
-    This function ignores letter case, which ``same_case`` compares.
+    This function ignores letter case; ``same_case`` checks it.
     """
     end = skip_name(query, HEADER_LENGTH) + 4
     if len(message) < end or message[:2] != query[:2]:
@@ -76,7 +77,7 @@ def same_case(query: bytes, message: bytes) -> bool:
 
 
 def _read_records(message: bytes, start: int, flags: int, counts: Sequence[int]) -> UpstreamResponse | None:
-    """Return the response with its records before the OPT record, all that the client needs; None if malformed."""
+    """Return the response with its records before OPT, which are all that the client needs; None if it is malformed."""
     name = message[HEADER_LENGTH : start - 4].lower()
     owners: list[int] = []
     at, kept, rcode, opt_at = start, list(counts), flags & 0xF, 0
@@ -107,7 +108,7 @@ def _read_records(message: bytes, start: int, flags: int, counts: Sequence[int])
 
 
 def _name_end(message: bytes, at: int, known: set[int]) -> int:
-    """Return the end of the name at ``at``; 0 if malformed. ``known`` holds the offsets of labels that were read."""
+    """Return the end of the name at ``at``; 0 if malformed. ``known`` holds the offsets of labels already read."""
     end, bound = 0, at
     passed: list[int] = []
     while at < len(message) and at not in known:

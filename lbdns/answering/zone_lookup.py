@@ -34,7 +34,7 @@ class ZoneIndex:
 
 
 def negative_soa(zone: Zone) -> Record:
-    """Return the SOA record for negative answers, whose TTL is at most its minimum field (RFC 2308 section 3)."""
+    """Return the SOA record for negative answers, with its TTL capped at its minimum field (RFC 2308 section 3)."""
     rdata = zone.soa.rdatas[0]
     minimum = int.from_bytes(rdata[-4:], "big")
     return Record(zone.origin, Type.SOA, min(zone.soa.ttl, minimum), rdata)

@@ -1,7 +1,7 @@
-"""Zone transfers: which clients may transfer a zone, and its AXFR messages (RFC 5936), which also answer IXFR. Pure.
+"""Zone transfers: checks permissions, and writes AXFR messages (RFC 5936), also in reply to IXFR. Pure.
 
-A secondary has no pools. In its copy, a pool's name has the addresses of all members, so that the secondary answers
-with all addresses in turn, as any name server does.
+A secondary has no pools. In a secondary's copy, a pool's name holds the addresses of all members, and the secondary
+rotates them, as any name server does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SERIAL_HALF: Final = 2**31
 
 @dataclass(frozen=True, slots=True)
 class ZoneTransfer:
-    """A zone to send over TCP, in messages that are made one by one as the caller takes them."""
+    """A zone to send over TCP; its messages are generated one by one, as the caller takes them."""
 
     messages: Iterator[bytes]
     zone: str = ""
@@ -45,7 +45,7 @@ class TransferResponder:
     def answer(
         self, query: Query, zone: Zone, host: str, key: str, transport: int
     ) -> Rcode | AnswerSections | Iterator[bytes]:
-        """Return the answer to AXFR or IXFR for a name in ``zone``: an error, one response, or lazily made messages.
+        """Return the answer to an AXFR or IXFR query for a name in ``zone``: an error, one response, or lazy messages.
 
         ``key`` is the name of the TSIG key that signs the query; it is empty if the query is unsigned.
         """
@@ -73,7 +73,7 @@ def is_permitted(permits: Iterable[TransferPermit], host: str, key: str) -> bool
 
 
 def is_ahead(serial: int, other: int) -> bool:
-    """Return whether ``serial`` is later than ``other`` (RFC 1982 section 3.2); false at a distance of 2**31."""
+    """Return whether ``serial`` is later than ``other`` (RFC 1982 section 3.2); false if they are 2**31 apart."""
     return 0 < (serial - other) % 2**32 < _SERIAL_HALF
 
 
@@ -82,7 +82,7 @@ def pools_of(farm: Farm, zone: Zone) -> tuple[Pool, ...]:
 
 
 def content(zone: Zone, pools: Iterable[Pool]) -> Iterator[Record]:
-    """Yield every record of a secondary's copy except the SOA."""
+    """Yield every record in a secondary's copy of the zone except the SOA."""
     for owner, node in zone.nodes.items():
         for rtype, rrset in node.items():
             if rtype != Type.SOA:
@@ -102,7 +102,7 @@ def _of_all_members(zone: Zone, pool: Pool, rtype: int) -> RRset:
 def messages(query: Query, zone: Zone, pools: Iterable[Pool]) -> Iterator[bytes]:
     """Yield the messages of a transfer, with the SOA first and last. Names keep their case (RFC 5936 section 3.4).
 
-    Messages are made one by one. They depend only on the arguments, so that a reload does not change them midway.
+    Messages are generated one by one. They depend only on the arguments, so that a reload does not change them midway.
     """
     soa = _soa(zone)
     writer, count = RecordWriter(query.question[:-4], exact_case=True), 0

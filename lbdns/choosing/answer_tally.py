@@ -28,17 +28,17 @@ class AnswerTally:
         self._fresh: frozenset[int] = frozenset()  # members with a new report in the current round
 
     def take_over(self, old: AnswerTally, places: Sequence[int | None]) -> None:
-        """Continue from the counts of ``old``; ``places`` are the members' indexes in ``old``, None for new members."""
+        """Continue from the counts of ``old``; ``places`` holds each member's index in ``old``, None if it is new."""
         self.charges = [0.0 if place is None else old.charges[place] for place in places]
         self.recent.take_over(old.recent, places)
         self._by_policy, self._own = old._by_policy, old._own
 
     def answers(self, policy: str) -> WindowRate:
-        """Return the rate of the answers that all processes of this server gave by ``policy``."""
+        """Return the rate of answers by ``policy`` from all processes of this server."""
         return self._by_policy.setdefault(policy, WindowRate(AVERAGE))
 
     def start_round(self, fresh: Iterable[int]) -> None:
-        """Reset the charges of the members ``fresh`` (indexes): their new reports include the effect of selections."""
+        """Reset the charges of the members ``fresh`` (indexes): their new reports already reflect the selections."""
         self._fresh = frozenset(fresh)
         for i in self._fresh:
             self.charges[i] = 0.0
@@ -59,7 +59,7 @@ class AnswerTally:
                 self.charges[i] += count * multiplier
 
     def multiplier(self, now: float) -> float:
-        """Return how many answers all processes and servers give per answer of this process."""
+        """Return how many answers all processes of all servers give for each answer from this process."""
         own = self._own.count(now)
         every = sum(answers.count(now) for answers in self._by_policy.values())
         return self.servers * max(1.0, every / own) if own else float(self.servers)

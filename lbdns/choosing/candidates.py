@@ -20,8 +20,9 @@ from lbdns.policies.best import HORIZON
 class Candidates:
     """Keeps a pool's candidates up to date. Only reads ``pool`` and ``tally``.
 
-    ``stale_after`` is in report intervals. ``min_usable`` is a share of the members. ``ramp_up`` is the length of slow
-    start in seconds (0: no slow start). ``black_hole`` enables the quarantine of members that serve nothing.
+    ``stale_after`` is in report intervals. ``min_usable`` is a fraction of the members, from 0 to 1. ``ramp_up`` is the
+    length of slow start in seconds (0: no slow start). ``black_hole`` enables the quarantine of members that serve
+    nothing.
     """
 
     def __init__(
@@ -42,16 +43,16 @@ class Candidates:
         self.liveness: Liveness = assess(pool.readings, [""] * len(pool.names), 0.0, stale_after, min_usable)
 
     def take_over(self, old: Candidates, places: Sequence[int | None]) -> None:
-        """Continue from the states of ``old``; ``places`` are the members' indexes in ``old``, None for new members."""
+        """Continue from the states of ``old``; ``places`` holds each member's index in ``old``, None if it is new."""
         self.guard_rails.take_over(old.guard_rails, places)
         states = zip(self.liveness.states, places, strict=True)
         known = tuple(state if place is None else old.liveness.states[place] for state, place in states)
         self.liveness = replace(self.liveness, states=known, fail_open=old.liveness.fail_open)
 
     def update(self, fresh: Collection[int], now: float) -> bool:
-        """Update the candidates to the time ``now``. Return whether a state changed, so that new plans are needed.
+        """Update the candidates for the time ``now``. Return whether a state changed, so that new plans are needed.
 
-        ``pool`` must already have recorded the snapshot. ``fresh`` are the indexes of the members with a new report.
+        ``pool`` must already have recorded the snapshot. ``fresh`` holds the indexes of the members with a new report.
         """
         for i in fresh:
             if (reading := self._pool.members[i].reading) is not None:
@@ -87,7 +88,7 @@ class Candidates:
         return min(self.liveness.next_change, next_overdue, self.guard_rails.next_change(self._now))
 
     def guards(self, now: float) -> tuple[Guard, ...]:
-        """Return each member's guard: the reason why a usable member gets less than its full share."""
+        """Return each member's guard, which states why a usable member gets less than its full share."""
         return self.guard_rails.guards(now, self.ramps(now))
 
     @property
@@ -98,7 +99,7 @@ class Candidates:
     def overdue(self, now: float) -> Collection[int]:
         """Return the candidates that must not be selected because their reports are overdue.
 
-        If the other members could not carry the load, some overdue members are left out of the result. Those with the
+        If the other members could not carry the load, some overdue members are left out of the result. Members with the
         newest reports are left out first.
         """
         members, candidates = self._pool.members, self.liveness.candidates

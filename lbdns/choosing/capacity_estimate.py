@@ -1,4 +1,4 @@
-"""Capacity estimates: the requests/s that each member can serve, from its web server's requests per CPU second.
+"""Capacity estimates: the requests/s that each member can serve, estimated from its requests per CPU second.
 
 The estimate covers about the last minute. It uses the web server's own CPU seconds, because the utilisation of the
 whole host would misjudge a host that also runs other programs.
@@ -26,7 +26,7 @@ MAX_VALUE: Final = 1e15  # requests or seconds: above it, sums of floats lose si
 
 
 class RequestCost:
-    """The requests and CPU seconds of one member's web server; older observations fade."""
+    """The requests and CPU seconds of one member's web server, in which older observations fade."""
 
     def __init__(self) -> None:
         self.requests = 0.0
@@ -41,8 +41,8 @@ class RequestCost:
         """Record the metrics of a report that came ``seconds`` after the previous report.
 
         A counter that has decreased (because of a restart) only sets a new starting point. ``status_requests`` is the
-        number of the agent's own requests for the server status, which are subtracted. They cost almost nothing: if
-        they counted, an idle night would make every server look ten times too fast when a crowd arrives in the morning.
+        number of the agent's own requests for the server status, which are subtracted. Those requests use almost no CPU
+        time: if they counted, every server would look ten times too fast when a crowd arrives after an idle night.
         """
         last, self._last = self._last, metrics
         self.counted = self.counted or "requests_total" in metrics
@@ -71,7 +71,7 @@ class RequestCost:
 
     @property
     def relative_variance(self) -> float:
-        """Return the variance of ``requests / cpu_seconds`` relative to its square; inf without observations."""
+        """Return the variance of ``requests / cpu_seconds`` divided by its squared mean; inf without observations."""
         if self.requests <= 0 or self.cpu_seconds <= 0:
             return math.inf
         each = self.cpu_seconds / self.requests
@@ -88,7 +88,8 @@ def _increase(last: Mapping[str, float], now: Mapping[str, float], counter: str)
 def capacities(costs: Sequence[RequestCost], cores: Sequence[float | None]) -> tuple[float, ...]:
     """Return each member's capacity in requests/s, or its number of cores until the pool has served enough requests.
 
-    ``cores`` has None for a member that does not report its cores. The mean of the others, or 1, is used for it.
+    ``cores`` holds None for a member that does not report its cores. That member is assumed to have as many cores as
+    the others on average, or 1 core if no member reports them.
     """
     count = with_mean_for_missing(cores)
     if not enough_observed(costs):
@@ -141,8 +142,8 @@ def _shrunk_to_mean(values: Sequence[float], variances: Sequence[float]) -> list
 def _variance_between_members(known: Sequence[tuple[float, float]]) -> float:
     """Return the relative variance between the members' true values (Paule and Mandel, 1982).
 
-    ``known`` are pairs of value and relative variance. Given the result, the observed differences are as large as
-    expected.
+    ``known`` holds (value, relative variance) pairs. With the variance that is returned, the observed differences are
+    as large as expected.
     """
 
     def differences(between: float) -> float:
@@ -173,7 +174,7 @@ def enough_observed(costs: Sequence[RequestCost]) -> bool:
 
 
 def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> tuple[float, ...]:
-    """Return each member's load: requests in progress or waiting to be accepted, or runnable tasks if there are more.
+    """Return each member's load: its requests in progress or waiting, or its runnable tasks if those are more.
 
     A member that reports neither is assumed to have the same load per capacity as the other members together.
     """

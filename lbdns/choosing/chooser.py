@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 class Chooser:
     """Keeps the state that policies need about one pool, and makes their plans.
 
-    ``members`` are full names. ``stale_after`` is in report intervals. ``min_usable`` is a share of the members.
-    ``servers`` is the number of DNS servers that answer for the pool. ``ramp_up`` is the length of slow start in
-    seconds (0: no slow start). ``black_hole`` enables the quarantine of members that serve nothing.
+    ``members`` are full names. ``stale_after`` is in report intervals. ``min_usable`` is a fraction of the members,
+    from 0 to 1. ``servers`` is the number of DNS servers that answer for the pool. ``ramp_up`` is the length of slow
+    start in seconds (0: no slow start). ``black_hole`` enables the quarantine of members that serve nothing.
 
     The caller passes every snapshot to ``observe`` and calls ``plan`` for each policy when ``observe`` returns True.
     If no report has arrived by ``next_change``, the caller calls ``observe`` again.
@@ -56,7 +56,7 @@ class Chooser:
         self._last_before_probes: dict[str, int | None] = {}  # by policy whose plan begins with probes
 
     def take_over(self, old: Chooser) -> None:
-        """Continue from the state of ``old`` for the members that both have. Call this before the first ``observe``."""
+        """Continue from the state of ``old`` for the members in both. Call this before the first ``observe``."""
         places = {member: place for place, member in enumerate(old.members)}
         mapping = [places.get(member) for member in self.members]
         self.pool.take_over(old.pool, mapping)
@@ -74,7 +74,7 @@ class Chooser:
         return self._candidates.next_change
 
     def guards(self, now: float) -> tuple[Guard, ...]:
-        """Return each member's guard: the reason why a usable member gets less than its full share."""
+        """Return each member's guard, which states why a usable member gets less than its full share."""
         return self._candidates.guards(now)
 
     def observe(self, snapshot: Snapshot, overrides: PoolOverrides, now: float) -> bool:
@@ -91,9 +91,9 @@ class Chooser:
         self._tally.answers(policy).add(now, count)
 
     def count_selections(self, counts: Sequence[int], now: float) -> None:
-        """Add the number of times that each member was selected by any process since the last call.
+        """Add to each member's total how often all processes together have selected it since the last call.
 
-        Only processes that merely observe call this. A process that makes plans passes its selections to ``plan``.
+        Only processes that make no plans call this. A process that makes plans passes its selections to ``plan``.
         """
         self._tally.recent.add(counts, now)
         self.guard_rails.count_selections(counts, now, self.servers)
@@ -119,7 +119,7 @@ class Chooser:
         return plan
 
     def _applies_to_alarmed(self, spec: PolicySpec, view: PoolView) -> bool:
-        """Return whether the policy weighs loads, and all candidates are in alarm, so that their loads are known."""
+        """Return whether the policy weighs loads, and the loads are known because every candidate is in alarm."""
         states = self.liveness.states
         all_alarmed = all(states[i] == "alarm" for i in self.liveness.candidates)
         return spec.weighs_load and view.measured and view.answers_allowed <= 0 and all_alarmed
@@ -129,8 +129,9 @@ class Chooser:
     ) -> Plan:
         """Return the plan that ``policy`` would make in place of ``live``, which has just made its plan.
 
-        Does not change the chooser. The pool must not fail open. ``previous`` holds the shadow's selections from its
-        own previous plan. With ``shadow_scores``, members are compared by the readings' ``shadow_score``.
+        Does not change the chooser. Call this only while the pool does not fail open. ``previous`` holds the shadow's
+        selections from its own previous plan. With ``shadow_scores``, members are compared by the readings'
+        ``shadow_score``.
         """
         view = self.view(live, now)
         if shadow_scores:

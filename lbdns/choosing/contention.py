@@ -1,7 +1,7 @@
 """Contention: the share of its capacity that a web server still has while other programs run on its host.
 
 The estimated capacity assumes that the web server has its host's CPUs to itself. While other programs run, the server
-gets fewer CPU seconds and waits longer for them. Judged by its capacity alone, it would then seem nearly empty.
+gets fewer CPU seconds and waits longer for them. Judged by its capacity alone, the server would then seem nearly empty.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Contention:
     def observe(self, metrics: Mapping[str, float], seconds: float) -> None:
         """Record the metrics of a report that came ``seconds`` after the previous report.
 
-        A report without CPU times and busy workers changes nothing.
+        A report that lacks CPU times or busy workers changes nothing.
         """
         last, self._last = self._last, metrics
         needed = ("httpd_cpu_seconds", "cpu_idle", "busy_workers")
@@ -46,7 +46,7 @@ class Contention:
 
     @property
     def available_share(self) -> float:
-        """Return the share of its capacity that the web server has, above 0 and at most 1."""
+        """Return the share of its capacity that is left to the web server, above 0 and at most 1."""
         return min(1.0, (self._got + PRIOR) / (self._wanted + PRIOR))
 
 

@@ -1,8 +1,8 @@
 """Light traffic: so few queries that answers can name the member with the highest score, unless each brings a crowd.
 
 Few answers can still stand for many clients: two resolvers that cache an answer for a second send two queries a second,
-however many clients they serve. Each answer then decides where hundreds of requests go, and naming the highest score
-causes herding.
+however many clients they serve. Each answer then decides where hundreds of requests go, and always naming the member
+with the highest score causes herding.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def brings_crowds(
 ) -> bool:
     """Return whether even the few answers of light traffic bring a crowd.
 
-    They do if they bring more requests than the weakest member should get at a time, and if the requests went where the
-    answers pointed. Otherwise the requests come from elsewhere.
+    Answers bring a crowd if more requests follow them than the weakest member should get at a time, and if the requests
+    went where the answers pointed. Requests that went elsewhere have another cause.
 
     Each sequence has one item for each member. ``requests`` (an average) and ``newest`` (from the newest reports) are
     requests/s without the agents' own requests. ``newest`` shows earlier than the average that a crowd has left.

@@ -47,7 +47,7 @@ class WindowRate:
         return sum(self._counts)
 
     def rate(self, now: float) -> float:
-        """Return events per second; during the first ``span`` seconds, over the time since the first ``add``."""
+        """Return events per second over the window, which is shorter until ``span`` seconds after the first ``add``."""
         lasted = self.span if self._began is None else min(self.span, max(MIN_SPAN, now - self._began))
         return self.count(now) / lasted
 
@@ -109,7 +109,7 @@ class FadingCounts:
         self._since: float | None = None
 
     def take_over(self, old: FadingCounts, places: Sequence[int | None]) -> None:
-        """Continue from the counts of ``old``; ``places`` are the indexes in ``old``, None for new counts."""
+        """Continue from the counts of ``old``; ``places`` holds each count's index in ``old``, None if it is new."""
         self._since = old._since
         self.values = [0.0 if place is None else old.values[place] for place in places]
 

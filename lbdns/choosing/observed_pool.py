@@ -18,7 +18,7 @@ OVERDUE_AFTER: Final = 2.0  # observed intervals without a report
 
 
 class ObservedMember:
-    """The observations of one member. ``observe`` must get each new reading once, in order."""
+    """The observations of one member. Pass each new reading to ``observe`` once, in order."""
 
     def __init__(self) -> None:
         self.reading: Reading | None = None
@@ -70,7 +70,7 @@ class ObservedPool:
         self.overrides: PoolOverrides = NO_POOL_OVERRIDES
 
     def take_over(self, old: ObservedPool, places: Sequence[int | None]) -> None:
-        """Continue from the observations of ``old``; ``places`` are the members' indexes in ``old``, None if new."""
+        """Continue from the observations of ``old``; ``places`` holds each member's index in ``old``, None if new."""
         self.members = [
             mine if place is None else old.members[place] for mine, place in zip(self.members, places, strict=True)
         ]
@@ -113,5 +113,5 @@ class ObservedPool:
         return tuple(c * self.overrides.factors.get(name, 1.0) for name, c in zip(self.names, found, strict=True))
 
     def weighted_score(self, member: int, score: int) -> int:
-        """Return ``score`` multiplied by the weight of ``member``, truncated."""
+        """Return ``score`` multiplied by the weight of ``member`` and truncated to an integer."""
         return int(score * self.overrides.factors.get(self.names[member], 1.0))

@@ -1,4 +1,7 @@
-"""The farm: a configuration joined with its zones, and all names looked up in them. It is built whole or not at all."""
+"""The farm: a configuration joined with its zones, with all its names looked up in them.
+
+A farm is built completely or not at all.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ class ReportingHost:
 
 @dataclass(frozen=True, slots=True)
 class Farm:
-    """A configuration with its zones, pools and reporting hosts. Immutable; a reload builds another one."""
+    """A configuration with its zones, pools and reporting hosts. Immutable; a reload builds a new farm."""
 
     config: Config
     zones: Mapping[bytes, Zone]  # by origin
@@ -113,7 +116,7 @@ def _owner(name: str, zone: Zone) -> bytes:
 
 
 def _too_long(pool: PoolConfig, zone: Zone) -> Iterable[str]:
-    """Yield an error for each name of a pool that is longer than 255 octets with its zone (RFC 1035 section 2.3.4)."""
+    """Yield an error for each name of a pool that, with its zone, exceeds 255 octets (RFC 1035 section 2.3.4)."""
     for key, texts in (("members", pool.members), ("names", pool.names)):
         for text in texts:
             try:
@@ -129,7 +132,7 @@ def _member(name: str, zone: Zone, where: str, findings: list[str]) -> Member:
         str(ipaddress.ip_address(rdata)) for rtype in (A, AAAA) if rtype in node for rdata in node[rtype].rdatas
     )
     if CNAME in node:
-        findings.append(f"{where}: members: {name!r} is an alias in zone {zone.name}; name the host itself")
+        findings.append(f"{where}: members: {name!r} is an alias in zone {zone.name}; use the host's own name")
     elif not addresses:
         findings.append(f"{where}: members: {name!r} has no address in zone {zone.name}; add an A or AAAA record")
     elif why := _not_ours(owner, zone):
@@ -154,7 +157,7 @@ def _conflicts(pool: Pool, others: Iterable[Pool]) -> Iterable[str]:
 
 
 def _not_ours(owner: bytes, zone: Zone) -> str:
-    """Return why the zone is not authoritative for ``owner`` (a delegation or a DNAME); empty if the zone is."""
+    """Return why the zone is not authoritative for ``owner`` (a delegation or a DNAME); an empty string if it is."""
     for above in names.suffixes(owner):
         node = zone.nodes.get(above, {})
         if NS in node and above != zone.origin:
@@ -167,7 +170,7 @@ def _not_ours(owner: bytes, zone: Zone) -> str:
 
 
 def _hosts(config: Config, pools: Iterable[Pool]) -> tuple[dict[str, ReportingHost], list[str]]:
-    """Return the reporting hosts by name, with and without the zone, and a warning for each name that is ambiguous."""
+    """Return the reporting hosts, keyed by both short and full name, and a warning for each ambiguous short name."""
     members = {member.full_name: member for pool in pools for member in pool.members}
     by_name: dict[str, list[Member]] = {}
     for member in members.values():
@@ -183,7 +186,7 @@ def _hosts(config: Config, pools: Iterable[Pool]) -> tuple[dict[str, ReportingHo
             full = " and ".join(member.full_name for member in namesakes)
             warnings.append(
                 f"{config.path}: members: {name!r} is a different machine in each zone; "
-                f"start the agents with --name {full}, because reports from plain {name!r} are dropped"
+                f"start the agents with --name {full}, because reports that name only {name!r} are dropped"
             )
     for full_name, member in members.items():
         hosts.setdefault(full_name, ReportingHost((full_name,), frozenset(member.addresses)))

@@ -22,7 +22,7 @@ STATES: Final[tuple[State, ...]] = ("usable", "silent", "drained", "alarm", "unk
 def state_of(reading: Reading | None, now: float, stale_after: float, forced: ForcedState = "") -> State:
     """Return the state of one member at ``now`` (monotonic seconds). ``stale_after`` is in report intervals.
 
-    A member that is forced down has the state "alarm".
+    A member that is forced down is in state "alarm".
     """
     if forced:
         return _FORCED[forced]
@@ -57,9 +57,9 @@ def assess(
 ) -> Liveness:
     """Return the states and candidates of a pool; ``readings`` and ``forced`` are in the order of its members.
 
-    Candidates are the usable members. If no member is usable, or too few are because reports stopped all at once, the
-    pool fails open: every member that is not drained is a candidate. A monitoring failure is then more likely than a
-    failure of all servers. ``min_usable`` is a share of the members that are not drained.
+    Candidates are the usable members. If no member is usable, or if too few are because many reports stopped all at
+    once, the pool fails open: every member that is not drained is a candidate. A monitoring failure is then more likely
+    than a failure of all servers. ``min_usable`` is a fraction of the members that are not drained.
     """
     states = tuple(state_of(r, now, stale_after, f) for r, f in zip(readings, forced, strict=True))
     usable = tuple(i for i, state in enumerate(states) if state == "usable")

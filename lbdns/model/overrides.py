@@ -43,7 +43,7 @@ class Override:
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """Return the key that is unique among the overrides in force: slot, member, pool."""
+        """Return the key (slot, member, pool), which is unique among the overrides in force."""
         return self.slot, self.member, self.pool
 
     def concerns(self, pool: str, member: str) -> bool:
@@ -74,7 +74,7 @@ class Override:
 
 
 def read_override(value: Any) -> Override:
-    """Return the override that ``Override.document`` wrote. Raises ValueError if ``value`` is not a valid override."""
+    """Convert a result of ``Override.document`` back to an override. Raises ValueError if ``value`` is not valid."""
     try:
         kind = next((known for known in KINDS if known == value["kind"]), None)
         until = value["until"]
@@ -87,7 +87,7 @@ def read_override(value: Any) -> Override:
     if kind is None or not all(isinstance(text, str) for text in texts) or not member:
         raise ValueError(f"not a valid override: {value!r}")
     if not LEAST_FACTOR <= factor <= GREATEST_FACTOR or not math.isfinite(since) or math.isnan(ends):
-        raise ValueError(f"not a valid override: factor, since or until in {value!r}")
+        raise ValueError(f"not a valid override: factor, since or until out of range in {value!r}")
     return Override(kind, member, pool, factor, by, reason, since, ends)
 
 
@@ -99,7 +99,7 @@ class PoolOverrides:
     factors: Mapping[str, float] = field(default_factory=dict)
 
     def forced_state(self, member: str) -> ForcedState:
-        """Return the state forced on ``member`` (full name), empty if none is."""
+        """Return the state forced on ``member`` (full name); empty if no state is forced."""
         return self.forced.get(member, "")
 
 
@@ -116,11 +116,11 @@ class Overrides:
     _by_pool: dict[str, PoolOverrides] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def put(self, override: Override) -> Overrides:
-        """Return these overrides with ``override`` added, which replaces the override with the same ``place``."""
+        """Return a copy with ``override`` added, dropping any override that has the same ``place``."""
         return Overrides((*(o for o in self.items if o.place != override.place), override))
 
     def without(self, removed: Iterable[Override]) -> Overrides:
-        """Return these overrides except ``removed``."""
+        """Return a copy without the overrides in ``removed``."""
         removed = set(removed)
         return Overrides(tuple(o for o in self.items if o not in removed))
 
@@ -149,7 +149,7 @@ class Overrides:
         return list(found.values())
 
     def for_pool(self, pool: str) -> PoolOverrides:
-        """Return the combined effect on ``pool``. A drain takes precedence over a forced state."""
+        """Return the combined effect of the overrides on ``pool``. A drain takes precedence over a forced state."""
         if not self.items:
             return NO_POOL_OVERRIDES
         if pool not in self._by_pool:

@@ -16,9 +16,9 @@ class Reading:
     """The newest accepted report of one member, with its score.
 
     ``received`` is in seconds on the receiver's monotonic clock; ``interval`` is in seconds, as the agent declares it.
-    ``gone`` is true after a "bye". ``alarm`` is the agent's reason while it asks for no traffic, else empty.
-    ``metrics`` come from the report; an alarm or a "bye" without metrics keeps the previous metrics. ``shadow_score``
-    is the report's score by ``[collector] shadow_score``; None if that setting is absent.
+    ``gone`` is true after a "bye". ``alarm`` is the reason why the agent asks for no traffic, and is empty if it does
+    not ask for that. ``metrics`` come from the report; an alarm or a "bye" without metrics keeps the previous metrics.
+    ``shadow_score`` is the score that ``[collector] shadow_score`` gives to the report; None if that setting is absent.
     """
 
     received: float
@@ -31,7 +31,7 @@ class Reading:
 
 
 def write_reading(reading: Reading, now: float) -> list[Any]:
-    """Return a reading as plain data, with its age at ``now`` (monotonic seconds) instead of its time.
+    """Return a reading as plain data, with its age at ``now`` (monotonic seconds) instead of its time of receipt.
 
     Monotonic times are meaningless on another machine.
     """
@@ -40,7 +40,7 @@ def write_reading(reading: Reading, now: float) -> list[Any]:
 
 
 def read_reading(value: Any, now: float) -> Reading:
-    """Return the reading that ``write_reading`` wrote; ``now`` is on the reader's monotonic clock.
+    """Convert a result of ``write_reading`` back to a reading; ``now`` is on the reader's monotonic clock.
 
     Raises ValueError or TypeError if ``value`` is not a valid reading.
     """

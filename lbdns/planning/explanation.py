@@ -181,10 +181,10 @@ def next_selections(plan: Plan, taken: int, count: int) -> Sequence[int]:
 
 
 def probabilities(policy: str, plan: Plan, taken: int) -> Mapping[int, float]:
-    """Return each member's share of the next selections, by index.
+    """Return each member's share of the next selections, keyed by member index.
 
     In light traffic, these selections are the rest of the plan's first part. Otherwise they are one full round of the
-    plan, so that the result does not depend on the place in the round.
+    plan, so that the result does not depend on the current place in the round.
     """
     until = _first_until(policy, plan)
     if taken < until:
@@ -230,8 +230,8 @@ def reported(reading: Reading | None, parts: ScoreParts, now: float) -> dict[str
 def score_parts(reading: Reading, parts: ScoreParts) -> dict[str, float]:
     """Return the points that each metric adds to the score of ``reading``.
 
-    The result is empty if the points do not add up to that score. The reason may be that another collector computed the
-    score, or that the weights have changed since.
+    The result is empty if the points do not add up to that score. That happens if another collector computed the score,
+    or if the weights have changed since.
     """
     found = parts(reading.metrics)
     fits = int(sum(found.values()) + ROUNDING) == reading.score

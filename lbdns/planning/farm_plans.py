@@ -49,7 +49,7 @@ class FarmPlans:
     """The choosers, plan cursors and shadows of all pools, and the inputs that all of them share."""
 
     def __init__(self, announcer: StateAnnouncer, answers: AnswerCounts | None, detects_black_holes: bool) -> None:
-        """``answers`` counts the selections by other processes; it is None if this process makes selections itself."""
+        """``answers`` returns other processes' selections; it is None if this process makes selections itself."""
         self.choosers: dict[str, Chooser] = {}
         self.cursors: PlanCursors = {}
         self.shadows = ShadowPlans()
@@ -96,7 +96,7 @@ class FarmPlans:
         return min((chooser.next_change for chooser in self.choosers.values()), default=math.inf)
 
     def plan(self, pool: Pool, snapshot: Snapshot, overrides: Overrides, now: float) -> bool:
-        """If anything has changed in ``pool``, make new plans and announce the changes. Return whether it has."""
+        """If anything has changed in ``pool``, make new plans and announce the changes. Return whether anything has."""
         chooser = self.choosers[pool.name]
         before, guards_before = chooser.liveness, chooser.guards(now)
         if self._answers:

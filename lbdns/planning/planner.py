@@ -29,7 +29,7 @@ class Planner:
 
     Pools are planned one after another. If one turn is enough for all pools, their plans are in force when ``deliver``
     returns; otherwise queries are answered between the turns. A process without plan cursors (the collector, the parent
-    of worker processes) only follows the members' states.
+    of worker processes) only tracks the members' states.
 
     Use the planner only on the thread of ``loop``. Call ``stop`` when you no longer need it.
     """
@@ -45,8 +45,9 @@ class Planner:
     ) -> None:
         """``events`` records changes of state; it is None if another process records them.
 
-        ``answers`` returns how often each member of a pool was selected so far, by full name. It is for processes that
-        have no cursors but receive the counts of others. Without cursors and ``answers``, black holes go undetected.
+        ``answers`` returns how often each member of a pool has been selected so far, by full name. Pass it in processes
+        that have no cursors but receive other processes' counts. If there are neither cursors nor ``answers``, black
+        holes go undetected.
         """
         self._loop = loop
         self._farm = farm
@@ -88,7 +89,7 @@ class Planner:
     def count_elsewhere(self, answers: Mapping[tuple[str, str], int]) -> None:
         """Record the total number of answers by this server's other processes, by pool and policy.
 
-        A missing key keeps its last total. The first call only sets the totals from which later calls count.
+        A missing key keeps its last total. The first call only sets the baseline for later calls.
         """
         if self._elsewhere is None:
             self._elsewhere = dict(answers)
@@ -100,7 +101,7 @@ class Planner:
                 self._plans.choosers[pool].count_elsewhere(policy, count, self._loop.time())
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` after each change of snapshot, states or farm. Return a function that unsubscribes it."""
+        """Call ``callback`` after each change of snapshot, states or farm. The returned function unsubscribes it."""
         self._subscribers.append(callback)
         return lambda: self._subscribers.remove(callback)
 
@@ -117,7 +118,7 @@ class Planner:
         self._begin(first)
 
     def _begin(self, first: Sequence[Pool] = ()) -> None:
-        """Begin a pass over all pools, with those in ``first`` first. If one is in progress, repeat it afterwards."""
+        """Begin a pass over all pools, starting with those in ``first``. A pass in progress is finished first."""
         if self._due:
             self._repeat = True
             return

@@ -1,4 +1,4 @@
-"""Shadow mode: runs another policy or score alongside each live policy, and counts how often it would select members.
+"""Shadow mode: runs another policy or score alongside each live policy, and counts its would-be selections.
 
 Queries never touch a shadow. When a live plan ends, its shadow makes the same number of selections at once.
 """
@@ -24,7 +24,7 @@ ShadowKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ShadowConfig:
-    """The policy and the score that run in the shadow of one policy of a pool."""
+    """The policy and the score that shadow one live policy of a pool."""
 
     live: str  # the policy that answers
     policy: str  # the policy that is tried in its place
@@ -77,7 +77,7 @@ class ShadowCursor:
         return [total + more for total, more in zip(self.totals, self._selections(count).counts, strict=True)]
 
     def take_over(self, old: ShadowCursor, mapping: Sequence[int | None]) -> None:
-        """Continue where ``old`` stopped after its ``end_plan``.
+        """Continue where ``old`` stopped; call ``old.end_plan`` first.
 
         ``mapping`` gives the new index of each member of ``old``; None for a member that was removed.
         """
@@ -130,7 +130,10 @@ class ShadowPlans:
                     cursor.take_over(cursors[key], [places.get(name) for name in members[pool.name]])
 
     def follow(self, pool: str, policy: str, live: Selections, plan: Plan, chooser: Chooser, now: float) -> None:
-        """Follow a live plan of ``policy`` that ended after the selections ``live``; ``plan`` is the next live plan."""
+        """End the shadow's plan along with a live plan of ``policy``, and begin the shadow's next plan.
+
+        ``live`` holds the live plan's selections; ``plan`` is the next live plan.
+        """
         config = self._configs.get((pool, policy))
         if config is None:
             return

@@ -1,4 +1,4 @@
-"""Announces changes of members' states, quarantines and fail-open as events, each of which is also logged."""
+"""Announces changes in members' states, quarantines and fail-open as events, each of which is also logged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lbdns.planning.explanation import reason
 class StateAnnouncer:
     """Writes the changes in a pool to ``events``; writes nothing if ``events`` is None.
 
-    ``selects`` is whether this program selects members. A collector without a DNS server selects none, so it does not
+    ``selects`` is true if this program selects members. A collector without a DNS server selects none, so it does not
     announce that a pool fails open.
     """
 
@@ -25,7 +25,7 @@ class StateAnnouncer:
         self._events, self._selects = events, selects
 
     def new_pool(self, pool: Pool) -> None:
-        """Announce a pool without any reports."""
+        """Announce a pool for which no report has arrived yet."""
         text = "no report yet: all members take turns until the first report"
         self._announce("fail_open", logging.INFO, pool, text)
 

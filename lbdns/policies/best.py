@@ -1,12 +1,13 @@
 """``best``: selects the member with the highest score in light traffic, and uses level filling in heavy traffic.
 
 Level filling distributes the requests expected within a horizon so that every member ends up equally far above its
-ideal load (``operating_point``). The emptiest members come first, and no member is filled above the level of the rest.
-Level filling does not herd, because the sum already includes the requests that it assigns before the next report.
+ideal load (``operating_point``). The emptiest members are filled first, and no member is filled above the level of the
+rest. Level filling does not herd, because each member's level already includes the requests assigned to it before the
+next report.
 
-If one answer brings many requests (because clients keep it or resolvers cache it), its clients stay and leave
-unnoticed. Small differences are then left alone, and large ones are corrected slowly. Correcting every difference would
-keep moving clients around, and each move would leave a gap that the next report shows.
+If one answer brings many requests (because clients keep it or resolvers cache it), the DNS server cannot see how long
+that answer's clients stay. Small differences are then left alone, and large ones are corrected slowly. Correcting every
+difference would keep moving clients around, and each move would leave a gap that the next report shows.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ HALF_CORRECTED: Final = 10.0  # requests: a deviation this large is corrected by
 def best(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
     """Return a plan of policy ``best``.
 
-    In light traffic, the plan begins with ``view.answers_allowed`` selections by the highest score. Level filling
-    follows, in case more answers are needed before the next report.
+    In light traffic, the plan begins with ``view.answers_allowed`` selections of members with the highest score. Level
+    filling follows, in case more answers are needed before the next report.
     """
     light = best_score(view, previous, rng)
     heavy = smooth_plan(view, level_filling_shares(view), previous)
@@ -92,7 +93,7 @@ def level_filling_shares(view: PoolView) -> tuple[float, ...]:
 def fill_to_level(
     loads: Sequence[float], widths: Sequence[float], limits: Sequence[float], amount: float
 ) -> list[float]:
-    """Return each member's part of ``amount``, so that all reach the same level (load per width) within ``limits``.
+    """Split ``amount`` so that all members reach the same level (load per width) within ``limits``; return the parts.
 
     If the limits together leave no room for ``amount``, every part is raised above its limit in proportion. ``widths``
     and ``limits`` are above 0.
@@ -119,7 +120,7 @@ def expected_rates(view: PoolView) -> tuple[float, float]:
 
     An arriving crowd shows in the answers at once, in the requests only when they are complete, and in the averages
     after some seconds. Each answer to the crowd is assumed to bring the usual number of requests, at least one. If the
-    crowd only looks up names, members get traffic by capacity for a while, which does no harm.
+    crowd looks up names but sends no requests, traffic is split by capacity for a while, which does no harm.
     """
     if not view.crowd_arriving:
         return view.requests_per_s, view.answers_per_s
@@ -133,9 +134,9 @@ def with_backlog(
 ) -> tuple[float, ...]:
     """Return each member's ideal load when the pool has more requests in progress than ``point`` accounts for.
 
-    The backlog is split so that it is worked off as soon as possible. Members that serve traffic anyway take parts in
-    proportion to their capacity. A member that should stay empty takes a part only if waiting for the others takes
-    longer than its own service.
+    The backlog is split so that it is worked off as soon as possible. Members that serve traffic in any case take parts
+    in proportion to their capacity. A member that should stay empty takes a part only if waiting for another member
+    takes longer than being served by the empty one.
     """
     backlog = sum(loads) - sum(point.loads)
     if backlog <= 0:

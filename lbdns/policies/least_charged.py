@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class ChargedLoads:
-    """Each member's load relative to its capacity, including the charge of every selection since its report.
+    """Each member's load relative to its capacity, including the charge of every selection since its last report.
 
-    ``members`` are the indexes to select from. A selection counts as ``view.multiplier`` requests, because other
+    ``members`` holds the indexes to select from. A selection counts as ``view.multiplier`` requests, because other
     processes and DNS servers make selections at the same time.
     """
 
@@ -29,7 +29,7 @@ class ChargedLoads:
         self._capacities = [max(member.capacity * member.ramp, 1e-9) for member in view.members]
 
     def fullness(self, member: int) -> float:
-        """Return how full ``member`` would be after one more selection, in seconds of its capacity."""
+        """Return how full ``member`` would be after one more selection, in seconds of work at its capacity."""
         return (self._loads[member] + self._multiplier) / self._capacities[member]
 
     def charge(self, member: int) -> None:

@@ -39,9 +39,9 @@ def operating_point(
 ) -> OperatingPoint:
     """Return the best split of ``rate`` requests/s over members that can serve ``capacities`` (requests/s, above 0).
 
-    ``cores`` may be fractions, as quotas are; less than one core counts as one. A rate above the total capacity is
-    split like the highest rate that the pool can serve. The result has at most ``in_progress`` requests in progress in
-    the whole pool: clients that wait for a response before they send the next request limit that number.
+    ``cores`` may contain fractions, because CPU quotas do; less than one core counts as one. A rate above the total
+    capacity is split like the highest rate that the pool can serve. The result has at most ``in_progress`` requests in
+    progress in the whole pool: clients that wait for a response before they send the next request limit that number.
     """
     servers = [(capacity, parallel_requests(m)) for capacity, m in zip(capacities, cores, strict=True)]
     wanted, in_progress = min(rate, MAX_UTILISATION * sum(capacities)), max(1.0, in_progress)
@@ -79,15 +79,15 @@ def parallel_requests(cores: float) -> float:
 
 
 def _missing(point: OperatingPoint, wanted: float, in_progress: float) -> float:
-    """Return the missing fraction of the wanted rate or load, whichever is smaller; below 0 if one is exceeded."""
+    """Return the missing fraction of the wanted rate or load, whichever is smaller; negative if either is exceeded."""
     return min(1 - sum(point.rates) / wanted, 1 - sum(point.loads) / in_progress)
 
 
 def _split(servers: Sequence[tuple[float, float]], cost: float) -> OperatingPoint:
     """Return the operating point at which one more request/s costs ``cost`` seconds at every member.
 
-    ``servers`` are pairs of capacity and parallel requests m. Solves cost * capacity / m = (1 + (m - 1) * x) / (1 - x)
-    ** 2 for x = p ** m.
+    ``servers`` holds pairs of a capacity and a number of parallel requests m. Solves cost * capacity / m = (1 + (m - 1)
+    * x) / (1 - x) ** 2 for x = p ** m.
     """
     rates, loads = [], []
     for capacity, m in servers:

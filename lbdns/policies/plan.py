@@ -1,8 +1,9 @@
-"""The data types of selection: the view of a pool that a policy reads, and the plan that it returns.
+"""The data types for selection: the view of a pool that a policy reads, and the plan that it returns.
 
 A policy is a pure function ``(view, previous, rng) -> Plan``. ``view`` is the pool as the newest reports show it.
 ``previous`` holds the selections from the policy's previous plan (None if there was none). ``rng`` is the only source
-of randomness. Answers then take the plan's members one after another, so with any policy a query only moves a counter.
+of randomness. Answers then take the plan's members one after another, so under any policy a query only advances a
+counter.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class PoolView:
 
     @property
     def on_time(self) -> list[int]:
-        """Return the candidates with reports on time; all if half are overdue, as the network then seems at fault."""
+        """Return the candidates that are not overdue, or all if at least half are: the network then seems at fault."""
         candidates = self.candidates
         found = [i for i in candidates if not self.members[i].overdue]
         return found if 2 * len(found) > len(candidates) else candidates
@@ -74,10 +75,10 @@ class PoolView:
 class Plan:
     """The order in which members (by index) are selected until the next plan.
 
-    ``order`` is never empty. After its end, selection continues at ``repeat_from``. ``weights`` are the members'
-    shares, and ``credits`` are the selections that members were owed at the beginning. Both are empty for
-    policies without shares. The first ``probes`` selections do not come from the policy: each shows whether a
-    quarantined member works again.
+    ``order`` is never empty. After the end of ``order``, selection continues at index ``repeat_from``. ``weights``
+    holds the members' shares, and ``credits`` the number of selections that each member was owed when the plan began.
+    For policies without shares, ``weights`` and ``credits`` are empty. The first ``probes`` selections do not come from
+    the policy: each tests whether a quarantined member works again.
     """
 
     order: Sequence[int]

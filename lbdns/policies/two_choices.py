@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def two_choices(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
-    """Return a plan of policy ``two_choices``, drawn in advance."""
+    """Return a plan of policy ``two_choices``, with all its random draws made in advance."""
     charges = ChargedLoads(view)
     if len(charges.members) == 1:
         return Plan((charges.members[0],))

@@ -43,7 +43,7 @@ class Score:
         self._total = sum(line[1] for line in self._lines)
 
     def of(self, metrics: Mapping[str, float]) -> int:
-        """Return the score, truncated to an integer; 0 if ``metrics`` has none of the score's metrics."""
+        """Return the score, truncated to an integer; 0 if ``metrics`` contains none of the score's metrics."""
         score = present = 0.0
         for metric, weight, slope, zero, end, beyond in self._lines:
             value = metrics.get(metric)
@@ -77,7 +77,7 @@ class Score:
 
 
 def _line(metric: str, term: Term) -> tuple[str, float, float, float, float, float]:
-    """Return a term as a straight line: metric, weight, slope, zero, end of the line, value from there on."""
+    """Return a term as a straight line: metric, weight, slope, where it is 0, where it ends, and its value beyond."""
     slope = term.weight / term.limit
     if term.better == "low":
         return metric, term.weight, -slope, term.limit, term.limit, 0.0

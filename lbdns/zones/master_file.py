@@ -64,7 +64,7 @@ def read_zone(name: str, path: Path) -> Zone:
 
 
 def parse_zone(name: str, text: str, path: Path) -> Zone:
-    """Return the zone in a master file's text. ``path`` names the file in errors; $INCLUDE is relative to it.
+    """Return the zone in a master file's text. ``path`` names the file in errors; $INCLUDE paths are relative to it.
 
     Raises ZoneFileError.
     """
@@ -81,7 +81,7 @@ def parse_zone(name: str, text: str, path: Path) -> Zone:
         what = f"the file must have an SOA record at {name}. Is this the file of another zone?"
         raise ZoneFileError(f"{path}: zone {name}: {what}")
     if dns.rdatatype.NS not in nodes[apex]:
-        raise ZoneFileError(f"{path}: zone {name}: the file must have an NS record at {name}. that names this server")
+        raise ZoneFileError(f"{path}: zone {name}: the file must have an NS record that names this server, at {name}.")
     return Zone(name, apex, nodes, tuple(outside))
 
 
@@ -98,7 +98,7 @@ class _ExpansionLimits:
     included: int = 0  # files
 
     def generate(self, text: str) -> None:
-        """Count the records of a $GENERATE. Raises UnservableError for a range that is likely a mistake."""
+        """Count the records that a $GENERATE makes. Raises UnservableError if they are too many."""
         try:
             start, stop, step = dns.grange.from_text(text)
         except Exception:  # AssertionError among them; dnspython reports the error when it reads the range
@@ -188,7 +188,7 @@ class _Reader(dns.zonefile.Reader):
         self._tokenizer = tokenizer
 
     def _take_lines(self, text: str, at: int) -> tuple[int, PlainLine | None]:
-        """Read valid plain lines without the tokenizer; return the number of lines and the last line."""
+        """Read valid plain lines without the tokenizer; return their number and the last of them."""
         count, last = 0, None
         if self.current_origin is None:
             return 0, None
@@ -209,7 +209,7 @@ class _Reader(dns.zonefile.Reader):
         return count, last
 
     def read_all(self, what: str) -> None:
-        """Read to the end of the file. Raises ZoneFileError, in which ``what`` names the zone."""
+        """Read to the end of the file. Raises ZoneFileError; ``what`` names the zone in its message."""
         try:
             self.read()
         except dns.exception.DNSException as error:

@@ -1,4 +1,4 @@
-"""Collects the records of one zone as they are read; rejects unservable records while their line is known. Sans-I/O.
+"""Collects the records of one zone as they are read; rejects unservable ones while their line is known. Sans-I/O.
 
 This module replaces dnspython's transaction, which compares and copies a whole RRset for every record added to it.
 """
@@ -101,14 +101,14 @@ class ZoneRecords:
         rtype, _ = kind
         if rtype in (0, dns.rdatatype.OPT) or dns.rdatatype.is_metatype(rtype):
             what = dns.rdatatype.to_text(rtype)
-            raise UnservableError(f"{what} is not a record type: it has a meaning only in queries")
+            raise UnservableError(f"{what} is not a record type: it is meaningful only in queries")
         if rtype == dns.rdatatype.SOA and owner != self._origin:
             raise UnservableError("an SOA record must be at the apex of its zone")
         if sets:
             _check_alias(sets, kind)
 
     def check_put_rdataset(self, check: Any) -> None:
-        """No-op: the reader registers its check of CNAME records here; ``add`` makes that check."""
+        """No-op: the reader registers its check of CNAME records here, but ``add`` already does that check."""
 
     def _set_origin(self, origin: dns.name.Name) -> None:
         """No-op: $ORIGIN does not change the origin of the zone."""

@@ -85,7 +85,7 @@ def test_a_dead_web_server_is_handed_out_no_more_until_it_is_back(farm: Farm) ->
     shown = subprocess.run(
         python("lbdns", "status", "-c", str(farm.site.config)), capture_output=True, text=True, timeout=30, check=True
     ).stdout
-    assert f"{dead}: quarantined: nothing listens where its server-status was, since " in shown
+    assert f"{dead}: quarantined: nothing listens on its server-status port, since " in shown
     assert f"pool web: {dead} is quarantined: nothing listens" in farm.server.errors
     farm.web(dead)
     eventually(lambda: farm.guard(dead).startswith("ramp "), "it comes back, little by little")
@@ -100,7 +100,7 @@ def test_a_dead_web_server_is_handed_out_no_more_until_it_is_back(farm: Farm) ->
 def test_a_web_server_that_hangs_is_handed_out_no_more_until_it_goes_on(farm: Farm) -> None:
     stuck = best(farm.site)
     farm.webs[stuck].process.send_signal(signal.SIGSTOP)
-    eventually(lambda: farm.guard(stuck).startswith("quarantined: its server-status fails"), "it is caught")
+    eventually(lambda: farm.guard(stuck).startswith("quarantined: its server-status page fails"), "it is caught")
     assert farm.handed_out(20)[stuck] == 0
     farm.webs[stuck].process.send_signal(signal.SIGCONT)
     eventually(lambda: not farm.guard(stuck), "it is back", RAMP_UP + 15)
@@ -127,7 +127,7 @@ def test_errors_that_rise_without_requests_are_seen_by_all_workers(tmp_path: Pat
 
         assert report(False)
         eventually(
-            lambda: report(True) and guard().startswith("quarantined: it serves no requests, and its errors rise"),
+            lambda: report(True) and guard().startswith("quarantined: it serves no requests, and its errors are"),
             "the main process sees it", step=INTERVAL,
         )  # fmt: skip
         eventually(lambda: report(True)["frodo"] == 0, "and so do the workers", step=INTERVAL)

@@ -122,7 +122,7 @@ MISTAKES: list[tuple[str, str, str, str]] = [
         "a member that is an alias",
         pool_table("mithrandir"),
         "mithrandir CNAME gandalf\n",
-        "members: 'mithrandir' is an alias in zone hobbit; name the host itself",
+        "members: 'mithrandir' is an alias in zone hobbit; use the host's own name",
     ),
     (
         "a name with an address",

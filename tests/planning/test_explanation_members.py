@@ -167,7 +167,7 @@ def failing() -> Stage:
 def test_probes() -> None:
     stage = failing()
     gandalf = stage.members()["gandalf"]
-    assert gandalf["guard"].startswith("quarantined: it serves no requests, and its errors rise, since ")
+    assert gandalf["guard"].startswith("quarantined: it serves no requests, and its errors are rising, since ")
     assert (gandalf["state"], gandalf["candidate"], gandalf["probability"]) == ("usable", False, 0)
     until = stage.now + FIRST_PROBE + 1
     while stage.now < until and stage.explain("weighted")["next"] != "gandalf":
@@ -176,8 +176,8 @@ def test_probes() -> None:
         stage.report("gandalf", metrics={"busy_workers": 0.0, "requests_total": 100.0, "errors_total": 5.0})
         stage.plan()
     why = (
-        "a probe: the member seems to have failed (it serves no requests, and its errors rise), and this answer tests "
-        "whether it works again"
+        "a probe: the member seems to have failed (it serves no requests, and its errors are rising), and this answer "
+        "tests whether it works again"
     )
     for owner in OWNERS:
         told = stage.explain(owner)

@@ -146,7 +146,7 @@ async def test_a_quarantine_is_announced_when_it_begins_and_ends(
     reports(farm.planner, farm.readings, 4, "frodo", cpu_idle=99.0)
     assert farm.order() == ["bilbo", "gandalf"]
     assert [guard.quarantined for guard in farm.planner.guards("web")] == [False, True, False]
-    why = "nothing listens where its server-status was"
+    why = "nothing listens on its server-status port"
     assert messages(caplog, "quarantined") == [f"pool web: frodo is quarantined: {why}"]
     farm.planner.use(farm.table.farm, farm.table.cursors)
     assert farm.order() == ["bilbo", "gandalf"], "a reload forgets no quarantine"
@@ -175,7 +175,7 @@ async def test_a_process_without_cursors_uses_the_selections_of_others(caplog: p
     reports(planner, readings, 1, "frodo", **WELL, errors_total=5.0)
     planner.stop()
     assert [guard.quarantined for guard in planner.guards("web")] == [False, True, False]
-    why = "it serves no requests, and its errors rise"
+    why = "it serves no requests, and its errors are rising"
     assert messages(caplog, "quarantined") == [f"pool web: frodo is quarantined: {why}"]
 
 

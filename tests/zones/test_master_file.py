@@ -248,7 +248,7 @@ WRONG: list[tuple[str, str, str]] = [
     (
         "no NS",
         "@ 1 SOA ns h 1 2 3 4 5\n",
-        r"^x: zone hobbit: the file must have an NS record at hobbit\. that names this server",
+        r"^x: zone hobbit: the file must have an NS record that names this server, at hobbit\.",
     ),
     (
         "two SOA",

@@ -5,8 +5,8 @@ The host of a dead web server has nothing to do, so its score and load make it t
 1. The agent could read the server-status page before and cannot now, although it still reports. This rule needs no
    selections, because quarantining a member that gets no traffic costs nothing. The agent's own request serves as the
    probe: once the counters are back, the quarantine ends.
-2. The member is selected, but its requests rise only by the agent's own, while errors rise or connections wait that it
-   does not accept. A lack of requests alone proves nothing, since resolvers cache names and browsers cache pages. A
+2. The member is selected, but its requests rise only by the agent's own, while its errors rise or connections wait to
+   be accepted. A lack of requests alone proves nothing, since resolvers cache names and browsers cache pages. A
    quarantined member is probed with a selection from time to time, because without traffic nothing shows that it works.
 3. A member that never reported its requests is never quarantined.
 """
@@ -39,12 +39,12 @@ class Symptom:
 
 # Two signs at once: the status page refuses connections, and no socket listens. Clients would be refused as well. A web
 # server that is only restarting is back after two reports
-DEAD: Final = Symptom("nothing listens where its server-status was", reports=1, certain=True)
+DEAD: Final = Symptom("nothing listens on its server-status port", reports=1, certain=True)
 # A busy server that takes 2 s for its status page misses two reports in a row, but not three
-STUCK: Final = Symptom("its server-status fails, and connections wait", reports=3)
-MUTE: Final = Symptom("its server-status fails", reports=3)
-CLOGGED: Final = Symptom("it serves no requests, and connections wait", reports=2, selections=3, probed=True)
-FAILING: Final = Symptom("it serves no requests, and its errors rise", reports=2, selections=3, probed=True)
+STUCK: Final = Symptom("its server-status page fails, and connections are waiting", reports=3)
+MUTE: Final = Symptom("its server-status page fails", reports=3)
+CLOGGED: Final = Symptom("it serves no requests, and connections are waiting", reports=2, selections=3, probed=True)
+FAILING: Final = Symptom("it serves no requests, and its errors are rising", reports=2, selections=3, probed=True)
 
 
 class BlackHoleWatch:
@@ -79,7 +79,7 @@ class BlackHoleWatch:
             self.probe_at = now + self._wait
 
     def observe(self, reading: Reading) -> None:
-        """Judge a new report. An alarm and a "bye" are skipped: they may carry the metrics of the previous report."""
+        """Judge a new report. Alarms and "bye" reports are skipped: they may repeat the previous metrics."""
         if reading.alarm or reading.gone:
             return
         before, self._newest = self._newest, reading
@@ -96,7 +96,7 @@ class BlackHoleWatch:
                 self._release(reading.received)
 
     def _judge(self, before: Reading | None, reading: Reading, served: bool | None) -> Symptom | None:
-        """Return the symptom that this report shows. ``served`` is whether requests were served; None if unknown."""
+        """Return the symptom that this report shows. ``served`` is true if requests were served, None if unknown."""
         metrics = reading.metrics
         waiting = metrics.get("listen_queue")
         if waiting is not None:

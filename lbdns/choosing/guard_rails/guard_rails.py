@@ -1,6 +1,6 @@
 """The guard rails of one pool: decide which members are in slow start, or quarantined despite good reports.
 
-Reports determine a member's state (``lbdns.model.liveness``). A guard keeps a usable member from its full share.
+Reports determine a member's state (``lbdns.model.liveness``). A guard gives a usable member less than its full share.
 Sans-I/O.
 """
 
@@ -59,7 +59,7 @@ class GuardRails:
         self.slow_start = SlowStart(members, ramp_up)
 
     def take_over(self, old: GuardRails, places: Sequence[int | None]) -> None:
-        """Continue from the state of ``old``; ``places`` are the members' indexes in ``old``, None for new members."""
+        """Continue from the state of ``old``; ``places`` holds each member's index in ``old``, None if it is new."""
         self.slow_start.take_over(old.slow_start, places)
         if old._black_hole and self._black_hole:
             for i, place in enumerate(places):
@@ -92,7 +92,7 @@ class GuardRails:
             self._suspected.discard(member)
 
     def count_selections(self, counts: Sequence[int], now: float, servers: int) -> None:
-        """Add the selections of each member since the last call, made by one of ``servers`` DNS servers."""
+        """Add the number of times that one of ``servers`` DNS servers has selected each member since the last call."""
         for watch, count in zip(self._watches, counts, strict=False):
             if count:
                 watch.selections += count * servers
@@ -131,7 +131,7 @@ class GuardRails:
         return tuple(i for i in live if i not in self.quarantined)
 
     def _is_doubtful(self) -> bool:
-        """Return whether, for some of the caught members, the monitoring may have failed rather than the server."""
+        """Return whether, for any caught member, it may be the monitoring that has failed, not the server."""
         watches = [self._watches[i] for i in self.caught]
         since = [watch.since for watch in watches]
         return any(watch.caught and not watch.caught.certain for watch in watches) or (
@@ -143,7 +143,7 @@ class GuardRails:
         return watch.caught is not None and watch.caught.certain, -watch.since
 
     def update_slow_start(self, candidates: tuple[int, ...], now: float) -> None:
-        """Start a slow start for members that have become candidates."""
+        """Begin slow start for members that have become candidates."""
         self.slow_start.observe(candidates, now, self._alarmed_for)
         self._alarmed_for.clear()
 
@@ -156,14 +156,14 @@ class GuardRails:
         return [i for i in self.caught if now >= self._watches[i].probe_at]
 
     def next_change(self, now: float) -> float:
-        """Return when, after ``now``, plans become outdated without a report, in monotonic seconds; inf if never."""
+        """Return when, after ``now``, plans expire if no report arrives, in monotonic seconds; inf if never."""
         if not self.caught and not self.slow_start.running:
             return math.inf
         probes = (at for i in self.caught if (at := self._watches[i].probe_at) > now)
         return min(min(probes, default=math.inf), now + RAMP_STEP if self.slow_start.running else math.inf)
 
     def guards(self, now: float, ramps: Mapping[int, float]) -> tuple[Guard, ...]:
-        """Return each member's guard; ``ramps`` are the shares of the members in slow start.
+        """Return each member's guard; ``ramps`` holds the shares of the members in slow start.
 
         If no member has a guard, every call returns the same object, so that callers can compare with ``is``.
         """

@@ -28,7 +28,7 @@ class SlowStart:
         self._returns: list[tuple[float, ...]] = [()] * members  # when each member came back, within MEMORY
 
     def take_over(self, old: SlowStart, places: Sequence[int | None]) -> None:
-        """Continue from the state of ``old``; ``places`` are the members' indexes in ``old``, None for new members."""
+        """Continue from the state of ``old``; ``places`` holds each member's index in ``old``, None if it is new."""
         self._first_reports_until = old._first_reports_until
         self._candidates = tuple(i for i, place in enumerate(places) if place in old._candidates)
         self._seen = {i for i, place in enumerate(places) if place in old._seen}
@@ -41,8 +41,8 @@ class SlowStart:
     def restart(self, now: float, interval: float) -> None:
         """Start afresh after the pool failed open, so that all members were selected until ``now``.
 
-        Members that become candidates with their next reports have served all along. ``interval`` is the longest time
-        between reports, in seconds.
+        Members that become candidates with their next reports have been serving all along and need no slow start.
+        ``interval`` is the longest time between reports, in seconds.
         """
         self._candidates = ()
         self._seen.clear()
@@ -50,10 +50,10 @@ class SlowStart:
         self._first_reports_until = now + max(FIRST_REPORTS, 2 * interval)
 
     def observe(self, candidates: tuple[int, ...], now: float, alarmed_for: Mapping[int, float]) -> None:
-        """Start a slow start for each member that has become a candidate by ``now``.
+        """Begin slow start for each member that has become a candidate by ``now``.
 
-        ``alarmed_for`` maps members to the seconds for which an alarm kept them out. They are still warm, so their slow
-        start lasts no longer than the alarm did.
+        ``alarmed_for`` maps members to the seconds for which an alarm kept them out. Such members are still warm, so
+        their slow start lasts no longer than the alarm did.
         """
         if candidates == self._candidates:
             return

@@ -13,9 +13,10 @@ def spare(
 ) -> list[int]:
     """Return the members of ``suspended`` that the pool can do without.
 
-    ``suspended`` begins with the least bad members, which are taken back first. ``others`` stay in use, and at least
-    ``minimum`` members in total must. ``demand`` is in requests/s, like ``capacity``; 0 if unknown. Without ``others``,
-    no member can be spared: if all members look bad, the monitoring has most likely failed.
+    ``suspended`` begins with the least bad members, which are the first to be put back into use. ``others`` stay in
+    use; at least ``minimum`` members in total must stay in use. ``demand`` is in requests/s, like ``capacity``; 0 if
+    unknown. Without ``others``, no member can be spared: if all members look bad, the monitoring has most likely
+    failed.
     """
     if not others:
         return []
@@ -37,9 +38,9 @@ def needed_despite_alarm(
 ) -> list[int]:
     """Return the members of ``alarmed`` that ``others`` cannot do without while ``demand`` requests/s come in.
 
-    The others can do without them if they can serve all waiting and new requests within ``horizon`` seconds. Even if
-    they cannot, a member is spared if its load per capacity is above the level that the others will reach. It works off
-    its queue meanwhile, so nothing is lost. ``load`` is in requests.
+    All alarmed members can be spared if the others can serve all waiting and new requests within ``horizon`` seconds.
+    Even if the others cannot, an alarmed member is spared if its load per capacity is above the level that the others
+    will reach. That member works off its queue meanwhile, so nothing is lost. ``load`` is in requests.
     """
     waiting = sum(load[i] for i in others)
     level = (waiting + horizon * demand) / sum(capacity[i] for i in others)
@@ -68,8 +69,8 @@ def total_demand(
     """Return the requests/s that clients send, based on the counts of the ``serving`` members; 0 if none counts them.
 
     The requests sent to ``failing`` members are not counted anywhere. They are estimated from how often each member was
-    ``selected`` recently (in any unit), because a rotation sends a strong member no more than others. Without recent
-    selections, they are assumed to be in proportion to capacity.
+    ``selected`` recently (in any unit), because a rotation sends a strong member no more requests than the others.
+    Without recent selections, the requests are assumed to be in proportion to capacity.
     """
     unit = selected if sum(selected[i] for i in serving) > 0 else capacity
     total = sum(unit[i] for i in serving)

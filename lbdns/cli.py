@@ -16,7 +16,7 @@ from lbdns.command_line.run_command import run
 #: Command -> its line in ``lbdns --help``, kept here so that listing the commands imports none of them.
 COMMANDS: Final[Mapping[str, str]] = {
     "serve": "Run the DNS server, with an embedded collector.",
-    "check": "Check a configuration and its zones; print a summary or every error.",
+    "check": "Check a configuration and its zones; print a summary or all errors.",
     "status": "Show the members of a running server: state, score, share of answers.",
     "top": "Show the members of a running server, continuously updated.",
     "watch": "Print the events of a running server as they happen.",
@@ -38,7 +38,7 @@ _NATIVE: Final = "installed" if importlib.util.find_spec("lbdns_native") else "n
 
 
 class _LazyCommands(click.Group):
-    """Imports a command only when it is called, so that ``lbdns --version`` does not wait for a DNS library."""
+    """Each command is imported only when it is called, so that ``lbdns --version`` does not load a DNS library."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

@@ -1,4 +1,7 @@
-"""Send one DNS query to a server and wait for the response, over UDP or TCP. dnslib reads and writes the messages."""
+"""Send one DNS query to a server and wait for the response, over UDP or TCP.
+
+Messages are built and parsed with dnslib.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ PAYLOAD: Final = 1232  # bytes of a UDP response that cross every network in one
 
 @dataclass(frozen=True, slots=True)
 class DnsReply:
-    """A response: the message, its length in bytes, its transport, and the seconds until it arrived."""
+    """A DNS response with its length in bytes, its transport and its response time in seconds."""
 
     message: DNSRecord
     size: int
@@ -32,7 +35,7 @@ class DnsReply:
 
 
 def make_query(name: str, rtype: str = "A", rclass: str = "IN", *, recursion: bool = True) -> DNSRecord:
-    """Return a query with a random id and EDNS(0). Raises ValueError if the name cannot be a domain name."""
+    """Return a query with a random id and EDNS(0). Raises ValueError if ``name`` is not a valid domain name."""
     try:
         question = DNSQuestion(name, getattr(QTYPE, rtype), getattr(CLASS, rclass))
         query = DNSRecord(DNSHeader(rd=int(recursion)), q=question)
@@ -46,10 +49,11 @@ def make_query(name: str, rtype: str = "A", rclass: str = "IN", *, recursion: bo
 def ask(
     query: DNSRecord, server: Endpoint, *, tcp: bool = False, timeout: float = TIMEOUT, tries: int = TRIES
 ) -> DnsReply:
-    """Send ``query`` and return the reply; a truncated UDP response is requested again over TCP.
+    """Send ``query`` and return the reply; if a UDP response is truncated, repeat the query over TCP.
 
-    Each of ``tries`` waits ``timeout`` seconds. Raises LbdnsError if the server cannot be reached, does not respond in
-    time, or responds over TCP with an invalid DNS message; over UDP, invalid datagrams are ignored.
+    Over UDP, the query is sent up to ``tries`` times; each response may take ``timeout`` seconds. Raises LbdnsError if
+    the server cannot be reached, does not respond in time, or responds over TCP with an invalid DNS message; over UDP,
+    invalid datagrams are ignored.
     """
     began = time.monotonic()
     try:
@@ -70,7 +74,7 @@ def ask(
 
 
 def _over_udp(query: DNSRecord, server: Endpoint, timeout: float, tries: int) -> bytes:
-    """Return the first datagram that is a response to the query. Raises OSError; after the last try, TimeoutError."""
+    """Return the first datagram that is a response to the query. Raises OSError, or TimeoutError after the last try."""
     family, address = _address(server)
     with socket.socket(family, socket.SOCK_DGRAM) as sock:
         sock.connect(address)
@@ -113,6 +117,6 @@ def _read(stream: BinaryIO, length: int) -> bytes:
 
 
 def _address(server: Endpoint) -> tuple[socket.AddressFamily, tuple[str, int]]:
-    """Return a server's address family and socket address. Raises OSError if the server's name has no address."""
+    """Return a server's address family and socket address. Raises OSError if its name cannot be resolved."""
     family, _, _, _, address = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_DGRAM)[0]
     return family, address  # type: ignore[return-value]

@@ -19,7 +19,7 @@ KEPT: Final = 10_000  # events that wait for ``take``
 
 
 class EventFeed:
-    """Collects events and the newest status document until ``take``; ``descriptor`` is readable if any has arrived."""
+    """Collects events and the newest status document; ``descriptor`` is readable when ``take`` has new data."""
 
     def __init__(self, base: str, path: str, credentials: HttpCredentials) -> None:
         self._source = base, path, credentials
@@ -36,7 +36,7 @@ class EventFeed:
         threading.Thread(target=self._run, name="event stream", daemon=True).start()
 
     def take(self) -> tuple[bytes | None, list[bytes]]:
-        """Return the newest status document, if there is a new one, and the new events, oldest first."""
+        """Return the data since the last call: the newest status document (or None) and all events, oldest first."""
         self.quiet()
         with self._lock:
             status, self._status = self._status, None
@@ -45,13 +45,13 @@ class EventFeed:
         return status, events
 
     def quiet(self) -> None:
-        """Clear ``descriptor`` until more data arrives; ``take`` still returns the data that has arrived."""
+        """Make ``descriptor`` unreadable until more data arrives; ``take`` still returns the data received so far."""
         with contextlib.suppress(BlockingIOError):
             while os.read(self.descriptor, 4096):
                 pass
 
     def close(self) -> None:
-        """Stop receiving. The thread ends with the next event or error."""
+        """Stop receiving. The thread ends when the next event or error arrives."""
         self._ended.set()
 
     def wake(self) -> None:

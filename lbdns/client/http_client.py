@@ -30,17 +30,20 @@ _PIECE: Final = 65536  # bytes
 
 
 def find_credentials(config: Path | None = None) -> HttpCredentials:
-    """Return the credentials in LBDNS_TOKEN or, by default, those in ``config`` if it exists. Raises ConfigError."""
+    """Return the credentials from LBDNS_TOKEN or, if it is unset, from ``config`` if that exists.
+
+    Raises ConfigError.
+    """
     if token := os.environ.get(TOKEN_VARIABLE, ""):
         return HttpCredentials(tokens=parse_tokens(token, f"the environment: {TOKEN_VARIABLE}"))
     return read_credentials(load_config(config).web)[0] if config and config.exists() else NO_CREDENTIALS
 
 
 def fetch(base: str, path: str, credentials: HttpCredentials | None = None) -> bytes:
-    """Return the body of ``path`` at ``base``, a URL such as http://127.0.0.1:8053.
+    """Request ``path`` from the server at ``base``, a URL such as http://127.0.0.1:8053, and return the response body.
 
-    Without ``credentials``, those in the environment are sent. Raises LbdnsError if the server does not respond or
-    refuses, or if the response is not from lbdns.
+    If ``credentials`` is None, the credentials from the environment are sent. Raises LbdnsError if the server does not
+    respond or refuses the request, or if the response is not from lbdns.
     """
     with _open(base, path, credentials, TIMEOUT) as response:
         try:
@@ -55,7 +58,7 @@ def fetch(base: str, path: str, credentials: HttpCredentials | None = None) -> b
 def stream_events(
     base: str, path: str = EVENTS_PATH, credentials: HttpCredentials | None = None
 ) -> Iterator[ServerSentEvent]:
-    """Yield the events of a stream until an error ends it.
+    """Yield events from a stream until an error ends the stream.
 
     Raises LbdnsError if the server ends the stream, or sends nothing for SILENCE seconds.
     """
@@ -99,7 +102,7 @@ def _no_response(base: str, error: Exception) -> LbdnsError:
 
 
 def _refusal(base: str, path: str, error: urllib.error.HTTPError) -> str:
-    """Return the message for an HTTP error: the server's own text if the response is from lbdns."""
+    """Return a message for an HTTP error; if the response is from lbdns, the message quotes the server's text."""
     message = ""
     with contextlib.suppress(OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         message = str(json.loads(error.read(_PIECE))["error"])

@@ -18,14 +18,15 @@ RESOLV_CONF: Final = Path("/etc/resolv.conf")
 def http_location(url: str | None, config: Path) -> tuple[str, HttpCredentials]:
     """Return the base URL of a server and the credentials to send.
 
-    If ``url`` is given, only the environment's credentials are used: the user who set them also chose the URL.
-    Otherwise both come from the configuration. Raises ConfigError.
+    If ``url`` is given, only credentials from the environment are used: the user who set them also chose the URL.
+    Otherwise the URL comes from the configuration, and so do the credentials unless the environment sets them. Raises
+    ConfigError.
     """
     return (url, find_credentials()) if url is not None else (url_of(config), find_credentials(config))
 
 
 def serves_no_http(config: Path) -> bool:
-    """Return whether a server with this configuration serves no HTTP. Raises ConfigError."""
+    """Return whether this configuration turns HTTP off. Raises ConfigError."""
     return not _is_missing(config) and load_config(config).web.listen is None
 
 
@@ -60,12 +61,12 @@ def dns_server_of(config: Path, resolv_conf: Path = RESOLV_CONF) -> Endpoint:
 
 
 def _is_missing(config: Path) -> bool:
-    """Return whether no configuration was chosen and the default file does not exist."""
+    """Return whether ``config`` is the default path and no file exists there."""
     return config == Path(DEFAULT_FILE) and not config.exists()
 
 
 def _reachable(listen: Endpoint) -> Endpoint:
-    """Return an address at which a socket listening at ``listen`` is reached: the loopback for a wildcard."""
+    """Return an address that reaches a socket listening at ``listen``; for a wildcard, return the loopback address."""
     address = ipaddress.ip_address(listen.host.partition("%")[0])
     if not address.is_unspecified:
         return listen

@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ParsedValue(click.ParamType[Any]):
-    """The type of an option whose value ``parse`` returns; a ValueError from ``parse`` becomes a usage error."""
+    """A click option type that converts text with ``parse``; a ValueError from ``parse`` becomes a usage error."""
 
     def __init__(self, parse: Callable[[str], Any], metavar: str) -> None:
         self._parse = parse
@@ -38,7 +38,7 @@ DURATION: Final = ParsedValue(parse_duration, "DURATION")
 
 
 def config_option(command: F) -> F:
-    """Add ``-c``, the path of the configuration. A missing file is reported when it is read, with a better message."""
+    """Add ``-c``, the path of the configuration. click does not check for the file: reading it gives a better error."""
     return click.option(
         "-c", "--config", type=click.Path(path_type=Path), default=DEFAULT_FILE, show_default=True,
         envvar="LBDNS_CONFIG", show_envvar=True, metavar="FILE", help="The configuration file (TOML).",
@@ -70,5 +70,5 @@ def log_options(command: F) -> F:
     """Add ``--log-format`` and ``--log-level``, for long-running commands."""
     return click.option(
         "--log-format", type=click.Choice(FORMATS), default="text", show_default=True,
-        help="Format of log lines, on standard error.",
+        help="Format of the log lines on standard error.",
     )(log_level_option("info")(command))  # fmt: skip

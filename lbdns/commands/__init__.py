@@ -1,1 +1,1 @@
-"""The commands of ``lbdns``; lbdns.cli lists them."""
+"""The subcommands of ``lbdns``, one module for each; ``lbdns.cli`` lists all subcommands."""

@@ -29,7 +29,7 @@ _GENERIC: Final = re.compile(r"TYPE([0-9]{1,5})\Z")  # RFC 3597 section 5
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """The question that a command line asks, and the server to send the question to."""
+    """The DNS question given on the command line, and the server to send the question to."""
 
     name: str
     rtype: str
@@ -42,7 +42,7 @@ class AskedQuestion:
     epilog="Exit status: 0 if a response arrived, whatever its status; 1 if none arrived; 2 for bad arguments."
 )
 @click.argument("words", nargs=-1, required=True, metavar="NAME [TYPE] [@SERVER[:PORT]] [+tcp] [+short] [+norecurse]")
-@click.option("-x", "--reverse", is_flag=True, help="NAME is an IP address: look up its host name (type PTR).")
+@click.option("-x", "--reverse", is_flag=True, help="Look up the host name of the IP address NAME (type PTR).")
 @click.option("--json", "as_json", is_flag=True, help="Print the response as JSON.")
 @click.option("--timeout", type=click.FloatRange(0.01, 60.0), default=TIMEOUT, show_default=True, metavar="SECONDS",
               help="How long to wait for the response in each of three tries.")  # fmt: skip
@@ -80,7 +80,10 @@ def ask(words: Sequence[str], reverse: bool, as_json: bool, timeout: float, conf
 
 
 def read_words(words: Sequence[str], reverse: bool = False) -> AskedQuestion:
-    """Return the question that the arguments describe; as with dig, their order is free. Raises ConfigError."""
+    """Return the question that the arguments describe; as in dig, arguments may come in any order.
+
+    Raises ConfigError.
+    """
     plain = [word for word in words if word[0] not in "@+"]
     options = frozenset(word.lower() for word in words if word[0] == "+")
     servers = [word[1:] for word in words if word[0] == "@"]
@@ -154,5 +157,5 @@ def _record(record: RR) -> dict[str, Any]:
 
 
 def _named(table: Any, number: int, unknown: str) -> str:
-    """Return the name of a protocol number, or ``unknown`` and the number, as in TYPE999 (RFC 3597 section 5)."""
+    """Return a protocol number's name or, if it has none, ``unknown`` and the number, as in TYPE999 (RFC 3597)."""
     return str(table.forward.get(number, f"{unknown}{number}"))

@@ -1,4 +1,4 @@
-"""``lbdns check``: read a configuration and every file that it names; print a summary or every error."""
+"""``lbdns check``: read a configuration and every file that it names, and print a summary or all errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """A valid configuration, with the contents of its key file, if any."""
+    """A valid configuration, the contents of its key file (if it names one), and any warnings."""
 
     farm: Farm
     keys: KeyFile | None
@@ -40,7 +40,7 @@ class CheckResult:
 )
 @config_option
 def check(config: Path) -> None:
-    """Check the configuration and print a summary or every error.
+    """Check the configuration; print a summary if it is valid, and all errors if it is not.
 
     The command also reads the zone files and the key files. It opens no port and contacts no other machine.
 
@@ -94,7 +94,7 @@ def _report_keys(path: Path) -> tuple[KeyFile, Iterable[str]]:
 
 
 def _about_this_machine(config: Config) -> Iterator[str]:
-    """Yield problems that are not errors in the file, but would keep ``lbdns serve`` from starting on this machine."""
+    """Yield problems that are not errors in the file but would prevent ``lbdns serve`` from starting here."""
     if config.server.user:
         try:
             pwd.getpwnam(config.server.user)

@@ -26,12 +26,12 @@ def _parse_reason(text: str) -> str:
 
 
 def _override_command(*options: Callable[[Any], Any]) -> Callable[[Callable[..., None]], click.Command]:
-    """Return a decorator for a command with MEMBER, ``options`` and the options of every override command."""
+    """Return a decorator that adds MEMBER, ``options`` and the options that all override commands share."""
     every = (
         click.argument("member", required=False),
         *options,
         click.option(
-            "--pool", default="", metavar="POOL", help="Apply only to this pool. Default: every pool that has MEMBER."
+            "--pool", default="", metavar="POOL", help="Apply only to this pool. Default: all pools with MEMBER."
         ),
         click.option("--reason", type=ParsedValue(_parse_reason, "TEXT"), default="",
                      help="The reason, shown in the status and the log."),
@@ -73,9 +73,9 @@ def drain(**options: Any) -> None:
 
 @_override_command()
 def undrain(**options: Any) -> None:
-    """Return MEMBER to rotation if its reports allow it; its share then grows gradually over the pool's ramp_up.
+    """Return MEMBER to rotation if its reports allow it; its share then grows gradually during the pool's ramp_up time.
 
-    For a MEMBER that is no longer in the configuration, give its full name.
+    If MEMBER is no longer in the configuration, give its full name.
 
     \b
     Examples:
@@ -92,11 +92,11 @@ def undrain(**options: Any) -> None:
     _FORCE,
 )
 def force(to: str | None, **options: Any) -> None:
-    """Treat MEMBER as up or down whatever its reports say; auto ends this override.
+    """Treat MEMBER as up or down regardless of its reports; 'auto' ends this override.
 
-    With up, lbdns selects the member even if it is silent, has raised an alarm or is quarantined, and does not notice
-    if the member dies. Down has the same effect as an alarm: if no member is usable, members that are down are
-    selected too, but drained members are not. A drain takes precedence over up and down.
+    With 'up', lbdns selects the member even if it is silent, has raised an alarm or is quarantined, so a dead member
+    remains selected. With 'down', lbdns treats the member as if it had raised an alarm: if no member is usable, members
+    that are down are selected too, but drained members are not. A drain takes precedence over 'up' and 'down'.
 
     \b
     Examples:
@@ -113,9 +113,9 @@ def force(to: str | None, **options: Any) -> None:
 
 @_override_command(click.argument("factor", type=click.FloatRange(LEAST_FACTOR, GREATEST_FACTOR), required=False), _FOR)
 def weight(factor: float | None, **options: Any) -> None:
-    """Multiply MEMBER's measured capacity by FACTOR and, in policies that compare scores, its score too.
+    """Multiply MEMBER's measured capacity by FACTOR and, in policies that compare scores, its score as well.
 
-    FACTOR is a number from 0.01 to 100; 1 ends the override. Weights affect every policy except round_robin.
+    FACTOR is a number from 0.01 to 100; 1 ends the override. Weights affect every policy except 'round_robin'.
 
     \b
     Examples:
@@ -135,7 +135,7 @@ def weight(factor: float | None, **options: Any) -> None:
 def _send_override(
     command: str, config: Path, control: Path | None, list_all: bool, member: str | None, **options: Any
 ) -> None:
-    """Send the command to the server and print the overrides then in force. Raises LbdnsError."""
+    """Send the command to the server and print the resulting overrides. Raises LbdnsError."""
     path = control_path(config, control)
     if list_all and member:
         raise click.UsageError("--list takes no MEMBER")
@@ -149,7 +149,7 @@ def _send_override(
 
 
 def _show(reply: Mapping[str, Any], now: float, nothing: str = "") -> None:
-    """Print the overrides that ended and those in force; print the server's notes to standard error."""
+    """Print the overrides that ended and the overrides in force; print the server's notes to standard error."""
     try:
         lines = [*_ended(reply.get("ended", ())), *_in_force(reply["in_force"], now)]
         notes = list(map(str, reply["notes"]))

@@ -36,10 +36,11 @@ _INDENT: Final = "    "
 @control_option
 @config_option
 def explain(name: str, as_json: bool, url: str | None, control: Path | None, config: Path) -> None:
-    """Show which member the next answer for NAME selects, and explain the choice with the figures of each member.
+    """Show which member the next answer for NAME selects, and explain the choice with each member's figures.
 
-    NAME is a name of a pool, with its zone (best.hobbit) or without (best). The command does not advance the rotation.
-    Like 'lbdns status', it reads over HTTP; if --control is given or [web] is off, it uses the control socket.
+    NAME is one of a pool's names, with its zone (best.hobbit) or without (best). The command does not advance the
+    rotation. Like 'lbdns status', the command uses HTTP; if --control is given or [web] is off, it uses the control
+    socket.
 
     \b
     Examples:
@@ -61,7 +62,7 @@ def explain(name: str, as_json: bool, url: str | None, control: Path | None, con
 
 
 def _fetch_explanation(name: str, url: str | None, control: Path | None, config: Path) -> tuple[Any, str]:
-    """Return the explanation and its source. Raises LbdnsError."""
+    """Return the explanation, and the URL or socket path that it came from. Raises LbdnsError."""
     if control is None and url is None and serves_no_http(config):
         control = control_path(config, None)
     if control is not None:
@@ -75,7 +76,7 @@ def _fetch_explanation(name: str, url: str | None, control: Path | None, config:
 
 
 def explanation_lines(document: Mapping[str, Any]) -> Iterator[Text]:
-    """Yield the explanation in lines of at most 80 columns; only lines with a user's reason may be longer.
+    """Yield the explanation as lines of at most 80 columns; only a line that quotes a user's reason may be longer.
 
     Raises KeyError, TypeError or ValueError if ``document`` is not an explanation.
     """

@@ -1,4 +1,4 @@
-"""``lbdns history``: print recorded metrics or events from the history file; needs no running server."""
+"""``lbdns history``: print metrics or events from the history file, even if no server is running."""
 
 from __future__ import annotations
 
@@ -61,8 +61,9 @@ _TIME: Final = ParsedValue(lambda text: parse_time(text, time.time()), "T")
 def history(config: Path, file: Path | None, events: bool, **options: Any) -> None:
     """Print recorded data: one metric of a pool's members over time, or the events.
 
-    The command reads the history file of a server with this configuration, running or not. By default the file keeps
-    every second for an hour, means of 10 s for a day, and means of a minute for 30 days; [history] sets other times.
+    The command reads the history file named by the configuration, whether the server is running or not. By default the
+    file keeps values of every second for an hour, 10-second means for a day, and one-minute means for 30 days; the
+    [history] section can change these periods.
 
     \b
     Examples:
@@ -179,7 +180,7 @@ def _number(value: float) -> str:
 
 
 def _bars(values: Sequence[float | None], low: float, high: float) -> str:
-    """Return a sparkline with one mean per character, and blanks where values are missing."""
+    """Return a sparkline: each character shows a mean, or is a blank if values are missing."""
     count = min(WIDTH, len(values))
     pieces = (values[at * len(values) // count : (at + 1) * len(values) // count] for at in range(count))
     known = ([value for value in piece if value is not None] for piece in pieces)

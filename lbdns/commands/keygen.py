@@ -20,8 +20,8 @@ from lbdns_shared.report import is_host_name
 def keygen(agent: str | None, master: Path | None) -> None:
     """Print a line for a key file on standard output.
 
-    Without options, this is a new master key for the collector. With --agent, it is the key of one host, which can
-    sign only reports from that host.
+    Without options, the line contains a new master key for the collector. With --agent, it contains the key of one
+    host; that key can sign only that host's reports.
 
     \b
     Examples:
@@ -37,7 +37,7 @@ def keygen(agent: str | None, master: Path | None) -> None:
 
 
 def line_for(agent: str, master: Path) -> str:
-    """Return the key file line of one host. Raises KeyFileError, and BadParameter for an invalid name."""
+    """Return one host's line for a key file. Raises KeyFileError, or BadParameter if the name is not valid."""
     host = agent.lower()
     if not is_host_name(host):
         raise click.BadParameter(

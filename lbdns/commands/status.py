@@ -1,4 +1,4 @@
-"""``lbdns status``: print the members of a running server, as a table of 80 columns per pool or as JSON."""
+"""``lbdns status``: print the members of a running server, as one 80-column table per pool or as JSON."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ MOST_LINES: Final = 10  # of one kind below a table; if a whole farm is silent, 
 def status(as_json: bool, url: str | None, config: Path) -> None:
     """Show the members of a running server: state, score, age of the last report, share of the answers.
 
-    The command reads the status over HTTP, from the address in [web] of the configuration, or from the default
-    address if there is no configuration.
+    The command reads the status over HTTP, from the address in the configuration's [web] section or, if there is no
+    configuration, from the default address.
 
     \b
     Examples:
@@ -115,7 +115,7 @@ def _table(pool: Mapping[str, Any]) -> Table:
 
 
 def _member_notes(pool: Mapping[str, Any], now: float) -> Iterator[Text]:
-    """Yield lines about single members: overrides, reasons for their states, guards. ``now`` is in Unix seconds."""
+    """Yield lines about individual members: overrides, reasons for their states, guards. ``now`` is in Unix seconds."""
     overrides, reasons, guards = [], [], []
     for member in pool["members"]:
         name, guard = printable(member["name"]), printable(member.get("guard", ""))

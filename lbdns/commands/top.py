@@ -34,7 +34,7 @@ SHORTEST: Final = 0.1  # s between frames: faster than people can read
 def top(interval: float, once: bool, url: str | None, config: Path) -> None:
     """Show the members of a running server: state, score, share, answers, CPU, and the newest events.
 
-    The command reconnects when the server restarts. Press q to quit, ? for the other keys.
+    The command reconnects when the server restarts. Press q to quit, or ? to list all keys.
 
     \b
     Examples:

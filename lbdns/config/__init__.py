@@ -1,4 +1,4 @@
-"""Read lbdns.toml into frozen dataclasses. Each section has a module with its keys, defaults and ranges."""
+"""Read lbdns.toml into frozen dataclasses. Each section has its own module with the keys, defaults and ranges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``[collector]``: where reports arrive, which of them are accepted, and which score they get."""
+"""``[collector]``: where reports arrive, which reports are accepted, and which score the collector computes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CollectorConfig:
 
 
 def read_collector(root: TomlTable, scores: Iterable[str]) -> CollectorConfig:
-    """Return the section; report errors to the table. ``scores`` are the names of the configured scores."""
+    """Return the section; record errors in the table. ``scores`` holds the names of the configured scores."""
     known = (*SCORES, *scores)
 
     def check(collector: CollectorConfig, table: TomlTable) -> None:

@@ -23,14 +23,17 @@ def _parse_allowed(text: str) -> Network:
 
 @dataclass(frozen=True, slots=True)
 class ForwardConfig:
-    """Forwarding is on if ``upstream`` is not empty; then ``allow`` is not empty either."""
+    """Forwarding is on if ``upstream`` is not empty; ``allow`` must then name at least one network."""
 
     upstream: tuple[Endpoint, ...] = distinct(lambda text: parse_host(text, "an upstream"))  # tried in this order
     allow: tuple[Network, ...] = each((), _parse_allowed)
 
 
 def read_forward(root: TomlTable, listen: Iterable[Endpoint]) -> ForwardConfig:
-    """Return the section; report errors to the table. No upstream may be in ``listen``, the server's own addresses."""
+    """Return the section; record errors in the table.
+
+    No address in ``listen`` (the server's own) may be an upstream.
+    """
 
     def check(forward: ForwardConfig, table: TomlTable) -> None:
         if len(forward.upstream) > MAX_UPSTREAMS:
@@ -46,9 +49,9 @@ def read_forward(root: TomlTable, listen: Iterable[Endpoint]) -> ForwardConfig:
 
 
 def loops(upstreams: Iterable[Endpoint], listen: Iterable[Endpoint], is_ours: Callable[[str], bool]) -> Iterator[str]:
-    """Yield an error for each upstream at which this server itself listens.
+    """Yield an error message for each upstream at whose address this server itself listens.
 
-    ``is_ours`` returns whether an address belongs to this machine, and is thus covered by a wildcard.
+    ``is_ours`` returns whether an address belongs to this machine; a wildcard in ``listen`` covers such addresses.
     """
     here = list(listen)
     for upstream in upstreams:

@@ -26,7 +26,7 @@ class KeyConfig:
 
 
 def read_keys(root: TomlTable) -> tuple[KeyConfig, ...]:
-    """Return the keys in the file, with their warnings; report errors to the table."""
+    """Return the keys in the file, with their warnings; record errors in the table."""
     keys: list[KeyConfig] = []
     for table in root.tables("key"):
         name = domain_name(table, "name", table.required("name"))
@@ -42,7 +42,10 @@ def read_keys(root: TomlTable) -> tuple[KeyConfig, ...]:
 
 
 def _read_secret(table: TomlTable) -> tuple[bytes, list[str]]:
-    """Return the secret of one key, from the table or its file, and warnings. Messages never quote a secret."""
+    """Return one key's secret, from the table or from its secret file, and any warnings.
+
+    Messages never quote a secret.
+    """
     value = table.values.get("secret", "")
     inline = table.get("secret", type(value), value, "")  # of any type: an error must not quote it
     file = table.string("secret_file")

@@ -47,7 +47,7 @@ def _names(table: TomlTable, key: str, _: object) -> Mapping[str, str]:
     for owner, policy in names.values.items():
         name = owner.lower()
         if name != "@" and not HOST_NAME.match(name):
-            table.wrong(key, f"{owner!r} is not a valid name relative to the zone; write '@' for its apex")
+            table.wrong(key, f"{owner!r} is not a valid name relative to the zone; write '@' for the zone's apex")
         if isinstance(policy, dict):
             table.wrong(key, f"{owner}: unknown policy {policy!r}; put a name that contains dots in quotes")
         elif not isinstance(policy, str) or policy not in POLICIES:
@@ -79,7 +79,7 @@ class PoolConfig:
 
 
 def read_pools(root: TomlTable) -> tuple[PoolConfig, ...]:
-    """Return the pools in the file; report errors to the table."""
+    """Return the pools in the file; record errors in the table."""
     pools: list[PoolConfig] = []
     for table in root.tables("pool"):
         pool = read.read_fields(PoolConfig, table)

@@ -1,4 +1,4 @@
-"""``[score.NAME]``: scores that the configuration defines, by metric, weight and limit."""
+"""``[score.NAME]``: scores that the configuration defines, each from metrics with weights and limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lbdns_shared.metric_catalogue import CATALOGUE
 
 
 def read_scores(root: TomlTable) -> Mapping[str, Mapping[str, Term]]:
-    """Return the terms of each configured score, by name; report errors to the table."""
+    """Return the terms of each configured score, by name; record errors in the table."""
     tables = root.table("score", TomlPlace("score"))
     scores: dict[str, Mapping[str, Term]] = {}
     for name in tables.values if tables else ():
@@ -29,7 +29,7 @@ def read_scores(root: TomlTable) -> Mapping[str, Mapping[str, Term]]:
 
 
 def _term(table: TomlTable, metric: str) -> Term:
-    """Read ``metric = { weight = W, limit = L }``; ``better`` is required for a metric outside the catalogue."""
+    """Read ``metric = { weight = W, limit = L }``; ``better`` is required if the catalogue lacks the metric."""
     known = CATALOGUE.get(metric)
     term = table.table(metric)
     if term is None:

@@ -1,4 +1,4 @@
-"""Read TOML tables strictly: check types and ranges, report unknown keys, and give every error its line."""
+"""Read TOML tables strictly: check types and ranges, report unknown keys, and give the line number of every error."""
 
 from __future__ import annotations
 
@@ -32,12 +32,15 @@ class TomlErrors:
         self.found.append(f"{position}: {place}: {what}")
 
     def raise_if_any(self) -> None:
-        """Raise ConfigError with every error found so far, if there are any."""
+        """If errors have been found, raise ConfigError with all of them."""
         if self.found:
             raise ConfigError(*self.found)
 
     def _line_of(self, place: TomlPlace) -> int:
-        """Return the line of a key, 0 if absent. Searches the text of the file, since tomllib keeps no positions."""
+        """Return the line number of a key, or 0 if it is absent.
+
+        Searches the file's text: tomllib returns no positions.
+        """
         key = place.inside.partition(".")[0] or place.key
         inside = not place.header  # whether the current line belongs to the table
         start, seen = 0, -1
@@ -59,7 +62,7 @@ class TomlErrors:
 
 
 class TomlPlace:
-    """A place in a TOML file: a key in a table, which is number ``index`` of the tables named ``header``.
+    """Locates a key in a TOML file: ``key`` in the table with number ``index`` among the tables named ``header``.
 
     ``inside`` is the path of the inline table that holds the key; ``label`` names the table in errors.
     """
@@ -74,7 +77,7 @@ class TomlPlace:
 
 
 class TomlTable:
-    """One TOML table, read key by key. Callers read every known key and then call ``end``, which reports the others."""
+    """One TOML table, read key by key. Callers read every known key, then call ``end`` to report all other keys."""
 
     def __init__(self, values: Mapping[str, Any], place: TomlPlace, findings: TomlErrors) -> None:
         self.values, self.place, self.findings = values, place, findings
@@ -90,7 +93,7 @@ class TomlTable:
         self.findings.add(TomlPlace(place.header, place.index, key, place.label, place.inside), what)
 
     def get(self, key: str, kind: type[T], default: T, expected: str) -> T:
-        """Return the value of ``key``. If its type is wrong, report what is ``expected`` and return the default."""
+        """Return the value of ``key``. If the type is wrong, report the ``expected`` type and return the default."""
         self._asked.append(key)
         value = self.values.get(key, default)
         if kind is float and type(value) is int:
@@ -144,7 +147,10 @@ class TomlTable:
         return tuple(value)
 
     def each(self, key: str, default: tuple[T, ...], read: Callable[[str], T]) -> tuple[T, ...]:
-        """Return a list of strings, each converted by ``read``. Report any ValueError and then return the default."""
+        """Return a list of strings, each converted by ``read``.
+
+        If ``read`` raises ValueError, report it and return the default.
+        """
         before = len(self.findings.found)
         found = []
         for item in self.strings(key):
@@ -188,7 +194,7 @@ class TomlTable:
         ]
 
     def end(self) -> None:
-        """Report every key that was not read as unknown."""
+        """Report an error for each key that no caller has read: the key is unknown."""
         for key in self.values:
             if key not in self._asked:
                 self.wrong(key, f"unknown key{nearest(key, self._asked)}")

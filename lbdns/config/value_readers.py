@@ -1,4 +1,4 @@
-"""Declare the keys of a section as dataclass fields, each with its default and the reader of its value."""
+"""Declare the keys of a section as dataclass fields, each with a default and a function that reads the value."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def optional_path() -> Path | None:
 
 
 def read_fields(kind: Callable[..., T], table: TomlTable) -> T:
-    """Return a dataclass with the value of every field that ``key`` declares; report errors to the table."""
+    """Create a ``kind``, reading each field that ``key`` declares from the table; record errors in the table."""
     declared = [field for field in fields(kind) if "read" in field.metadata]  # type: ignore[arg-type]
     return kind(**{field.name: field.metadata["read"](table, field.name, field.default) for field in declared})
 
@@ -81,7 +81,7 @@ def read_fields(kind: Callable[..., T], table: TomlTable) -> T:
 def read_section(
     root: TomlTable, name: str, kind: Callable[..., T], check: Callable[[T, TomlTable], None] | None = None
 ) -> T:
-    """Return ``[name]``; report errors to the table. ``check`` reports errors that concern several keys."""
+    """Return the section ``[name]``; record errors in the table. ``check`` reports errors that involve several keys."""
     table = root.section(name)
     found = read_fields(kind, table)
     if check:
@@ -91,7 +91,7 @@ def read_section(
 
 
 def domain_name(table: TomlTable, key: str, text: str) -> str:
-    """Return a domain name in lower case, without its final dot; report an invalid name."""
+    """Return a domain name in lower case, without its final dot; record an error if it is not valid."""
     name = text.lower().removesuffix(".")
     if len(name) > MAX_NAME or (name and not HOST_NAME.match(name.replace("/", "-"))):
         table.wrong(key, f"{text!r} is not a valid domain name")
@@ -99,7 +99,7 @@ def domain_name(table: TomlTable, key: str, text: str) -> str:
 
 
 def parse_network(text: str) -> Network:
-    """Return the network that ``text`` names: one address, or ADDRESS/BITS. Raises ValueError."""
+    """Parse a network, written as a single address or as ADDRESS/BITS. Raises ValueError."""
     try:
         return ipaddress.ip_network(text)
     except ValueError as error:
@@ -107,7 +107,7 @@ def parse_network(text: str) -> Network:
 
 
 def parse_host(text: str, what: str) -> Endpoint:
-    """Return the DNS endpoint ADDRESS[:PORT] of another host; ``what`` describes it in errors. Raises ValueError."""
+    """Return the DNS endpoint ADDRESS[:PORT] of another host; errors call the host ``what``. Raises ValueError."""
     endpoint = parse_endpoint(text, DNS_PORT)
     if not endpoint.is_address:
         raise ValueError(f"{text!r}: {what} must be an address, such as 192.0.2.1:53, not a name")

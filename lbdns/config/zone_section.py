@@ -15,7 +15,7 @@ from lbdns_shared.endpoint import Endpoint
 
 @dataclass(frozen=True, slots=True)
 class TransferPermit:
-    """Permission to transfer a zone for clients in ``network``, with signatures by ``key``, or both if both are set."""
+    """Permits a zone transfer to clients in ``network`` that sign with ``key``; an unset condition is not checked."""
 
     network: Network | None
     key: str = ""  # the name of a [[key]]
@@ -23,7 +23,7 @@ class TransferPermit:
 
 @dataclass(frozen=True, slots=True)
 class NotifyTarget:
-    """A secondary that gets a NOTIFY when a zone changes, signed with ``key`` if one is set."""
+    """A secondary that receives a NOTIFY when a zone changes; if ``key`` is set, it signs the NOTIFY."""
 
     endpoint: Endpoint
     key: str = ""
@@ -61,7 +61,7 @@ def read_zones(root: TomlTable, keys: Sequence[KeyConfig]) -> tuple[ZoneConfig, 
 
 
 def _parse_permit(text: str, keys: Sequence[KeyConfig]) -> TransferPermit:
-    """Read ``NETWORK``, ``key NAME`` or ``NETWORK key NAME``. Raises ValueError."""
+    """Parse ``NETWORK``, ``key NAME`` or ``NETWORK key NAME``. Raises ValueError."""
     match text.split():
         case ["key", name]:
             return TransferPermit(None, _key_of(text, name, keys))
@@ -74,7 +74,7 @@ def _parse_permit(text: str, keys: Sequence[KeyConfig]) -> TransferPermit:
 
 
 def _parse_target(text: str, keys: Sequence[KeyConfig]) -> NotifyTarget:
-    """Read ``ADDRESS[:PORT]`` or ``ADDRESS[:PORT] key NAME``. Raises ValueError."""
+    """Parse ``ADDRESS[:PORT]`` or ``ADDRESS[:PORT] key NAME``. Raises ValueError."""
     match text.split():
         case [address]:
             return NotifyTarget(parse_host(address, "a secondary"))

@@ -51,7 +51,7 @@ def key_file(folder: Path, host: Host) -> Path:
 def write(plan: DemoPlan, folder: Path) -> Path:
     """Write all files into ``folder``, which must be private, and return the path of the configuration.
 
-    The keys are newly generated, and readable only by their owner.
+    The key files contain newly generated keys and are readable only by their owner.
     """
     config, master = folder / "lbdns.toml", new_master_key()
     _write_private(folder / "report.key", master.line())

@@ -16,7 +16,7 @@ from lbdns_shared.errors import ListenError
 
 @dataclass(frozen=True, slots=True)
 class RequiredPort:
-    """A port that the demo needs, its purpose, and the flag that chooses another one."""
+    """A port that the demo needs, its purpose, and the option that chooses a different port."""
 
     endpoint: Endpoint
     kind: socket.SocketKind
@@ -36,7 +36,7 @@ def required_ports(plan: DemoPlan) -> Iterator[RequiredPort]:
 
 
 def has_ipv6_loopback() -> bool:
-    """Return whether this machine has ::1; containers often lack it."""
+    """Return whether this machine has the IPv6 loopback address ::1; many containers do not."""
     try:
         with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
             probe.bind((LOOPBACK6, 0))
@@ -46,7 +46,7 @@ def has_ipv6_loopback() -> bool:
 
 
 def check(plan: DemoPlan) -> None:
-    """Raise ListenError with every port that is not available or that two parts of the demo would use."""
+    """Raise ListenError with every port that is unavailable or that two parts of the demo need."""
     findings = []
     with contextlib.ExitStack() as held:
         for port in required_ports(plan):

@@ -1,4 +1,4 @@
-"""Run the demo: a DNS server with its collector, three web servers and their agents; print what to try."""
+"""Run the demo: a DNS server with its collector, three web servers and their agents; print commands to try."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _POLL: Final = 0.05  # seconds between checks of the children
 
 
 def run(plan: DemoPlan, seconds: float | None) -> None:
-    """Run the demo until SIGINT, SIGTERM or SIGHUP, but at most ``seconds`` (if given) after the demo is ready.
+    """Run the demo until SIGINT, SIGTERM or SIGHUP or, if ``seconds`` is given, until that long after it is ready.
 
-    Raises ListenError for taken ports, before starting anything, and LbdnsError if a process of the demo dies.
+    Raises ListenError before starting anything if a port is taken, and LbdnsError if a process of the demo dies.
     """
     ports.check(plan)
     with (
@@ -83,7 +83,7 @@ def _check_running(groups: Iterable[ChildProcesses]) -> None:
 
 
 def _until_it_answers(plan: DemoPlan, groups: Iterable[ChildProcesses], stop: StopSignals) -> bool:
-    """Return True once the server answers over DNS and HTTP, False if a signal stops the demo first."""
+    """Return True once the server answers over DNS and HTTP, or False if a signal stops the demo first."""
     end = time.monotonic() + START_TIMEOUT
     while not stop.is_set():
         _check_running(groups)
@@ -96,7 +96,7 @@ def _until_it_answers(plan: DemoPlan, groups: Iterable[ChildProcesses], stop: St
 
 
 def _answers(plan: DemoPlan) -> bool:
-    """Return whether the server answers over DNS and HTTP; until it listens, connections are refused."""
+    """Return whether the server answers over DNS and HTTP; a refused connection means that it does not listen yet."""
     with contextlib.suppress(LbdnsError, OSError):
         ask(make_query("hobbit", "SOA"), Endpoint(LOOPBACK, plan.dns_port), timeout=_POLL, tries=1)
         with socket.create_connection((LOOPBACK, plan.http_port), timeout=1):
@@ -137,7 +137,7 @@ Put one web server under load, then repeat the query:
 
 
 def _program() -> str:
-    """Return the command that runs lbdns here: in a virtual environment, the shell may not find ``lbdns``."""
+    """Return the command that runs lbdns here: in a virtual environment, ``lbdns`` may not be on the PATH."""
     path = Path(sys.argv[0])
     if path.name != "lbdns":
         return "lbdns"

@@ -1,4 +1,4 @@
-"""The counters of a web server and its ``server-status?auto`` page, as Apache's mod_status writes it. Sans-I/O.
+"""A web server's counters, and its ``server-status?auto`` page in the format of Apache's mod_status. Sans-I/O.
 
 Source of the format: Apache HTTP Server 2.4, modules/generators/mod_status.c, with ExtendedStatus on.
 """
@@ -33,14 +33,14 @@ class Scoreboard:
         self._states[worker] = state  # each slot has one writer, so no lock is needed
 
     def count(self, bytes_sent: int, duration: float) -> None:
-        """Count a request with the bytes of its response body and its duration in seconds."""
+        """Record a request: the length of its response body in bytes, and its duration in seconds."""
         with self._lock:
             self.accesses += 1
             self.bytes_sent += bytes_sent
             self.duration += duration
 
     def page(self, uptime: float, cpu: os.times_result, load: tuple[float, float, float]) -> str:
-        """Return the page ``server-status?auto``: ``uptime`` in seconds, ``cpu`` from ``os.times``, load averages."""
+        """Return the page ``server-status?auto``. ``uptime`` is in seconds; ``cpu`` is the result of ``os.times``."""
         with self._lock:
             accesses, sent, duration = self.accesses, self.bytes_sent, self.duration
         states = "".join(self._states)

@@ -1,4 +1,4 @@
-"""A small real web server for the demo, with a fixed number of workers, real counters, and work that costs CPU time.
+"""A small but real web server for the demo, with a fixed number of workers, real counters, and pages that use CPU time.
 
 As in Apache's prefork module, each worker waits for its turn to accept a connection, serves the connection, and waits
 again. Connections that find no free worker wait in the kernel's listen queue.
@@ -111,7 +111,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
 
     def _work(self, milliseconds: str) -> int:
         if not (re.fullmatch(r"[0-9]{1,5}", milliseconds) and int(milliseconds) <= MAX_WORK):
-            return self._send(400, f"<p>ms must be a CPU time from 0 to {MAX_WORK}.\n")
+            return self._send(400, f"<p>ms must be a number of milliseconds from 0 to {MAX_WORK}.\n")
         burn(int(milliseconds) / 1000)
         return self._send(200, f"<p>{html.escape(self._web.name)} worked {milliseconds} ms.\n")
 
@@ -138,7 +138,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
         return len(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Log nothing, since the demo uses the terminal."""
+        """Log nothing: the demo prints its own output on the terminal."""
 
 
 def burn(seconds: float) -> None:
@@ -157,7 +157,7 @@ def listen(endpoint: Endpoint) -> socket.socket:
 
 
 def main() -> None:
-    """Run ``python -m lbdns.demo.webserver --name bilbo --listen 127.0.0.16:8080``."""
+    """Run the web server's command line, such as ``--name bilbo --listen 127.0.0.16:8080``."""
     parser = argparse.ArgumentParser(prog="python -m lbdns.demo.webserver", description=__doc__)
     parser.add_argument("--name", required=True, help="name to show on the server's pages")
     parser.add_argument(

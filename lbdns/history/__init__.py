@@ -1,1 +1,1 @@
-"""The history: reports, answers and events in a SQLite file, which a separate thread writes."""
+"""The history records reports, answers and events in a SQLite file; a separate thread writes the file."""

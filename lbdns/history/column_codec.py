@@ -1,10 +1,10 @@
 """The column codec: packs columns of numbers into few bytes, and unpacks them. Pure functions.
 
-The first byte of a packed column names its format; no format loops in Python where C code can do the work.
-rounded: 11 significant bits (an error of at most 0.025 %), as the upper three bytes of a float32. Most digits of a
-measurement are noise, which does not compress: with 200 members, digits make up most of the file.
-steps: differences of whole multiples of 1 or 1e-6, for counters, times and scores, which must not be rounded.
-exact: float64, for everything else.
+The first byte of a packed column names its format; no format needs a Python loop where C code can do the work. Format
+"rounded" keeps 11 significant bits (an error of at most 0.025 %) as the upper three bytes of a float32. Most digits of
+a measurement are noise that does not compress: with 200 members, digits make up most of the file. Format "steps" stores
+differences of whole multiples of 1 or 1e-6, for counters, times and scores, which must not be rounded. Format "exact"
+stores everything else as float64.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_COLUMN: Final = 64 * 2**20  # bytes after unpacking: a damaged file must not
 
 
 def encode(values: Sequence[float], *, exact: bool = False) -> bytes:
-    """Pack ``values``, each finite or ABSENT. With ``exact``, whole numbers stay exact, others to a millionth.
+    """Pack ``values``, each finite or ABSENT. With ``exact``, whole numbers stay exact; others keep millionths.
 
     Without ``exact``, values are rounded, and values beyond the range of float32 become infinite.
     """
@@ -48,7 +48,7 @@ def encode(values: Sequence[float], *, exact: bool = False) -> bytes:
 
 
 def decode(blob: bytes) -> list[float]:
-    """Unpack what ``encode`` packed. Raises ValueError for any other input."""
+    """Unpack a column packed by ``encode``. Raises ValueError if ``blob`` is not such a column."""
     kind, data = blob[:1], _unpack(blob[1:])
     if kind == _ROUNDED:
         return _join("f", bytes(len(data) // 3) + data).tolist()  # zeros for the lowest byte, which is not stored
@@ -61,12 +61,12 @@ def decode(blob: bytes) -> list[float]:
 
 
 def encode_texts(texts: Sequence[tuple[int, int, str]]) -> bytes:
-    """Pack texts, each with the index of its member and the index of its time."""
+    """Pack ``texts``, each a tuple of its member's index, its time's index, and the text."""
     return _TEXTS + _pack(json.dumps(texts, separators=(",", ":")).encode())
 
 
 def decode_texts(blob: bytes) -> list[tuple[int, int, str]]:
-    """Unpack what ``encode_texts`` packed. Raises ValueError for any other input."""
+    """Unpack a column packed by ``encode_texts``. Raises ValueError if ``blob`` is not such a column."""
     if blob[:1] != _TEXTS:
         raise ValueError("not a column of texts")
     try:
@@ -90,13 +90,13 @@ def _steps(numbers: Sequence[int]) -> bytes:
 
 
 def _split(values: array[N]) -> bytes:
-    """Return the values' first bytes, then their second bytes, and so on: zlib packs similar neighbours better."""
+    """Return the values' first bytes, then their second bytes, and so on: zlib compresses similar neighbours better."""
     data, size = _little(values).tobytes(), values.itemsize
     return b"".join(data[place::size] for place in range(size))
 
 
 def _join(typecode: str, data: bytes) -> array[Any]:
-    """Return the values that ``_split`` has split. Raises ValueError."""
+    """Return the values from the bytes that ``_split`` produced. Raises ValueError."""
     size = array(typecode).itemsize
     if len(data) % size:
         raise ValueError("column is truncated")

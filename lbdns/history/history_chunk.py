@@ -48,7 +48,7 @@ TIERS: Final = (RAW, TEN_SECONDS, MINUTE)  # the finest first
 
 
 def retention(config: HistoryConfig) -> Mapping[TierName, float]:
-    """Return for how many seconds each tier is kept; 0 means that the tier is not recorded."""
+    """Return how many seconds each tier's data is kept; 0 means that the tier is not recorded."""
     return {"raw": config.keep_raw, "10s": config.keep_10s, "1min": config.keep_1min}
 
 
@@ -121,7 +121,7 @@ class Downsampler:
         return found
 
     def finish(self) -> HistoryMoment | None:
-        """Return the mean of the gathered moments, or None if there are none, and discard them."""
+        """Discard the gathered moments, and return their mean, or None if there are none."""
         gathered, self._gathered = self._gathered, []
         return downsample(gathered, self._slot(gathered[0]) * self._step) if gathered else None
 
@@ -130,7 +130,7 @@ class Downsampler:
 
 
 def downsample(moments: Sequence[HistoryMoment], time: float) -> HistoryMoment:
-    """Return one moment at ``time`` with sums of counts, the last cumulative values, and means of everything else.
+    """Combine ``moments`` into one at ``time``: sums of counts, the last cumulative values, means of all other values.
 
     If members were added or removed in between, only moments with the same members as the last one are used.
     """

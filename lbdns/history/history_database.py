@@ -23,7 +23,7 @@ HIDDEN: Final = frozenset({TIME, SECONDS, ALARM})
 
 
 class NoHistoryError(LbdnsError):
-    """The history's file does not exist or is empty."""
+    """The history file does not exist or is empty."""
 
 
 class NoSuchSeriesError(ConfigError):
@@ -32,7 +32,7 @@ class NoSuchSeriesError(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """A column of a chunk: the members (``names``), and all values, member by member."""
+    """A column of a chunk: ``names`` are the members, and ``values`` lists each member's values in turn."""
 
     names: tuple[str, ...]
     values: Sequence[float]
@@ -70,7 +70,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 class HistoryDatabase:
-    """The history's file, open for reading. Its methods raise sqlite3.Error."""
+    """The history file, open for reading. Its methods raise sqlite3.Error."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -128,7 +128,7 @@ class HistoryDatabase:
             after = key(milliseconds + 1, 0)
 
     def column(self, tier: HistoryTier, chunk: int, pool: str, name: str) -> StoredColumn | None:
-        """Return one column of a chunk, or None if the column is empty or damaged; others remain readable."""
+        """Return one column of a chunk, or None if it is empty or damaged. Other columns remain readable."""
         row = self._blob(tier, chunk, pool, name)
         try:
             return StoredColumn(self._names(row[0]), decode(row[1])) if row else None

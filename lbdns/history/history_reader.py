@@ -1,4 +1,4 @@
-"""Reads the history: series of points over time, events, and every recorded second. Needs no running server."""
+"""Reads the history: metrics over time, events, and all values of each recorded second. Needs no running server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RecordedPool:
 
 @dataclass(frozen=True, slots=True)
 class RawMoment:
-    """One recorded second of one pool. ``columns`` are keyed by name, with one value per member, NaN if missing."""
+    """One recorded second of one pool. ``columns`` maps names to one value per member, NaN if missing."""
 
     time: float  # Unix seconds
     members: tuple[str, ...]
@@ -84,9 +84,9 @@ class HistoryReader:
     def series(
         self, pool: str, metric: str, members: Sequence[str], start: float, end: float, points: int
     ) -> HistorySeries:
-        """Return a metric from ``start`` to ``end`` (Unix seconds) for ``members``, or for all if none is named.
+        """Return a metric of ``members`` (all if empty) from ``start`` to ``end`` (Unix seconds).
 
-        The series has at most about ``points`` times. An empty ``pool`` means the server, whose metrics are queries,
+        The series has about ``points`` points at most. An empty ``pool`` means the server, whose metrics are queries,
         types and rcodes.
         """
         if not (math.isfinite(start) and math.isfinite(end) and start < end and points > 0):
@@ -118,7 +118,7 @@ class HistoryReader:
             return [LoggedEvent(*row) for row in reversed(rows)]
 
     def raw(self, pool: str, start: float, end: float) -> Iterator[RawMoment]:
-        """Yield every second of a pool from ``start`` to ``end`` (Unix seconds) for which raw values are still kept."""
+        """Yield each second of a pool from ``start`` to ``end`` (Unix seconds) for which raw values still exist."""
         with open_database(self.path) as db:
             db.check(pool, "age_s")
             columns = [name for name in db.columns(pool) if name != ALARM]
@@ -139,7 +139,7 @@ def _gather(
     step: float,
     rest: Callable[[], None],
 ) -> tuple[tuple[float, ...], Mapping[str, tuple[float | None, ...]]]:
-    """Return the times of a series' points, and their values by member. ``place`` names the pool and the column."""
+    """Return the times of a series' points, and the points' values by member. ``place`` is the pool and the column."""
     chunks = [
         (milliseconds, times.values)
         for milliseconds in db.chunks(tier, start, end)
@@ -204,10 +204,10 @@ def _moments(
 
 
 def choose_tier(begins: Mapping[TierName, float], start: float, end: float, points: int) -> HistoryTier:
-    """Return the coarsest tier that has ``points`` moments in the span.
+    """Return the coarsest tier with at least ``points`` moments between ``start`` and ``end``.
 
     If that tier's data does not reach back to ``start``, return the nearest tier whose data does, or else the tier
-    whose data reaches back furthest. ``begins``: when each tier's data begins, in Unix seconds.
+    whose data reaches back furthest. ``begins`` maps each tier to the Unix time at which its data begins.
     """
     step = (end - start) / points
     at = max((i for i, tier in enumerate(TIERS) if tier.step <= step), default=0)
@@ -223,7 +223,7 @@ def choose_tier(begins: Mapping[TierName, float], start: float, end: float, poin
 
 
 def point_step(tier: HistoryTier, start: float, end: float, points: int) -> float:
-    """Return the seconds per point: the smallest multiple of the tier's step that gives at most ``points``."""
+    """Return the seconds per point: the smallest multiple of the tier's step that gives at most ``points`` points."""
     return tier.step * max(1, math.ceil((end - start) / points / tier.step - 1e-9))
 
 
@@ -238,8 +238,8 @@ class SeriesPoints:
 def series_points(moments: Iterable[float], tier: HistoryTier, step: float) -> SeriesPoints:
     """Return the points for ``moments`` (Unix seconds).
 
-    Moments within one step share a point, and a gap gets a point without values. If raw moments need not share
-    points, each keeps its own time.
+    Moments within one step share a point, and a gap is marked by a point without values. If raw moments need not share
+    points, each point has the exact time of its moment.
     """
     alone = tier is RAW and step <= tier.step
     times: list[float] = []
@@ -255,7 +255,7 @@ def series_points(moments: Iterable[float], tier: HistoryTier, step: float) -> S
 
 
 class PointSums:
-    """Adds up values and their weights, by member and point."""
+    """Sums values and weights for each member and point."""
 
     def __init__(self, points: int) -> None:
         self._points = points
@@ -266,7 +266,7 @@ class PointSums:
     ) -> None:
         """Add ``values`` of consecutive moments (NaN if missing). ``runs``: (point, first moment, end).
 
-        A count is weighted with the seconds that it covers, so that the means are rates.
+        A count's weight is the number of seconds that it covers, so that the means are rates.
         """
         sums, counts = self._sums.setdefault(member, ([0.0] * self._points, [0.0] * self._points))
         for point, begin, end in runs:
@@ -288,7 +288,7 @@ class PointSums:
 
 
 def _value(value: float) -> float | None:
-    """Return the value with at most about seven digits, so that documents stay short; None if it is not finite."""
+    """Round to about seven digits, so that documents stay short; return None if the value is not finite."""
     if not math.isfinite(value):
         return None
     return float(f"{value:.7g}") if abs(value) < 1e6 else round(value, 1)

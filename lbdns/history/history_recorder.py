@@ -1,4 +1,4 @@
-"""The history recorder: fills and writes the chunks of all tiers, deletes old data. Has no clock and no thread."""
+"""The history recorder: fills and writes the chunks of all tiers, and deletes old data. Uses no clock and no thread."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ MAX_EVENTS: Final = 1000  # events that wait while the file cannot be written
 
 
 class HistoryRecorder:
-    """Keeps unwritten data and the open file. ``config`` may be replaced at any time."""
+    """Holds unwritten data and the open history file. ``config`` may be replaced at any time."""
 
     def __init__(self, path: Path, config: HistoryConfig, rest: Callable[[], None] = lambda: None) -> None:
-        """``rest`` is called after each small piece of work; it can pause so that other threads get the interpreter."""
+        """``rest`` is called after each small piece of work; it can pause so that other threads can run."""
         self.path, self.config = path, config
         self.bytes = 0
         self._rest = rest
@@ -90,7 +90,7 @@ class HistoryRecorder:
         self._changed.add(tier.name)
 
     def commit(self) -> None:
-        """Write everything new, and delete expired data. Raises LbdnsError, sqlite3.Error or OSError."""
+        """Write all new data, and delete expired data. Raises LbdnsError, sqlite3.Error or OSError."""
         if self._store is not None and not self._store.is_there:
             self._close_store()
         if self._store is None:
@@ -125,7 +125,7 @@ class HistoryRecorder:
         return lost
 
     def finish(self) -> None:
-        """Write everything, including means of unfinished steps. Raises the same errors as ``commit``."""
+        """Write all data, including the means of unfinished steps. Raises the same errors as ``commit``."""
         if ten := self._tens.finish():
             self._add_ten_seconds(ten)
         if minute := self._minutes.finish():

@@ -49,7 +49,7 @@ ColumnRow = list[float]
 
 @dataclass(frozen=True, slots=True)
 class PoolHistorySample:
-    """The state of one pool. All sequences are in the order of ``members``, names relative to the zone."""
+    """The state of one pool. All sequences follow the order of ``members``, whose names are relative to the zone."""
 
     name: str
     zone: str
@@ -62,7 +62,7 @@ class PoolHistorySample:
 
 @dataclass(frozen=True, slots=True)
 class HistorySample:
-    """The state of all pools at ``time`` (Unix seconds), which is ``now`` on the monotonic clock of the readings.
+    """The state of all pools at one moment: ``time`` in Unix seconds, ``now`` on the monotonic clock of the readings.
 
     ``types`` and ``rcodes`` count queries and responses so far, by name. ``stale_after`` is in report intervals.
     """
@@ -90,9 +90,9 @@ def take_history_sample(
     now_unix: float,
     now_monotonic: float,
 ) -> HistorySample:
-    """Return a sample of ``farm``. ``states`` and ``answers`` are keyed by pool name, in the order of its members.
+    """Return a sample of ``farm``. ``states`` and ``answers`` map pool names to sequences in the order of members.
 
-    Sequences of another length count as unknown: an answering process may still use another configuration.
+    Sequences of a different length count as unknown: an answering process may still use a different configuration.
     """
     pools = [_pool_sample(p, snapshot, states.get(p.name, ()), answers.get(p.name, ())) for p in farm.pools]
     stale_after = farm.config.collector.stale_after
@@ -123,7 +123,10 @@ class ColumnGroup:
 
 @dataclass(frozen=True, slots=True)
 class HistoryMoment:
-    """A sample in columns. ``seconds``: time since the previous sample, or ABSENT. ``alarms``: by pool and member."""
+    """A sample in columns.
+
+    ``seconds`` is the time since the previous sample, or ABSENT. ``alarms``: by pool and member.
+    """
 
     time: float
     seconds: float
@@ -210,7 +213,7 @@ class ColumnBuilder:
 
 
 def _with_new_names(known: dict[str, None], names: Iterable[str], limit: int) -> Iterable[str]:
-    """Return ``known`` with new ``names`` added, up to ``limit`` in all. Known names stay, and so do their columns."""
+    """Add new ``names`` to ``known``, up to ``limit`` names in all. Known names are kept, and so are their columns."""
     new = sorted(name for name in names if name not in known)
     known.update(dict.fromkeys(new[: max(0, limit - len(known))]))
     return known
@@ -224,5 +227,5 @@ def _holds(reading: Reading | None, sample: HistorySample, fresh: float) -> bool
 
 
 def _difference(now: int, before: int) -> float:
-    """Return a counter's increase, or ABSENT if the counter restarted in between."""
+    """Return a counter's increase, or ABSENT if the counter restarted."""
     return float(now - before) if now >= before else ABSENT

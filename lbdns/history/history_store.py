@@ -36,7 +36,10 @@ _SCHEMA: Final = (
 
 
 def check_ours(connection: sqlite3.Connection, path: Path) -> bool:
-    """Return whether the file holds a history; False if it is empty. Raises LbdnsError for any other file."""
+    """Return whether the file holds a history; False if it is empty.
+
+    Raises LbdnsError for any other content or version.
+    """
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application == APPLICATION:
@@ -49,13 +52,16 @@ def check_ours(connection: sqlite3.Connection, path: Path) -> bool:
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Return whether the error means that the file is damaged."""
+    """Return whether ``error`` means that the file is damaged."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extended part
     return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def key(milliseconds: int, series: int) -> int:
-    """Return the key of the row for one column of a chunk. Keys put a chunk's rows together, and old rows first."""
+    """Return the key of the row for one column of a chunk.
+
+    Sorting by key keeps a chunk's rows together, oldest first.
+    """
     return milliseconds << SERIES_BITS | series
 
 
@@ -94,7 +100,7 @@ class HistoryStore:
 
     @property
     def is_there(self) -> bool:
-        """Whether the path still names the open file; after a deletion, the open file would grow unseen."""
+        """Whether the path still names the open file; a deleted file would grow unseen while it is open."""
         try:
             return self.path.stat().st_ino == self._inode
         except FileNotFoundError:
@@ -102,7 +108,7 @@ class HistoryStore:
 
     @property
     def bytes(self) -> int:
-        """The size of the file and its log."""
+        """The total size of the file and its write-ahead log, in bytes."""
         total = 0
         for suffix in ("", "-wal"):
             with suppress(OSError):
@@ -117,7 +123,7 @@ class HistoryStore:
     ) -> None:
         """Write everything in one transaction. ``pools`` maps new or changed pools to their zone and policies.
 
-        Each chunk is a tier, the milliseconds of its key, and its columns; it replaces any chunk with the same key.
+        Each chunk is a tuple: tier, milliseconds of the key, columns. It replaces any chunk with the same key.
         """
         run = self._connection.execute
         run("BEGIN IMMEDIATE")
@@ -155,7 +161,7 @@ class HistoryStore:
         return self._layouts[names]
 
     def prune(self, oldest: Mapping[str, float], oldest_event: float) -> None:
-        """Delete some of the rows older than ``oldest`` (Unix seconds, by table), and return free pages."""
+        """Delete some of the rows older than ``oldest`` (Unix seconds, by table), and release free pages."""
         run = self._connection.execute
         limits = [(table, "id", key(max(0, round(time * 1000)), 0)) for table, time in oldest.items()]
         for table, column, limit in (*limits, ("events", "time", oldest_event)):
@@ -167,7 +173,7 @@ class HistoryStore:
             self._connection.executescript(f"PRAGMA incremental_vacuum({_VACUUMED})")
 
     def close(self) -> None:
-        """Close the file without a commit. Never raises."""
+        """Close the file without committing. Never raises."""
         with suppress(sqlite3.Error):
             self._connection.close()
 

@@ -1,4 +1,4 @@
-"""The live history of a running program. The event loop hands over samples and events, and a thread writes them.
+"""The live history of a running program. The event loop queues samples and events; a thread writes the queue.
 
 The event loop never waits for the disk. Data that cannot be written is dropped and counted, and writing is retried.
 """
@@ -36,7 +36,10 @@ BREATH: Final = 0.0001  # s: enough for the event loop's thread to get the inter
 
 @dataclass(frozen=True, slots=True)
 class HistoryStatus:
-    """The state of recording. ``dropped``: samples and events lost so far. ``bytes``: the file's size with its log."""
+    """The state of recording.
+
+    ``dropped`` counts lost samples and events; ``bytes`` is the size of the file and its log.
+    """
 
     on: bool
     ok: bool
@@ -80,7 +83,7 @@ class LiveHistory:
             self._writer.thread.start()
 
     async def stop(self) -> None:
-        """Write everything in the queue, and stop."""
+        """Write all queued samples and events, and stop."""
         writer, self._writer = self._writer, None
         if self._unsubscribe:
             self._unsubscribe()
@@ -90,7 +93,7 @@ class LiveHistory:
             self._dropped += writer.dropped
 
     async def reconfigure(self, config: HistoryConfig, path: Path | None = None) -> None:
-        """Use another configuration, and another file if ``path`` is given."""
+        """Switch to another configuration and, if ``path`` is given, to another file."""
         moved = path is not None and path != self.path
         if self._writer is not None and (moved or not config.on):
             await self.stop()
@@ -138,7 +141,10 @@ class LiveHistory:
 
 
 class _HistoryWriter:
-    """The writing thread and its queue. Only the event loop or only the thread sets each attribute that they share."""
+    """The writing thread and its queue.
+
+    Each shared attribute is set only on one side: the event loop's or the thread's.
+    """
 
     def __init__(
         self, path: Path, config: HistoryConfig, log: Callable[[str, int], None], commit_every: float, retry: float
@@ -165,7 +171,7 @@ class _HistoryWriter:
         return self._overflowed + self._lost
 
     def put(self, item: HistorySample | LoggedEvent) -> None:
-        """Queue a sample or an event; drop and count it if the queue is full."""
+        """Queue a sample or an event; if the queue is full, drop and count the item."""
         # No lock: both threads can use a deque's ends safely, and a length that is off by one does no harm
         size = item.size if isinstance(item, HistorySample) else 0
         if len(self._waiting) >= MAX_WAITING or len(self._waiting) * size > MAX_READINGS:
@@ -182,7 +188,7 @@ class _HistoryWriter:
         self._turn(self.recorder.finish)
 
     def _turn(self, commit: Callable[[], None]) -> None:
-        """Write everything in the queue. After a failure, events stay queued and samples are dropped."""
+        """Write all queued items. After a failure and until the next attempt, keep events and drop samples."""
         resting = bool(self.error) and time.monotonic() < self._failed_at + self._retry
         try:
             for _ in range(len(self._waiting)):
@@ -203,7 +209,7 @@ class _HistoryWriter:
         if self.error:
             self.error = ""
             lost = self.dropped - self._lost_before
-            self._log(f"{self.recorder.path}: recording again; {lost} samples and events were lost", logging.INFO)
+            self._log(f"{self.recorder.path}: recording resumed; {lost} samples and events were lost", logging.INFO)
 
     def _fail(self, error: Exception) -> None:
         before, self.error = self.error, _why(error)
@@ -228,7 +234,7 @@ class _HistoryWriter:
 
 
 def _breathe() -> None:
-    """Sleep briefly, so that other threads get the interpreter."""
+    """Sleep briefly, so that other threads can run."""
     time.sleep(BREATH)
 
 

@@ -1,4 +1,4 @@
-"""Suggest the nearest known word for an unknown one, as the end of an error message. Pure."""
+"""Suggest the known word that is nearest to an unknown word, as the end of an error message. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return ``. Perhaps you meant 'x'?``, or the known words if none is similar; "" if there are no known words."""
+    """Return ``. Perhaps you meant 'x'?`` or, if no word is similar, all known words; "" if there are none."""
     names = list(known)
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if close:

@@ -15,7 +15,7 @@ TIME_HINT: Final = "write Unix seconds, a time such as 2026-03-01T14:30 (UTC) or
 
 
 def parse_duration(text: str) -> float:
-    """Return a duration in seconds, above 0. Raises ValueError."""
+    """Parse a duration; return it in seconds, always more than 0. Raises ValueError."""
     at, seconds = 0, 0.0
     text = text.strip().lower()
     while at < len(text):
@@ -30,7 +30,7 @@ def parse_duration(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """Return ``seconds``, rounded, in its two largest units, such as ``1d12h``."""
+    """Format ``seconds``, rounded, in the two largest units, such as ``1d12h``."""
     rest = max(0, round(seconds))
     found = []
     for unit, size in (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)):
@@ -41,7 +41,7 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_time(text: str, now: float) -> float:
-    """Return a point in time in Unix seconds; ``now`` is the current time. Raises ValueError."""
+    """Parse a point in time; return it in Unix seconds. ``now`` is the current time. Raises ValueError."""
     text = text.strip()
     if text == "now":
         return now
@@ -65,5 +65,5 @@ def _other(text: str, now: float) -> float:
 
 
 def format_time(seconds: float) -> str:
-    """Return a point in time in the format of log lines, in UTC."""
+    """Format a point in time as in log lines, in UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -121,7 +121,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "a name that is none",
         ZONE + POOL + 'names = { "a b" = "best" }\n',
-        [":8: [pool web] names: 'a b' is not a valid name relative to the zone; write '@' for its apex"],
+        [":8: [pool web] names: 'a b' is not a valid name relative to the zone; write '@' for the zone's apex"],
     ),
     (
         "no names",

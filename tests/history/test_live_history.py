@@ -131,7 +131,7 @@ async def test_a_folder_that_cannot_be_made_is_logged_once_and_retried(tmp_path:
     assert len(texts) == 2
     assert "cannot write the history" in texts[0]
     assert "recording stops until writing works again" in texts[0]
-    assert "recording again" in texts[1]
+    assert "recording resumed" in texts[1]
     # Samples are lost, events are not
     assert "something happened meanwhile" in [event.text for event in await history.events()]
 
@@ -195,7 +195,7 @@ async def test_a_damaged_file_is_moved_aside(file: Path) -> None:
     assert HistoryReader(file).series("web", "score", [], BEGIN, BEGIN + record.second, 10_000).times
     damaged, again = told(history)
     assert "moved it to history.db.damaged" in damaged
-    assert "recording again" in again
+    assert "recording resumed" in again
 
 
 async def test_a_file_that_is_damaged_while_it_is_written(file: Path) -> None:

@@ -1,4 +1,4 @@
-"""Use the whole terminal: draw on it, read and decode pressed keys, and always restore it."""
+"""Full-screen terminal: draw lines, decode key presses, and always restore the terminal's state."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _DUMB: Final = ("", "dumb", "unknown")
 
 
 def demand_terminal(console: Console) -> None:
-    """Raise LbdnsError if standard input and output are not a terminal that can be drawn on."""
+    """Raise LbdnsError unless standard input and output are a terminal that can position the cursor."""
     what = "run 'lbdns top' in a terminal, or use --once for one frame; 'lbdns status' prints a table"
     if not (sys.stdin.isatty() and console.is_terminal):
         raise LbdnsError(f"top: standard input and output must be a terminal; {what}")
@@ -43,13 +43,16 @@ def demand_terminal(console: Console) -> None:
 
 
 class KeyDecoder:
-    """Decodes bytes into keys: printable ASCII characters, and other keys by name. Sequences may arrive in pieces."""
+    """Decodes bytes into keys: printable ASCII characters, and names of other keys. Sequences may arrive in pieces."""
 
     def __init__(self) -> None:
         self.pending = b""  # the start of a sequence; if no more bytes follow, it was the Escape key
 
     def feed(self, data: bytes) -> list[str]:
-        """Return the keys that ``data`` completes. Empty data ends a sequence that has begun."""
+        """Return the keys that ``data`` completes.
+
+        Empty ``data`` means that an unfinished escape sequence has ended.
+        """
         text, self.pending = self.pending + data, b""
         if data and (started := _INCOMPLETE.search(text)):
             text, self.pending = text[: started.start()], started[0]
@@ -61,10 +64,10 @@ def _name(key: bytes) -> str:
 
 
 class Screen:
-    """Draws lines and reads keys while it is open."""
+    """Draws lines and reads keys while the screen is open."""
 
     def __init__(self, console: Console, descriptor: int) -> None:
-        """Waiting for keys ends when ``descriptor`` becomes readable."""
+        """The method ``keys`` stops waiting when ``descriptor`` becomes readable."""
         self.console = console
         self._descriptor = descriptor
         self._stdin = sys.stdin.fileno()
@@ -73,7 +76,7 @@ class Screen:
 
     @contextlib.contextmanager
     def open(self, wake: Callable[[], None]) -> Iterator[None]:
-        """Use the terminal in a with statement. A changed size calls ``wake``; SIGTERM and SIGHUP act like Ctrl-C."""
+        """Use the terminal in a with statement. Resizing it calls ``wake``; SIGTERM and SIGHUP act like Ctrl-C."""
         before = termios.tcgetattr(self._stdin)
         handlers: dict[signal.Signals, Callable[[int, Any], None]] = {
             signal.SIGWINCH: lambda *_: wake(),
@@ -111,7 +114,7 @@ class Screen:
         return self._keys.feed(data)
 
     def _pause(self, before: list[Any]) -> None:
-        """Handle Ctrl-Z: give the terminal to the shell until the shell continues this process."""
+        """Handle Ctrl-Z: return the terminal to the shell until the shell resumes this process."""
         self._live.stop()
         termios.tcsetattr(self._stdin, termios.TCSADRAIN, before)
         os.kill(os.getpid(), signal.SIGSTOP)

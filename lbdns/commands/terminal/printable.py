@@ -1,4 +1,4 @@
-"""Format values for a terminal: numbers, rates, events, overrides, sparklines, and untrusted text made safe. Pure."""
+"""Format numbers, rates, events, overrides and sparklines for a terminal, and make untrusted text safe. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LETTERS: Final = "_.-=+*%#"  # for terminals without block characters
 
 
 def printable(value: object) -> str:
-    """Return ``value`` as one line without control characters, since names and reasons come from other machines."""
+    """Return ``value`` as one line with control characters escaped: names and reasons come from other machines."""
     text = str(value)
     if text.isprintable():
         return text
@@ -40,7 +40,7 @@ def percent(part: float | None) -> str:
 
 
 def per_second(value: float | None) -> str:
-    """Return a rate in at most six characters."""
+    """Format a rate in at most six characters."""
     if value is None:
         return "-"
     for limit, divisor, decimals, unit in ((10, 1, 2, ""), (1e3, 1, 1, ""), (1e5, 1, 0, ""), (1e8, 1e3, 0, "k")):
@@ -50,7 +50,7 @@ def per_second(value: float | None) -> str:
 
 
 def event_line(event: Mapping[str, Any], is_short: bool = False) -> Text:
-    """Return one line for an event document, without the date if ``is_short``.
+    """Format an event document as one line, without the date if ``is_short``.
 
     Raises KeyError, TypeError or ValueError if the document is not an event.
     """
@@ -76,9 +76,9 @@ def override_text(override: Mapping[str, Any], now: float) -> str:
 
 
 def sparkline(values: Sequence[float | None], width: int, top: float | None = None, steps: str = BLOCKS) -> str:
-    """Return a sparkline of the newest ``width`` values: the newest is at the right, a missing one is a blank.
+    """Return a sparkline of the newest ``width`` values, with the newest on the right and blanks for missing values.
 
-    ``top`` is the value of the highest block; if None, the greatest of the values is. 0 is the lowest block.
+    The highest block stands for ``top`` or, if that is None, for the greatest value shown; the lowest stands for 0.
     """
     newest = values[-width:] if width > 0 else ()
     highest = max((value for value in newest if value is not None), default=0.0) if top is None else top

@@ -1,4 +1,4 @@
-"""The data of ``lbdns top``: newest status, recent values of each member, newest events. Sans-I/O."""
+"""The data of ``lbdns top``: the newest status, each member's recent values, and the newest events. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Document = Mapping[str, Any]
 
 
 class Series:
-    """Recent values of one member, for sparklines; None where a value is missing."""
+    """One member's recent values, for sparklines; None stands for a missing value."""
 
     def __init__(self) -> None:
         self.answers: deque[float | None] = deque(maxlen=KEPT)  # per second
@@ -48,7 +48,10 @@ class TopData:
         return self.series.get((pool["name"], member["name"])) or Series()
 
     def sample(self, now: float) -> None:
-        """Append the newest values to their series. Raises KeyError, TypeError or ValueError for a bad status."""
+        """Append each member's newest values to its series.
+
+        Raises KeyError, TypeError or ValueError for a bad status.
+        """
         if self.status is None:
             return
         members = {(pool["name"], m["name"]): m for pool in self.status["pools"] for m in pool["members"]}

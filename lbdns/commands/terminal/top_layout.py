@@ -1,4 +1,4 @@
-"""Lay out a frame of ``lbdns top``: as many lines as the screen has, none wider than the screen. Pure."""
+"""Lay out a frame of ``lbdns top`` so that it fits the height and width of the screen. Pure."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Size:
 
 
 def frame(data: TopData, view: View, size: Size, now: float) -> list[Text]:
-    """Return the lines of the screen at ``now`` (on the clock of ``data``).
+    """Return the lines of the screen at the time ``now``, measured on the same clock as ``data.received``.
 
     Raises KeyError, TypeError or ValueError if the status is not valid.
     """
@@ -124,7 +124,7 @@ def _pools(data: TopData, view: View) -> Iterator[Text]:
 
 
 def _columns(data: TopData, view: View, size: Size) -> list[tuple[str, int]]:
-    """Return headings and widths of the columns before the sparklines; a negative width aligns left."""
+    """Return the headings and widths of the columns before the sparklines; a negative width means left-aligned."""
     pool = view.selected(data)
     longest = max((cell_len(printable(member["name"])) for member in pool["members"]), default=0) if pool else 0
     name = max(NAME, min(longest, LONGEST_NAME if size.is_wide else NAME))
@@ -139,7 +139,7 @@ def _spark_width(size: Size, columns: Iterable[tuple[str, int]]) -> int:
 
 
 def _cells(values: Iterable[str], widths: Iterable[int]) -> str:
-    """Return the values in columns, and cut values that are too long."""
+    """Align the values in columns; cut values that are too long."""
     cells = []
     for value, width in zip(values, widths, strict=True):
         length = cell_len(value)
@@ -160,7 +160,7 @@ def _heading(columns: Sequence[tuple[str, int]], spark: int) -> Text:
 def _row(
     member: Document, series: Series, columns: Sequence[tuple[str, int]], spark: int, size: Size, since: float
 ) -> Text:
-    """Return a member's line. ``since``, the seconds since the status arrived, is added to ages."""
+    """Return a member's line. ``since``, the seconds since the status arrived, is added to the age of the report."""
     state, age = str(member["state"]), member["age_s"]
     values = [
         number(member["score"]), number(None if age is None else float(age) + since, 1), percent(member["share"]),

@@ -41,7 +41,7 @@ HELP: Final = (
 
 @dataclass(slots=True)
 class View:
-    """The user's choices in one terminal. ``rows`` is the number of members that fitted into the last frame."""
+    """The user's choices in one terminal. ``rows`` is the number of members that fit in the last frame."""
 
     pool: str = ""  # empty: the first pool
     sort: str = _ORDER[0]
@@ -59,7 +59,7 @@ class View:
         return next((pool for pool in pools if pool["name"] == self.pool), pools[0] if pools else None)
 
     def members(self, data: TopData) -> list[tuple[Document, Series]]:
-        """Return the members of the pool that pass the filter, sorted."""
+        """Return the displayed pool's members that match the filter, sorted."""
         pool = self.selected(data)
         if pool is None:
             return []
@@ -74,7 +74,7 @@ class View:
         return found[::-1] if self.reverse else found
 
     def press(self, key: str, data: TopData) -> None:
-        """Carry out the command of a key; ignore unknown keys."""
+        """Execute the command assigned to a key; ignore unknown keys."""
         if self.typing:
             self._type(key)
         elif key in ("q", "Q"):

@@ -158,4 +158,4 @@ def test_bad_arguments(arguments: list[str], message: str) -> None:
 
 def test_a_metric_that_no_member_reports_is_refused() -> None:
     result = CliRunner().invoke(command, ["--simulate", "--metric", "cpu_count"])
-    assert "no better direction for it; choose from run_queue" in str(result.exception)
+    assert "does not say which values are better; choose from run_queue" in str(result.exception)

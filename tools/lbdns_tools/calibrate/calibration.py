@@ -5,8 +5,8 @@
                                             error, at least 0
 
 The farm's achievement is its throughput, or the reciprocal of its response time. A metric that does no better than
-round robin says nothing useful: method "1999" gives such a metric nearly the weight of the best one, "gain" gives
-it none.
+round robin is useless in a score: method "1999" still gives such a metric nearly the weight of the best metric, whereas
+"gain" gives it none.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CONTESTANTS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class TrialFigures:
-    """What a farm achieved by one policy, or by one metric alone: means over the rounds."""
+    """What a farm achieved with one policy, or with one metric alone, averaged over the rounds."""
 
     name: str
     throughput_per_s: float
@@ -53,7 +53,7 @@ class WeighedMetric(TrialFigures):
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The result of a calibration. ``terms`` are those of the new score; ``compared`` begins with round robin."""
+    """The result of a calibration. ``terms`` are the new score's terms; ``compared`` begins with round robin."""
 
     method: Method
     measure: Measure
@@ -71,7 +71,10 @@ def trials_of(metrics: Sequence[str]) -> int:
 def calibrate(
     farm: TrialFarm, metrics: Sequence[str], method: Method, measure: Measure, rounds: int, on_done: Callable[[], None]
 ) -> Calibration:
-    """Find the weights of ``metrics`` and compare the new score. Raises LbdnsError if no metric beats round robin."""
+    """Find weights for ``metrics``, and compare the new score with round robin and "thesis".
+
+    Raises LbdnsError if no metric beats round robin.
+    """
     base, *outcomes = farm.run([BASE, *(alone(metric) for metric in metrics)], rounds, on_done)
     weighed = weigh(dict(zip(metrics, outcomes, strict=True)), base, method, measure)
     terms = terms_of(weighed)
@@ -99,7 +102,10 @@ def calibrate(
 def weigh(
     alone: Mapping[str, Sequence[TrialOutcome]], base: Sequence[TrialOutcome], method: Method, measure: Measure
 ) -> list[WeighedMetric]:
-    """Return the weighed metrics of ``alone``, heaviest first. All weights are 0 if no metric gains anything."""
+    """Return the metrics in ``alone`` with their weights, heaviest first.
+
+    All weights are 0 if no metric gains anything.
+    """
     found = []
     for metric, outcomes in alone.items():
         throughput, mean_ms, gain, error = mean_figures(outcomes, base, measure)
@@ -123,7 +129,7 @@ def achieved(outcome: TrialOutcome, measure: Measure) -> float:
 
 
 def gained(outcomes: Sequence[TrialOutcome], base: Sequence[TrialOutcome], measure: Measure) -> tuple[float, float]:
-    """Return the mean logarithm of the ratio of ``outcomes`` to ``base``, and its standard error."""
+    """Return the mean logarithm of the ratio of ``outcomes`` to ``base``, and the standard error of that mean."""
     # Rounds are compared in pairs, so that shared influences (the same requests, the same hour) cancel out. Logarithms
     # prevent one round in which round robin collapses from outweighing all others
     ratios = [
@@ -134,15 +140,15 @@ def gained(outcomes: Sequence[TrialOutcome], base: Sequence[TrialOutcome], measu
 
 
 def percent(gain: float) -> str:
-    """Return a gain, which is a logarithm, as a percentage."""
+    """Format a gain (a logarithm) as a percentage."""
     return f"{100 * math.expm1(gain):+.1f} %"
 
 
 def terms_of(weighed: Sequence[WeighedMetric]) -> dict[str, Term]:
-    """Return the terms of the score: the metrics with a weight above 0.
+    """Return the terms of the new score, one for each metric with a weight above 0.
 
-    If higher values are better, values above the limit count as the limit. Without this cap, a server that receives
-    more requests because it serves more would receive ever more.
+    If higher values of a metric are better, values above the limit count as the limit. Without this cap, a busy server
+    would score higher, receive more requests, become busier, and score higher still.
     """
     return {
         w.name: Term(w.weight, w.limit, better(w.name), cap=better(w.name) == "high") for w in weighed if w.weight > 0
@@ -150,7 +156,7 @@ def terms_of(weighed: Sequence[WeighedMetric]) -> dict[str, Term]:
 
 
 def _limit(metric: str, outcomes: Sequence[TrialOutcome]) -> float:
-    """Return the 99th percentile of a metric's values in its own trials, rounded up to two digits; 0 if all are 0."""
+    """Return a metric's limit: the 99th percentile in its own trials, rounded up to two digits; 0 if all are 0."""
     # Trials with round robin do not count: a farm that collapses in them would stretch the range so far that ordinary
     # differences vanish when scores become whole numbers
     highest = max(outcome.ranges.get(metric, 0.0) for outcome in outcomes)
@@ -163,7 +169,7 @@ def _limit(metric: str, outcomes: Sequence[TrialOutcome]) -> float:
 
 
 def _normalised(found: Sequence[WeighedMetric]) -> list[WeighedMetric]:
-    """Return the metrics with weights in hundredths that sum to ``TOTAL``: the largest remainders are rounded up."""
+    """Scale the weights to sum to ``TOTAL`` and round them to hundredths; the largest remainders are rounded up."""
     total = sum(w.weight for w in found)
     if total <= 0:
         return sorted(found, key=lambda w: (-w.gain, w.name))

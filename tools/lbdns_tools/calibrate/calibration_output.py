@@ -1,4 +1,4 @@
-"""The output of a calibration: a TOML table for a configuration, text, and JSON."""
+"""Format a calibration's result as a TOML table for a configuration, as a text table, and as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lbdns_tools.calibrate.toml_writer import toml_value
 
 
 def as_toml(found: Calibration, name: str, how: str) -> str:
-    """Return ``[score.NAME]`` with the figures behind each term as comments; ``how`` names the farm."""
+    """Return ``[score.NAME]`` with the figures behind each term as comments; ``how`` describes the farm."""
     base = found.compared[0]
     lines = [
         f"# Calibrated on {how}.",
@@ -29,7 +29,7 @@ def as_toml(found: Calibration, name: str, how: str) -> str:
 
 
 def as_text(found: Calibration) -> str:
-    """Return the figures as a text table: the metrics, heaviest last, then the comparison."""
+    """Return the figures as a text table: first the metrics, the heaviest last, then the comparison."""
     rows: list[tuple[str, TrialFigures, str]]
     rows = [(f"{w.name} alone", w, f"{w.weight:.2f}") for w in reversed(found.weighed)]
     rows += [(c.name, c, "") for c in found.compared]

@@ -17,7 +17,7 @@ _FINE: Final = 1e9
 
 @dataclass(frozen=True, slots=True)
 class CalibrationTrial:
-    """A policy, and the terms of the score that it uses."""
+    """A policy, with the terms of the score it uses."""
 
     name: str
     policy: str
@@ -26,7 +26,7 @@ class CalibrationTrial:
 
 @dataclass(frozen=True, slots=True)
 class TrialOutcome:
-    """The result of one trial in one round. ``ranges`` holds the 99th percentile of the values of each metric."""
+    """The result of one trial in one round. ``ranges`` maps each metric to its 99th percentile."""
 
     throughput_per_s: float  # responses
     mean_ms: float  # response time
@@ -37,7 +37,7 @@ class TrialFarm(Protocol):
     """A farm that runs trials: simulated or live."""
 
     def metrics(self) -> Sequence[str]:
-        """Return the metrics that all members report and whose better direction is in the catalogue."""
+        """Return the metrics that all members report, if the catalogue says whether low or high is better."""
 
     def run(
         self, trials: Sequence[CalibrationTrial], rounds: int, on_done: Callable[[], None]
@@ -54,7 +54,7 @@ def alone(metric: str) -> CalibrationTrial:
 
 
 def better(metric: str) -> Better:
-    """Return whether "low" or "high" values of a metric are better. Raises KeyError if the catalogue names neither."""
+    """Return whether "low" or "high" values of a metric are better. Raises KeyError if neither is."""
     found = CATALOGUE[metric].better
     if found is None:
         raise KeyError(metric)
@@ -62,5 +62,5 @@ def better(metric: str) -> Better:
 
 
 def weighable(metrics: Mapping[str, float]) -> list[str]:
-    """Return the names in ``metrics`` that can be terms of a score, in the catalogue's order."""
+    """Return the names of the ``metrics`` that can be terms of a score, in the catalogue's order."""
     return [name for name, known in CATALOGUE.items() if known.better and name in metrics]

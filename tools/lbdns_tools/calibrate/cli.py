@@ -37,21 +37,21 @@ Examples:
   lbdns-calibrate --simulate --servers H10 --clients closed:30:30 --name mine
   lbdns-calibrate -c /etc/lbdns/lbdns.toml --load-command 'ab -n 20000 -c 20 http://best.hobbit/'
 
-For each trial on a live farm, lbdns-calibrate changes FILE and makes the server reload it. At the end, also after
-Ctrl-C, the command restores FILE from the copy FILE.before-calibration. The load command must look up names
-repeatedly and end by itself.
+For each trial on a live farm, lbdns-calibrate changes FILE and makes the server reload it. At the end, and also after
+Ctrl-C, lbdns-calibrate restores FILE from the copy FILE.before-calibration. The load command must look up names
+repeatedly and exit on its own.
 
 Exit status: 0 on success, 1 if no metric beats round robin or the farm can't be measured, 2 for bad arguments."""
 
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.option("--simulate", is_flag=True, help="Calibrate on a simulated farm instead of the live one of FILE.")
+@click.option("--simulate", is_flag=True, help="Calibrate on a simulated farm instead of the live farm in FILE.")
 @click.option("--servers", default="T3", show_default=True, help="Simulated: SPEEDxCORES,... or T3, H10, U10.")
 @click.option("--workload", default="mix", show_default=True, help="Simulated: html, cgi, mix or lognormal.")
 @click.option("--clients", default="caches:20", show_default=True, help="Simulated: closed:N[:RESOLVE_S] or caches:N.")
 @click.option(
     "--load", default=0.7, show_default=True, type=click.FloatRange(0.01, 10),
-    help="Simulated: load from caches, as a share of the farm's capacity.",
+    help="Simulated: load from caches, as a fraction of the farm's capacity.",
 )  # fmt: skip
 @click.option(
     "--duration", default=120.0, show_default=True, type=click.FloatRange(1, 1e6),
@@ -61,7 +61,7 @@ Exit status: 0 on success, 1 if no metric beats round robin or the farm can't be
 @config_option
 @click.option("--control", type=click.Path(path_type=Path), help="Live: the server's control socket.")
 @click.option("--url", help="Live: URL of the server's HTTP interface, such as http://127.0.0.1:8053.")
-@click.option("--load-command", help="Live: a command that requests pages for a while and then ends.")
+@click.option("--load-command", help="Live: a command that requests pages for a while and then exits.")
 @click.option(
     "--settle", default=5.0, show_default=True, type=click.FloatRange(0, 3600),
     help="Live: seconds to wait between a reload and the load command.",
@@ -71,12 +71,12 @@ Exit status: 0 on success, 1 if no metric beats round robin or the farm can't be
     help="Use only this metric. Can be repeated. Default: every metric that all members report.",
 )  # fmt: skip
 @click.option("--method", default="gain", show_default=True, type=click.Choice(["gain", "1999"]),
-              help="Weigh metrics by their gain over round robin (gain) or by their whole result (1999).")  # fmt: skip
+              help="Weigh metrics by their gain over round robin (gain) or by their own result (1999).")  # fmt: skip
 @click.option("--by", "measure", type=click.Choice(["throughput", "response"]),
               help="What to improve. Default: throughput, or response if the clients are caches.")  # fmt: skip
 @click.option(
     "--rounds", default=3, show_default=True, type=click.IntRange(1, 1000),
-    help="Number of rounds of all trials. Simulated rounds have seeds 1, 2, ...",
+    help="How many times to run all trials. Simulated rounds use seeds 1, 2, ...",
 )  # fmt: skip
 @click.option("--name", default="calibrated", show_default=True, help="Name of the new score.")
 @click.option("--json", "json_output", is_flag=True, help="Print all figures as JSON.")
@@ -126,8 +126,8 @@ def _calibrate(farm: TrialFarm, metrics: Sequence[str], method: Method, measure:
     for metric in metrics:
         if metric not in known:
             raise ConfigError(
-                f"--metric {metric}: not every member reports it, or the catalogue has no better direction for it; "
-                f"choose from {', '.join(known)}"
+                f"--metric {metric}: not every member reports it, or the catalogue does not say which values are "
+                f"better; choose from {', '.join(known)}"
             )
     tried = list(dict.fromkeys(metrics)) or list(known)
     with count_bar(trials_of(tried) * rounds, "trials") as advance:

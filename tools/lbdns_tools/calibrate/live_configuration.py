@@ -1,4 +1,4 @@
-"""The configuration file of a live server, which is changed for each trial and always restored at the end.
+"""Changes a live server's configuration file for each trial, and always restores the file at the end.
 
 Before the first change, the file is copied within its folder. The copy is removed once the file has been restored. If
 a copy exists at the start, an earlier calibration was killed before it could restore the file.
@@ -28,7 +28,10 @@ _BY_SCORE: Final = ("best", "best_score")  # policies whose names take part in a
 
 
 def with_trial(values: Mapping[str, Any], trial: CalibrationTrial) -> dict[str, Any]:
-    """Return the values of a configuration, changed for ``trial``. Raises ConfigError if no name uses a score."""
+    """Return a copy of a configuration's values, changed for ``trial``.
+
+    Raises ConfigError if no name's policy uses a score.
+    """
     changed = copy.deepcopy(dict(values))
     collector = changed.setdefault("collector", {})
     for key in [key for key in collector if key.startswith(("adapt", "shadow"))]:
@@ -45,7 +48,7 @@ def with_trial(values: Mapping[str, Any], trial: CalibrationTrial) -> dict[str, 
                 taking_part += 1
         pool["names"] = names
     if not taking_part:
-        raise ConfigError("no pool has a name whose policy is best or best_score, which calibration needs")
+        raise ConfigError("calibration needs a name with policy 'best' or 'best_score', but no pool has one")
     return changed
 
 
@@ -94,10 +97,10 @@ class LiveConfiguration:
             self._reload(f"{self.path} is restored, but the server did not reload it")
 
     def set(self, trial: CalibrationTrial) -> None:
-        """Make the server use ``trial``. The caller must be inside ``kept``. Raises LbdnsError."""
+        """Make the server use ``trial``. Call this method only inside ``with kept()``. Raises LbdnsError."""
         # Written in place, so that owner and mode do not change
         self.path.write_text(to_toml(with_trial(self._values, trial)))
-        self._reload(f"{trial.name}: the server refused the configuration of the trial")
+        self._reload(f"{trial.name}: the server refused the trial's configuration")
 
     def _reload(self, what_if_not: str) -> None:
         try:

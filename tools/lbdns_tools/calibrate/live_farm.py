@@ -1,4 +1,4 @@
-"""Calibration trials on a live farm: the user's load command, and figures from the members' reports."""
+"""Calibration trials on a live farm: the user's command makes the load, the members' reports give the figures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ Member = Mapping[str, Any]
 
 
 class LiveFarm:
-    """A running ``lbdns serve`` and its web servers. The load begins ``settle`` seconds after a trial is set."""
+    """A running ``lbdns serve`` and its web servers.
+
+    The load begins ``settle`` seconds after the server is set to a trial.
+    """
 
     def __init__(self, config: LiveConfiguration, url: str, load_command: str, settle: float) -> None:
         """Raises ConfigError if the load command is empty or badly quoted."""
@@ -83,7 +86,10 @@ class LiveFarm:
         return watch.outcome(requests_between(before, after, time.monotonic() - began), seconds)
 
     def _reported_since(self, moment: float) -> dict[str, Member]:
-        """Wait until every member has reported its requests after ``moment``; return all. Raises LbdnsError if late."""
+        """Wait until every member has reported its requests after ``moment``, then return all.
+
+        Raises LbdnsError if one is late.
+        """
         while True:
             members = self._members()
             now = time.monotonic()
@@ -116,7 +122,7 @@ class LiveFarm:
 
 
 class ReportWatch:
-    """Collects metrics from the reports that arrive under load, from each report once."""
+    """Collects metrics from the reports that arrive under load, counting each report once."""
 
     def __init__(self) -> None:
         self._values: dict[str, list[float]] = {}
@@ -144,7 +150,10 @@ class ReportWatch:
 
 
 def requests_between(before: Mapping[str, Member], after: Mapping[str, Member], seconds: float) -> float:
-    """Return the number of client requests between two readings. Raises LbdnsError if members or servers changed."""
+    """Return the number of client requests between two readings of the status.
+
+    Raises LbdnsError if a member became usable or unusable, or a web server restarted.
+    """
     if changed := sorted(set(before) ^ set(after)):
         raise LbdnsError(
             f"{', '.join(changed)}: became usable or unusable during a trial; calibrate when all members stay usable"
@@ -174,7 +183,7 @@ def _running(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 class _StopSignal:
-    """Receives termination signals, but acts on them only in ``wait``, so never while a file is being restored."""
+    """Receives termination signals, but acts on them only in ``wait``, so none interrupts the restoring of a file."""
 
     def __init__(self) -> None:
         self._received = threading.Event()

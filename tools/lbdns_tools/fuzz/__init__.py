@@ -1,4 +1,4 @@
 """Coverage-guided fuzzing of the code that reads untrusted bytes: ``python -m lbdns_tools.fuzz TARGET --seconds N``.
 
-Each target is a module with the members of ``FuzzTarget``. docs/tasks/fuzz.md says how to run a search.
+Each target is a module that provides the members of ``FuzzTarget``. To run a search, see docs/tasks/fuzz.md.
 """

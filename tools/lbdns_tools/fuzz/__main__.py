@@ -16,14 +16,12 @@ EPILOG = """examples:
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m lbdns_tools.fuzz", description="Search for inputs for which a target fails.", epilog=EPILOG,
+        prog="python -m lbdns_tools.fuzz", description="Search for inputs that make a target fail.", epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     parser.add_argument("target", choices=TARGETS)
     parser.add_argument("--seconds", type=int, default=60, help="duration of the search (default: %(default)s)")
-    parser.add_argument(
-        "--corpus", type=Path, metavar="DIR", help="folder of inputs to begin with, which receives new ones"
-    )
+    parser.add_argument("--corpus", type=Path, metavar="DIR", help="folder with the first inputs; new inputs are added")
     parser.add_argument(
         "--found", type=Path, metavar="DIR", default=Path("found"),
         help="folder for inputs that fail (default: %(default)s)",

@@ -1,4 +1,4 @@
-"""The coverage-guided search: libFuzzer, through atheris, drives a target and continues after an input fails."""
+"""Coverage-guided search: libFuzzer, called through atheris, feeds inputs to a target and continues after failures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HANG: Final = 60  # seconds of real time, generous for a busy machine; a target'
 
 
 def search(name: str, seconds: int, corpus: Path | None, found: Path) -> int:
-    """Search from the seeds and ``corpus``, add inputs to ``corpus``; return 1 if a failing input is in ``found``."""
+    """Search from the seeds and ``corpus``, adding inputs to ``corpus``; return 1 if an input failed."""
     found.mkdir(parents=True, exist_ok=True)
     before = set(found.iterdir())
     with tempfile.TemporaryDirectory(prefix="lbdns-fuzz-") as folder:
@@ -58,7 +58,7 @@ def _search_and_end(name: str, seconds: int, corpus: Path, found: Path, folder: 
 
 
 def findings_writer(target: FuzzTarget, folder: Path) -> Callable[[bytes], None]:
-    """Return a function that runs inputs, saves the first of each kind of failure, and lets the search continue."""
+    """Return a function that runs an input, saves the first input of each kind of failure, and never raises."""
     places: set[str] = set()
 
     def try_input(data: bytes) -> None:

@@ -1,6 +1,6 @@
 """Lists the fuzz targets, defines what a target must contain, and runs or shrinks an input.
 
-This module imports no target: a target's code must be imported during instrumentation.
+This module imports no target: a target's code must be imported while instrumentation is active.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class FuzzTarget(Protocol):
         """Return the initial inputs by name, made with the project's own encoders and dnspython."""
 
     def check(self, data: bytes) -> None:
-        """Run the code on one input. Raises an exception if the code does not behave as it must."""
+        """Run the code on one input. Raises an exception if the code misbehaves."""
 
     def mutate(self, data: bytes, max_size: int, chance: random.Random, bytewise: Mutator) -> bytes:
-        """Return a changed input of at most ``max_size`` bytes; changes follow the structure of the input."""
+        """Return a mutation of ``data``, at most ``max_size`` bytes long; mutations respect the structure of inputs."""
 
 
 #: The part of dnspython that reads master files; its messages are only used for checking
@@ -52,7 +52,7 @@ def load_target(name: str) -> FuzzTarget:
 
 
 def run_target(target: FuzzTarget, data: bytes) -> None:
-    """Check ``data``. Raises the exceptions of the target's check, and TooSlowError."""
+    """Run the target's check on ``data``. Raises the exceptions of the check, or TooSlowError."""
     began = time.thread_time()
     target.check(data)
     took = time.thread_time() - began
@@ -61,7 +61,10 @@ def run_target(target: FuzzTarget, data: bytes) -> None:
 
 
 def shrink_input(target: FuzzTarget, data: bytes) -> bytes:
-    """Return ``data`` without the pieces that its failure does not need. Raises ValueError if there is no failure."""
+    """Return ``data`` without the parts that its failure does not require.
+
+    Raises ValueError if ``data`` does not fail.
+    """
     expected = failure(target, data)
     if expected is None:
         raise ValueError("this input does not fail")

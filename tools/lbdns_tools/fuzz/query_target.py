@@ -1,9 +1,9 @@
 """Fuzz target ``query``: the path of a query through the responder, over UDP and TCP.
 
-An input is a byte that selects client, transport and rate limit, followed by the query. Every feature is on:
-pools of both kinds, cookies, rate limiting, forwarding, transfers. The responder must return a response, a deferred
-answer or None, and the same result if the query is repeated. A response must be well-formed, belong to the query, and
-not exceed the client's limit.
+An input is a byte that selects client, transport and rate limit, followed by the query. Every feature is on: pools of
+both kinds, cookies, rate limiting, forwarding, transfers. The responder must return a response, a deferred answer or
+None, and the same result if the query is repeated. A response must be well-formed, match the query, and not exceed the
+client's limit.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _check(
         case bytes():
             check_response(query, answer, transport == TCP, PAYLOAD)
         case RelayedQuery():
-            assert query[2] & 1, "relayed without RD in the query"
+            assert query[2] & 1, "relayed a query without RD"
             assert client[0].startswith("10."), "an open resolver"
             for body in (
                 ResponseBody(2, (0, 0, 0), b""),

@@ -1,8 +1,8 @@
 """Fuzz target ``report``: the decoder of report datagrams and the collector's table.
 
 An input is a sequence of datagrams, each preceded by a byte of elapsed time and two bytes of length. The decoder and a
-table without keys receive each datagram unchanged. A table with a key receives each datagram unchanged and then with a
-valid key id and tag, so that the search reaches the code behind the tag check without forging a tag.
+table without keys receive each datagram unchanged. A table with a key receives each datagram twice: unchanged, and with
+a valid key id and tag. The search thus reaches the code behind the tag check without forging a tag.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def check(data: bytes) -> None:
 
 
 def _check_decoder(datagram: bytes) -> None:
-    """Check that the decoder returns a report or raises ReportError, and that encoding and decoding keep the report."""
+    """Check that the decoder returns a report or raises ReportError, and that the report survives re-encoding."""
     try:
         report = decode_body(open_envelope(datagram))
     except ReportError as refusal:
@@ -108,7 +108,7 @@ def _check_decoder(datagram: bytes) -> None:
     try:
         again = encode(report)
     except ValueError:
-        assert len(datagram) > MAX_DATAGRAM // 2, "only a long report may become too long"
+        assert len(datagram) > MAX_DATAGRAM // 2, "only a long report may exceed the size limit when encoded again"
         return
     if report.kind == "alarm" or not report.alarm:
         assert decode_body(open_envelope(again)) == report

@@ -86,7 +86,7 @@ WORDS: Final = tuple(
 
 
 def files(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and content of every file, first of the zone file."""
+    """Yield the name and content of every file, beginning with the zone file."""
     head, *rest = _FILE.split(data)
     yield "zone", head
     for name, content in zip(rest[::2], rest[1::2], strict=True):
@@ -111,7 +111,7 @@ def check(data: bytes) -> None:
 
 
 def _read(contents: Mapping[str, bytes]) -> Zone:
-    """Read the zone. Makes a folder only if the zone includes files, since that takes longer than all the rest."""
+    """Read the zone. Creates a folder only if the zone includes files: creating it takes longer than all the rest."""
     try:
         text = contents["zone"].decode()
     except UnicodeDecodeError:
@@ -140,7 +140,7 @@ def _check_zone(zone: Zone) -> None:
 
 
 def _check_served(zone: Zone) -> None:
-    """Query names for types that they have and for other types, and check that answers contain the names' records."""
+    """Query names for types they have and types they lack, and check that answers contain the names' records."""
     responder = _responder()
     responder.table = _table(zone)
     owners = list(zone.nodes)
@@ -154,7 +154,7 @@ def _check_served(zone: Zone) -> None:
 
 @cache
 def _responder() -> Responder:
-    """Return the responder for all inputs; making a responder takes as long as ten answers."""
+    """Return the responder shared by all inputs: creating a responder takes as long as ten answers."""
     return Responder(_table(parse_zone(ORIGIN, HEAD, Path("zone"))))
 
 
@@ -181,7 +181,7 @@ def _query_and_check(responder: Responder, zone: Zone, owner: bytes, rtype: int,
 
 
 def _is_elsewhere(zone: Zone, owner: bytes, rtype: int) -> bool:
-    """Return whether a delegation or DNAME above the name hides its own records."""
+    """Return whether a delegation or DNAME above ``owner`` hides the records of ``owner``."""
     for above in names.suffixes(owner):
         node = zone.nodes.get(above, {})
         if above != zone.origin and 2 in node and not (above == owner and rtype == 43):

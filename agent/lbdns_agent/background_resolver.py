@@ -56,7 +56,7 @@ class BackgroundResolver:
         self._requested.set()
 
     def wait_for_first(self, longest: float) -> None:
-        """Wait until the first look-up has ended, for ``longest`` seconds at most."""
+        """Wait until the first look-up has ended, for at most ``longest`` seconds."""
         self._first.wait(longest)
 
     def _run(self) -> None:

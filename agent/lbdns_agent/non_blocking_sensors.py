@@ -1,7 +1,7 @@
 """Sensors that wait for a server or the network: one thread and one poll(2) serve them all.
 
-A reading is a generator: it yields each file descriptor that it waits for, and returns its result. A slow sensor delays
-nothing else. There is only one thread, because switching between threads would cost more than the work itself.
+A reading is a generator: it yields each file descriptor that it waits for, and returns its result. A slow sensor does
+not delay the others. There is only one thread, because switching between threads would cost more than the work itself.
 """
 
 from __future__ import annotations
@@ -116,7 +116,10 @@ class SensorTasks:
         return True
 
     def _poll(self, end: float, alert: int | None) -> bool:
-        """Poll once, until ``end`` at most, and resume the ready tasks. Return whether ``alert`` is readable."""
+        """Poll once, until ``end`` at the latest, and resume the tasks that are ready.
+
+        Return whether ``alert`` is readable.
+        """
         poller = select.poll()
         waiting = {task.wait.fd: task for task in self.all if task.wait is not None}
         for task in waiting.values():

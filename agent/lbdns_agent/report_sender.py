@@ -97,7 +97,7 @@ class ReportSender:
         self._collectors = [CollectorSocket(endpoint, recovery_time) for endpoint in endpoints]
 
     def wait_for_names(self, longest: float) -> None:
-        """Wait for the first look-ups of the collectors' names, for ``longest`` seconds at most."""
+        """Wait for the first look-ups of the collectors' names, for at most ``longest`` seconds."""
         end = time.monotonic() + longest
         for collector in self._collectors:
             collector.resolver.wait_for_first(max(0.0, end - time.monotonic()))

@@ -90,7 +90,7 @@ class Sensor(Generic[T]):
 
     ``read`` may raise any exception. ``values`` is pure; its arguments are the previous reading (None the first time),
     the current reading, and the seconds between them. ``momentary`` sensors measure the state of the host at one
-    moment. They are read before the agent's own requests put other processes to work.
+    moment, so they are read before the agent's own requests put other processes to work.
     """
 
     source: str
@@ -118,7 +118,7 @@ class NonBlockingSensor(Generic[T]):
 
 
 def newest_value(metric: str) -> Callable[[float | None, float, float], MetricValues]:
-    """Return a ``values`` function for a sensor with a single metric, whose reading is the metric's value."""
+    """Return a ``values`` function for a sensor whose reading is the value of its single metric."""
     return lambda before, now, seconds: {metric: float(now)}
 
 

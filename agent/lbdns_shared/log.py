@@ -107,7 +107,7 @@ class LogSuppressor:
         return False
 
     def ended(self, now: float) -> Iterator[tuple[_Window, bool]]:
-        """Yield each ended window that suppressed records, with True for a window of similar records, False for a kind.
+        """Yield each ended window that suppressed records, with True for similar records, False for those of one kind.
 
         Each window is yielded once.
         """

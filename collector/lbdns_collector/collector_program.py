@@ -219,7 +219,10 @@ def load_collector(path: Path) -> CheckedConfiguration:
 
 
 async def run(path: Path) -> None:
-    """Run until SIGTERM or SIGINT; SIGHUP reloads. Raises LbdnsError if the collector cannot start."""
+    """Run until SIGTERM or SIGINT; SIGHUP reloads the configuration.
+
+    Raises LbdnsError if the collector cannot start.
+    """
     collector = CollectorProgram(path)
     privileges.limit(collector.user)
     await program.run(collector)

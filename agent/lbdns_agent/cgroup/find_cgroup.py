@@ -47,7 +47,10 @@ def find_cgroup(choice: str, proc: str = "/proc") -> LimitingCgroup | None:
 
 
 def _named(choice: str, mounts: Sequence[CgroupMount]) -> str:
-    """Return the group's path as in /proc/PID/cgroup. ``choice`` is that path, or a directory below a mount point."""
+    """Return the group's path as it appears in /proc/PID/cgroup.
+
+    ``choice`` is that path, or a directory below a mount point.
+    """
     for mount in mounts:
         if Path(choice).is_relative_to(mount.point):
             below = "/" + str(Path(choice).relative_to(mount.point)).strip("./")
@@ -73,7 +76,8 @@ def _cpu_levels(mounts: Sequence[CgroupMount], membership: Mapping[str, str]) ->
 def _same_group(directory: Path, top: Path, accounting: tuple[Path, Path] | None) -> Path | None:
     """Return the group's directory in the cpuacct hierarchy, or None if its CPU time isn't counted there.
 
-    The two controllers are usually mounted together. If not, a process may be in a group in only one hierarchy.
+    The two controllers are usually mounted together. If the controllers are mounted separately, a process may be in a
+    group in only one of the two hierarchies.
     """
     if accounting is None:
         return None

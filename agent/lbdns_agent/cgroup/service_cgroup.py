@@ -34,7 +34,7 @@ class ServiceCgroup:
 
 
 def find_service_cgroup(roots: Collection[int], pids: Collection[int], proc: str = "/proc") -> ServiceCgroup | None:
-    """Return the group that contains ``roots`` and their descendants (``pids``) and nothing else, or None."""
+    """Return the group that contains exactly ``roots`` and their descendants, ``pids``; None if there is none."""
     try:
         membership = read_cgroup_membership(min(roots), proc)
         mounts = read_cgroup_mounts(proc)

@@ -35,7 +35,7 @@ class Gateway:
 def parse_ipv4(text: bytes) -> Gateway | None:
     """Return the gateway of the IPv4 default route with the lowest metric in /proc/net/route.
 
-    Returns the first of several equal routes. Skips lines that are not routes.
+    If several routes are equal, returns the first. Skips lines that are not routes.
     """
     routes = []
     for line in text.splitlines()[1:]:

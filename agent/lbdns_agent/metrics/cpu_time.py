@@ -46,7 +46,7 @@ def read_psutil(psutil: Any) -> HostCpuTimes:
 
 
 def values(before: HostCpuTimes | QuotaTimes | None, now: HostCpuTimes | QuotaTimes, seconds: float) -> MetricValues:
-    """Return both metrics as shares of the time since ``before``, or no metrics if the quota has changed since then."""
+    """Return cpu_idle and cpu_steal over the time since ``before``, or no metrics if the quota has changed since."""
     if isinstance(now, QuotaTimes):
         return _of_quota(before, now, seconds) if isinstance(before, QuotaTimes) else {}
     return _of_host(before, now) if isinstance(before, HostCpuTimes) else {}

@@ -1,4 +1,4 @@
-"""disk_busy and disk_await: % of time for which the busiest disk was busy, and the mean time of its requests in ms."""
+"""disk_busy and disk_await: the busiest disk's busy time in %, and the mean time of its requests in ms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOT_A_DISK = re.compile(rb"(?:ram|loop|zram|sr|fd|md|dm-|mtdblock|cd|pass)\d")
 
 @dataclass(frozen=True)
 class DiskCounters:
-    """Totals since boot: completed requests, their total ms, and ms with any request in progress (None if unknown)."""
+    """Totals since boot: completed requests, their total time, and the disk's busy time (None: unknown), both in ms."""
 
     requests: int
     waited: int
@@ -43,7 +43,7 @@ def _whole_disks(names: Iterable[bytes]) -> list[bytes]:
 
 
 def _parent_disk(name: bytes) -> bytes:
-    """Return the disk that partition ``name`` would belong to (block/partitions: disk_name); empty for other names."""
+    """Return the disk to which partition ``name`` would belong; empty for other names (block/partitions: disk_name)."""
     disk = name.rstrip(b"0123456789")
     if disk == name:
         return b""
@@ -92,7 +92,7 @@ def values(
 
 
 def _since(before: DiskCounters, now: DiskCounters) -> tuple[int, int, int]:
-    """Return the increases in busy ms, requests and request ms; all 0 if a counter has decreased (32-bit overflow)."""
+    """Return the increases in busy time (ms), requests and request time (ms); all 0 after a counter overflow."""
     busy = (now.busy or 0) - (before.busy or 0)
     since = busy, now.requests - before.requests, now.waited - before.waited
     return since if min(since) >= 0 else (0, 0, 0)

@@ -23,7 +23,7 @@ def parse(text: bytes) -> int:
 
 
 def read(host: MeasuredHost) -> tuple[str, int]:
-    """Return whose scanned pages are counted (``cgroup`` or ``host``), and their number so far.
+    """Return the source of the count (``cgroup`` or ``host``), and the number of pages scanned so far.
 
     Raises OSError, ValueError.
     """

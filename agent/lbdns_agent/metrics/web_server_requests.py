@@ -18,7 +18,7 @@ _IDLE: Final = (b"IdleWorkers", b"IdleServers")
 
 @dataclass(frozen=True)
 class WorkerStatus:
-    """Requests since the server started (None without ExtendedStatus), number of busy workers and of idle workers."""
+    """Request count since the server's start (None without ExtendedStatus), and numbers of busy and of idle workers."""
 
     total: float | None
     busy: float

@@ -1,7 +1,7 @@
 """Reads the listening TCP sockets of this host and the number of connections waiting in each accept queue.
 
 Uses sock_diag(7), for which the kernel visits only the listening sockets (0.02 ms). On kernels without sock_diag, uses
-/proc/net/tcp. There, the kernel visits its whole table of connections (0.7 ms with 262,144 buckets, on an idle
+/proc/net/tcp. For this file, the kernel visits its whole table of connections (0.7 ms with 262,144 buckets, on an idle
 machine).
 """
 
@@ -72,7 +72,10 @@ def _address(words: bytes) -> bytes:
 
 
 def parse_sock_diag(answer: bytes) -> tuple[list[ListeningSocket], bool]:
-    """Return the sockets in one datagram of a sock_diag dump, and whether it is the last one. Raises OSError."""
+    """Return the sockets in one datagram of a sock_diag dump, and whether the datagram is the last one.
+
+    Raises OSError.
+    """
     found: list[ListeningSocket] = []
     offset = 0
     while offset + _HEADER.size + 4 <= len(answer):
@@ -93,7 +96,7 @@ def parse_sock_diag(answer: bytes) -> tuple[list[ListeningSocket], bool]:
 
 
 def make_request(address: bytes, port: int, flags: int, sequence: int) -> bytes:
-    """Return a sock_diag request for one listening socket, or with NLM_F_DUMP for all of the same address family."""
+    """Return a sock_diag request for one listening socket, or (NLM_F_DUMP) for all in the same address family."""
     family = socket.AF_INET if len(address) == 4 else socket.AF_INET6
     body = _REQUEST.pack(
         family, socket.IPPROTO_TCP, 0, 1 << TCP_LISTEN, port.to_bytes(2, "big"), b"", address, 0, _ANY_COOKIE

@@ -1,7 +1,7 @@
 """Measures the CPU time of a process and all its descendants. The sum never decreases as processes start and end.
 
 When a parent waits for a child that ended, the child's time moves to the parent's "waited for" time, so the sum over
-the living processes stays the same. The time of processes that leave the tree is added to the sum. A parent that
+the living processes stays the same. The CPU time of processes that leave the tree is added to the sum. A parent that
 ignores SIGCHLD never waits for its children; if the kernel permits, a clock counts the CPU time of such a parent and
 its children.
 

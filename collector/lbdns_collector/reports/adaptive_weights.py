@@ -3,12 +3,12 @@
 Sans-I/O: the caller passes the time and the random generator.
 
 A trial moves some weight from one term of the score to another. It then uses the old and the new weights in turn, each
-for ``period`` seconds, so that changes in load affect both alike. The trial ends as soon as the new weights do worse;
-the search accepts them only if four rounds show a significant gain. From time to time, the search compares the
-configured weights with those in use, and returns to the configured weights unless they are slower. Each weight stays
-within a factor of its configured value, and the sum of all weights stays constant. Simulated annealing, which accepts a
-single better result and sometimes a worse one, was tried first. Response times vary so much that it reported gains that
-did not exist.
+for ``period`` seconds, so that changes in load affect both alike. The trial ends as soon as the new weights do worse.
+The search accepts the new weights only if four rounds show a significant gain. From time to time, the search compares
+the configured weights with those in use, and returns to the configured weights unless they are slower. Each weight
+stays within a fixed factor of its configured value, and the sum of all weights stays constant. Simulated annealing,
+which accepts a single better result and sometimes a worse one, was tried first. Response times vary so much that
+annealing reported gains that did not exist.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LEAST_REQUESTS: Final = 50.0  # requests in each half of a round; fewer give no 
 class WeightSearchSettings:
     """The limits of a weight search.
 
-    ``factor``: each weight stays between configured / factor and configured * factor. ``period``: seconds per turn.
+    ``factor`` keeps each weight between configured / factor and configured * factor. ``period``: seconds per turn.
     """
 
     factor: float = 2.0

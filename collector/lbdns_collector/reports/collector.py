@@ -105,9 +105,10 @@ class Collector:
             yield sock.configured, sock.duplicate()
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Open the sockets that ``new`` needs. Reports wait in them until the change is committed, so none is lost.
+        """Open the sockets that ``new`` needs.
 
-        Raises ListenError if an address is not available.
+        Reports wait in the new sockets until the change is committed, so none is lost. Raises ListenError if an address
+        is not available.
         """
         listen = new.farm.config.collector.listen
         kept = [sock for sock in self._sockets if sock.configured in listen]

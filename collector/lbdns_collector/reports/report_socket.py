@@ -76,8 +76,8 @@ class ReportSocket:
     ) -> None:
         """Pass datagrams to ``table`` from now on.
 
-        Calls ``on_change`` after each batch with an accepted report. Logs dropped datagrams in ``events``, at a limited
-        rate.
+        Calls ``on_change`` after each batch that contains an accepted report. Logs dropped datagrams in ``events``, at
+        a limited rate.
         """
         self._table, self._on_change, self._rejections, self._events = table, on_change, RejectionLog(), events
         self.resume(loop)

@@ -39,7 +39,7 @@ class SnapshotPublisher:
 
     @property
     def gap(self) -> float:
-        """Seconds between two publications while changes keep coming."""
+        """Seconds between two publications while changes keep arriving."""
         return min(self._pause, self._pause_before)
 
     def changed(self) -> None:

@@ -44,8 +44,8 @@ class ProgramStatus:
 class ShadowStatistics:
     """Counts of the selections that a shadow policy would have made in place of the policy ``live``.
 
-    ``answers``: selections per member, in the pool's order. ``diverted``: selections that differ from those of
-    ``live``.
+    ``answers`` lists the number of selections per member, in the pool's order. ``diverted`` is the number of selections
+    that differ from those of ``live``.
     """
 
     live: str
@@ -154,8 +154,8 @@ def status_json(inputs: StatusInputs) -> bytes:
 def change_signature(inputs: StatusInputs) -> tuple[object, float]:
     """Return a signature of everything that can change without a report, and the time at which a state next changes.
 
-    If the signature equals the previous one, nothing has changed. The time is in monotonic seconds, inf if no state
-    will change.
+    If the signature equals the previous one, nothing has changed. The time is in monotonic seconds, and is infinite if
+    no state will change.
     """
     signature: list[object] = []
     next_change = math.inf

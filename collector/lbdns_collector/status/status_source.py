@@ -87,7 +87,7 @@ class CounterSource(Protocol):
         """Return the number of queries by type name, and the number of responses by rcode name."""
 
     async def refresh(self) -> None:
-        """Bring the counters up to date, which may require replies from other processes."""
+        """Update the counters; this may require replies from other processes."""
 
     def metric_families(self) -> Iterable[Metric]:
         """Return the families that only this kind of program exports on /metrics."""

@@ -105,7 +105,7 @@ async def events_so_far(request: web.Request) -> web.StreamResponse:
 
 
 async def _events(request: web.Request, since: float, limit: int, kind: str) -> Sequence[LoggedEvent]:
-    """Return events from the history, which is written every few seconds, then events that are only in memory."""
+    """Return the events in the history, which is written every few seconds, then those that are only in memory."""
     program = request.app[SOURCE].program
     fresh = [event for event in program.events.newest(KEPT, since) if kind in ("", event.kind)]
     if program.history is None or len(fresh) >= limit:
@@ -130,7 +130,7 @@ async def history(request: web.Request) -> web.StreamResponse:
         start = _number(request, "from", end - SPAN)
         points = int(_number(request, "points", POINTS, 1, MAX_POINTS))
         if start >= end:
-            raise ConfigError("from: must be earlier than to; both are Unix seconds")
+            raise ConfigError("from: must be earlier than 'to'; both are in Unix seconds")
         found = await request.app[SCHEDULER].beside(recorded.series(pool, metric, members, start, end, points))
     except ConfigError as wrong:
         return error(400, str(wrong))

@@ -1,7 +1,7 @@
 """The HTTP server: serves the application on one socket.
 
-The server accepts a limited number of connections, one after another. It closes an idle connection to make room for a
-new one, and stops without waiting.
+The server accepts a limited number of connections, one after another. The server closes an idle connection to make room
+for a new one, and stops without waiting.
 """
 
 from __future__ import annotations

@@ -86,7 +86,8 @@ class RenderScheduler:
     async def turn(self, lane: RenderLane, extra: float = 0.0) -> AsyncIterator[None]:
         """Wait for a turn, and measure the CPU time of the body of the ``async with``.
 
-        The body must not await anything. ``extra``: further CPU seconds that the turn will cause outside the body.
+        The body must not await anything. ``extra`` is the additional CPU time in seconds that the turn will cause
+        outside the body.
         """
         await self._enter(lane)
         began = time.thread_time()
@@ -111,8 +112,8 @@ class RenderScheduler:
     async def beside(self, work: Coroutine[None, None, T]) -> T:
         """Return the result of ``work``, which runs in a thread or has slices of its own.
 
-        Only one such task runs at a time, with a rest before the next one. The reason is that the event loop must wait
-        while a computing thread holds the interpreter lock.
+        The event loop must wait while a computing thread holds the interpreter lock, so only one such task runs at a
+        time, with a rest before the next one.
         """
         try:
             async with self._beside:

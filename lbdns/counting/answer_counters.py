@@ -1,4 +1,4 @@
-"""The counters of answering processes, as one value that can be summed over running and ended processes. Pure."""
+"""Holds the counters of one or more answering processes in a single value that can be added to others. Pure."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _BUCKETS: Final = len(BOUNDS) + 1
 
 @dataclass(frozen=True, slots=True)
 class AnswerCounters:
-    """The counters of one process, or the sum of several. Each field has the same name as its key in the stat file.
+    """The counters of one process, or the sums over several processes.
 
-    If the caller adds the counters of ended processes, no counter ever decreases. ``levels`` are gauges: they can be
-    summed over processes, but those of an ended process no longer count.
+    Each field has the same name as its key in the stat file. For sums that never decrease, the caller must include the
+    counters of ended processes. ``levels`` are gauges, which are summed over running processes only.
     """
 
     # Queries: zone, type, transport, rcode
@@ -61,7 +61,10 @@ class AnswerCounters:
         )
 
     def beyond(self, other: AnswerCounters) -> AnswerCounters:
-        """Return by how much each counter exceeds that of ``other``, 0 if it doesn't. The result has no ``levels``."""
+        """Return the amount by which each counter exceeds its counterpart in ``other``, or 0.
+
+        The result has no ``levels``.
+        """
         return AnswerCounters(
             durations=tuple(max(0, one - two) for one, two in zip(self.durations, other.durations, strict=True)),
             seconds=max(0.0, self.seconds - other.seconds),
@@ -69,7 +72,7 @@ class AnswerCounters:
         )
 
     def ended(self) -> AnswerCounters:
-        """Return the counters without ``levels``, which end with their process."""
+        """Return these counters without ``levels``, because gauges are meaningless once their process has ended."""
         return replace(self, levels={}) if self.levels else self
 
     def state(self) -> dict[str, Any]:
@@ -90,7 +93,7 @@ NO_ANSWERS: Final[Counter[str]] = Counter()
 
 
 def read_counters(state: Any) -> AnswerCounters:
-    """Return the counters in a ``state``. Raises ValueError if the state is malformed."""
+    """Return the counters that ``AnswerCounters.state`` returned. Raises ValueError if the state is malformed."""
     try:
         durations = tuple(map(read_count, state["durations"]))
         return AnswerCounters(
@@ -133,7 +136,7 @@ def count_answers(
 
 
 def by_type_and_rcode(*asked: Mapping[tuple[str, int, str, int], int]) -> tuple[Counter[str], Counter[str]]:
-    """Return the number of queries by type name, and of responses by RCODE name.
+    """Return the number of queries of each type and the number of responses with each RCODE, by name.
 
     Types outside TYPE_NAMES count as "other".
     """
@@ -163,7 +166,7 @@ def _read_named(state: Any) -> dict[str, int]:
 
 
 def read_count(value: Any) -> int:
-    """Return a count from plain data. Raises ValueError if ``value`` is not a whole number of at least 0."""
+    """Return ``value``, a count read from plain data. Raises ValueError unless it is a non-negative integer."""
     if type(value) is not int or value < 0:
         raise ValueError(f"{value!r} is not a valid count")
     return value

@@ -1,4 +1,4 @@
-"""Event loop lag: how late the event loop runs a timer, and therefore any other callback, such as reading a query."""
+"""Event loop lag: how late the event loop runs a timer, and thus any other callback, such as one that reads queries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Process = Literal["main", "worker"]
 
 
 class EventLoopLag:
-    """Measures the lag of the running event loop until ``stop``. Create it inside that loop."""
+    """Measures the lag of the running event loop, from its creation until ``stop`` is called."""
 
     def __init__(self, process: Process, every: float = EVERY) -> None:
         self._process, self._every = process, every

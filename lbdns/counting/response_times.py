@@ -16,7 +16,7 @@ BOUNDS: Final = (
 class ResponseTimes:
     """Histogram of the seconds from reading a query to sending its response.
 
-    Queries answered in the same wake-up are each counted with their mean time.
+    All queries answered in one wake-up are counted with their mean response time.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class ResponseTimes:
         self.total = 0.0
 
     def add(self, queries: int, seconds: float) -> None:
-        """Add ``queries`` that were answered one after the other within ``seconds``."""
+        """Record that this number of queries was answered, one after another, within ``seconds``."""
         self.counts[bisect_left(BOUNDS, seconds / queries)] += queries
         self.total += seconds
 
@@ -34,5 +34,5 @@ class ResponseTimes:
 
 
 def cumulative(counts: Sequence[int]) -> list[tuple[str, int]]:
-    """Return buckets as Prometheus expects them: each upper end as text, with the number of queries up to this end."""
+    """Return Prometheus's cumulative buckets: each upper bound, as text, with the number of queries up to it."""
     return list(zip((*map(repr, BOUNDS), "+Inf"), accumulate(counts), strict=True))

@@ -1,6 +1,6 @@
 """The event log of a program. Each event becomes one log line, one row in the history and one mark on the page.
 
-Code that detects an event records it in the program's ``EventLog``, and does not log it elsewhere.
+Code that detects an event must record it in the program's ``EventLog``, and must not log it separately.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ KEPT: Final = 1000  # events kept in memory; the history keeps more
 class LoggedEvent:
     """An event at ``time`` (Unix seconds).
 
-    ``pool`` and ``member`` are empty if the event concerns no pool or member. ``member`` is relative to the zone, or a
-    full name if no pool is named. ``id`` increases with each event, and starts again when the program restarts.
+    ``pool`` and ``member`` are empty if the event concerns no pool or member. ``member`` is a name relative to the
+    zone, or a full name if ``pool`` is empty. ``id`` increases with each event, and starts at 1 again when the program
+    restarts.
     """
 
     id: int
@@ -76,7 +77,7 @@ class EventLog:
     ) -> None:
         """Log ``text``, keep the event, and pass it to all subscribers.
 
-        ``text`` must be complete: if the pool and the member matter, it must name them.
+        ``text`` must make sense on its own, so it must name the pool and the member if they matter.
         """
         name = logging.getLevelName(level).lower()
         event = LoggedEvent(next(self._numbers), self._clock(), kind, name, text, pool, member)
@@ -88,7 +89,7 @@ class EventLog:
             subscriber(event)
 
     def newest(self, limit: int = KEPT, since: float = 0.0) -> Sequence[LoggedEvent]:
-        """Return at most ``limit`` events after ``since`` (Unix seconds), the newest last."""
+        """Return the newest events later than ``since`` (Unix seconds), at most ``limit``, in order of time."""
         found = [event for event in self._kept if event.time > since]
         return found[-limit:] if limit > 0 else []
 

@@ -20,12 +20,12 @@ class ServerSentEvent:
 
 
 def encode_event(name: str, data: bytes) -> bytes:
-    """Return the bytes of one event. ``data`` must not contain a line end; JSON on one line has none."""
+    """Return the bytes of one event. ``data`` must not contain line breaks."""
     return b"event: %s\ndata: %s\n\n" % (name.encode("ascii"), data)
 
 
 class ServerSentEventReader:
-    """Assembles events from pieces of any size.
+    """Reassembles events from a stream that arrives in pieces of any size.
 
     Lines end in LF or CRLF. Several data lines are joined with LF; comments and unknown fields are skipped. An event
     without a name is called "message".
@@ -46,7 +46,7 @@ class ServerSentEventReader:
             yield from self._line(whole)
         self._rest += rest
         if len(self._rest) + sum(map(len, self._data)) > MAX_EVENT:
-            raise ValueError(f"an event is over the limit of {MAX_EVENT} bytes")
+            raise ValueError(f"an event exceeds the limit of {MAX_EVENT} bytes")
 
     def _line(self, line: bytes) -> Iterator[ServerSentEvent]:
         if not line:

@@ -1,4 +1,4 @@
-"""Apply a configuration to every part of a running program: all parts prepare, then all commit, or all roll back."""
+"""Apply a configuration to every part of a running program: all parts prepare, then all commit or all roll back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NewT = TypeVar("NewT")
 
 
 class PartlyAppliedError(LbdnsError):
-    """Raised if a part fails after the point of no return. The message says which configuration the others use."""
+    """Raised if a part fails to commit, finish or roll back. The message says which configuration the others use."""
 
 
 def _do_nothing() -> None:
@@ -29,9 +29,9 @@ async def _wait_for_nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class PreparedChange:
-    """The steps that one part takes once every part has prepared.
+    """The steps with which one part completes or undoes a change that it has prepared.
 
-    ``apply`` calls either ``commit`` and ``finish``, or ``rollback``, each once; none of them may raise.
+    ``apply`` calls either ``commit`` and then ``finish``, or only ``rollback``. None of them may raise.
     """
 
     part: str  # its name in the log
@@ -48,20 +48,21 @@ class Part(Protocol[NewT_contra]):
     """A part of a program that uses the program's configuration."""
 
     async def prepare(self, new: NewT_contra) -> PreparedChange:
-        """Acquire everything that ``new`` needs and that may not be available, such as sockets; return the change.
+        """Acquire everything for ``new`` that may be unavailable, such as sockets, and return the change.
 
         The part continues to use the old configuration until the change commits. The caller must not prepare another
-        change before this one has finished or rolled back. Raises LbdnsError if ``new`` cannot be used, after
-        releasing everything acquired.
+        change before this one has finished or rolled back. If ``new`` cannot be used, releases everything acquired and
+        raises LbdnsError.
         """
 
 
 async def apply(parts: Sequence[Part[NewT]], new: NewT) -> None:
-    """Have every part use ``new``, or none.
+    """Make all parts use ``new``, or none of them.
 
     Parts prepare, commit and finish in order; they roll back in reverse order. The caller must not apply two
-    configurations at the same time. Raises what the ``prepare`` of a part raises; every part then uses the old
-    configuration. Raises PartlyAppliedError if ``commit``, ``finish`` or ``rollback`` of a part fails.
+    configurations at the same time. If a part's ``prepare`` raises an exception, raises that exception; every part then
+    still uses the old configuration. Raises PartlyAppliedError if a part's ``commit``, ``finish`` or ``rollback``
+    fails.
     """
     prepared: list[PreparedChange] = []
     try:
@@ -70,15 +71,15 @@ async def apply(parts: Sequence[Part[NewT]], new: NewT) -> None:
     except BaseException as error:
         if failed := [change.part for change in reversed(prepared) if not await _succeeds(change, change.rollback)]:
             raise PartlyAppliedError(
-                f"{error}. The old configuration stays, but these parts failed to return to it: {', '.join(failed)}. "
-                "Restart the program"
+                f"{error}. The old configuration stays in force, but these parts failed to return to it: "
+                f"{', '.join(failed)}. Restart the program"
             ) from error
         raise
     await commit_all(prepared)
 
 
 async def commit_all(prepared: Sequence[PreparedChange]) -> None:
-    """Commit changes that are all prepared, then finish them. Raises PartlyAppliedError, see ``apply``."""
+    """Commit all prepared changes, then finish them. Raises PartlyAppliedError if one of these steps fails."""
     failed = {change.part for change in prepared if not _commits(change)}
     failed |= {change.part for change in prepared if not await _succeeds(change, change.finish)}
     if failed:

@@ -1,4 +1,4 @@
-"""Duty cycle: how long to pause after some work, so that repeated work takes a bounded share of one core."""
+"""Duty cycle: limits repeated work to a share of one core by computing the pause after each run."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DutyCycle:
-    """A pause that is proportional to the work before it. Sans-I/O: the caller measures the work, and sleeps.
+    """A pause that is proportional to the work before it. Sans-I/O: the caller measures the work and sleeps.
 
-    ``ratio`` is the pause in multiples of the work: with 9, the work takes at most a tenth of the time. No pause is
-    shorter than ``shortest`` or longer than ``longest`` seconds.
+    ``ratio`` is the length of the pause divided by that of the work: with 9, the work takes at most a tenth of the
+    time. No pause is shorter than ``shortest`` or longer than ``longest`` seconds.
     """
 
     ratio: float

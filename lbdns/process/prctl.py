@@ -1,4 +1,4 @@
-"""Sets the name (prctl(2)) and reduces the capabilities (capabilities(7)) of this process, which Python can't do."""
+"""Sets the process name (prctl(2)) and drops capabilities (capabilities(7)), for which Python has no functions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _CapabilitySet(ctypes.Structure):
 
 
 def forbid_new_capabilities() -> None:
-    """Ensure that no program executed later gains privileges, by set-user-id bits or by file capabilities.
+    """Prevent programs executed later from gaining privileges through set-user-ID bits or file capabilities.
 
     This process itself keeps its privileges. The setting applies only to the calling thread and to threads that it
     starts later, so the process must have no other threads yet. Raises OSError.

@@ -1,4 +1,4 @@
-"""Drop root privileges irrevocably once the sockets are open: user, groups and capabilities."""
+"""Irrevocably drops root privileges (user, groups and capabilities) once the sockets are open."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LATE_MODULES_OF_WORKERS: Final = (
 
 
 def check_user(user: str) -> None:
-    """Raise ConfigError if ``user`` doesn't exist. An empty ``user`` is valid: the process then keeps its user."""
+    """Raise ConfigError if ``user`` doesn't exist. If ``user`` is empty, the process keeps its own."""
     if user:
         _entry(user)
 
@@ -66,9 +66,9 @@ def read_ahead_for_workers() -> None:
 
 
 def own_folder(path: Path, user: str) -> None:
-    """Create the state folder of ``user`` if it is missing and this process may create it.
+    """Create the state folder for ``user`` if it is missing and this process has the permission.
 
-    Errors are ignored, because they appear again when a file is written to the folder.
+    Ignores errors, because they recur when a file is written to the folder.
     """
     with contextlib.suppress(OSError):
         if not path.exists():
@@ -78,7 +78,7 @@ def own_folder(path: Path, user: str) -> None:
 
 
 def limit(user: str) -> None:
-    """Ensure that no program executed later gains privileges. Call this before starting threads and processes.
+    """Prevent programs executed later from gaining privileges. Call this before starting threads and processes.
 
     Does nothing if the server will keep running as root.
     """
@@ -89,11 +89,11 @@ def limit(user: str) -> None:
 def become(user: str) -> None:
     """Switch to ``user`` and its groups, and give up every capability. Neither step can be undone.
 
-    The user and group ids stay if ``user`` is empty or this process is not root. A process that remains root keeps its
-    capabilities.
+    The user and group IDs do not change if ``user`` is empty or this process is not root. A process that remains root
+    keeps its capabilities.
 
-    Ports below 1024 are not available afterwards: keeping CAP_NET_BIND_SERVICE for a later reload would let a
-    compromised server impersonate another one.
+    Ports below 1024 cannot be bound afterwards. CAP_NET_BIND_SERVICE is not kept for later reloads, because it would
+    let a compromised server impersonate another one.
     """
     if will_become(user):
         entry = _entry(user)

@@ -21,10 +21,13 @@ class Program(Protocol):
     events: EventLog
 
     async def start(self) -> None:
-        """Open everything. Called once, before all other methods. Raises LbdnsError, after closing everything again."""
+        """Open everything.
+
+        Called once, before all other methods. On failure, closes everything and raises LbdnsError.
+        """
 
     async def reload(self) -> None:
-        """Read the configuration again and use it. The caller must await ``start`` first.
+        """Reread the configuration and apply it. The caller must await ``start`` first.
 
         Raises LbdnsError. Unless the error is a PartlyAppliedError, every part still uses the old configuration.
         """

@@ -14,7 +14,7 @@ STOPPING: Final = "STOPPING=1"
 
 
 def ready(pid: int) -> str:
-    """Return the state "ready" with the main process ``pid``, which changes with a take-over."""
+    """Return the state "ready" and the process ID of the main process, which changes at a take-over."""
     return f"{READY}\nMAINPID={pid}"
 
 
@@ -23,7 +23,7 @@ def reloading() -> str:
 
 
 def notify(state: str, environment: Mapping[str, str] = os.environ) -> None:
-    """Send ``state``. Does nothing if there is no service manager, or if the service manager cannot receive."""
+    """Send ``state`` to the service manager, if there is one. Errors are ignored."""
     path = environment.get("NOTIFY_SOCKET", "")
     if path[:1] not in ("/", "@"):
         return

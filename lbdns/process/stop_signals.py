@@ -13,10 +13,10 @@ STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopSignals:
-    """Tells whether a stop signal has arrived since this object was created. Use it only in the main thread.
+    """Records whether a stop signal has arrived since this object was created. Use it only in the main thread.
 
-    A ``threading.Event`` set by a handler would deadlock if the signal arrived while ``wait`` holds the event's lock;
-    the interpreter writes to a pipe instead, without a lock.
+    If a signal handler set a ``threading.Event`` while ``wait`` holds the event's lock, the program would deadlock.
+    Therefore the interpreter writes each signal to a pipe, which needs no lock.
     """
 
     def __init__(self, read_end: int) -> None:
@@ -36,7 +36,7 @@ class StopSignals:
 
 @contextlib.contextmanager
 def stop_signals() -> Iterator[StopSignals]:
-    """Collect the signals that end a program instead of letting them interrupt it; restore the handlers at the end."""
+    """Collect stop signals instead of letting them interrupt the program; restore the old handlers on exit."""
     read_end, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     wakeup_before = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     # The interpreter writes to the pipe only for signals that have a Python handler

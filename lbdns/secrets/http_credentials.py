@@ -15,7 +15,7 @@ from lbdns_shared.errors import ConfigError
 from lbdns_shared.keys import read_private
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750, section 2.1
-_HOW: Final = "'openssl rand -hex 32' prints a valid one"
+_HOW: Final = "generate one with 'openssl rand -hex 32'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class HttpCredentials:
         return f"Basic {base64.b64encode(f'{self.user}:{self.password}'.encode()).decode()}"
 
     def accept(self, header: str) -> bool:
-        """Return whether an Authorization header is valid. All invalid headers take the same time."""
+        """Return whether an Authorization header is valid. The time taken reveals nothing about the secrets."""
         scheme, _, rest = header.partition(" ")
         rest = rest.strip()
         if scheme.lower() == "bearer":
@@ -89,13 +89,19 @@ def read_credentials(web: WebConfig) -> tuple[HttpCredentials, list[str]]:
 
 
 def read_tokens(path: Path, key: str) -> tuple[tuple[str, ...], list[str]]:
-    """Return the tokens in a file, and warnings. ``key`` names the setting in errors. Raises ConfigError."""
+    """Return the tokens in a file, and a warning if others can read the file.
+
+    Raises ConfigError. Errors name the setting by its ``key``.
+    """
     text, warnings = read_private(path, key, f"it must contain one token per line; {_HOW}")
     return parse_tokens(text, f"{path}: {key}"), warnings
 
 
 def parse_tokens(text: str, where: str) -> tuple[str, ...]:
-    """Return the tokens in ``text``, one per line. Clients send the first; servers accept all. Raises ConfigError."""
+    """Return the tokens in ``text``, one per line.
+
+    Clients send the first token; servers accept any. Raises ConfigError.
+    """
     tokens = tuple(line.strip() for line in text.splitlines() if line.strip())
     if not tokens:
         raise ConfigError(f"{where}: the file is empty; it must contain one token per line; {_HOW}")

@@ -21,15 +21,15 @@ _INSTEAD: Final = f"'openssl rand -hex {SECRET}' prints a valid line"
 
 
 def new_cookie_secret() -> bytes:
-    """Return a random secret. The caller must keep the secret across reloads: a new one invalidates every cookie."""
+    """Return a random secret. The caller must keep it across reloads, because a new secret invalidates every cookie."""
     return secrets.token_bytes(SECRET)
 
 
 def read_cookie_secrets(path: Path) -> tuple[tuple[bytes, ...], list[str]]:
     """Return the secrets in ``path``, and a warning if others can read the file.
 
-    New cookies are made with the first secret; cookies made with any secret in the file are accepted. Raises
-    ConfigError, which lists every bad line.
+    New cookies are made with the first secret; cookies made with any secret in the file are accepted. Raises a
+    ConfigError that lists every invalid line.
     """
     text, warnings = read_private(path, _WHERE, _INSTEAD)
     return parse_cookie_secrets(text, str(path)), warnings
@@ -66,7 +66,7 @@ def load_report_keys(config: Config) -> tuple[MasterKey, ...]:
     keys, warnings = read_key_file(path)
     if not keys.masters:
         raise ConfigError(
-            f"{path}: key file: holds no master key, only keys of agents. 'lbdns keygen' prints a master line"
+            f"{path}: key file: holds no master key, only agents' keys; 'lbdns keygen' prints a line with a master key"
         )
     for warning in warnings:
         log.warning(warning)

@@ -1,1 +1,1 @@
-"""The DNS server around the answering code: sockets, timers, signals, processes, control commands."""
+"""Runs the answering code as a DNS server, with its sockets, timers, signals, processes and control commands."""

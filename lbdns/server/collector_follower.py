@@ -35,7 +35,8 @@ LONGEST_PAUSE: Final = 5.0
 class CollectorFollower:
     """Follows the collector at ``[collector] connect``, and delivers snapshots of the farm's members.
 
-    While the connection is down, it delivers nothing and the readings age, as they do when agents stop reporting.
+    While the connection is down, no snapshots are delivered and the readings age, as they do when agents stop
+    reporting.
     """
 
     def __init__(self, farm: Farm, dead_after: float = DEAD_AFTER, events: EventLog | None = None) -> None:
@@ -51,7 +52,7 @@ class CollectorFollower:
         self._pause = FIRST_PAUSE  # seconds
 
     async def start(self, deliver: Callable[[Snapshot], None]) -> None:
-        """Connect, and call ``deliver`` with a new snapshot whenever the collector has sent a change."""
+        """Connect, and call ``deliver`` with a new snapshot whenever the collector sends a change."""
         loop = asyncio.get_running_loop()
         self._publisher = SnapshotPublisher(self._make, deliver, loop.call_later, time.perf_counter)
         self._task = loop.create_task(self._follow())
@@ -121,7 +122,7 @@ class CollectorFollower:
                 self._pause = min(2 * self._pause, LONGEST_PAUSE)
 
     async def _read_stream(self, session: aiohttp.ClientSession) -> str:
-        """Read one connection to its end, and return why it ended."""
+        """Read events until the connection ends, and return why it ended."""
         events = ServerSentEventReader()
         try:
             async with session.get(f"{self._url.rstrip('/')}/api/v1/events", params={"changes": "1"}) as response:
@@ -146,7 +147,7 @@ class CollectorFollower:
         return "closed the connection"
 
     def _take(self, event: ServerSentEvent) -> str:
-        """Handle an event; return what is wrong with it, empty if it is valid."""
+        """Handle an event. Return a description of the error in the event, or an empty string if the event is valid."""
         if event.name not in ("status", "changes"):
             return ""  # from a newer collector
         try:
@@ -163,9 +164,9 @@ class CollectorFollower:
         return ""
 
     def _connected(self, missing: set[str]) -> None:
-        """Record that a whole status has arrived: the collector sends one to each new connection and when it reloads.
+        """Record the arrival of a full status, which the collector sends over each new connection and at each reload.
 
-        ``missing`` are the members that the collector does not have.
+        ``missing`` holds the members of this server that the collector does not have.
         """
         if not self.connected:
             self._events.record("collector", f"collector {self._url}: following", logger=log.name)

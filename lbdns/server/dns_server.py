@@ -47,7 +47,10 @@ log = logging.getLogger("lbdns.server")
 
 
 class DnsServer:
-    """The DNS server, a ``lbdns.process.program.Program``. Create it inside the event loop. Raises ConfigError."""
+    """The DNS server, a ``lbdns.process.program.Program``.
+
+    The event loop must be running when the object is created. Raises ConfigError.
+    """
 
     def __init__(
         self,
@@ -58,7 +61,7 @@ class DnsServer:
     ) -> None:
         """``fork_server`` starts the workers; if it is None, this process answers queries itself.
 
-        ``inherited`` sockets come from a service manager.
+        ``inherited`` holds the sockets received from a service manager.
         """
         self._path, self._options, self._inherited = path, options, inherited
         configuration = read_configuration(path, options)
@@ -119,7 +122,7 @@ class DnsServer:
     async def start(self) -> None:
         """Open the sockets, drop root privileges, then open the web interface.
 
-        Raises LbdnsError, after closing everything again.
+        If that fails, closes everything and raises LbdnsError.
         """
         for warning in self.farm.warnings:
             log.warning(warning)
@@ -153,7 +156,7 @@ class DnsServer:
         await self._web.start(config.web, by_address(self._inherited, "web", [listen]).get(listen) if listen else None)
 
     async def _take_over(self) -> None:
-        """Start alongside a running server, and end that server once nothing can fail here any more."""
+        """Start alongside a running server, and end that server once this one can no longer fail to start."""
         config = self.farm.config
         self._predecessor = predecessor = await Predecessor.meet(config.server.control)
         inherited = predecessor.inherited
@@ -195,7 +198,7 @@ class DnsServer:
         privileges.become(user)
 
     async def reload(self) -> None:
-        """Read the configuration again and use it. No query, report, score or counter is lost.
+        """Reread the configuration and apply it. No query, report, score or counter is lost.
 
         Raises LbdnsError. Unless the error is a PartlyAppliedError, every part still uses the old configuration.
         """
@@ -218,7 +221,7 @@ class DnsServer:
             self._predecessor.close()
 
     async def _hand_over(self, command: ControlCommand) -> None:
-        """Hand everything over to the process that sent the command ``take-over``, or continue if that fails."""
+        """Hand everything over to the process that sent the command ``take-over``; if that fails, keep running."""
         if self._changing.locked():
             raise LbdnsError("take-over: a reload or another take-over is in progress; try again later")
         async with self._changing, self._overrides.handing_over:

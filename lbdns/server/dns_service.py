@@ -1,6 +1,6 @@
-"""The DNS service: the listening sockets and the answerer that answers on them, which always change together.
+"""The DNS service: the listening sockets and the answerer that uses them. Both always change together.
 
-The answerer is this process itself (``LocalAnswerer``) or several processes (``WorkerPool``).
+Queries are answered by this process itself (``LocalAnswerer``) or by several worker processes (``WorkerPool``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class AnsweringConfiguration:
 
 
 class Answerer(Protocol):
-    """Answers queries from a configuration, a snapshot and overrides, and counts what it has answered."""
+    """Answers queries according to a configuration, a snapshot and overrides, and counts its answers."""
 
     #: Follows the states of members, and holds the newest snapshot and the overrides in force. It plans answers only if
     #: this process answers queries.
@@ -43,24 +43,24 @@ class Answerer(Protocol):
 
     @property
     def restarts(self) -> int:
-        """The number of processes that had to be replaced so far."""
+        """The number of processes that have had to be replaced so far."""
 
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
         """Build everything that ``new`` needs in every process, and return the change that puts ``new`` into force.
 
-        No query is lost: each process answers everything it has read from sockets that ``new`` lacks. The sockets still
-        belong to the caller, who must keep them open until the change has finished or rolled back. Raises LbdnsError if
-        a process cannot prepare.
+        No query is lost: each process answers all queries that it has read from sockets that are not in ``new``. The
+        caller still owns the sockets, and must keep them open until the change has finished or rolled back. Raises
+        LbdnsError if a process cannot prepare.
         """
 
     def deliver(self, snapshot: Snapshot) -> None:
-        """Plan from ``snapshot`` from now on."""
+        """Use ``snapshot`` for all further planning."""
 
     def override(self, overrides: Overrides) -> None:
         """Replace all overrides in force."""
 
     async def explain(self, pool: Pool, owner: str) -> Mapping[str, Any]:
-        """Return how one of the processes explains its answers for the name ``owner`` in ``pool``.
+        """Return one process's explanation of its answers for the name ``owner`` in ``pool``.
 
         Raises LbdnsError if no process replies in time or a reload is in progress.
         """
@@ -79,7 +79,7 @@ class Answerer(Protocol):
         """Return the counters of shadow policies; cheaper to compute than ``counters``."""
 
     def counters(self) -> AnswerCounters:
-        """Return all counters; other processes report theirs a few times a second. No counter ever decreases."""
+        """Return all counters, which never decrease. Other processes report theirs a few times a second."""
 
     async def refresh(self) -> None:
         """Fetch the current counters of other processes, so that the methods above return them."""
@@ -98,19 +98,19 @@ class DnsService:
         self.own_secrets: tuple[bytes, ...] = (new_cookie_secret(),)
 
     def secrets(self, configuration: ServeConfiguration) -> tuple[bytes, ...]:
-        """Return the secrets for DNS cookies; the first makes new cookies."""
+        """Return the secrets for DNS cookies; new cookies are made with the first one."""
         return configuration.secrets or self.own_secrets
 
     async def start(self, configuration: ServeConfiguration, inherited: Sequence[InheritedSocket] = ()) -> None:
-        """Start answering, also on ``inherited`` sockets that ``configuration`` does not list, where queries may wait.
+        """Start answering, also on ``inherited`` sockets that are not configured, because queries may wait in them.
 
-        A second call without ``inherited`` answers the queries that wait in such sockets, and closes these sockets.
+        A second call, without ``inherited``, answers these queries and then closes the sockets that are not configured.
         Raises LbdnsError.
         """
         await commit_all([await self.prepare(configuration, inherited)])
 
     async def prepare(self, new: ServeConfiguration, inherited: Sequence[InheritedSocket] = ()) -> PreparedChange:
-        """Open the sockets that are missing, and have every answering process prepare. Raises LbdnsError."""
+        """Open the sockets that are missing, and have every answering process prepare ``new``. Raises LbdnsError."""
         # Close nothing before everything is open: without root, port 53 could not be opened again
         listen, workers = new.farm.config.server.listen, self.answerer.workers
         sockets = self.sockets.prepare(listen, workers, [each for each in inherited if each.purpose == "dns"])

@@ -46,7 +46,7 @@ class LocalAnswerer:
     ) -> None:
         """``secrets`` are for DNS cookies.
 
-        ``servers`` is the number of processes that answer for the farm, and ``number`` is that of this process.
+        ``servers`` is the number of processes that answer for the farm, and ``number`` is the index of this process.
         ``events`` records changes of members' states; it is None in a worker, because the main process records them.
         """
         self._number = number
@@ -74,7 +74,7 @@ class LocalAnswerer:
     ) -> PreparedChange:
         """Return a change that makes this process answer from ``table``, on the sockets with the numbers ``wanted``.
 
-        ``fresh`` are the wanted sockets on which this process does not answer yet; the change owns them.
+        ``fresh`` holds those wanted sockets on which this process does not answer yet; the change owns them.
         """
 
         def commit() -> None:

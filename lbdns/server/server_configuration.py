@@ -1,4 +1,4 @@
-"""The configuration of ``lbdns serve``: reads it with all files that it names, and holds the one in force."""
+"""The configuration of ``lbdns serve``: reads it and all files that it names, and holds the configuration in force."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def read_configuration(
 ) -> ServeConfiguration:
     """Read a configuration with its zones and keys. Blocks on the disk. Raises ConfigError.
 
-    ``serials`` are those served until now; if None, they are read from the serial file.
+    ``serials`` holds the serials served so far; if it is None, they are read from the serial file.
     """
     farm = load_farm(path)
     farm = replace(farm, config=options.applied(farm.config))
@@ -72,7 +72,7 @@ def read_configuration(
 
 
 def new_table(farm: Farm) -> AnswerTable:
-    """Return the answer table of a farm, on the configured plane. Raises LbdnsError if that plane is not available."""
+    """Return the answer table for a farm and its configured plane. Raises LbdnsError if that plane is not available."""
     table = AnswerTable(farm, plane.choose_plane(farm.config.server.plane))
     # Exempt the table from garbage collection: with a hundred thousand names each collection takes 0.1 s, during which
     # no query is answered. A table that is replaced later has no reference cycles and is freed without the collector
@@ -90,7 +90,7 @@ def _secrets(config: Config) -> tuple[bytes, ...]:
 
 
 class CurrentConfiguration:
-    """Holds the configuration in force. It prepares before all other parts and refuses changes that need a restart."""
+    """Holds the configuration in force. The first part to prepare, it rejects changes that need a restart."""
 
     def __init__(self, path: Path, value: ServeConfiguration) -> None:
         self._path = path

@@ -24,7 +24,7 @@ _NAMED: Final[Mapping[str, tuple[str, str]]] = {
     "failed": ("lbdns_dns_queries_failed", "Queries dropped because answering them failed"),
     "udp_overflows": ("lbdns_dns_udp_overflows", "Queries the kernel dropped because the receive buffer was full"),
     "tcp_accepted": ("lbdns_dns_tcp_accepted", "TCP connections accepted"),
-    "tcp_closed_early": ("lbdns_dns_tcp_closed_early", "TCP connections closed by a limit"),
+    "tcp_closed_early": ("lbdns_dns_tcp_closed_early", "TCP connections closed because of a limit"),
     "shed": ("lbdns_dns_queries_shed", "Uncommon queries dropped under overload, so that common ones are answered"),
     "rate_limit_dropped": ("lbdns_dns_rate_limit_dropped", "Responses dropped by the rate limit"),
     "rate_limit_cut": ("lbdns_dns_rate_limit_cut", "Responses truncated by the rate limit; clients retry over TCP"),
@@ -93,7 +93,7 @@ def _shadow_families(farm: Farm, counters: AnswerCounters) -> Iterator[Metric]:
 
 
 def server_families(farm: Farm, counters: AnswerCounters, failing_open: Mapping[str, bool]) -> Iterator[Metric]:
-    """Yield the families of the other counters. A counter that is missing in ``_NAMED`` keeps its own name."""
+    """Yield the metric families of all other counters. A counter without an entry in ``_NAMED`` keeps its own name."""
     for key in (*_NAMED, *sorted(counters.named.keys() - _NAMED.keys())):
         name, text = _NAMED.get(key, (f"lbdns_dns_{key}", key.replace("_", " ").capitalize()))
         yield family(name, "counter", text, counters.named.get(key, 0))
@@ -103,7 +103,7 @@ def server_families(farm: Farm, counters: AnswerCounters, failing_open: Mapping[
     rows: list[FamilyRow] = [((pool,), failing_open.get(pool, False)) for pool in pools]
     yield from families("lbdns_pool_fail_open", "gauge", "1 while a pool fails open", ("pool",), rows)
     rows = [((pool,), counters.fail_open_ms.get(pool, 0) / 1000) for pool in pools]
-    text = "Time for which the pool failed open"
+    text = "Time during which the pool failed open"
     yield from families("lbdns_pool_fail_open_seconds", "counter", text, ("pool",), rows)
     yield from lag_families(counters.lag, counters.lag_us)
 

@@ -1,4 +1,4 @@
-"""The status source of ``lbdns serve``, through which pages, metrics and the history read the running server."""
+"""The status source of ``lbdns serve``, through which pages, metrics and the history read the server's state."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NO_COUNTS: Final[tuple[Mapping[str, int], Mapping[str, int]]] = ({}, {})
 
 
 class ServerMembers:
-    """Serves as MemberSource in ``lbdns serve``."""
+    """Implements MemberSource for ``lbdns serve``."""
 
     def __init__(self, farm: Farm, answerer: Answerer) -> None:
         self.farm = farm
@@ -46,7 +46,7 @@ class ServerMembers:
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
         """Return a change that adopts the farm of ``new``.
 
-        It must commit before the answerer's change, because the answerer's subscribers read the farm.
+        This change must commit before the answerer's, because the answerer's subscribers read the farm.
         """
 
         def commit() -> None:
@@ -64,7 +64,7 @@ class ServerMembers:
 
 
 class ServerScoring:
-    """Serves as ScoreSource in ``lbdns serve``. The server sets ``collector`` if it has an embedded collector."""
+    """Implements ScoreSource for ``lbdns serve``. The server sets ``collector`` if it has an embedded collector."""
 
     def __init__(self, members: ServerMembers) -> None:
         self.collector: Collector | None = None
@@ -86,7 +86,7 @@ class ServerScoring:
 
 
 class ServerCounters:
-    """Serves as CounterSource in ``lbdns serve``. The server sets ``follower`` if it follows another collector."""
+    """Implements CounterSource for ``lbdns serve``. The server sets ``follower`` if it follows another collector."""
 
     def __init__(self, members: ServerMembers, scoring: ServerScoring, answerer: Answerer) -> None:
         self.follower: CollectorFollower | None = None
@@ -139,7 +139,7 @@ class ServerCounters:
 
 
 class ServerSelection:
-    """Serves as SelectionSource in ``lbdns serve``."""
+    """Implements SelectionSource for ``lbdns serve``."""
 
     def __init__(
         self, members: ServerMembers, scoring: ServerScoring, counters: ServerCounters, answerer: Answerer
@@ -186,7 +186,7 @@ class ServerSelection:
 
 
 class ServerProgram:
-    """Serves as ProgramSource in ``lbdns serve``. The server sets ``recording`` and ``serving``."""
+    """Implements ProgramSource for ``lbdns serve``. The server sets ``recording`` and ``serving``."""
 
     def __init__(self, answerer: Answerer, events: EventLog) -> None:
         self.events = events
@@ -205,7 +205,7 @@ class ServerProgram:
 
 
 class ServerStatus:
-    """Serves as StatusSource in ``lbdns serve``."""
+    """Implements StatusSource for ``lbdns serve``."""
 
     def __init__(self, farm: Farm, answerer: Answerer, events: EventLog) -> None:
         self.members = ServerMembers(farm, answerer)

@@ -1,4 +1,4 @@
-"""Starts ``lbdns serve``: does what must happen before the event loop, while the process has only one thread."""
+"""Starts ``lbdns serve``: completes the steps that need a process with a single thread, then runs the event loop."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def run(path: Path, options: ServeOptions) -> None:
 
 
 def _allow_many_files() -> None:
-    """Raise the limit of open files as far as possible: TCP connections of 256 workers need more than 1024."""
+    """Raise the limit on open files as far as permitted: the TCP connections of 256 workers need more than 1024."""
     with contextlib.suppress(OSError, ValueError):
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,4 +1,4 @@
-"""Binds sockets for DNS, reports and the web interface; error messages say what to do."""
+"""Binds sockets for DNS, reports and the web interface; if that fails, the error says what to do."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def bind(
 ) -> socket.socket:
     """Return a non-blocking socket bound to ``endpoint``, whose host is a literal address.
 
-    ``purpose`` and ``key``, a configuration key, name the socket in errors. If ``share``, the address may overlap that
-    of another socket of this process (SO_REUSEADDR). If ``beside``, the socket shares its port, and what arrives there,
-    with other sockets of this program (SO_REUSEPORT). With a ``backlog``, the socket listens; a TCP port that another
-    program has taken causes an error only then. Raises ListenError.
+    Errors identify the socket by ``purpose`` and by ``key``, its configuration key. With ``share``, the address may
+    overlap that of another socket of this process (SO_REUSEADDR). With ``beside``, the socket shares its port and the
+    incoming traffic with other sockets of this program (SO_REUSEPORT). With a ``backlog``, the socket listens; only
+    then does a TCP port taken by another program cause an error. Raises ListenError.
     """
     try:
         family, _, _, _, address = socket.getaddrinfo(
@@ -73,7 +73,7 @@ def _listen_error(endpoint: Endpoint, kind: socket.SocketKind, purpose: str, key
 
 
 def enlarge(sock: socket.socket, size: int) -> None:
-    """Set the receive buffer of ``sock`` to ``size`` bytes, or to as many as the system allows."""
+    """Set the receive buffer of ``sock`` to ``size`` bytes, or to the system's maximum if that is smaller."""
     try:
         sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, size)
     except OSError:

@@ -1,6 +1,6 @@
 """The listening DNS sockets: opens them in pairs, groups them by address, and distributes them among the workers.
 
-The main process keeps all sockets open, so that queries waiting in the socket of a worker that died are not lost.
+The main process keeps all sockets open, so that queries waiting in a dead worker's socket are not lost.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NumberedSockets = Mapping[int, socket.socket]
 def open_udp(endpoint: Endpoint, beside: bool = False) -> socket.socket:
     """Return a non-blocking UDP socket bound to ``endpoint``.
 
-    If ``beside``, the socket shares its port with another socket of this server. Raises ListenError.
+    With ``beside``, the socket shares its port with another socket of this server. Raises ListenError.
     """
     sock = bind(endpoint, socket.SOCK_DGRAM, "DNS over UDP", _KEY, beside=beside)
     make_ready(sock)
@@ -46,7 +46,7 @@ def open_udp(endpoint: Endpoint, beside: bool = False) -> socket.socket:
 def open_tcp(endpoint: Endpoint, beside: bool = False) -> socket.socket:
     """Return a listening, non-blocking TCP socket bound to ``endpoint``.
 
-    If ``beside``, the socket shares its port with another socket of this server. Raises ListenError.
+    With ``beside``, the socket shares its port with another socket of this server. Raises ListenError.
     """
     return bind(endpoint, socket.SOCK_STREAM, "DNS over TCP", _KEY, backlog=BACKLOG, beside=beside)
 
@@ -57,8 +57,8 @@ _OPENERS: Final = {socket.SOCK_DGRAM: open_udp, socket.SOCK_STREAM: open_tcp}
 def make_ready(sock: socket.socket) -> None:
     """Enlarge the receive buffer of a bound UDP socket.
 
-    On a wildcard address, also have the kernel report the address to which each query was sent, so that the answer can
-    leave from the same address.
+    On a wildcard address, also have the kernel report each query's destination address, so that the response can be
+    sent from that address.
     """
     enlarge(sock, RECEIVE_BUFFER)
     if bound_endpoint(sock).host in WILDCARDS:  # as the kernel writes it: "::0" is a wildcard too
@@ -101,7 +101,7 @@ def duplicates(sockets: NumberedSockets) -> dict[int, socket.socket]:
 class SocketChange:
     """The sockets for a new configuration: they are open, but no process answers on them yet.
 
-    The caller must call ``commit`` once no process answers on sockets that the change lacks, or else ``rollback``.
+    The caller must call ``rollback``, or ``commit`` once no process answers on sockets that are not in the change.
     """
 
     def __init__(self, groups: SocketGroups, before: Mapping[Endpoint, NumberedSockets]) -> None:
@@ -153,7 +153,7 @@ class SocketGroups:
         """Open the sockets that are missing for these addresses and this many workers, and return the change.
 
         The change includes all ``inherited`` sockets, even those at addresses that are not configured, since queries
-        may wait in them. Raises ListenError if an address is not available, after closing every socket opened here.
+        may wait in them. If an address is not available, closes every socket opened here and raises ListenError.
         """
         change = SocketChange(self, self._open)
         wanted = tuple(dict.fromkeys(endpoints))
@@ -201,7 +201,7 @@ class SocketGroups:
         return None
 
     def _complete(self, group: dict[int, socket.socket], workers: int) -> None:
-        """Add sockets to inherited sockets, which may be only UDP, only TCP, or too few for the workers."""
+        """Add the sockets that a group of inherited ones lacks: all of UDP, all of TCP, or some for further workers."""
         here = bound_endpoint(next(iter(group.values())))
         for kind, opens in _OPENERS.items():
             if not any(sock.type == kind for sock in group.values()):
@@ -233,7 +233,7 @@ def _close_surplus(groups: Mapping[Endpoint, NumberedSockets], kept: Mapping[End
 
 
 def _without_surplus(group: NumberedSockets, workers: int) -> dict[int, socket.socket]:
-    """Return a group without UDP sockets that no worker needs.
+    """Return a copy of ``group`` without the UDP sockets that no worker needs.
 
     All TCP sockets stay, because closing one would reset the connections that wait in it.
     """
@@ -242,6 +242,6 @@ def _without_surplus(group: NumberedSockets, workers: int) -> dict[int, socket.s
 
 
 def _overlap(one: Endpoint, other: Endpoint) -> bool:
-    """Return whether two addresses exclude each other because one of them is a wildcard, which covers the other."""
+    """Return whether two addresses conflict because one of them is a wildcard that covers the other."""
     family = [":" in endpoint.host for endpoint in (one, other)]
     return one.port == other.port and family[0] == family[1] and not {one.host, other.host}.isdisjoint(WILDCARDS)

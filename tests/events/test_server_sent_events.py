@@ -61,5 +61,5 @@ def test_any_bytes_are_read(pieces: list[bytes]) -> None:
 @pytest.mark.parametrize("piece", [b"x" * 30, b"data: " + b"x" * 30 + b"\n", b"data: 12345678\n" * 4])
 def test_an_event_without_end_is_refused(piece: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_sent_events, "MAX_EVENT", 20)
-    with pytest.raises(ValueError, match="over the limit"):
+    with pytest.raises(ValueError, match="exceeds the limit"):
         read(piece)

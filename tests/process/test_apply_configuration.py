@@ -102,6 +102,8 @@ async def test_a_commit_that_fails_is_reported_and_the_others_go_on(step: str) -
 async def test_a_rollback_that_fails_is_reported_and_the_others_go_on() -> None:
     steps: list[str] = []
     made = parts(steps, workers="roll back", pages="prepare")
-    with pytest.raises(PartlyAppliedError, match=r"pages: not available\. The old configuration stays, but .*workers"):
+    with pytest.raises(
+        PartlyAppliedError, match=r"pages: not available\. The old configuration stays in force, but .*workers"
+    ):
         await apply(made, "new")
     assert steps[-1] == "roll back sockets"

@@ -22,7 +22,10 @@ _UID_BITS: Final = 0xFFFFFFFF
 def server_commands(
     path: Path, server: program.Program, take_over: CommandHandler, status: ServerStatus
 ) -> Mapping[str, CommandHandler]:
-    """Return the handlers of the server-wide commands, by command. ``path`` is the path of the configuration file."""
+    """Return the handlers of the server-wide commands, by command name.
+
+    ``path`` is the path of the configuration file.
+    """
 
     async def reload(command: ControlCommand) -> Mapping[str, Any]:
         await program.reload(server)
@@ -39,7 +42,7 @@ def server_commands(
 
 
 def override_commands(manager: OverrideManager) -> Mapping[str, CommandHandler]:
-    """Return the handlers of ``drain``, ``undrain``, ``force``, ``weight`` and ``overrides``, by command."""
+    """Return the handlers of ``drain``, ``undrain``, ``force``, ``weight`` and ``overrides``, by command name."""
 
     async def change(command: ControlCommand) -> Mapping[str, Any]:
         request = read_override_request(command.fields)
@@ -67,7 +70,7 @@ def override_commands(manager: OverrideManager) -> Mapping[str, CommandHandler]:
 
 
 def _notes(overrides: Iterable[Override]) -> list[str]:
-    """Return notes about consequences that the user who sent the command may not expect."""
+    """Return notes about consequences that the sender of the command may not expect."""
     slots: dict[str, set[str]] = {}
     for override in overrides:
         slots.setdefault(override.member, set()).add(override.slot)
@@ -83,7 +86,7 @@ def _not_kept(failure: str) -> list[str]:
 
 
 def user_name(uid: int) -> str:
-    """Return the name of a user. Call this in a thread, because a name service may be slow."""
+    """Return the name of a user. Call this in a separate thread, because the lookup may be slow."""
     uid &= _UID_BITS  # user ids are unsigned in the kernel
     try:
         return pwd.getpwuid(uid).pw_name

@@ -1,7 +1,8 @@
 """The control socket receives control commands and replies to them. Every message is a JSON object on one line.
 
-``{"command": "reload"}`` -> ``{"ok": true, ...}`` or ``{"ok": false, "error": "..."}``. The permissions of the socket's
-file decide which users may connect: its mode is 0660, and it belongs to the server's user and group.
+For example, the reply to ``{"command": "reload"}`` is ``{"ok": true, ...}`` or ``{"ok": false, "error": "..."}``. The
+permissions of the socket file decide which users may connect: the file has mode 0660 and belongs to the server's user
+and group.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _PEER: Final = struct.Struct("3i")  # struct ucred: pid, uid, gid
 
 @dataclass(frozen=True, slots=True)
 class ControlCommand:
-    """One control command as a client sent it."""
+    """A control command received from a client."""
 
     fields: Mapping[str, Any]  # the JSON object
     sock: socket.socket  # its connection, for handlers that send more than JSON
@@ -64,14 +65,14 @@ class ControlSocket:
         self._path: Path | None = None  # the path at which it listens, or failed to listen
 
     def duplicate(self) -> tuple[Path, socket.socket] | None:
-        """Return the path and a duplicate of the listening socket, for another process; None without such a socket."""
+        """Return the path and a duplicate of the listening socket, for another process; None if no socket is open."""
         return (self._file[0], self._sock.dup()) if self._file and self._sock else None
 
     async def start(self, path: Path, owner: tuple[int, int], sock: socket.socket | None = None) -> None:
-        """Accept commands on ``sock``, which already listens at ``path``, or else on a new socket at ``path``.
+        """Accept commands on ``sock``, which must already listen at ``path``; if it is None, open a new socket there.
 
-        The file of a new socket gets ``owner`` (user and group id). A failure is only logged as a warning, because the
-        server can answer queries without a control socket.
+        The file of a new socket will belong to ``owner`` (user ID and group ID). A failure is only logged as a warning,
+        because the server can answer queries without a control socket.
         """
         self._path = path
         try:
@@ -81,7 +82,7 @@ class ControlSocket:
             log.warning("[server] control: %s: %s. Commands such as 'lbdns reload' are not available", path, why)
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Listen at the new path if it differs from the old one. Commands sent there wait until the change commits.
+        """If ``new`` has a different path, listen there. Commands sent to that path wait until the change commits.
 
         Raises ListenError if that path is not available.
         """
@@ -110,7 +111,7 @@ class ControlSocket:
     async def stop_listening(self, leave: bool = False) -> None:
         """Accept no new connections; commands in progress continue.
 
-        If ``leave``, keep the socket's file for another process that listens on the socket.
+        With ``leave``, the socket's file stays in place, because another process listens on the same socket.
         """
         task, sock, file = self._listening()
         self._path = self._accepting = self._sock = self._file = None
@@ -198,7 +199,7 @@ async def _close(
 
 
 async def _lines(sock: socket.socket) -> AsyncIterator[bytes]:
-    """Yield the lines that a client sends. Truncate a line that is too long, and read no further lines after it."""
+    """Yield the lines that a client sends. A line that is too long is truncated and ends the input."""
     buffer = b""
     while True:
         async with asyncio.timeout(PATIENCE):
@@ -232,7 +233,10 @@ def _inode(path: Path) -> int:
 
 
 def _bind(path: Path, owner: tuple[int, int]) -> socket.socket:
-    """Return a listening socket at ``path`` whose file gets ``owner`` (user, group) if permitted. Raises OSError."""
+    """Return a socket that listens at ``path``, with a file owned by ``owner`` (user, group) if permitted.
+
+    Raises OSError.
+    """
     if not path.parent.exists():
         path.parent.mkdir(FOLDER_MODE, parents=True)
         _give(path.parent, owner)

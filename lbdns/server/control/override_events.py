@@ -1,4 +1,4 @@
-"""Override events: records in the event log when overrides are placed, ended or expire."""
+"""Override events: records an event in the event log whenever an override is placed, ends or expires."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ class OverrideEvents:
         return [pool.name for pool, _ in self._places_of(override)]
 
     def placed(self, override: Override, request: OverrideRequest, warning: str) -> None:
-        """Record a new override. ``warning`` says why its pool cannot spare the member; empty if the pool can."""
+        """Record a new override.
+
+        ``warning`` explains why the pool cannot spare the member, and is empty if the pool can.
+        """
         span = f" for {format_duration(override.until - override.since)}" if request.has_end else ""
         reason = f": {override.reason}" if override.reason else ""
         although = f" (although {warning})" if warning else ""

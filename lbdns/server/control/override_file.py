@@ -22,10 +22,10 @@ _ASIDE: Final = 1000  # number of broken files to keep; after that, the last one
 
 
 def read(path: Path) -> tuple[Overrides, str]:
-    """Return the overrides in the file, and a description of what is wrong with the file (empty if nothing is).
+    """Return the overrides in the file, and a description of the error in it (empty if there is none).
 
-    Blocks on the disk. A file with an error is moved aside, so that the next change does not replace it; its valid
-    overrides are still returned.
+    Blocks on the disk. A faulty file is renamed, so that the next change does not overwrite it; its valid overrides are
+    still returned.
     """
     try:
         document = json.loads(path.read_bytes())
@@ -72,7 +72,10 @@ def _move_aside(path: Path) -> str:
 
 
 def write(path: Path, overrides: Overrides) -> None:
-    """Replace the file; create none if there are no overrides. Blocks on the disk. Raises OSError."""
+    """Replace the file; if it does not exist, create it only if there are overrides.
+
+    Blocks on the disk. Raises OSError.
+    """
     if not overrides.items and not os.path.exists(path):  # also False without permission to look
         return
     text = json.dumps({"overrides": [override.document() for override in overrides.items]}, indent=1) + "\n"
@@ -92,7 +95,7 @@ class OverrideStore:
         self._writing: asyncio.Task[None] | None = None
 
     async def load(self) -> Overrides:
-        """Return the overrides in the file; record an error in the file as an event."""
+        """Return the overrides in the file. An error in the file is recorded as an event."""
         path = self.path
         found, error = await asyncio.to_thread(read, path)
         if error:
@@ -106,13 +109,16 @@ class OverrideStore:
         return self._written == (self.path, overrides)
 
     def write(self, overrides: Overrides) -> None:
-        """Start to write these overrides, without waiting for the disk."""
+        """Start writing these overrides, without waiting for the disk."""
         self._wanted = overrides
         if self._writing is None:
             self._writing = asyncio.get_running_loop().create_task(self._write_all())
 
     async def save(self, overrides: Overrides) -> str:
-        """Wait at most PATIENCE seconds until the overrides are on disk; return why they are not, empty if they are."""
+        """Wait up to PATIENCE seconds until the overrides are on disk.
+
+        Return why they are not, or an empty string if they are.
+        """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + PATIENCE
         if not self.has(overrides):
@@ -124,7 +130,7 @@ class OverrideStore:
         return self.failure
 
     def stop(self) -> None:
-        """Cancel a write that the disk is holding up."""
+        """Cancel the write in progress, if there is one."""
         if self._writing:
             self._writing.cancel()
 

@@ -33,10 +33,10 @@ MIN_TIMER_WAIT: Final = 0.01  # s; the wall clock and the event loop's clock nev
 
 
 class OverrideManager:
-    """Manages operators' overrides: passes them to the answerer, and has the store keep them on disk.
+    """Manages operators' overrides: passes them to the answerer and stores them on disk.
 
-    The caller must first call ``restore`` or pass another server's overrides to the answerer. Then it must call
-    ``begin``, and ``stop`` at the end.
+    The caller must first call ``restore`` or pass another server's overrides to the answerer. It must then call
+    ``begin``, and finally ``stop``.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class OverrideManager:
         return self._answerer.planner.overrides
 
     async def restore(self) -> None:
-        """Put the overrides that were in force at the last stop into force again, before any query is answered."""
+        """Reinstate the overrides that were in force at the last stop. Call this before any query is answered."""
         found = await self.store.load()
         if found.items:
             some = join_some((f"{each.member} {each.text()}" for each in found.items), "; ")
@@ -67,7 +67,7 @@ class OverrideManager:
             self._end_expired()
 
     def begin(self) -> None:
-        """Start carrying out requests. From now on, no other process may write the file."""
+        """Start carrying out requests. From this call on, no other process may write the override file."""
         self._begun.set()
         self._check()
 
@@ -83,7 +83,7 @@ class OverrideManager:
         return PreparedChange("overrides", commit)
 
     async def stop(self) -> None:
-        """Write the overrides that are not on disk yet, and refuse further requests. May be called twice."""
+        """Write any overrides that are not on disk yet, and reject further requests. May be called twice."""
         if self._over:
             return
         self._over = True
@@ -95,10 +95,10 @@ class OverrideManager:
         self._begun.set()
 
     async def carry_out(self, request: OverrideRequest, by: str) -> tuple[OverrideTargets, Sequence[Override]]:
-        """Put overrides into force or end them for the user ``by``; return the targets and the ended overrides.
+        """Carry out a request of the user ``by``. Return the request's targets and the overrides that it ended.
 
-        Queries that arrive after this method has returned are answered accordingly. Raises LbdnsError if the request
-        cannot be carried out.
+        Queries that arrive after this method has returned are answered according to the new overrides. Raises
+        LbdnsError if the request cannot be carried out.
         """
         await self._begun.wait()
         async with self.handing_over:
@@ -113,7 +113,7 @@ class OverrideManager:
         return targets, ended
 
     def _put(self, request: OverrideRequest, by: str) -> OverrideTargets:
-        assert request.kind, "the request puts an override into force"
+        assert request.kind, "the request must put an override into force"
         targets = find_targets(self._farm, request)
         now = self._clock()
         new = [
@@ -128,7 +128,10 @@ class OverrideManager:
         for override in new:
             after = after.put(override)
         if len(after.items) > MAX_OVERRIDES:
-            raise LbdnsError(f"there are {len(self.overrides.items)} overrides; end some of them first")
+            count = len(self.overrides.items)
+            raise LbdnsError(
+                f"{count} overrides are in force, and the limit is {MAX_OVERRIDES}; end some of them first"
+            )
         planner, warning = self._answerer.planner, ""
         if request.kind in ("drain", "down"):
             state = planner.snapshot, planner.guards, self._loop.time()

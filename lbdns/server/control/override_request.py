@@ -72,7 +72,7 @@ def read_override_request(fields: Mapping[str, Any]) -> OverrideRequest:
 
 
 def _kind(command: str, fields: Mapping[str, Any]) -> tuple[OverrideKind | None, float]:
-    """Return the kind of override (None to end an override) and the factor."""
+    """Return the kind of override (None if the command ends overrides) and the weight factor."""
     if command == "drain":
         return "drain", 1.0
     if command == "force":

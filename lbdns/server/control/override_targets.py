@@ -25,9 +25,9 @@ GuardsOf = Callable[[str], Sequence[Guard]]
 
 @dataclass(frozen=True, slots=True)
 class OverrideTargets:
-    """The members that a request names, by full name, and their pools.
+    """The full names of the members that a request concerns, and the pools that it concerns.
 
-    ``pools`` is empty if the members are no longer configured and only have overrides.
+    ``pools`` is empty if the members are no longer configured but still have overrides.
     """
 
     full_names: tuple[str, ...]
@@ -35,7 +35,7 @@ class OverrideTargets:
 
 
 def full_form(name: str) -> str:
-    """Return a name as full names are written: in lower case, without a final dot."""
+    """Return a name in the form that full names have: in lower case, without a trailing dot."""
     return name.lower().removesuffix(".")
 
 
@@ -62,7 +62,7 @@ def find_targets(farm: Farm, request: OverrideRequest) -> OverrideTargets:
 
 
 def find_forgotten_targets(overrides: Overrides, request: OverrideRequest) -> OverrideTargets | None:
-    """Return the targets of a request if its member or pool is no longer configured but has overrides, else None."""
+    """Return the targets of a request for an unconfigured member or pool that still has overrides, else None."""
     wanted = full_form(request.member)
     known = any(o.member == wanted and request.pool in ("", o.pool) for o in overrides.items)
     return OverrideTargets((wanted,), ()) if known else None
@@ -86,7 +86,7 @@ def in_pools(names: Iterable[str]) -> str:
 
 
 def join_some(texts: Iterable[str], between: str = ", ") -> str:
-    """Return the first few texts, joined, followed by the number of further texts."""
+    """Return the first SHOWN texts, joined; if there are more, append the number of the others."""
     found = list(texts)
     more = f"{between}and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return between.join(found[:SHOWN]) + more
@@ -135,7 +135,10 @@ class _OverriddenPool:
     now: float
 
     def usable(self) -> bool:
-        """Return whether the pool has a member to select. A quarantined member counts only if it is forced up."""
+        """Return whether any member of the pool can be selected.
+
+        A quarantined member counts only if it is forced up.
+        """
         return any(
             self._state(member) == "usable" and (self._forced_state(member) == "up" or not guard.quarantined)
             for member, guard in zip(self.pool.members, self.guards, strict=True)
@@ -166,9 +169,10 @@ class _OverriddenPool:
 
 
 def overrides_to_end(targets: OverrideTargets, request: OverrideRequest, overrides: Overrides) -> list[Override]:
-    """Return the overrides in force that the request ends. Without a pool, all overrides for single pools end, too.
+    """Return the overrides in force that the request ends.
 
-    Raises LbdnsError if there are none; the message lists the member's overrides in force.
+    If the request names no pool, it also ends those for single pools. Raises LbdnsError if the request ends no
+    override; the message lists those in force for the member.
     """
     ours = [o for o in overrides.items if o.member in targets.full_names]
     slot = [o for o in ours if o.slot == request.slot]

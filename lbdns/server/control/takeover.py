@@ -1,8 +1,8 @@
 """The take-over protocol: a new process receives the sockets and state of a running server, starts, and replaces it.
 
-The new process connects to the control socket and sends ``{"command": "take-over"}``. After the reply, the new
-process sends requests on the same connection, and the old process replies to each with a message. Messages are msgpack,
-since data from another process is never unpickled::
+The new process connects to the control socket and sends ``{"command": "take-over"}``. After the reply, the new process
+sends requests on the same connection, and the old process replies to each with a message. Messages are encoded with
+msgpack, because data from another process is never unpickled::
 
     request      reply                                      then
     (none)       sockets, snapshot, overrides, secrets      the new process starts; both answer on the same sockets
@@ -41,7 +41,7 @@ _MAX_LINE: Final = 65_536  # bytes of the reply to the command
 
 
 class _TakeoverChannel(MessageChannel):
-    """Exchanges messages with the other process."""
+    """Exchanges take-over messages with the other process."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._inbox: asyncio.Queue[tuple[bytes, list[int]] | None] = asyncio.Queue()
@@ -70,7 +70,7 @@ class Successor:
 
     @classmethod
     async def meet(cls, command: ControlCommand) -> Successor:
-        """Reply to the take-over command. Raises LbdnsError if the sender may not take over."""
+        """Reply to the take-over command. Raises LbdnsError if the sender is not permitted to take over."""
         if command.uid not in (0, os.geteuid()):
             raise LbdnsError("take-over: only root and the server's own user may take over")
         await send_line(command.sock, {"ok": True})
@@ -79,7 +79,10 @@ class Successor:
     def send_state(
         self, inherited: Sequence[InheritedSocket], snapshot: Snapshot, overrides: Overrides, secrets: Sequence[bytes]
     ) -> None:
-        """Send what the new process needs to start, and close ``inherited``. ``secrets`` are for DNS cookies."""
+        """Send everything that the new process needs to start, and close ``inherited``.
+
+        ``secrets`` are for DNS cookies.
+        """
         now = time.monotonic()
         state = {
             "version": VERSION,
@@ -95,14 +98,14 @@ class Successor:
     async def wait_for(self, request: str) -> None:
         """Wait until the new process sends ``request``.
 
-        Raises LbdnsError if it sends another message, or nothing in time.
+        Raises LbdnsError if another message arrives, or none in time.
         """
         received, _ = await self._channel.receive(PATIENCE)
         if received != request:
             raise LbdnsError(f"expected {request!r} from the other process, not {received!r}")
 
     def send_reports(self, state: Any) -> None:
-        """Send the collector's state; None if this server has no collector."""
+        """Send the collector's ``state``, which is None if this server has no collector."""
         self._channel.send(msgpack.packb(state))
 
     async def finish(self, counters: AnswerCounters) -> None:
@@ -114,7 +117,7 @@ class Successor:
 class Predecessor:
     """The new process's connection to the running server.
 
-    ``inherited`` are the running server's sockets, which now belong to this process, too.
+    ``inherited`` holds the running server's sockets, which this process now shares.
     """
 
     def __init__(
@@ -148,7 +151,9 @@ class Predecessor:
                 why = error.strerror or "no answer"
                 raise LbdnsError(f"--take-over: {path}: {why}. Is a server running there?") from None
             if isinstance(error, (ValueError, KeyError, TypeError)):
-                raise LbdnsError(f"--take-over: {path}: the program there is not a compatible lbdns") from None
+                raise LbdnsError(
+                    f"--take-over: {path}: the program that listens there is not a compatible version of lbdns"
+                ) from None
             raise
 
     @classmethod
@@ -172,11 +177,14 @@ class Predecessor:
             raise
 
     async def reports(self) -> Any:
-        """Stop the old server's collector and return its state; None if it has no collector. Raises LbdnsError."""
+        """Stop the old server's collector and return the collector's state, or None if there is no collector.
+
+        Raises LbdnsError.
+        """
         return await self._ask("reports")
 
     async def finish(self) -> AnswerCounters:
-        """Have the old server answer the queries it has read and end; return its counters. Raises LbdnsError."""
+        """Have the old server answer the queries it has read, then end. Return its counters. Raises LbdnsError."""
         counters = await self._ask("finish")
         self._channel.close()
         try:
@@ -197,7 +205,7 @@ class Predecessor:
 
 
 async def _read_line(sock: socket.socket) -> bytes:
-    """Return a line, and read nothing after it, because the next bytes carry descriptors. Raises OSError."""
+    """Return one line. Reads nothing beyond it, because the next bytes carry descriptors. Raises OSError."""
     line = b""
     while not line.endswith(b"\n") and len(line) < _MAX_LINE:
         data = await asyncio.get_running_loop().sock_recv(sock, 1)

@@ -29,7 +29,7 @@ _Waiting = tuple[RelayedQuery, str, Reply]
 
 
 class Forwarder:
-    """Relays the queries of one answering process. Use it inside the event loop, and call ``stop`` at the end."""
+    """Relays the queries of one answering process, in its event loop. The owner must finally call ``stop``."""
 
     def __init__(self, config: ForwardConfig, responder: Responder) -> None:
         self._config = config
@@ -45,7 +45,7 @@ class Forwarder:
         self._errors = ErrorCounter()
 
     def reconfigure(self, config: ForwardConfig) -> None:
-        """Send new questions to the upstreams in ``config``. Waiting queries still wait for the old upstreams."""
+        """Send new questions to the upstreams in ``config``. Queries in progress continue with the old upstreams."""
         if config != self._config:
             self._config = config
             self._upstreams.stop()
@@ -60,8 +60,8 @@ class Forwarder:
     def counters(self) -> dict[str, int]:
         """Return counters since the start, by name.
 
-        Each relayed query is answered, has failed or still waits; each limited query was refused. The other counters
-        count attempts to ask an upstream.
+        Every relayed query has been answered, has failed or is still waiting; every limited query has been refused. The
+        other counters count attempts to ask an upstream.
         """
         names = ("relayed", "answered", "failed", "limited", "timeouts", "unreachable", "over_tcp", "ignored")
         return {f"forward_{name}": self._counters[name] for name in names}
@@ -114,7 +114,7 @@ def _network(host: str) -> str:
 
 
 def check_upstreams(config: Config) -> None:
-    """Raise ConfigError if an upstream's address is one on which this server itself answers."""
+    """Raise ConfigError if an upstream's address is one on which this server itself answers queries."""
     if not config.forward.upstream:
         return
     import psutil  # imported here: most servers don't forward, and the import takes 20 ms

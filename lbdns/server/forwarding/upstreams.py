@@ -1,4 +1,4 @@
-"""Upstreams: asks one after another, over UDP or TCP, and decides which answers to accept (RFC 5452)."""
+"""Sends a question to one upstream after another, over UDP or TCP, and validates the responses (RFC 5452)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Upstream:
 
 
 class Upstreams:
-    """Asks the configured servers in their order, except that those that don't answer come last."""
+    """Asks the upstreams in their configured order, except that unresponsive ones come last."""
 
     def __init__(self, endpoints: Iterable[Endpoint], counters: Counter[str]) -> None:
         self._upstreams = [_Upstream(endpoint) for endpoint in endpoints]
@@ -39,8 +39,8 @@ class Upstreams:
     async def ask(self, question: UpstreamQuestion) -> UpstreamResponse | None:
         """Return the first response that is not a failure, else the first failure, or None if no upstream responds.
 
-        An upstream that refuses the question or can't be reached is asked once. One that times out is asked again,
-        within TOTAL seconds in all.
+        An upstream that refuses the question or can't be reached is asked once. An upstream that times out is asked
+        again, until TOTAL seconds have passed in all.
         """
         failure: UpstreamResponse | None = None
         try:
@@ -67,7 +67,7 @@ class Upstreams:
             probe.cancel()
 
     def _in_order(self, question: UpstreamQuestion) -> list[_Upstream]:
-        """Return the upstreams that answer, then the silent ones. Start due probes without waiting for them."""
+        """Return the responsive upstreams, then the silent ones. Start due probes without waiting for their results."""
         answering = [upstream for upstream in self._upstreams if upstream.probe_at is None]
         silent = [upstream for upstream in self._upstreams if upstream.probe_at is not None]
         if answering:
@@ -121,7 +121,10 @@ class Upstreams:
         return None
 
     async def _over_tcp(self, endpoint: Endpoint, question: UpstreamQuestion) -> UpstreamResponse:
-        """Ask over a new connection and return the response. Raises OSError, also if the reply is not the response."""
+        """Ask over a new connection and return the response.
+
+        Raises OSError, also if the reply does not match the question.
+        """
         query = _query(question)
         reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
         try:
@@ -134,7 +137,7 @@ class Upstreams:
             writer.transport.abort()
         if response is None:
             self._counters["ignored"] += 1
-            raise ConnectionAbortedError(f"{endpoint} sent a message over TCP that is not the answer")
+            raise ConnectionAbortedError(f"{endpoint} sent a TCP message that does not answer the question")
         return response
 
 

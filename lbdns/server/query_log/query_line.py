@@ -1,4 +1,4 @@
-"""A line of the query log: one query and its response, as JSON. Pure."""
+"""Formats a line of the query log: one query and its response, as JSON. Pure."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class MemberNames:
 
 
 def line_of(sample: LoggedQuery, members: MemberNames, pid: int) -> str | None:
-    """Return the log line, with its newline; None if the message is not a query."""
+    """Return the log line, including the newline, or None if the message is not a query."""
     query = read_query(sample.query)
     if query is None:
         return None
@@ -115,7 +115,7 @@ def _rcode(sample: LoggedQuery, query: Query) -> str | None:
 
 
 def _records(response: bytes) -> Iterator[tuple[bytes, int, int, int]]:
-    """Yield the owner name, type, and start and end of the rdata of each record.
+    """Yield each record's owner name and type, and the offsets at which its RDATA begins and ends.
 
     Stops at the first record that can't be read, since a response from an upstream may be malformed.
     """

@@ -1,4 +1,4 @@
-"""The query log: a thread writes each sampled query to a file as a line of JSON, and never delays answering."""
+"""The query log: a thread writes each sampled query to a file as a JSON line, so that logging never delays answers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LAST: Final = 1.0  # s for the thread to write the waiting lines at the end
 
 
 class QueryLog:
-    """The query log of one process, off until ``use`` gets a configuration that turns it on."""
+    """The query log of one process. Logging is off until ``use`` receives a configuration that enables it."""
 
     def __init__(self, chance: Callable[[], float] = random.random) -> None:
         self._chance = chance
@@ -41,11 +41,11 @@ class QueryLog:
 
     @property
     def lost(self) -> int:
-        """The number of samples not written, because too many waited or the file could not be written."""
+        """The number of samples lost because too many were waiting or the file could not be written."""
         return self._overflowed + self._gone + (self._writer.unwritten if self._writer else 0)
 
     def use(self, farm: Farm) -> None:
-        """From now on, log as the farm's configuration requires. Reopen the file, in case it was rotated."""
+        """Apply the farm's query log configuration, and reopen the file, in case it was rotated."""
         self._config = farm.config.query_log
         if self._config.file is None:
             self.stop(0.0)
@@ -77,7 +77,8 @@ class QueryLog:
 class _LogThread:
     """The thread that writes the log.
 
-    Its queue ``waiting`` holds samples, farms (each applies to the samples after it), and None to end the thread.
+    The queue ``waiting`` holds samples, farms (each of which applies to the samples behind it), and None, which ends
+    the thread.
     """
 
     def __init__(self) -> None:
@@ -157,12 +158,15 @@ class _LogFile:
             self._descriptor = -1
 
     def reopen(self) -> None:
-        """Have the next line open the file again, even soon after a failure, whose cause may be gone."""
+        """Close the file, so that the next line reopens it, even if opening it failed a moment ago."""
         self.close()
         self._not_before, self._torn = 0.0, False
 
     def is_ready(self) -> bool:
-        """Return whether the file is open. Open it if necessary, but at most every RETRY seconds after a failure."""
+        """Return whether the file is open.
+
+        Open the file if necessary; after a failure, try only every RETRY seconds.
+        """
         if self._failed and monotonic() < self._not_before:
             return False
         if self._descriptor < 0:
@@ -176,7 +180,7 @@ class _LogFile:
         return True
 
     def append(self, lines: Sequence[str]) -> int:
-        """Write lines, with one system call if the kernel accepts them; return how many were written."""
+        """Write lines, in a single system call if the kernel accepts all of them, and return the number written."""
         data = ("\n" * self._torn + "".join(lines)).encode("ascii")
         written = 0
         try:

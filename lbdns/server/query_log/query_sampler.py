@@ -17,7 +17,7 @@ RunDeferred = Callable[[DeferredAnswer, Reply], None]  # calls ``Reply`` with th
 
 
 def next_gap(part: float, chance: float) -> int:
-    """Return how many queries to skip before the next sample, for a fraction ``part`` (above 0, at most 1) of all.
+    """Return how many queries to skip before the next one, if the fraction ``part`` (0 < part <= 1) is to be sampled.
 
     Gaps follow a geometric distribution, so a pattern in the queries cannot bias the sample. ``chance`` is a random
     number in [0, 1).
@@ -28,7 +28,7 @@ def next_gap(part: float, chance: float) -> int:
 class QueryLogTap:
     """Sits between one socket and the responder, and passes each sampled query with its response to ``take``.
 
-    The caller must call ``respond`` and ``run_deferred`` of the tap instead of those passed to the constructor.
+    The caller must use the tap's ``respond`` and ``run_deferred`` instead of those passed to the constructor.
     """
 
     def __init__(
@@ -91,5 +91,5 @@ class QueryLogTap:
         self._run_deferred(deferred, log_and_reply)
 
     def log_finished(self, query: bytes, client: Client, response: bytes | None, seconds: float) -> None:
-        """Log a query over UDP that the native plane sampled and answered."""
+        """Log a UDP query that the native plane sampled and answered."""
         self._take(LoggedQuery(time(), client, UDP, query, response, False, seconds))

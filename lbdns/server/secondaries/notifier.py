@@ -1,4 +1,4 @@
-"""NOTIFY (RFC 1996): notifies the secondaries of a zone, at start and whenever its serial changes."""
+"""Sends NOTIFY messages (RFC 1996) to a zone's secondaries, at start and whenever the zone's serial changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _Task = tuple[bytes, NotifyTarget]
 
 
 class Notifier:
-    """Notifies each secondary until it answers or TRIES tries have failed. Use it within one event loop."""
+    """Sends NOTIFY to each secondary until the secondary answers or TRIES attempts have failed."""
 
     def __init__(self, first_wait: float = FIRST_WAIT) -> None:
         self._first_wait = first_wait
@@ -43,7 +43,7 @@ class Notifier:
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
     def reload(self, farm: Farm) -> None:
-        """Notify new secondaries, and secondaries of zones whose serial differs from the last one sent to them.
+        """Notify new secondaries, and those to which the current serial of their zone has not been sent.
 
         The first call notifies all secondaries, because their copies may be outdated after a restart.
         """
@@ -103,18 +103,18 @@ class Notifier:
 
 
 class Secondaries:
-    """Writes the file of serials and notifies secondaries once the zones are in force."""
+    """Writes the serial file and notifies secondaries once the zones are in force."""
 
     def __init__(self) -> None:
         self._serial_file, self._notifier = SerialFile(), Notifier()
 
     def start(self, configuration: ServeConfiguration) -> None:
-        """Write the serials and notify secondaries. The zones must be in force, as secondaries request them at once."""
+        """Write the serials and notify secondaries, which request the zones at once, so these must be in force."""
         self._serial_file.write(configuration.farm, configuration.serials)
         self._notifier.reload(configuration.farm)
 
     async def prepare(self, new: ServeConfiguration) -> PreparedChange:
-        """Return a change that notifies secondaries when it finishes; it must come after the answerer's change."""
+        """Return a change that notifies secondaries when it finishes; this change must come after the answerer's."""
 
         async def finish() -> None:
             self.start(new)
@@ -126,7 +126,7 @@ class Secondaries:
 
 
 def source_for(target: Endpoint, listen: Sequence[Endpoint]) -> str:
-    """Return the address to send from; empty if the routing table may choose it.
+    """Return the address from which to send a NOTIFY; empty if the routing table may choose one.
 
     Secondaries accept a NOTIFY only from an address that they are configured to transfer from.
     """
@@ -139,7 +139,7 @@ def source_for(target: Endpoint, listen: Sequence[Endpoint]) -> str:
 
 
 def make_notify(zone: Zone, key: KeyConfig | None) -> dns.message.Message:
-    """Return a new NOTIFY with the zone's SOA; it is signed with ``key`` when converted to wire form."""
+    """Return a new NOTIFY with the zone's SOA; conversion to wire form signs the message with ``key``."""
     # Imported here: only a server with secondaries needs the general message library
     import dns.flags
     import dns.message
@@ -160,7 +160,7 @@ def make_notify(zone: Zone, key: KeyConfig | None) -> dns.message.Message:
 
 
 async def _ask(query: dns.message.Message, wire: bytes, target: Endpoint, source: str) -> str:
-    """Send a query from a new port, and return the RCODE of its first valid answer, empty for NOERROR."""
+    """Send a query from a new port, and return the RCODE of the first valid answer, or an empty string for NOERROR."""
     loop = asyncio.get_running_loop()
     family, _, _, _, address = socket.getaddrinfo(
         target.host, target.port, type=socket.SOCK_DGRAM, flags=socket.AI_NUMERICHOST

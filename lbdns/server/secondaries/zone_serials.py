@@ -35,9 +35,10 @@ ServedSerials = Mapping[str, ServedSerial]
 
 
 def advance_serials(farm: Farm, before: ServedSerials) -> tuple[Farm, ServedSerials]:
-    """Return the farm with the serials to serve, and these serials, given those served ``before``. Pure.
+    """Return a copy of the farm with the serials to serve, and these serials.
 
-    The serials of removed zones are kept, because a removed zone may return.
+    ``before`` holds the last ones served. Pure. The serials of removed zones are kept, because a removed zone may
+    return.
     """
     zones: dict[bytes, Zone] = {}
     served = dict(before)
@@ -60,7 +61,7 @@ def advance_serials(farm: Farm, before: ServedSerials) -> tuple[Farm, ServedSeri
 
 
 def _next(last: ServedSerial | None, content_digest: str, file: int) -> ServedSerial:
-    """Return the file's serial if it is ahead of the last served one; else the last one, plus 1 after a change."""
+    """Return the serial in the file if it is ahead of the last one served; else the last one, plus 1 after a change."""
     if last is None or is_ahead(file, last.serial):
         return ServedSerial(content_digest, file, file)
     changed = content_digest != last.digest
@@ -92,7 +93,7 @@ def _with_serial(zone: Zone, serial: int) -> Zone:
 
 
 class SerialFile:
-    """Keeps the serials across restarts, in a file in the state folder, for farms with secondaries.
+    """For farms with secondaries, keeps the serials across restarts in a file in the state folder.
 
     If the file cannot be used, a warning is logged; serials are then correct only until the next restart.
     """
@@ -101,7 +102,7 @@ class SerialFile:
         self._failed = ""
 
     def read(self, farm: Farm) -> ServedSerials:
-        """Return the serials served before this start."""
+        """Return the serials that were served before this server started."""
         path = _path(farm)
         if not _has_secondaries(farm):
             return {}
@@ -116,7 +117,7 @@ class SerialFile:
         return {}
 
     def write(self, farm: Farm, serials: ServedSerials) -> None:
-        """Write the serials of a farm that is being served. Never raises."""
+        """Write the serials of the farm that is now being served. Never raises."""
         if not _has_secondaries(farm):
             return
         path = _path(farm)

@@ -1,4 +1,4 @@
-"""The error counter: counts queries dropped because of a bug, so that a bug costs one query and nothing else."""
+"""The error counter: counts queries dropped because of a bug, which must not affect any other query."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Listeners:
         return set(self._open)
 
     def counters(self) -> Counter[str]:
-        """Return the counters since the start, by name. ``server_families`` says what each of them counts."""
+        """Return the counters since the start, by name. ``server_families`` describes each counter."""
         lost = Counter(query_log_lost=self._query_log.lost)
         return sum((_counted(server) for server in self._open.values()), self._closed + lost)
 
@@ -44,7 +44,7 @@ class Listeners:
         return {"tcp_open": sum(len(server.connections) for server in servers if isinstance(server, TcpServer))}
 
     def log_queries(self, farm: Farm) -> None:
-        """From now on, log queries as the farm's configuration requires. Reopen the log file."""
+        """Apply the farm's query log configuration to all servers, and reopen the log file."""
         self._query_log.use(farm)
         for server in self._open.values():
             self._tap(server)
@@ -55,7 +55,7 @@ class Listeners:
         server.tap(tap)
 
     async def take_up(self, sockets: Mapping[int, socket.socket]) -> None:
-        """Answer on these sockets, too. The listeners own the sockets from now on."""
+        """Also answer on these sockets, which the listeners own from now on."""
         loop = asyncio.get_running_loop()
         for number, sock in sockets.items():
             if sock.type == socket.SOCK_DGRAM:
@@ -70,8 +70,8 @@ class Listeners:
     async def leave(self, numbers: set[int], *, for_good: bool) -> None:
         """Stop answering on these sockets, after answering the queries that have arrived.
 
-        If ``for_good``, no other process answers on these sockets, so the kernel must accept no further queries there.
-        Otherwise the sockets stay open for the processes that share them.
+        With ``for_good``, no other process answers on these sockets, so the kernel must not deliver further queries to
+        them. Otherwise the sockets stay open for the processes that share them.
         """
         loop = asyncio.get_running_loop()
         for number in numbers:
@@ -91,10 +91,10 @@ class Listeners:
 
 
 def receive_no_more(sock: socket.socket) -> None:
-    """Stop the kernel from putting further datagrams into a UDP socket; those already in it stay.
+    """Make the kernel deliver no further datagrams to a UDP socket; those that it already holds stay in it.
 
-    Otherwise queries that arrive between the last read and the closing would be lost. Another socket of the group
-    (SO_REUSEPORT) receives them instead.
+    Otherwise, queries that arrive between the last read and the close would be lost. Another socket of the SO_REUSEPORT
+    group receives these queries instead.
     """
     # Connect the socket to itself: a connected socket receives datagrams only from its peer
     address = sock.getsockname()

@@ -1,22 +1,22 @@
-"""Load shedding: drops most unusual queries when a UDP socket receives more queries than the process can answer.
+"""Load shedding: drops most uncommon queries when a UDP socket receives more queries than the process can answer.
 
-Usual queries cost next to nothing, and all others many times as much. A flood of garbage, or of names that don't exist,
-would take all the time, and usual queries would wait behind it until they are lost. So once a socket has not been empty
-for PATIENCE seconds, only a few queries of each batch take the slow path; further slow-path queries are dropped.
-Sans-I/O: the caller passes the time.
+Common queries cost next to nothing; any other query costs many times as much. A flood of garbage, or of queries for
+nonexistent names, would take up all the time, and common queries waiting behind it would be lost. Therefore, once a
+socket has not been empty for PATIENCE seconds, only a few queries of each batch take the slow path; the others that
+need it are dropped. Sans-I/O: the caller passes the time.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-PATIENCE: Final = 0.02  # s that a socket may stay full: enough to answer a burst of a few hundred unusual queries
-HOLD: Final = 10.0  # s that shedding lasts: a shorter time would let the socket fill up again and lose usual queries
+PATIENCE: Final = 0.02  # s that a socket may stay full: enough to answer a burst of a few hundred uncommon queries
+HOLD: Final = 10.0  # s that shedding lasts: a shorter time would let the socket fill up again and lose common queries
 SPARED: Final = 4  # queries of each batch that still take the slow path
 
 
 class LoadShedder:
-    """Sheds the load of one socket. Times are in monotonic seconds."""
+    """Decides which queries of one socket to drop. Times are in monotonic seconds."""
 
     __slots__ = ("_full_since", "_left", "shed", "until")
 
@@ -27,7 +27,7 @@ class LoadShedder:
         self._left = SPARED
 
     def note(self, emptied: bool, now: float) -> None:
-        """Record whether the socket was empty after a batch was read. Call this after each batch."""
+        """Record whether reading a batch emptied the socket. Call this after each batch."""
         self._left = SPARED
         if emptied:
             self._full_since = 0.0

@@ -14,9 +14,9 @@ EVERY: Final = 60.0  # s between log lines
 
 
 class RateLimitLog:
-    """Logs the rate limit counters of a responder whenever they have grown, until ``stop``.
+    """Logs the growth of a responder's rate limit counters, until ``stop`` is called.
 
-    Create it inside the event loop.
+    The event loop must be running when the object is created.
     """
 
     def __init__(self, responder: Responder, every: float = EVERY) -> None:
@@ -26,7 +26,7 @@ class RateLimitLog:
         self._timer = asyncio.get_running_loop().call_later(every, self._run)
 
     def stop(self) -> None:
-        """Log the counts that have not been logged yet, and stop."""
+        """Log any growth that has not been logged yet, and stop."""
         self._timer.cancel()
         self._log_growth()
 

@@ -33,10 +33,10 @@ SWEEP: Final = 0.5  # s between checks for connections past their deadline
 
 
 class TcpServer:
-    """Answers the queries of one listening socket. Call ``start``, and ``stop`` at the end."""
+    """Answers the queries of one listening socket, from ``start`` to ``stop``."""
 
     def __init__(self, sock: socket.socket, responder: Responder, response_times: ResponseTimes) -> None:
-        """The server owns ``sock`` from now on and closes it."""
+        """The server takes ownership of ``sock``."""
         self.sock = sock
         self.endpoint = bound_endpoint(sock)
         self.responder = responder
@@ -53,7 +53,10 @@ class TcpServer:
         self.run_deferred: RunDeferred  # to be set before ``start``
 
     def tap(self, tap: QueryLogTap | None) -> None:
-        """Let ``tap`` sample queries for the query log; None stops this. The caller must also set ``run_deferred``."""
+        """Let ``tap`` sample queries for the query log; None stops the sampling.
+
+        The caller must also set ``run_deferred``.
+        """
         self.respond = tap.respond if tap else self.responder.respond
 
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -70,7 +73,7 @@ class TcpServer:
             connection.transport.close()
 
     def opened(self, connection: _Connection) -> None:
-        """Add a new connection. If there are then too many, close the connection that has been idle longest."""
+        """Add a new connection. If this exceeds a limit, close the connection that has been idle longest."""
         self.accepted += 1
         self.connections[connection] = None
         self._per_address[connection.address] += 1
@@ -87,7 +90,7 @@ class TcpServer:
                 del self._per_address[connection.address]
 
     def used(self, connection: _Connection) -> None:
-        """Record a query on a connection, which makes the connection the last to be closed at a limit."""
+        """Record a query on a connection, so that this connection is the last to be closed when a limit is reached."""
         if connection in self.connections:
             del self.connections[connection]
             self.connections[connection] = None
@@ -114,7 +117,7 @@ class TransferSender(Protocol):
     def send_one(self) -> bool:
         """Send the next message of the transfer. Return whether another message can be sent at once.
 
-        It cannot at the end of the transfer, or while the client does not read.
+        Returns False at the end of the transfer, and while the client does not read.
         """
 
 
@@ -136,7 +139,7 @@ class TransferQueue:
         self._promote()
 
     def resume(self, sender: TransferSender) -> None:
-        """Continue a sender after its client has read."""
+        """Continue a transfer after its client has read more of it."""
         if sender in self._begun and sender not in self._ready:
             self._ready.append(sender)
             self._schedule()
@@ -190,7 +193,7 @@ class _Connection(asyncio.Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether a message is incomplete, or the client does not read its responses."""
+        """Whether a message has arrived only in part, or the client is not reading its responses."""
         return bool(self._buffer) or self._full
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -211,7 +214,7 @@ class _Connection(asyncio.Protocol):
             self._answer()
 
     def eof_received(self) -> bool:
-        """Answer the queries received before closing a half-closed connection."""
+        """Keep a half-closed connection open until the queries received on it have been answered."""
         self._ended = True
         return self._scheduled or bool(self._owed)
 
@@ -234,7 +237,7 @@ class _Connection(asyncio.Protocol):
             self._answer()
 
     def _answer(self) -> None:
-        """Answer the complete messages in the buffer, at most AT_ONCE before other connections have their turn."""
+        """Answer up to AT_ONCE complete messages in the buffer, then let other connections have their turn."""
         buffer, begin, at, queries = self._buffer, perf_counter(), 0, 0
         responses: list[bytes] = []
         self._server.responder.tick(self._loop.time(), time())
@@ -267,7 +270,7 @@ class _Connection(asyncio.Protocol):
             self._finish_turn(more=queries == AT_ONCE)
 
     def send_one(self) -> bool:
-        """Send the next message of the transfer; return whether another can follow at once."""
+        """Send the next message of the transfer. Return whether another one can be sent at once."""
         if self._transfer is None or self._full or self.transport.is_closing():
             return False
         self.deadline = self._loop.time() + IDLE

@@ -1,4 +1,4 @@
-"""DNS over UDP: a non-blocking socket, emptied whenever the event loop finds it readable."""
+"""DNS over UDP: answers the queries in a non-blocking socket whenever the event loop finds the socket readable."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _Info = list[tuple[int, int, bytes]]
 
 
 class UdpServer:
-    """Answers the queries of one socket. Call ``start``, and ``stop`` at the end."""
+    """Answers the queries of one socket, from ``start`` to ``stop``."""
 
     def __init__(self, sock: socket.socket, responder: Responder, response_times: ResponseTimes) -> None:
-        """The server owns ``sock`` from now on and closes it."""
+        """The server takes ownership of ``sock``."""
         self.sock = sock
         self.endpoint = bound_endpoint(sock)
         self.unsent = 0  # responses that the kernel refused
@@ -59,7 +59,10 @@ class UdpServer:
         self.run_deferred: RunDeferred  # to be set before ``start``
 
     def tap(self, tap: QueryLogTap | None) -> None:
-        """Let ``tap`` sample queries for the query log; None stops this. The caller must also set ``run_deferred``."""
+        """Let ``tap`` sample queries for the query log; None stops the sampling.
+
+        The caller must also set ``run_deferred``.
+        """
         self._tap = tap
         self._respond = tap.respond if tap else self._responder.respond
         if self._batch:
@@ -83,7 +86,7 @@ class UdpServer:
         return self._overflows if self._closed else self._overflows + overflows(self.sock)
 
     def _drain(self) -> int:
-        """Read and answer at most ``_most`` waiting queries, then let other work have its turn; return their number."""
+        """Read and answer at most ``_most`` waiting queries, so that other work has its turn; return their number."""
         begin, now = perf_counter(), monotonic()
         responder = self._responder
         responder.tick(now, time())
@@ -114,7 +117,7 @@ class UdpServer:
         return DRAIN
 
     def _answer_any(self) -> int:
-        """Answer on a socket that is bound to every address: send each response from the address that was queried."""
+        """Answer on a socket bound to a wildcard address; send each response from the address that was queried."""
         receive, send, respond = self.sock.recvmsg, self.sock.sendmsg, self._respond
         for queries in range(DRAIN):
             try:
@@ -134,7 +137,7 @@ class UdpServer:
         return DRAIN
 
     def _answer_batches(self, batch: DatagramBatch, fd: int) -> int:
-        """Let the plane receive and answer whole batches; queries that the plane leaves take the slow path."""
+        """Let the plane receive and answer whole batches; queries that it does not answer take the slow path."""
         responder, selector = self._responder, self._responder.selector
         queries = 0
         for _ in range(BATCHES):
@@ -197,5 +200,8 @@ def _from_ipv4(info: _Info) -> _Info:
 
 
 def _from_ipv6(info: _Info) -> _Info:
-    """Return the same for IPv6, with the interface, since a link-local address is meaningless without one."""
+    """Return the ancillary data for IPv6.
+
+    It includes the interface, without which a link-local address is ambiguous.
+    """
     return [(level, kind, data) for level, kind, data in info if kind == socket.IPV6_PKTINFO]

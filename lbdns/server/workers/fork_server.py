@@ -1,8 +1,8 @@
 """The fork server: a small process without threads or event loop that forks workers for the main process.
 
-The main process forks it before starting threads, which do not survive a fork, and after importing all that workers
-need. Later imports may fail: once root privileges are dropped, the interpreter's files may be unreadable. The fork
-server runs until the main process ends.
+The main process forks the fork server before it starts threads, which do not survive a fork, and after it has imported
+everything that workers need. Later imports may fail: once root privileges are dropped, the interpreter's files may be
+unreadable. The fork server runs until the main process ends.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ForkServer:
 
 
 def start_fork_server(user: str, work: WorkerMain) -> ForkServer:
-    """Fork the fork server, which drops to ``user`` at once. The calling process must have only one thread."""
+    """Fork the fork server, which switches to ``user`` at once. The calling process must have only one thread."""
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if not pid:
@@ -54,7 +54,7 @@ def start_fork_server(user: str, work: WorkerMain) -> ForkServer:
 
 
 def _never_return(work: Callable[[], None]) -> NoReturn:
-    """Run ``work``, then end this process, whatever happens: the stack above belongs to the parent."""
+    """Run ``work``, then end this process in any case, because the call stack above belongs to the parent."""
     status = 1
     try:
         work()
@@ -96,7 +96,7 @@ class _ForkServerProcess:
                     return
 
     def _read(self) -> bool:
-        """Read requests from the main process; return False when the main process has ended."""
+        """Read requests from the main process; return False if the main process has ended."""
         try:
             data, descriptors = receive_piece(self._sock)
         except ConnectionResetError:
@@ -123,7 +123,7 @@ class _ForkServerProcess:
         self._notify("started", number, pid, 0)
 
     def _close_all(self) -> None:
-        """Close, in a new worker, everything that only the fork server uses."""
+        """In a new worker, close everything that only the fork server uses."""
         self._sock.close()
         self._selector.close()
         self._reader.close()  # the next worker's connection may have arrived together with this one
@@ -144,7 +144,7 @@ class _ForkServerProcess:
                 send_piece(self._sock, data, descriptors)
 
     def _wait_for_workers(self) -> None:
-        """Wait for the workers, which end when the main process has ended; kill those that hang."""
+        """Wait for the workers, which end after the main process has ended; kill those that hang."""
         self._selector.unregister(self._sock)
         end = time.monotonic() + SHUTDOWN_PATIENCE
         while self._children and (left := end - time.monotonic()) > 0:

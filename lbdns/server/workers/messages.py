@@ -1,7 +1,7 @@
-"""Messages with file descriptors over a Unix stream socket. A message is a length, a descriptor count and a payload.
+"""Messages with file descriptors over a Unix stream socket.
 
-A descriptor travels with one of the first bytes of its message (unix(7), SCM_RIGHTS), so it has arrived when the
-message is complete.
+A message consists of a length, a descriptor count and a payload. A descriptor travels with one of the first bytes of
+its message (unix(7), SCM_RIGHTS), so all descriptors have arrived when the message is complete.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _READS: Final = 16  # reads per wake-up; then other sockets have their turn
 
 
 class MessageReader:
-    """Assembles messages from pieces of any size."""
+    """Reassembles messages from a stream that arrives in pieces of any size."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._descriptors: deque[int] = deque()
 
     def feed(self, data: bytes, descriptors: Iterable[int]) -> Iterator[tuple[bytes, list[int]]]:
-        """Yield the messages that this piece completes. Raises ValueError if the data is not a valid message."""
+        """Yield the messages that ``data`` completes. Raises ValueError if the data is not a valid message."""
         self._buffer += data
         self._descriptors.extend(descriptors)
         while len(self._buffer) >= _HEADER.size:
             length, count = _HEADER.unpack_from(self._buffer)
             if length > MAX_PAYLOAD:
-                raise ValueError(f"a message of {length} bytes is over the limit")
+                raise ValueError(f"a message of {length} bytes exceeds the limit")
             end = _HEADER.size + length
             if len(self._buffer) < end:
                 return
@@ -48,13 +48,13 @@ class MessageReader:
             yield payload, [self._descriptors.popleft() for _ in range(count)]
 
     def close(self) -> None:
-        """Close the descriptors of a message that never became complete."""
+        """Close the descriptors of an incomplete message."""
         _close_all(self._descriptors)
         self._descriptors.clear()
 
 
 def split_message(payload: bytes, descriptors: Sequence[int]) -> Iterator[tuple[bytes, Sequence[int]]]:
-    """Yield the arguments of each sendmsg call: data, and the descriptors that travel with the first byte."""
+    """Yield the arguments of each sendmsg call: data, and the descriptors that travel with its first byte."""
     data = _HEADER.pack(len(payload), len(descriptors)) + payload
     assert len(descriptors) <= AT_ONCE * len(data), "more descriptors than bytes to carry them"
     at = 0
@@ -70,9 +70,9 @@ def send_piece(sock: socket.socket, data: bytes | memoryview, descriptors: Seque
 
 
 def receive_piece(sock: socket.socket) -> tuple[bytes, list[int]]:
-    """Call recvmsg once. Return the data (empty at the end) and the descriptors, which are closed on exec.
+    """Call recvmsg once.
 
-    Raises OSError.
+    Return the data (empty at the end of the stream) and the descriptors, which are closed on exec. Raises OSError.
     """
     size = array.array("i").itemsize
     flags = socket.MSG_CMSG_CLOEXEC
@@ -85,7 +85,7 @@ def receive_piece(sock: socket.socket) -> tuple[bytes, list[int]]:
 
 
 class MessageChannel:
-    """One end of a message connection in an event loop. Sending never waits: messages are queued."""
+    """One end of a message connection in an event loop. Sending never blocks, because messages are queued."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class MessageChannel:
     ) -> None:
         """``on_end`` is called once, when the other end has closed the connection or sent invalid data.
 
-        ``on_drained`` is called whenever the queue is empty again.
+        ``on_drained`` is called whenever the queue becomes empty.
         """
         sock.setblocking(False)
         self._sock = sock
@@ -123,7 +123,7 @@ class MessageChannel:
             self._write()
 
     async def flush(self, patience: float) -> None:
-        """Wait until all messages are sent, the connection is closed, or ``patience`` seconds have passed."""
+        """Wait until all messages are sent or the connection is closed, for at most ``patience`` seconds."""
         self._drained.clear()
         if self._waiting:
             with contextlib.suppress(TimeoutError):

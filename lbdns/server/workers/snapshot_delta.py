@@ -1,4 +1,4 @@
-"""Snapshot deltas: the changes since the snapshot that a worker has, as bytes. Pure."""
+"""Snapshot deltas: encodes the changes since the last snapshot that was sent to a worker. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from lbdns.model.snapshot import Reading, Snapshot
 
 
 def write_snapshot_delta(before: Mapping[str, Reading], snapshot: Snapshot) -> bytes:
-    """Return the delta from which a process that has the readings ``before`` can build ``snapshot``.
+    """Return the delta that turns the readings ``before`` into ``snapshot`` in another process.
 
-    Unchanged readings stay the same objects in that process, and so do metrics that a new reading shares with the
-    previous one. Choosers recognise new objects by identity.
+    That process keeps its objects for unchanged readings, and for metrics that a new reading shares with the previous
+    one. Choosers detect changes by the identity of these objects.
     """
     after = snapshot.readings
     changed: dict[str, tuple[Any, ...]] = {}
@@ -29,7 +29,7 @@ def write_snapshot_delta(before: Mapping[str, Reading], snapshot: Snapshot) -> b
 def read_snapshot_delta(before: Mapping[str, Reading], delta: bytes) -> Snapshot:
     """Return the snapshot that results when ``delta`` is applied to the readings ``before``.
 
-    The delta must come from the main process, because it is unpickled.
+    The delta must come from the main process, because unpickling can execute code.
     """
     version, changed, gone = pickle.loads(delta)
     readings = {name: reading for name, reading in before.items() if name not in gone}

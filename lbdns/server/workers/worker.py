@@ -1,6 +1,6 @@
 """A worker process: receives configurations, sockets and snapshots from the main process, and answers queries.
 
-The main process sends pickled messages: an ``Assignment``, or a tuple of a word and a value::
+The main process sends pickled messages: an ``Assignment``, or a tuple of a keyword and a value::
 
     Assignment              build the answer table, then reply "ready"
     "switch", generation    answer from the prepared assignment, then reply "active"
@@ -59,7 +59,7 @@ WorkerMessage = Assignment | tuple[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """An assignment whose table is built."""
+    """An assignment whose answer table has been built."""
 
     assignment: Assignment
     table: AnswerTable | None  # None: the farm has not changed
@@ -102,7 +102,7 @@ class _Worker:
         self._inbox.put_nowait((pickle.loads(payload), descriptors))
 
     async def _handle(self, message: WorkerMessage, descriptors: Sequence[int]) -> bool:
-        """Handle a message; return False if it was the last one."""
+        """Handle a message. Return False if the worker must then exit."""
         if isinstance(message, Assignment):
             # In a task, so that snapshots and overrides still take effect while a large table is built
             self._preparing = asyncio.get_running_loop().create_task(self._prepare(message, descriptors))
@@ -120,7 +120,7 @@ class _Worker:
             if self._answerer:
                 self._answerer.override(value)
         elif what == "other_answers":
-            assert self._answerer is not None, "the main process sends it after the first switch"
+            assert self._answerer is not None, "the main process sends other answers only after the first switch"
             self._answerer.planner.count_elsewhere(value)
         elif what == "counters":
             self._send_counters(value)
@@ -145,7 +145,7 @@ class _Worker:
         assignment = prepared.assignment
         assert assignment.generation == generation, "one assignment at a time"
         if self._answerer is None:
-            assert prepared.table is not None, "the first assignment has a farm"
+            assert prepared.table is not None, "the first assignment must contain a farm"
             self._answerer = LocalAnswerer(prepared.table, assignment.secrets, assignment.servers, self._number)
             self._answerer.override(self._overrides)
             self._answerer.deliver(self._snapshot)

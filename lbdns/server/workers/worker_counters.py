@@ -22,7 +22,7 @@ AnswerTotals = Mapping[tuple[str, str], int]
 
 
 class WorkerCounters:
-    """Adds up the counters that workers report. No sum ever decreases, although a replaced worker starts at zero."""
+    """Adds up the counters that workers report. The sums never decrease, although a new process starts at zero."""
 
     def __init__(self) -> None:
         self._past: AnswerCounters = NO_COUNTS  # of processes that have ended
@@ -71,7 +71,7 @@ class AnswerSharing:
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, send: Callable[[int, AnswerTotals], bool]) -> None:
-        """``send`` sends a worker the changed totals of the others, and returns whether that was possible."""
+        """``send`` sends a worker the changed totals of the others, and returns whether it could send them."""
         self._loop, self._send = loop, send
         self._own: dict[int, AnswerTotals] = {}  # by worker that has a process
         self._sent: dict[int, dict[tuple[str, str], int]] = {}
@@ -80,7 +80,7 @@ class AnswerSharing:
         self._rest_until = 0.0
 
     def begin(self, number: int) -> AnswerTotals:
-        """Add a new process of worker ``number``, and return the totals to send to that process."""
+        """Add a new process for worker ``number``, and return the totals to send to that process."""
         self._own[number] = {}
         self._sent[number] = dict(self._sum)
         return self._sent[number]
@@ -90,7 +90,7 @@ class AnswerSharing:
         return number in self._sent
 
     def lose(self, number: int) -> None:
-        """Remove the process of worker ``number``, which has ended. Its answers stay in the totals."""
+        """Remove the process of worker ``number``, which has ended. The answers of that process stay in the totals."""
         self._own.pop(number, None)
         self._sent.pop(number, None)
 
@@ -110,7 +110,7 @@ class AnswerSharing:
             self._timer.cancel()
 
     def _share(self) -> None:
-        """Send each worker the changed totals, then pause: 256 workers and a thousand pools must not use up a core."""
+        """Send each worker the changed totals, then pause, so that 256 workers with 1000 pools do not use up a core."""
         began = self._loop.time()
         self._timer = None
         left_out = False

@@ -41,7 +41,7 @@ REFRESH_PATIENCE: Final = 0.5  # s to wait for counters; a worker that is too bu
 
 @dataclass(frozen=True, slots=True)
 class _Generation:
-    """A configuration in the form in which workers receive it."""
+    """A configuration in the form in which it is sent to workers."""
 
     number: int
     configuration: AnsweringConfiguration
@@ -79,9 +79,9 @@ class WorkerPool:
     # Configurations
 
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
-        """Have every worker build its table.
+        """Have every worker build its answer table.
 
-        A worker that hangs or dies meanwhile is replaced, and the new process prepares, too. If the new process also
+        A worker that hangs or dies meanwhile is replaced, and the new process prepares as well. If the new process also
         fails, the change is rolled back.
         """
         before = self._committed
@@ -288,7 +288,7 @@ class WorkerPool:
         await self._supervisor.stop()
 
     async def _until(self, condition: Callable[[], bool], patience: float) -> bool:
-        """Wait at most ``patience`` seconds until ``condition`` holds; return whether it does.
+        """Wait up to ``patience`` seconds for ``condition`` to become true; return whether it has.
 
         The condition is checked whenever a worker replies or ends.
         """

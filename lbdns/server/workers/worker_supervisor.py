@@ -30,7 +30,7 @@ RESPAWN_PAUSES: Final = (0.0, 0.05, 0.1, 0.2, 0.5)  # s before each replacement 
 
 
 class WorkerProcess:
-    """Worker ``number``: its current process, and what has been sent to that process."""
+    """Tracks the current process of worker ``number``, and what has been sent to that process."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -50,7 +50,7 @@ class WorkerProcess:
         return self.channel is None or self.channel.is_behind
 
     def connect(self, channel: MessageChannel) -> None:
-        """Connect to a new process, which has received nothing yet, over ``channel``."""
+        """Use ``channel`` to reach a new process, which has received nothing yet."""
         self.channel, self.pid = channel, 0
         self._readings, self._sockets = EMPTY_SNAPSHOT.readings, frozenset()
 
@@ -65,7 +65,7 @@ class WorkerProcess:
             self.channel.send(pickle.dumps(message, pickle.HIGHEST_PROTOCOL), sockets)
 
     def send_assignment(self, generation: int, farm: bytes, new: AnsweringConfiguration) -> None:
-        """Have the process prepare ``new``. ``farm`` is its pickled farm, empty if the process already has it."""
+        """Have the process prepare ``new``. ``farm`` is the pickled farm, empty if the process already has it."""
         sockets = new.sockets[self.number]
         fresh = tuple(sockets.keys() - self._sockets)
         assignment = Assignment(generation, farm, new.secrets, len(new.sockets), tuple(sockets), fresh)
@@ -78,10 +78,10 @@ class WorkerProcess:
         self.send(("switch", generation))
 
     def send_snapshot(self, snapshot: Snapshot, written: dict[int, bytes]) -> None:
-        """Send the changes since the last snapshot that was sent. Does nothing if the process is behind.
+        """Send the changes since the last snapshot that was sent.
 
-        Such a process gets all changes together later. ``written`` caches deltas by the identity of the readings that
-        they start from, because most workers need the same delta.
+        Does nothing if the process is behind, which then receives all changes together later. ``written`` caches deltas
+        by the identity of the readings that they start from, because most workers need the same delta.
         """
         if self.is_behind or self._readings is snapshot.readings:
             return
@@ -96,7 +96,7 @@ class WorkerOwner(Protocol):
     """Handles the events of worker processes. The supervisor calls these methods in the event loop."""
 
     def started(self, worker: WorkerProcess) -> None:
-        """Called when a new process is connected. The owner must send the process everything that it needs."""
+        """Called when a new process has been connected. The owner must send the process everything that it needs."""
 
     def received(self, worker: WorkerProcess, payload: bytes) -> None:
         """Called when a message has arrived from the process."""
@@ -109,7 +109,7 @@ class WorkerOwner(Protocol):
 
 
 class WorkerSupervisor:
-    """Keeps one process running for each worker, from ``start`` to ``stop``. Replaces dead processes, after a pause.
+    """Keeps one process running for each worker, from ``start`` to ``stop``. Replaces processes that die.
 
     ``on_loss`` is called, with the reason, when a worker can no longer be replaced.
     """
@@ -205,7 +205,7 @@ class WorkerSupervisor:
 
 
 def _wait_for(pid: int, patience: float) -> None:
-    """Wait until a child process has ended, for at most ``patience`` seconds."""
+    """Wait up to ``patience`` seconds for a child process to end."""
     end = time.monotonic() + patience
     try:
         while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < end:

@@ -272,7 +272,7 @@ def names_member(index: ZoneIndex, pool: Pool, match: PoolMatch, qtype: int) -> 
 
 
 def _has_addresses(index: ZoneIndex, pool: Pool, match: PoolMatch) -> bool:
-    """Return whether the pool's own name holds the members' addresses; at the apex it must, as CNAME is not allowed."""
+    """Return whether the pool's own name holds the members' addresses. It must at the apex, where CNAME is illegal."""
     return pool.config.answer == "address" or match.owner == index.zone.origin
 
 

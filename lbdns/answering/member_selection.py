@@ -1,4 +1,4 @@
-"""Member selection: decides which member an answer names, from plan, address family affinity and retransmissions.
+"""Member selection: picks the member for an answer by its plan, address family affinity and retransmissions.
 
 A plan is a sequence of members. Each answer takes the next place in the plan, except in two cases:
 

@@ -5,8 +5,8 @@ question determine the response kind. The member selector selects a member, and 
 other query takes the slow path: a strict reader, a look-up and a writer. The slow path gives the same answers, and
 precompiles them for the fast path.
 
-Only a new response that names a member advances a rotation. Retransmitted queries, a client's queries for a second
-type, queries over the rate limit and responses that are too long and therefore truncated do not.
+Only a new response that names a member advances a rotation. No rotation advances for a retransmitted query, a client's
+query for a second type, a query over the rate limit, or a response that is truncated because it is too long.
 """
 
 from __future__ import annotations

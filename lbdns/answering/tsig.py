@@ -54,7 +54,7 @@ def keyring(configured: Iterable[KeyConfig]) -> Keyring:
 
 
 class TsigRecord(NamedTuple):
-    """A TSIG record from a message. Its names are in lower case."""
+    """A TSIG record from a message, with its names in lower case."""
 
     owner: bytes
     algorithm: bytes

@@ -1,6 +1,6 @@
 """The upstream response reader: decides which messages answer our query, and which records reach the client. Pure.
 
-The reader is as strict as the query reader. Its work is bounded, because it reads each name only once.
+The reader is as strict as the query reader. The amount of work is bounded, because each name is read only once.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class TransferResponder:
     def answer(
         self, query: Query, zone: Zone, host: str, key: str, transport: int
     ) -> Rcode | AnswerSections | Iterator[bytes]:
-        """Return the answer to an AXFR or IXFR query for a name in ``zone``: an error, one response, or lazy messages.
+        """Return the answer to AXFR or IXFR for a name in ``zone``: an error, one response, or an iterator of messages.
 
         ``key`` is the name of the TSIG key that signs the query; it is empty if the query is unsigned.
         """

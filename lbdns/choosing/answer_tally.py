@@ -38,13 +38,13 @@ class AnswerTally:
         return self._by_policy.setdefault(policy, WindowRate(AVERAGE))
 
     def start_round(self, fresh: Iterable[int]) -> None:
-        """Reset the charges of the members ``fresh`` (indexes): their new reports already reflect the selections."""
+        """Reset the charges of the members with indexes ``fresh``: their new reports already reflect the selections."""
         self._fresh = frozenset(fresh)
         for i in self._fresh:
             self.charges[i] = 0.0
 
     def add_own(self, policy: str, selections: Selections | None, now: float) -> None:
-        """Count this process's ``selections`` from its previous plan of ``policy``; None if it had no plan.
+        """Count the ``selections`` from this process's previous plan of ``policy``; pass None if there was no plan.
 
         The selections precede the current reports, so they are charged only to members without a new report.
         """

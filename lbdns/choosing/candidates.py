@@ -111,7 +111,7 @@ class Candidates:
         return self._can_spare(late, others, self._min_usable * len(candidates), now)
 
     def ramps(self, now: float) -> Mapping[int, float]:
-        """Return the share of its weight that each member in slow start gets, raised if the others lack capacity."""
+        """Return the share of full weight that each member in slow start gets, raised if the others lack capacity."""
         ramps = self.guard_rails.slow_start.ramps(now)
         if not ramps:
             return ramps

@@ -1,6 +1,6 @@
 """The chooser of one pool: receives snapshots and answer counts, and returns a plan for each policy. Sans-I/O.
 
-The server and the simulator drive the same class. Time is an argument; queries never reach this module.
+The server and the simulator both use this class. Time is an argument; queries never reach this module.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Chooser:
-    """Keeps the state that policies need about one pool, and makes their plans.
+    """Keeps the state of one pool that the policies need, and makes the policies' plans.
 
     ``members`` are full names. ``stale_after`` is in report intervals. ``min_usable`` is a fraction of the members,
     from 0 to 1. ``servers`` is the number of DNS servers that answer for the pool. ``ramp_up`` is the length of slow

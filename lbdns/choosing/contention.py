@@ -1,4 +1,4 @@
-"""Contention: the share of its capacity that a web server still has while other programs run on its host.
+"""Contention: the share of a web server's capacity that is left while other programs run on its host.
 
 The estimated capacity assumes that the web server has its host's CPUs to itself. While other programs run, the server
 gets fewer CPU seconds and waits longer for them. Judged by its capacity alone, the server would then seem nearly empty.
@@ -15,7 +15,7 @@ PRIOR: Final = 0.5  # requests in progress for a second: weight of the prior bel
 
 
 class Contention:
-    """Estimates, from the last few seconds, how much of its capacity other programs leave to a member's web server."""
+    """Estimates, from the last few seconds, how much capacity other programs leave to a member's web server."""
 
     def __init__(self) -> None:
         self._got = self._wanted = 0.0

@@ -54,7 +54,7 @@ class WindowRate:
     def recent_rate(self, now: float, seconds: float) -> float:
         """Return events per second over about the last ``seconds`` if that rate is significantly higher than ``rate``.
 
-        Otherwise return ``rate``. The recent span begins at a call of ``add``: if calls are rare, events that one call
+        Otherwise return ``rate``. The recent span begins at a call to ``add``: if calls are rare, events that one call
         reports together must not look like a burst.
         """
         average = self.rate(now)

@@ -13,7 +13,7 @@ from lbdns_shared.keys import MasterKey
 
 @dataclass(frozen=True, slots=True)
 class CheckedConfiguration:
-    """The farm and the report keys, which every program that receives or follows reports needs."""
+    """The farm and the report keys that a program needs to receive or follow reports."""
 
     farm: Farm
     keys: tuple[MasterKey, ...]  # for reports; if empty, reports are accepted by their source address
@@ -25,7 +25,7 @@ def build_score(config: Config) -> Score:
 
 
 def build_shadow_score(config: Config) -> Score | None:
-    """Return the score that ``[collector] shadow_score`` selects, None if it is not set."""
+    """Return the score that ``[collector] shadow_score`` selects; None if that setting is absent."""
     name = config.collector.shadow_score
     return _named(name, config) if name else None
 

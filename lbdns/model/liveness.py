@@ -1,4 +1,4 @@
-"""Liveness: each member's state (usable, silent, alarm ...) from the age of its reading, and when a pool fails open.
+"""Liveness: derives each member's state (usable, silent, alarm ...) from its reading, and decides on fail-open.
 
 Pure functions: time is an argument.
 """
@@ -78,7 +78,7 @@ def assess(
     if not usable:
         why = "no member is usable"
     elif len(usable) < min_usable * len(open_to) and _stopped_at_once(readings, states, stale_after):
-        why = f"reports of {states.count('silent')} of {len(open_to)} members stopped all at once"
+        why = f"reports from {states.count('silent')} of {len(open_to)} members stopped all at once"
     else:
         return Liveness(states, usable, "", next_change)
     return Liveness(states, open_to, why, next_change)

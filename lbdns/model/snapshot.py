@@ -1,4 +1,4 @@
-"""The snapshot: the immutable table of all members' newest readings, from which answers and pages are made."""
+"""The snapshot: the immutable table of all members' newest readings, the source for answers and pages."""
 
 from __future__ import annotations
 

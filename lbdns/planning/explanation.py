@@ -200,7 +200,7 @@ def _why(policy: str, plan: Plan, taken: int, liveness: Liveness, view: PoolView
         return f"the pool fails open ({liveness.fail_open}): {spec.why}"
     if liveness.fail_open:
         all_drained = set(liveness.states) == {"drained"}
-        members = "all members are drained, and" if all_drained else "all members that are not drained"
+        members = "all members are drained and" if all_drained else "all members that are not drained"
         return f"the pool fails open ({liveness.fail_open}): {members} take turns"
     if taken < plan.probes:
         suspicion = f" ({guard.why})" if guard.why else ""

@@ -28,7 +28,7 @@ class Planner:
     """Plans all pools of a farm whenever a snapshot, an override or the passing of time changes anything.
 
     Pools are planned one after another. If one turn is enough for all pools, their plans are in force when ``deliver``
-    returns; otherwise queries are answered between the turns. A process without plan cursors (the collector, the parent
+    returns; otherwise queries are answered between the turns. A process without plan cursors (a collector or the parent
     of worker processes) only tracks the members' states.
 
     Use the planner only on the thread of ``loop``. Call ``stop`` when you no longer need it.

@@ -26,7 +26,7 @@ class StateAnnouncer:
 
     def new_pool(self, pool: Pool) -> None:
         """Announce a pool for which no report has arrived yet."""
-        text = "no report yet: all members take turns until the first report"
+        text = "no report yet: all members take turns until the first report arrives"
         self._announce("fail_open", logging.INFO, pool, text)
 
     def states(
@@ -42,7 +42,7 @@ class StateAnnouncer:
                 text = f"{member.name} is {state} (was {was}){': ' + why if why else ''}"
                 self._announce("state", level, pool, text, member.name)
         if after.fail_open and not before.fail_open:
-            text = f"fails open: {after.fail_open}; all members that are not drained are selected"
+            text = f"fails open: {after.fail_open}; all members that are not drained may be selected"
             self._announce("fail_open", logging.WARNING, pool, text)
         elif before.fail_open and not after.fail_open:
             self._announce("fail_open", logging.INFO, pool, "no longer fails open")
@@ -58,7 +58,7 @@ class StateAnnouncer:
             if guard.quarantined:
                 text = f"{member.name} is quarantined: {guard.why}"
             elif guard.why:
-                text = f"{member.name} is selected again because the others cannot carry the load, although {guard.why}"
+                text = f"{member.name} is selected again, although {guard.why}: the others cannot carry the load"
             elif state == "usable":
                 level = logging.INFO
                 text = f"{member.name} is no longer quarantined ({was.why}, for {now - was.since:.0f} s)"

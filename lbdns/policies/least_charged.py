@@ -1,6 +1,6 @@
 """``least_charged``: each answer names the least full member, counting selections since that member's last report.
 
-The policy approximates join-shortest-queue with delayed reports. It works best at low rates and behind caches.
+The policy approximates join-shortest-queue with delayed reports, and works best at low rates and behind caches.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Reads the plain lines of a master file with one pattern: owner, optional TTL, type, and an address or a name. Pure.
 
-Most lines of a large zone are plain, and the general reader takes ten times as long for them. The pattern accepts only
-lines that mean the same to the general reader, which reads all other lines and reports errors.
+Most lines of a large zone are plain, and the general reader takes ten times as long to read them. The pattern accepts
+only lines that the general reader would read in the same way. All other lines go to the general reader, which also
+reports errors.
 """
 
 from __future__ import annotations

@@ -100,13 +100,13 @@ def test_a_table(answering: Any, capsys: pytest.CaptureFixture[str], monkeypatch
 
 
 def test_guards_have_a_line_each() -> None:
-    guarded = [member("gandalf", guard="quarantined: it fails, since 12 s"), member("frodo", guard="ramp 40%"),
+    guarded = [member("gandalf", guard="quarantined: it fails, for 12 s"), member("frodo", guard="ramp 40%"),
                member("bilbo", guard=""), member("sam")]  # fmt: skip
     output = io.StringIO()
     pools = [{**STATUS["pools"][0], "members": guarded}]  # type: ignore[index]
     print_status({**STATUS, "pools": pools}, Console(file=output, width=80))
     after = output.getvalue().partition("sam ")[2].splitlines()[1:]
-    assert after == ["gandalf: quarantined: it fails, since 12 s", "frodo: ramp 40%"]
+    assert after == ["gandalf: quarantined: it fails, for 12 s", "frodo: ramp 40%"]
 
 
 def test_json_as_it_is(answering: Any, capsys: pytest.CaptureFixture[str]) -> None:

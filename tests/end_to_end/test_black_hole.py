@@ -85,7 +85,7 @@ def test_a_dead_web_server_is_handed_out_no_more_until_it_is_back(farm: Farm) ->
     shown = subprocess.run(
         python("lbdns", "status", "-c", str(farm.site.config)), capture_output=True, text=True, timeout=30, check=True
     ).stdout
-    assert f"{dead}: quarantined: nothing listens on its server-status port, since " in shown
+    assert f"{dead}: quarantined: nothing listens on its server-status port, for " in shown
     assert f"pool web: {dead} is quarantined: nothing listens" in farm.server.errors
     farm.web(dead)
     eventually(lambda: farm.guard(dead).startswith("ramp "), "it comes back, little by little")

@@ -100,7 +100,7 @@ def test_overrides_are_shown() -> None:
     stage.order(*(Override("drain", f"{name}.hobbit") for name in MEMBERS))
     stage.plan()
     assert stage.explain()["why"] == (
-        "the pool fails open (no member is usable): all members are drained, and take turns"
+        "the pool fails open (no member is usable): all members are drained and take turns"
     )
     stage.order(*(Override("drain", f"{name}.hobbit") for name in MEMBERS[:2]))
     stage.report("gandalf", alarm="hot")
@@ -130,7 +130,7 @@ def test_a_member_needed_despite_its_alarm() -> None:
     stage = overloaded("frodo")
     told = stage.members()["frodo"]
     assert (told["state"], told["reason"], told["candidate"]) == ("alarm", "alarm: listen_queue 300 > 256", True)
-    assert told["guard"] == "needed, but: it gives an alarm (listen_queue 300 > 256), since 0 s"
+    assert told["guard"] == "needed, but: it gives an alarm (listen_queue 300 > 256), for 0 s"
     assert told["probability"] == pytest.approx(1 / 3, abs=0.1)
 
 
@@ -167,7 +167,7 @@ def failing() -> Stage:
 def test_probes() -> None:
     stage = failing()
     gandalf = stage.members()["gandalf"]
-    assert gandalf["guard"].startswith("quarantined: it serves no requests, and its errors are rising, since ")
+    assert gandalf["guard"].startswith("quarantined: it serves no requests, and its errors are rising, for ")
     assert (gandalf["state"], gandalf["candidate"], gandalf["probability"]) == ("usable", False, 0)
     until = stage.now + FIRST_PROBE + 1
     while stage.now < until and stage.explain("weighted")["next"] != "gandalf":

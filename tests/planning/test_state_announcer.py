@@ -39,7 +39,7 @@ def test_a_change_of_state_names_the_reason() -> None:
 
 def test_fail_open_matters_only_where_members_are_selected() -> None:
     closed, opened = liveness(*("silent",) * 3), liveness(*("silent",) * 3, fail_open="no member is usable")
-    text = "pool web: fails open: no member is usable; all members that are not drained are selected"
+    text = "pool web: fails open: no member is usable; all members that are not drained may be selected"
     assert announced(closed, opened) == [("fail_open", "warning", "", text)]
     assert announced(opened, closed) == [("fail_open", "info", "", "pool web: no longer fails open")]
     assert announced(opened, opened) == []
@@ -57,7 +57,7 @@ def test_fail_open_matters_only_where_members_are_selected() -> None:
             QUARANTINED,
             NEEDED,
             "usable",
-            ["pool web: bilbo is selected again because the others cannot carry the load, although nothing listens"],
+            ["pool web: bilbo is selected again, although nothing listens: the others cannot carry the load"],
         ),
     ],
 )

@@ -33,7 +33,7 @@ class Guard:
         """Return the guard in words; empty if the member gets its full share."""
         if self.why:
             what = "quarantined" if self.quarantined else "needed, but"
-            return f"{what}: {self.why}, since {max(0.0, now - self.since):.0f} s"
+            return f"{what}: {self.why}, for {max(0.0, now - self.since):.0f} s"
         return f"ramp {self.ramp:.0%}" if self.ramp < 1 else ""
 
 
@@ -148,7 +148,7 @@ class GuardRails:
         self._alarmed_for.clear()
 
     def probes(self, now: float) -> list[int]:
-        """Return the caught members that must be selected once now.
+        """Return the caught members that must now be selected once, as a probe.
 
         Members that the pool cannot do without are included: they have the lowest score, so some policies might never
         select them.

@@ -1,7 +1,7 @@
-"""Slow start: a returning member gets its share gradually while the other members carry the pool. Sans-I/O.
+"""Slow start: a returning member gets its share gradually while the other members carry the load. Sans-I/O.
 
 A returning member is empty and has the best score, so it would get most new clients at once, before its caches are warm
-and its processes started. A member that keeps failing and returning would disturb the whole pool each time.
+and its processes have started. A member that keeps failing and returning would disturb the whole pool each time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class SlowStart:
                     self._spans[i] = old._spans[place]
 
     def restart(self, now: float, interval: float) -> None:
-        """Start afresh after the pool failed open, so that all members were selected until ``now``.
+        """Start afresh after a fail-open, during which all members were selected until ``now``.
 
         Members that become candidates with their next reports have been serving all along and need no slow start.
         ``interval`` is the longest time between reports, in seconds.
@@ -71,7 +71,7 @@ class SlowStart:
                 self._spans[i] = (now, now + factor * min(self._seconds, alarmed_for.get(i, self._seconds)))
 
     def ramps(self, now: float) -> dict[int, float]:
-        """Return the share of its weight, from FLOOR to 1, that each member in slow start gets."""
+        """Return, for each member in slow start, the share of its weight that it gets, from FLOOR to 1."""
         if not self._spans:
             return {}
         self._spans = {i: (began, end) for i, (began, end) in self._spans.items() if now < end}

@@ -28,7 +28,7 @@ def test_a_dead_web_server_with_a_live_agent_is_handed_out_no_more(policy: str, 
     assert pool.quarantined == ["c"], "one report is enough"
     assert pool.chooser.liveness.states[2] == "usable", "the state follows the reports"
     assert pool.served(60, each)["c"] == 0
-    assert pool.guards == {"c": "quarantined: nothing listens on its server-status port, since 60 s"}
+    assert pool.guards == {"c": "quarantined: nothing listens on its server-status port, for 60 s"}
     pool.dead.clear()
     pool.run(2, each)
     assert pool.guards == {"c": "ramp 10%"}

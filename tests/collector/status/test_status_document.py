@@ -144,7 +144,7 @@ def test_guards_are_shown_in_words_and_their_change_is_noticed(farm: Farm) -> No
     now = replace(plain, guards={"web": guards})
     told = members(build_status(now))
     assert {name: member["guard"] for name, member in told.items()} == {
-        "bilbo": "", "frodo": "ramp 40%", "gandalf": "quarantined: its server-status page fails, since 12 s",
+        "bilbo": "", "frodo": "ramp 40%", "gandalf": "quarantined: its server-status page fails, for 12 s",
     }  # fmt: skip
     assert told["gandalf"]["state"] == "usable"
     assert change_signature(now)[0] != change_signature(plain)[0]

@@ -26,8 +26,8 @@ def test_a_quarantined_member_does_not_count_as_a_spare() -> None:
     assert why(NO_OVERRIDES, after, NO_GUARD, NO_GUARD, NO_GUARD) == ""
     assert why(NO_OVERRIDES, after, DEAD, NO_GUARD, NO_GUARD) == ""
     assert why(NO_OVERRIDES, after, DEAD, NO_GUARD, DEAD) == (
-        "frodo is the last usable member of pool web (the others: bilbo: quarantined: nothing listens, since 1 s; "
-        "gandalf: quarantined: nothing listens, since 1 s)"
+        "frodo is the last usable member of pool web (the others: bilbo: quarantined: nothing listens, for 1 s; "
+        "gandalf: quarantined: nothing listens, for 1 s)"
     )
 
 

@@ -70,7 +70,7 @@ NO_CREDENTIALS: Final = HttpCredentials()
 def read_credentials(web: WebConfig) -> tuple[HttpCredentials, list[str]]:
     """Return the credentials that ``[web]`` requires of clients, and warnings about files that others can read.
 
-    Raises ConfigError. No message contains any part of a secret.
+    Raises ConfigError. Error messages never contain any part of a secret.
     """
     password, warnings = "", list[str]()
     tokens: tuple[str, ...] = ()

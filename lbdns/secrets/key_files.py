@@ -38,7 +38,7 @@ def read_cookie_secrets(path: Path) -> tuple[tuple[bytes, ...], list[str]]:
 def parse_cookie_secrets(text: str, where: str) -> tuple[bytes, ...]:
     """Return the secrets in ``text``, one per line; ``where`` names the file in errors. Raises ConfigError.
 
-    No message contains any part of a secret.
+    Error messages never contain any part of a secret.
     """
     found: list[bytes] = []
     findings: list[str] = []

@@ -64,7 +64,7 @@ def _listen_error(endpoint: Endpoint, kind: socket.SocketKind, purpose: str, key
     elif error.errno == errno.EADDRINUSE:
         option = "-ltnp" if kind == socket.SOCK_STREAM else "-lunp"
         command = f"ss {option} sport = :{endpoint.port}"
-        what = f"the port is taken; '{command}' shows by which program. Stop that program, or set another {key}"
+        what = f"the port is taken; '{command}' shows which program uses it. Stop that program, or set another {key}"
     elif error.errno == errno.EADDRNOTAVAIL:
         what = f"not an address of this machine. Set another {key}; 'ip address' lists the machine's addresses"
     else:

@@ -17,7 +17,7 @@ RunDeferred = Callable[[DeferredAnswer, Reply], None]  # calls ``Reply`` with th
 
 
 def next_gap(part: float, chance: float) -> int:
-    """Return how many queries to skip before the next one, if the fraction ``part`` (0 < part <= 1) is to be sampled.
+    """Return how many queries to skip before the next sample if the fraction ``part`` (0 < part <= 1) is to be sampled.
 
     Gaps follow a geometric distribution, so a pattern in the queries cannot bias the sample. ``chance`` is a random
     number in [0, 1).

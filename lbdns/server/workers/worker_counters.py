@@ -67,7 +67,7 @@ class AnswerSharing:
     """Sends each worker the totals of the answers that all other workers have given.
 
     Totals never decrease, since they include the answers of processes that have ended. A message that cannot be sent
-    does no harm, since the next one contains the newer totals.
+    does no harm, because the next message contains newer totals.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, send: Callable[[int, AnswerTotals], bool]) -> None:

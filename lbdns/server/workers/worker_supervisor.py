@@ -165,7 +165,7 @@ class WorkerSupervisor:
             timer.cancel()
 
     async def stop(self) -> None:
-        """Wait until the fork server and all workers have ended; all their sockets are then closed."""
+        """Wait until the fork server and all workers have ended, which closes all their sockets."""
         if self._fork_server:
             self._fork_server.close()
         await asyncio.to_thread(_wait_for, self._fork_server_pid, SHUTDOWN_PATIENCE + 1.0)

@@ -1,4 +1,4 @@
-"""Runs Debian's Apache for tools and tests, with a configuration of its own instead of the machine's."""
+"""Runs Debian's Apache for tools and tests, with its own configuration instead of the machine's."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class ApacheSetup:
 
     @property
     def pid_file(self) -> Path:
-        """The file that Apache writes as soon as it listens."""
+        """The path of the file that Apache writes as soon as it is listening."""
         return self.folder / "httpd.pid"
 
     def command(self) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ def apache(
 ) -> Iterator[RunningApache]:
     """Run an Apache with an index.html on a loopback address for the duration of a with statement.
 
-    ``port`` 0 means a free port. Raises LbdnsError if Apache is not installed or does not start.
+    A ``port`` of 0 selects a free port. Raises LbdnsError if Apache is not installed or does not start.
     """
     with tempfile.TemporaryDirectory(prefix="lbdns-apache-", ignore_cleanup_errors=True) as name:
         folder = Path(name)

@@ -44,5 +44,5 @@ def repeat_option(help: str) -> Callable[[F], F]:
 
 SEED_OPTION: Final = click.option(
     "--seed", type=click.IntRange(0, 2**62), default=1, show_default=True, metavar="N",
-    help="Seed of the random numbers; each repetition adds 1.",
+    help="Seed for random numbers; each repetition adds 1 to it.",
 )  # fmt: skip

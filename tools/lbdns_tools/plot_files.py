@@ -40,7 +40,10 @@ def need_matplotlib() -> None:
 
 
 def new(rows: int, columns: int, width: float, height: float, **more: Any) -> tuple[Figure, list[list[Axes]]]:
-    """Return a figure with a size in inches, and its panels by row. Avoids pyplot, which keeps figures in memory."""
+    """Return a figure of the given size in inches, and its panels, row by row.
+
+    Avoids pyplot, which keeps figures in memory.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -48,7 +51,7 @@ def new(rows: int, columns: int, width: float, height: float, **more: Any) -> tu
 
 
 def tidy(axes: Axes) -> None:
-    """Draw a light grid, and no frame above and to the right."""
+    """Draw a light grid, and omit the frame at the top and on the right."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(True, color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
@@ -69,7 +72,7 @@ def log_times(axes: Axes) -> None:
 
 
 def style(number: int) -> dict[str, Any]:
-    """Return the colour and marker of the line with this number."""
+    """Return the colour and marker of line ``number``."""
     return {
         "color": COLOURS[number % len(COLOURS)],
         "marker": MARKERS[number % len(MARKERS)],

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 
 @contextmanager
 def count_bar(total: int, unit: str) -> Iterator[Callable[[object], None]]:
-    """Yield a function to call after each of ``total`` items, with the item as argument; the bar shows it as text."""
+    """Yield a function to call with each of ``total`` items once the item is done; the bar shows the item as text."""
     if not sys.stderr.isatty():
         yield lambda item: None
         return
@@ -23,7 +23,10 @@ def count_bar(total: int, unit: str) -> Iterator[Callable[[object], None]]:
 
 @contextmanager
 def share_bar(visible: bool) -> Iterator[Callable[[str, float, str], None]]:
-    """Yield a function that takes a run's label, its completed share and a text. Runs must not overlap."""
+    """Yield a function that takes a run's label, the fraction of the run completed, and a text.
+
+    Runs must not overlap.
+    """
     if not visible:
         yield lambda label, share, text: None
         return

@@ -121,7 +121,7 @@ def test_what_are_no_counts(text: str, message: str) -> None:
 
 @pytest.mark.parametrize("text", ["0", "0..5/1", "2000000"])
 def test_what_are_no_rates(text: str) -> None:
-    with pytest.raises(ValueError, match="not a number above 0 and up to 1e"):
+    with pytest.raises(ValueError, match="not a number above 0 and at most 1e"):
         parse_rates(text)
 
 

@@ -51,7 +51,7 @@ def test_columns(tmp_path: Path, text: str, column: str, rates: tuple[float, ...
         ("0,5\n", "rate", "there is no column 'rate'; the file has no header"),
         ("time,rate\n0,5\n", "3", "there is no column 3; columns are numbered from 1 to 2"),
         ("time,rate\n0,5\n", "0", "there is no column 0"),
-        ("rate\n1\nx\n-2\nnan\n", "", "day.csv:3: column 1: 'x' is not a number of at least 0"),
+        ("rate\n1\nx\n-2\nnan\n", "", "day.csv:3: column 1: 'x' is not a number that is 0 or more"),
         ("rate\n1\nx\n-2\nnan\n", "", "day.csv:4: column 1: '-2'"),
         ("rate\n1\nx\n-2\nnan\n", "", "day.csv:5: column 1: 'nan'"),
         ("-1\n2\n", "", "day.csv:1: column 1: '-1'"),

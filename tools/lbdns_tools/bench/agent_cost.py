@@ -1,6 +1,6 @@
 """Measures the cost of an agent with every sensor on: its share of one core and its memory.
 
-For comparison, 'floor' is the cost of a Python process that only sleeps from interval to interval.
+For comparison, 'floor' is the cost of a Python process that does nothing but sleep, one interval at a time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ def cpu_seconds(pid: int) -> float:
 
 
 def cost_of(pids: Sequence[int], seconds: float) -> list[dict[str, float]]:
-    """Return the cost of running processes during the same ``seconds``. PSS splits a shared page among its users."""
+    """Measure all the processes over the same ``seconds`` and return the cost of each.
+
+    PSS divides each shared page among the processes that use it.
+    """
     before = [cpu_seconds(pid) for pid in pids]
     start = time.monotonic()
     time.sleep(seconds)
@@ -52,7 +55,7 @@ def cost_of(pids: Sequence[int], seconds: float) -> list[dict[str, float]]:
 
 
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
-    """Measure an agent and a process that only sleeps, at the same time."""
+    """Measure an agent and, at the same time, a process that only sleeps."""
     interval = options.interval
     with ExitStack() as stack:
         if installed_programs.is_there("apache2"):

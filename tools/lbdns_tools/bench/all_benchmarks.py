@@ -77,7 +77,10 @@ def main(program: str, arguments: Sequence[str]) -> int:
 
 
 def run_all(names: Sequence[str]) -> tuple[list[KeptFigure], dict[str, str]]:
-    """Run benchmarks one after another. Return their headline figures, and the error of each that failed, by name."""
+    """Run benchmarks one after another.
+
+    Return the headline figures of those that succeed, and a dict from the name of each that fails to its error.
+    """
     found: list[KeptFigure] = []
     errors: dict[str, str] = {}
     end = time.monotonic() + LIMIT
@@ -86,7 +89,7 @@ def run_all(names: Sequence[str]) -> tuple[list[KeptFigure], dict[str, str]]:
             try:
                 left = end - time.monotonic()
                 if left <= 0:
-                    raise LbdnsError(f"not run: the other benchmarks took {LIMIT:g} s")
+                    raise LbdnsError(f"not run: the earlier benchmarks used up the limit of {LIMIT:g} s")
                 found += headlines(name, BENCHMARKS[name], results_of(name, min(left, LIMIT_OF_ONE)))
             except LbdnsError as error:
                 errors[name] = str(error)
@@ -106,7 +109,7 @@ def results_of(name: str, seconds: float) -> dict[str, Any]:
 
 
 def headlines(name: str, benchmark: Benchmark, results: dict[str, Any]) -> list[KeptFigure]:
-    """Return the headline figures in the results of a benchmark. Raises LbdnsError if one is missing."""
+    """Return the headline figures in the results of a benchmark. Raises LbdnsError if a figure is missing."""
     python = ".".join(platform.python_version_tuple()[:2])
     where = f"{results['cores']} cores, {platform.machine()}, Python {python}"
     conditions = " ".join((*benchmark.short, "on" if benchmark.short else "", where)).strip()
@@ -123,7 +126,7 @@ def headlines(name: str, benchmark: Benchmark, results: dict[str, Any]) -> list[
 def compared(
     found: Sequence[KeptFigure], kept: dict[tuple[str, str], KeptFigure]
 ) -> tuple[list[tuple[str, ...]], bool]:
-    """Return the rows of the table, and whether any figure is worse than the one kept for the same conditions."""
+    """Return the rows of the table, and whether any figure is worse than the recorded one for the same conditions."""
     rows: list[tuple[str, ...]] = []
     any_worse = False
     for figure in found:
@@ -150,7 +153,10 @@ def figures_file(checkout: Path = _CHECKOUT) -> Path:
 
 
 def read_figures(text: str) -> dict[tuple[str, str], KeptFigure]:
-    """Return the figures by benchmark and name. Raises LbdnsError if the table is missing or broken."""
+    """Return the recorded figures, keyed by benchmark and figure name.
+
+    Raises LbdnsError if the table is missing or broken.
+    """
     lines = text.splitlines()
     begin, end = _table_rows(lines)
     figures = {}
@@ -166,7 +172,10 @@ def read_figures(text: str) -> dict[tuple[str, str], KeptFigure]:
 
 
 def with_figures(text: str, figures: Sequence[KeptFigure]) -> str:
-    """Return ``text`` with ``figures`` in its table; rows of other figures stay. Raises LbdnsError."""
+    """Return ``text`` with ``figures`` written to its table; rows for other figures are unchanged.
+
+    Raises LbdnsError.
+    """
     lines = text.splitlines()
     begin, end = _table_rows(lines)
     kept = read_figures(text) | {(figure.benchmark, figure.figure): figure for figure in figures}

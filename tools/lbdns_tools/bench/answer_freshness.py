@@ -41,7 +41,10 @@ TARGET_TEXT: Final = f"p99 at most {TARGET:g} ms"
 
 
 class FreshnessFarm:
-    """The files and ports of a farm. Its name ``best`` uses policy ``best_score``, so each report shows at once."""
+    """The files and ports of a farm.
+
+    The pool's name ``best`` uses policy ``best_score``, so each report affects the answers at once.
+    """
 
     def __init__(self, folder: Path, agents: int, plane: str = "auto") -> None:
         self.port, self.report_port = free_port(), free_port()
@@ -57,7 +60,7 @@ class FreshnessFarm:
 
 
 def send_and_watch(farm: FreshnessFarm, reports: int, interval: float) -> list[float]:
-    """Send the agents' reports in turn; return, for each, the milliseconds until an answer named its sender, or inf."""
+    """Send the agents' reports in turn; return, for each, the time in ms until an answer named its sender, or inf."""
     udp = (socket.AF_INET, socket.SOCK_DGRAM)
     begin, hosts, times = time.monotonic(), list(farm.members), []
     with socket.socket(*udp) as sender, socket.socket(*udp) as client:
@@ -112,5 +115,5 @@ def tables(results: command.Results) -> command.Tables:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--agents", int, 1, 10_000, 3, "number of agents")
-    command.add_number(parser, "--reports", int, 1, 100_000, 300, "number of reports, over all agents")
-    command.add_number(parser, "--interval", float, 0.01, 60, 0.2, "seconds between two reports of one agent")
+    command.add_number(parser, "--reports", int, 1, 100_000, 300, "total number of reports from all agents")
+    command.add_number(parser, "--interval", float, 0.01, 60, 0.2, "seconds between two reports from the same agent")

@@ -29,7 +29,7 @@ _CONDITIONS: Final = ("load_before", "cores", "python")
 
 
 class BenchmarkModule(Protocol):
-    """The members that a benchmark's module must have. Its docstring is the description that --help shows."""
+    """The members that a benchmark's module must have. The module's docstring is the description that --help shows."""
 
     __doc__: str | None
     #: How long the benchmark runs with its default options
@@ -105,9 +105,11 @@ def add_core_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_dns_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of every benchmark that starts lbdns as a DNS server."""
+    """Add the options that all benchmarks of lbdns as a DNS server have in common."""
     add_core_options(parser)
-    parser.add_argument("--plane", choices=PLANES, default="auto", help="plane that answers queries, as [server] plane")
+    parser.add_argument(
+        "--plane", choices=PLANES, default="auto", help="plane that answers queries (as in [server] plane)"
+    )
 
 
 def add_number(
@@ -126,7 +128,7 @@ def add_number(
 
 
 def _require_writable(path: Path) -> None:
-    """Raise BenchmarkError before minutes are spent on results that could not be written."""
+    """Raise BenchmarkError if ``path`` is not writable, before minutes are spent on the benchmark."""
     try:
         path.open("a").close()
     except OSError as error:
@@ -156,7 +158,7 @@ def rounds(count: int) -> Iterator[int]:
 
 
 def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Return the median ratio of ours to theirs over the rounds, ignoring rounds in which theirs is 0."""
+    """Return the median over the rounds of our figure divided by theirs, ignoring rounds in which theirs is 0."""
     found = [a / b for a, b in zip(ours, theirs, strict=True) if b]
     return round(statistics.median(found), 3) if found else 0.0
 
@@ -184,7 +186,10 @@ def side_by_side(title: str, servers: dict[str, Results]) -> Table:
 
 
 def figures(title: str, results: Results) -> Table:
-    """Return a table with a row per figure, including figures in dicts, without conditions, note and verdict."""
+    """Return a table with one row per figure, except conditions, note and verdict.
+
+    Figures in nested dicts are included.
+    """
     rows: list[tuple[str, object]] = []
     for name, found in results.items():
         if isinstance(found, dict):

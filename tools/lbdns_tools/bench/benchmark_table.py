@@ -9,7 +9,7 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """A figure that docs/benchmarks.md keeps. ``keys`` locate it in the results, with one key per level."""
+    """A figure that docs/benchmarks.md keeps. ``keys`` is its path in the results: one key per level."""
 
     name: str
     unit: str
@@ -18,7 +18,7 @@ class Headline:
     higher_is_better: bool = False
 
     def value_in(self, results: Mapping[str, Any]) -> float:
-        """Return the figure. Raises KeyError if the results lack it."""
+        """Return the figure. Raises KeyError if the results do not contain the figure."""
         found: Any = results
         for key in self.keys:
             found = found[key]
@@ -31,7 +31,7 @@ class Headline:
 
 
 class Benchmark:
-    """A benchmark. ``short`` holds the arguments with which ``all`` runs it."""
+    """A benchmark. ``short`` holds the arguments that ``all`` passes to the benchmark."""
 
     def __init__(self, module: str, help: str, short: str, *headlines: Headline) -> None:
         self.module, self.help = f"lbdns_tools.bench.{module}", help
@@ -83,7 +83,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("longest step", "ms", ("longest_step_ms",), 1.0),
     ),
     "sim": Benchmark(
-        "simulator_speed", "CPU time of the simulator for a million requests", "--requests 40000",
+        "simulator_speed", "CPU time that the simulator needs for a million requests", "--requests 40000",
         Headline("T3 under best", "s per million requests", ("cases", "T3 best", "seconds"), 0.25),
     ),
     "dns.peers": Benchmark(
@@ -94,7 +94,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("CPU per query, python plane", "us", ("servers", "lbdns python", "cpu_us_per_query"), 0.15),
     ),
     "dns.latency": Benchmark(
-        "dns.answer_latency", "latency of answers at half of the maximum rate, compared with NSD",
+        "dns.answer_latency", "latency of answers at half the maximum rate, compared with NSD",
         "--rounds 2 --seconds 3 --peers",
         Headline("p99", "ms", ("servers", "lbdns", "kernel_p99_ms"), 1.0),
     ),
@@ -124,7 +124,7 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("highest ratio", "bytes/byte", ("worst_ratio",), 0.1),
     ),
     "dns.coherence": Benchmark(
-        "dns.address_family_affinity", "CPU time per query with address family affinity, compared with that without it",
+        "dns.address_family_affinity", "CPU time per query with and without address family affinity",
         "--rounds 2 --seconds 1 --plane python",
         Headline("A and AAAA: on / off", "ratio", ("planes", "python", "A and AAAA", "ratio"), 0.1),
     ),

@@ -1,10 +1,11 @@
 """Measures the CPU time and memory of a real lbdns-collector that receives the reports of many agents.
 
-One process simulates all agents, evenly spread over the interval, each with its own key and all metrics of the
-catalogue. 'lag' is the time from the creation of a report until the collector accepts it, on the clock that both
-share; it may be slightly negative, because the collector reads the clock once per batch of datagrams. 'follower age'
-is the time from then until an event stream delivers the reading. 'overflows' is the number of reports lost to a full
-buffer; 'sender behind' is the longest delay of the sender itself.
+One process simulates all agents and spreads their reports evenly over the interval. Each agent has its own key and
+reports every metric in the catalogue. 'lag' is the time from the creation of a report until the collector accepts it;
+sender and collector use the same clock. The lag may be slightly negative, because the collector reads the clock once
+per batch of datagrams. 'follower age' is the time from the acceptance of a report until an event stream delivers its
+reading. 'overflows' is the number of reports lost to a full buffer; 'sender behind' is how late the sender itself was
+at worst.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ SETTLE: Final = 0.5  # seconds from the last report until the collector has acce
 
 
 def write_configuration(folder: Path, agents: int) -> tuple[Path, MasterKey]:
-    """Write a configuration of ``agents`` members with its zone and key file; return its path and the key."""
+    """Write a configuration with ``agents`` members, and its zone and key files.
+
+    Return the configuration's path and the key.
+    """
     names = [f"m{number}" for number in range(agents)]
     (folder / "farm.zone").write_text(ZONE_HEAD + address_records(names))
     config = ['[server]\nstate_dir = "state"\n[[zone]]\nname = "farm"\nfile = "farm.zone"']
@@ -64,7 +68,7 @@ def listening_address(collector: MeasuredProcess, log_text: str) -> tuple[str, i
 
 
 def send_reports(to: tuple[str, int], secret: bytes, agents: int, interval: float, seconds: float) -> tuple[int, float]:
-    """Send the reports of all agents; return their number, and the longest delay of this sender in seconds."""
+    """Send the reports of all agents; return how many were sent, and how many seconds late the sender was at worst."""
     master = MasterKey(secret)
     keys = [master.agent_key(f"m{number}") for number in range(agents)]
     chance = random.Random(1)
@@ -158,11 +162,11 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def tables(results: command.Results) -> command.Tables:
-    return [command.figures("reports of agents; CPU in % of a core", results)]
+    return [command.figures("cost of receiving the agents' reports; CPU in % of one core", results)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--agents", int, 1, MAX_AGENTS, 10_000, "number of agents")
-    command.add_number(parser, "--interval", float, 0.1, 60, 1, "seconds between two reports of one agent")
+    command.add_number(parser, "--interval", float, 0.1, 60, 1, "seconds between two reports from the same agent")
     command.add_number(parser, "--seconds", float, 2, MAX_SECONDS, 30, "seconds of measurement")
     parser.add_argument("--follow", action="store_true", help="also follow the event stream, as a DNS server does")

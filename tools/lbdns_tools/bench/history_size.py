@@ -1,8 +1,8 @@
 """Measures the size of a day of history, the cost of recording it, and the time to read plots from it.
 
 Drives the real recorder through virtual time as fast as possible, with a sample every second and a commit every five
-seconds. Every member reports all metrics of the catalogue every second. The load rises and falls over the day, with
-the noise of real sensors: counts are whole numbers, percentages have two decimals, no value repeats.
+seconds. Every member reports all metrics of the catalogue every second. The load rises and falls over the day, with the
+noise of real sensors: counts are whole numbers, percentages have two decimals, and no value repeats.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ EXAMPLE: Final = "--members 50 --hours 1"
 TARGET: Final = 200e6  # bytes for a day of 200 members that report every second
 BEGIN: Final = 1_800_000_000.0  # Unix seconds
 MAX_SECONDS: Final = 1.0  # for one plot
-TARGET_TEXT: Final = f"at most {TARGET / 1e6:g} MB, {MAX_SECONDS:g} s for a plot"
+TARGET_TEXT: Final = f"at most {TARGET / 1e6:g} MB, at most {MAX_SECONDS:g} s to read a plot"
 CORES: Final = 4
 USABLE: Final[State] = "usable"
 
 
 class SyntheticMember:
-    """A member whose metrics follow its load, with noise."""
+    """A member whose metrics follow its load, with random noise."""
 
     def __init__(self, chance: Random) -> None:
         self._chance = chance
@@ -156,7 +156,7 @@ def _bytes_written() -> int:
 
 
 def _read_times(path: Path, members: int, seconds: int) -> dict[str, float]:
-    """Return how many seconds it takes to read plots of 600 points, for three members and for all."""
+    """Return how many seconds it takes to read each of several plots of 600 points, for three members and for all."""
     end = BEGIN + seconds
     found = {}
     three = [f"web{number}" for number in range(min(3, members))]
@@ -174,16 +174,16 @@ def _read_times(path: Path, members: int, seconds: int) -> dict[str, float]:
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     path = options.file or folder / "history.db"
     if path.exists():
-        raise BenchmarkError(f"--file: {path}: exists already; name a new file")
+        raise BenchmarkError(f"--file: {path}: already exists; name a new file")
     return record_history(path, options.pools, options.members, max(60, round(options.hours * 3600)))
 
 
 def tables(results: command.Results) -> command.Tables:
-    return [command.figures("reports every second; sizes in bytes, seconds to read a plot", results)]
+    return [command.figures("reports every second; sizes in bytes, times to read a plot in seconds", results)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--members", int, 1, 10_000, 200, "number of members in each pool")
     command.add_number(parser, "--pools", int, 1, 1000, 1, "number of pools")
     command.add_number(parser, "--hours", float, 0.01, 1000, 24, "hours of history")
-    parser.add_argument("--file", type=Path, help="keep the history in this new file")
+    parser.add_argument("--file", type=Path, help="keep the history in this file, which must not exist yet")

@@ -1,10 +1,10 @@
 """Measures the speed of one process of lbdns-load, and compares its figures with those of wrk, ab and httperf.
 
-Apache (event) runs on one core, the load generator on the other. There are three questions: how many requests/s one
-process sends for a 1 kB page, with and without keep-alive; how many requests/s a CGI page reaches at the same
-concurrency, where the server is the limit; and how long a connection takes on average at a fixed rate, for the CGI
-page and for one that sleeps 0.2 s, as in the studies' rate sweep. The last two answers must not depend on the
-generator. The CGI page is sensitive to other work on the machine.
+Apache (event) runs on one core, the load generator on the other. The benchmark answers three questions. How many
+requests/s does one process send for a 1 kB page, with and without keep-alive? How many requests/s does a CGI page reach
+at the same concurrency, where the server is the limit? How long does a connection take on average at a fixed rate, for
+the CGI page and for one that sleeps 0.2 s, as in the studies' rate sweep? The answers to the last two questions must
+not depend on the generator. Figures for the CGI page are sensitive to other work on the machine.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TAKES: Final = "about 3 minutes (seconds x (6 + 7 x repeats))"
 EXAMPLE: Final = "--seconds 5 --concurrency 10 --rate 100"
 TARGET: Final = 3000.0  # requests/s per core from one process, 1 kB page
 AGREEMENT: Final = 0.10  # largest difference between figures that must not depend on the generator
-TARGET_TEXT: Final = f"at least {TARGET:.0f}/s per core, within {100 * AGREEMENT:.0f} %"
+TARGET_TEXT: Final = f"at least {TARGET:.0f} requests/s per core; differences at most {100 * AGREEMENT:.0f} %"
 #: Question -> the figure that must not depend on the generator
 COMPARED: Final = {"cgi": "requests_per_s", "rate": "mean_ms", "sleep": "mean_ms"}
 MIN_RATE_SECONDS: Final = 4.0  # the mean over a shorter time varies too much
@@ -84,7 +84,10 @@ def wrk(url: str, concurrency: int, seconds: float, keep_alive: bool) -> dict[st
 
 
 def httperf(url: str, rate: float, seconds: float) -> dict[str, float]:
-    """Open one connection per request at a fixed rate; the mean covers whole connections, as in lbdns-load."""
+    """Open one connection per request at a fixed rate.
+
+    As in lbdns-load, the mean covers the whole life of a connection.
+    """
     at = urlsplit(url)
     command_line = ["httperf", "--server", str(at.hostname), "--port", str(at.port), "--uri", at.path, "--hog"]
     command_line += ["--timeout", "5", "--rate", f"{rate:g}", "--num-conns", str(round(rate * seconds))]
@@ -110,12 +113,15 @@ def _figures(program: Sequence[str], **patterns: str) -> dict[str, float]:
 
 
 def difference(ours: float, others: float) -> float:
-    """Return the relative difference between ours and the other figure; it is negative if ours is lower."""
+    """Return the relative difference between our figure and the other, negative if ours is lower."""
     return ours / others - 1 if others else float("inf")
 
 
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
-    """Answer all three questions. The generators take turns, so that other work on the machine affects all of them."""
+    """Answer all three questions of the module's docstring.
+
+    The generators take turns, so that other work on the machine affects all of them.
+    """
     for name, package in (("ab", "apache2-utils"), ("wrk", "wrk"), ("httperf", "httperf")):
         need(name, package)
     seconds, concurrency, rate = options.seconds, options.concurrency, options.rate

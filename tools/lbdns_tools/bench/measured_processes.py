@@ -37,7 +37,7 @@ def need(program: str, package: str) -> str:
 
 
 def pin_to_core(core: int) -> None:
-    """Run this process, and the processes that it starts, on one core. Raises BenchmarkError."""
+    """Restrict this process, and the processes that it starts, to one core. Raises BenchmarkError."""
     try:
         os.sched_setaffinity(0, {core})
     except OSError:
@@ -104,7 +104,7 @@ class MeasuredProcess:
         return self.log.read_text(errors="replace")
 
     def require_alive(self) -> None:
-        """Raise BenchmarkError, with the end of its log, if the process has ended."""
+        """Raise BenchmarkError, with the end of the log, if the process has ended."""
         if self.ended:
             log = self.log.read_text(errors="replace")[-SHOWN:]
             raise BenchmarkError(f"{self.name} ended with exit status {self.process.returncode}:\n{log}")
@@ -114,7 +114,10 @@ class MeasuredProcess:
 def running(
     name: str, command: Sequence[str], core: int | None, log: Path, patience: float = PATIENCE
 ) -> Iterator[MeasuredProcess]:
-    """Run a program for the duration of a with statement, on any core if ``core`` is None; ``log`` gets its output."""
+    """Run a program for the duration of a with statement, on any core if ``core`` is None.
+
+    Its output goes to ``log``.
+    """
     pinned = [] if core is None else [need("taskset", "util-linux"), "-c", str(core)]
     with log.open("wb") as output:
         process = subprocess.Popen(

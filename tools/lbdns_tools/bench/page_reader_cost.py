@@ -1,9 +1,10 @@
 """Measures the latency of DNS answers while readers load the web pages without a pause.
 
 Each round runs dnsperf at a fixed rate twice: while the readers load lbdns, and while they load a dummy server without
-DNS. The dummy answers as often as lbdns did, with as many bytes, so that both cores have the same other load. 'kernel'
-is the latency that a prober next to dnsperf measures, until the kernel receives the answer; 'dnsperf' is the latency
-that dnsperf measures. The figure that matters is the ratio of the 'kernel' p99.
+DNS. The dummy answers as often as lbdns did, with as many bytes, so that the readers cause the same load in both runs.
+'kernel' is the latency that a prober alongside dnsperf measures, until the kernel receives the answer; 'dnsperf' is the
+latency that dnsperf measures. The figure that matters is the ratio of the 'kernel' p99 with lbdns to that with the
+dummy.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ TARGET_TEXT: Final = f"kernel p99 at most {TARGET:g} times as high as with the d
 
 
 def page_farm(folder: Path, plane: str, pools: int, members: int) -> tuple[BenchmarkFarm, int, list[str]]:
-    """Return a farm that serves pages, their port, and its members other than the usual three."""
+    """Return a farm that serves pages, the port of the pages, and the farm's members except the usual three."""
     farm, port = BenchmarkFarm(folder, plane=plane), free_port()
     names = [[f"p{pool}m{member}" for member in range(members)] for pool in range(pools)]
     flat = [name for pool in names for name in pool]
@@ -69,7 +70,8 @@ def page_readers_part(part: str, folder: Path, core: int, **options: object) -> 
 def raise_priority(thread: int) -> None:
     """Give a thread nearly all of its core when it has work. Does nothing without root.
 
-    A real-time priority would delay the kernel's own threads, and datagrams with them, whenever TCP keeps them busy.
+    A real-time priority would delay the kernel's own threads, and therefore datagrams, whenever TCP keeps those threads
+    busy.
     """
     # A real-time priority would delay the kernel's own threads, and datagrams with them, whenever TCP keeps them busy
     with contextlib.suppress(OSError):
@@ -78,7 +80,7 @@ def raise_priority(thread: int) -> None:
 
 @contextlib.contextmanager
 def prompt_dnsperf(run: DnsperfRun) -> Iterator[MeasuredProcess]:
-    """Run dnsperf with priority on its core, since after a delay it sends bursts that no server answers at once."""
+    """Run dnsperf with priority on its core, because after a delay its bursts exceed what a server can answer."""
     with dnsperf_beside(run) as load:
         time.sleep(THREADS)
         for thread in psutil.Process(load.process.pid).threads():
@@ -94,7 +96,7 @@ def reader_counts(log: Path) -> dict[str, float]:
 
 
 def await_readers(log: Path) -> None:
-    """Wait until the readers have pages and the streams have events. Raises BenchmarkError."""
+    """Wait until the readers have received pages and the streams events. Raises BenchmarkError."""
     deadline = time.monotonic() + START
     while not ((counts := reader_counts(log)) and counts["answers"] >= KEEPERS and counts["event_bytes"]):
         if time.monotonic() > deadline:
@@ -108,7 +110,7 @@ def per_second(before: Mapping[str, float], after: Mapping[str, float]) -> dict[
 
 
 class PageReaderRounds:
-    """Measures one farm, round after round."""
+    """Measures one farm in several rounds."""
 
     def __init__(self, server: MeasuredServer, web_port: int, folder: Path, options: argparse.Namespace) -> None:
         self._server, self._web_port, self._folder, self._options = server, web_port, folder, options
@@ -173,7 +175,7 @@ def measure_farm(folder: Path, options: argparse.Namespace, pools: int, members:
 
 
 def summary(rounds: Mapping[str, list[dict[str, float]]]) -> command.Results:
-    """Return the medians over the rounds, and the median ratio of lbdns to the dummy within a round."""
+    """Return the medians over the rounds, and the median of the rounds' ratios of lbdns to the dummy."""
     result: command.Results = {name: command.medians(column) for name, column in rounds.items()}
     for key in ("kernel_p99", "dnsperf_p99"):
         ours, theirs = ([one[f"{key}_ms"] for one in rounds[name]] for name in ("lbdns", "dummy"))
@@ -214,11 +216,11 @@ def _farm(text: str) -> tuple[int, int]:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--rounds", int, 1, 50, 7, "number of rounds")
-    command.add_number(parser, "--seconds", float, 1, 60, 5, "seconds of each of the two runs in a round")
+    command.add_number(parser, "--seconds", float, 1, 60, 5, "seconds that each of a round's two runs takes")
     command.add_number(parser, "--share", float, 0.05, 0.95, 0.5, "load as a share of the maximum rate")
     command.add_number(parser, "--rate", float, 1, MAX_RATE, 1000, "queries/s of the prober")
     parser.add_argument(
         "--farms", nargs="+", type=_farm, default=[(0, 0), (5, 200)], metavar="POOLSxMEMBERS",
-        help="members in addition to the three of every farm (default: 0x0 5x200)",
+        help="pools and members in addition to the three members of every farm (default: 0x0 5x200)",
     )  # fmt: skip
     command.add_dns_options(parser)

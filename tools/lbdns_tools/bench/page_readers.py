@@ -1,4 +1,4 @@
-"""Helper processes of the page benchmark: readers that load pages without a pause, a dummy server, a farm's agents.
+"""Helper processes of the page benchmark: readers that load pages without a pause, a dummy server, and a farm's agents.
 
 The dummy answers the readers as often as lbdns did, but serves no DNS.
 """
@@ -93,7 +93,10 @@ class PageReaders:
 
 
 class DummyServer:
-    """Sends ``rate`` answers/s of ``size`` bytes, the first AT_ONCE undelayed, and ``stream_rate`` event bytes/s."""
+    """Sends ``rate`` answers/s of ``size`` bytes, and ``stream_rate`` bytes/s of events.
+
+    The first AT_ONCE answers are not delayed.
+    """
 
     def __init__(self, rate: float, size: int, stream_rate: float) -> None:
         self._pause, self._size, self._stream_rate = 1 / max(rate, 0.1), size, stream_rate

@@ -53,7 +53,7 @@ class QueryTally:
 
 
 class QueryLoad:
-    """Sends at least ``queries`` queries, more while ``goes_on`` is set, and waits for their answers."""
+    """Sends at least ``queries`` queries, and more while ``goes_on`` is set, and waits for the answers."""
 
     def __init__(self, port: int, queries: int, rate: float) -> None:
         """``rate`` is in queries/s; 0 means as fast as answers arrive."""
@@ -231,7 +231,7 @@ def tables(results: command.Results) -> command.Tables:
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--queries", int, 1, 10**9, 100_000, "minimum number of queries")
     command.add_number(parser, "--rate", float, 0, 10**6, 0, "queries/s; 0 means as fast as answers arrive")
-    command.add_number(parser, "--workers", int, 1, 64, 2, "number of workers of the server")
+    command.add_number(parser, "--workers", int, 1, 64, 2, "number of workers that the server runs")
     command.add_number(parser, "--reloads", int, 0, 1000, 0, "number of reloads, one after another")
     command.add_number(parser, "--kills", int, 0, 1000, 0, "number of workers to kill, one after another")
     parser.add_argument(

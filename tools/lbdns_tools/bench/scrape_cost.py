@@ -1,8 +1,8 @@
 """Measures the cost of a scrape of /metrics for a server with many members, and how long queries wait for it.
 
 Uses the server's own source of statistics, with a report from each member, in a single process and without a network.
-The scrape is compared with prometheus_client's own exposition. 'work' is CPU time; a query may have to wait for the
-longest step.
+The scrape is compared with prometheus_client's own exposition. 'work' is the CPU time of a scrape. A scrape runs in
+steps, and a query may have to wait for the longest one.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def make_farm(folder: Path, pools: int, members: int) -> Farm:
 
 
 async def median_scrape(farm: Farm) -> command.Results:
-    """Return the figures of the scrape whose work is the median."""
+    """Return the figures of the scrape with the median CPU time."""
     events = EventLog()
     answerer = LocalAnswerer(AnswerTable(farm), events=events)
     source = ServerStatus(farm, answerer, events)
@@ -113,5 +113,5 @@ def tables(results: command.Results) -> command.Tables:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--members", int, 1, 10_000, 1000, "number of members over all pools")
+    command.add_number(parser, "--members", int, 1, 10_000, 1000, "total number of members in all pools")
     command.add_number(parser, "--pools", int, 1, 1000, 5, "number of pools")

@@ -1,4 +1,4 @@
-"""Compares the simulator's CPU time for a million requests with that of the bare event loop any simulator needs."""
+"""Compares the simulator's CPU time for a million requests with that of a bare event loop."""
 
 from __future__ import annotations
 

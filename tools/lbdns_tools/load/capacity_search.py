@@ -94,9 +94,10 @@ class _CapacitySearch:
         return len(self.trials) >= MAX_TRIALS
 
     def decide(self, value: float) -> SearchTrial:
-        """Run trials at ``value``; return the one that decides: the first if it passes, else one of the majority.
+        """Run trials at ``value``; return the one that decides.
 
-        While ``doubted`` is set, the first pass does not decide alone.
+        The first trial decides if it passes; otherwise the majority decides, and one of its trials is returned. While
+        ``doubted`` is set, a single trial that passes does not decide.
         """
         failed: list[SearchTrial] = []
         passed: list[SearchTrial] = []
@@ -118,7 +119,10 @@ class _CapacitySearch:
         return middle if bad - good > self.accuracy * good and middle > good else None
 
     def double(self, value: float, high: float, passed: list[SearchTrial]) -> SearchTrial | None:
-        """Double ``value`` up to ``high`` and append the trials to ``passed``; return the trial that fails, or None."""
+        """Double ``value`` until a trial fails or ``value`` reaches ``high``.
+
+        Append trials that pass to ``passed``; return the trial that fails, or None.
+        """
         while not (trial := self.decide(value)).why:
             passed.append(trial)
             if value >= high or self.spent:
@@ -169,7 +173,7 @@ def highest_rate(
 ) -> SearchResult:
     """Search for the highest rate between ``low`` and ``high`` (requests/s) that passes.
 
-    ``accuracy`` is a share of the result. Raises ValueError if the range or the accuracy is invalid.
+    ``accuracy`` is a fraction of the result. Raises ValueError if the range or the accuracy is invalid.
     """
     return _CapacitySearch(try_rate, lambda rate, figures: criteria.failing(figures, rate), accuracy).run(low, high)
 
@@ -179,7 +183,7 @@ def highest_count(
 ) -> SearchResult:
     """Search for the highest number of connections or clients that passes at ``rate`` requests/s.
 
-    A ``rate`` of 0 means trials without a given rate. Raises ValueError if the range or the accuracy is invalid.
+    If ``rate`` is 0, trials run without a fixed rate. Raises ValueError if the range or the accuracy is invalid.
     """
     search = _CapacitySearch(
         lambda count: try_count(int(count)), lambda _, figures: criteria.failing(figures, rate), accuracy, is_whole=True

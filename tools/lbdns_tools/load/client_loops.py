@@ -20,7 +20,7 @@ _OUT_OF_PORTS_S: Final = 0.01  # pause of a client after a local failure, which 
 
 
 class RequestTimings:
-    """Holds the times, the bytes received and the server of one request under way."""
+    """Holds the times, the bytes received and the server of one request in progress."""
 
     __slots__ = ("bytes", "connect_s", "dns_s", "resolving", "server")
 
@@ -95,7 +95,10 @@ class ClientCrowd:
     async def _run_client(
         self, place: int, load: ClosedLoop, begin: float, chance: Random, budget: list[float]
     ) -> None:
-        """Run one client of a closed loop. ``budget`` holds how many requests the loop's clients may still send."""
+        """Run one client of a closed loop.
+
+        ``budget`` holds the number of requests that the loop's clients may still send.
+        """
         loop, clock = self._loop, self._loop.clock
         client, choose = self._client(chance), self._run.phases[place].mix.chooser(chance)
         end = begin + (load.seconds or math.inf)
@@ -212,7 +215,10 @@ class ClientCrowd:
                 timings.connect_s = connection.connect_s
 
     def _count(self, timings: RequestTimings, error: str, intended: float, start: float, end: float) -> None:
-        """Count a request. Latency runs from the due time and excludes the look-up, unless the look-up failed."""
+        """Count a request.
+
+        Latency is measured from the due time and excludes the look-up, unless the look-up failed.
+        """
         self.done += 1
         self.failed += error != ""
         self.last_end = end - self._begin

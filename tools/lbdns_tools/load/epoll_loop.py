@@ -64,7 +64,10 @@ class LoopTask:
 
 
 class Deadlines(Generic[Item]):
-    """One time limit of ``seconds`` for many items. Since all limits are equal, the oldest item expires first."""
+    """Expires each item ``seconds`` after it was added.
+
+    Since all items have the same limit, the oldest expires first.
+    """
 
     def __init__(self, loop: EpollLoop, seconds: float, expire: Callable[[Item], None]) -> None:
         self._loop, self.seconds, self._expire = loop, seconds, expire
@@ -89,7 +92,7 @@ class Deadlines(Generic[Item]):
 
 
 class TimeLimits(Deadlines[LoopTask]):
-    """One time limit of ``seconds`` for many tasks; an overdue task is interrupted with ``error``."""
+    """Gives each task a time limit of ``seconds``; a task that exceeds its limit is interrupted with ``error``."""
 
     def __init__(self, loop: EpollLoop, seconds: float, error: type[Exception] = OutOfTimeError) -> None:
         super().__init__(loop, seconds, lambda task: task.interrupt(error()))
@@ -97,7 +100,7 @@ class TimeLimits(Deadlines[LoopTask]):
     def begin(self) -> LoopTask:
         """Start the time limit of the current task and return the task. Call ``end`` with the task afterwards."""
         task = self._loop.current
-        assert task is not None, "only a task can be limited"
+        assert task is not None, "only a running task can have a time limit"
         self.under_way[task] = self._loop.clock() + self.seconds
         return task
 
@@ -168,7 +171,10 @@ class EpollLoop:
         heappush(self._timers, (when, self._timer_number, do))
 
     async def sleep_until(self, when: float) -> None:
-        """Pause the current task, which must have no time limit: the timer would resume an interrupted task."""
+        """Pause the current task.
+
+        It must have no time limit, because the timer would also resume an interrupted task.
+        """
         assert self.current is not None
         self.call_at(when, self.current.resume)
         await pause()
@@ -189,7 +195,7 @@ class EpollLoop:
         self._stopped = True
 
     def run(self) -> None:
-        """Run until no task is left or ``stop`` is called, then close the tasks that are left."""
+        """Run until no task is left or ``stop`` is called, then close the remaining tasks."""
         _sleep_exactly()
         handlers = self.handlers
         try:
@@ -226,6 +232,6 @@ class EpollLoop:
 
 
 def _sleep_exactly() -> None:
-    """Request exact sleeps; by default, sleeps end up to 50 us late (proc(5), timerslack_ns)."""
+    """Ask the kernel for exact sleeps; by default, a sleep ends up to 50 us late (proc(5), timerslack_ns)."""
     with contextlib.suppress(OSError):
         Path("/proc/self/timerslack_ns").write_text("1")

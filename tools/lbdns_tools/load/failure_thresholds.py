@@ -25,7 +25,10 @@ _PARTS: Final = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*([-+.\w]*?)\s*(us|ms|s|%|k
 
 @dataclass(frozen=True, slots=True)
 class FailureThreshold:
-    """The condition under which a measurement fails. ``limit`` has the unit of ``name``: s, %, 1/s, Mbit/s, count."""
+    """The condition under which a measurement fails.
+
+    ``limit`` is in the unit of the statistic: s, %, 1/s, Mbit/s or a count.
+    """
 
     text: str  # as the user wrote it
     name: str
@@ -43,7 +46,7 @@ class FailureThreshold:
 
 
 def parse_threshold(text: str) -> FailureThreshold:
-    """Parse a threshold. Raises a ValueError that says what to write instead."""
+    """Parse a threshold. Raises ValueError; its message says what to write instead."""
     parts = _PARTS.fullmatch(text)
     if parts is None:
         raise ValueError(f"{text!r} is not a valid threshold; {HOW}")

@@ -37,7 +37,7 @@ class StaleError(Exception):
 class LoadConnections:
     """All connections of a process, including those that are idle or about to close, and their source addresses.
 
-    At most ``limit`` connections are open, unless more requests are under way; 0 means no limit.
+    At most ``limit`` connections are open, unless more requests than that are in progress; 0 means no limit.
     """
 
     def __init__(self, loop: EpollLoop, keep_alive: bool, sources: Sequence[str] = (), limit: int = 0) -> None:
@@ -108,7 +108,7 @@ class HttpConnection(DescriptorWaiter):
         """Send a request and read the whole response.
 
         Afterwards the connection is idle, closed or about to close. Raises RequestError, or StaleError if the server
-        closed a used connection before this request.
+        closed a reused connection before this request.
         """
         self._sockets.idle.pop(self, None)
         ended = True
@@ -145,7 +145,7 @@ class HttpConnection(DescriptorWaiter):
             self._sockets.open -= 1
 
     def unexpected(self) -> None:
-        """Close the connection: without a request, the server has closed it or sent bytes that belong to no request."""
+        """Close the idle connection, because the server has closed it or has sent bytes that belong to no request."""
         self.close()
 
     async def _send(self, request: bytes) -> None:

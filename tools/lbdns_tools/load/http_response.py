@@ -169,7 +169,7 @@ class HttpResponse:
         return at + here
 
     def _read_trailer(self, data: bytes, begin: int, at: int) -> bool:
-        """Read the fields between the last chunk and an empty line; ``begin`` is where the last chunk's line starts."""
+        """Read the trailer fields, up to an empty line; ``begin`` is the offset of the last chunk's size line."""
         while True:
             end = data.find(b"\n", at)
             if end < 0:

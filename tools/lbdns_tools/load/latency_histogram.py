@@ -17,7 +17,10 @@ _OFFSET: Final = 1 - log(LOWEST) * PER_E
 
 
 class LatencyHistogram:
-    """Counts times in seconds. ``sum`` and ``longest`` are exact; percentiles are within 0.5 % (LOWEST to HIGHEST)."""
+    """Counts times in seconds.
+
+    ``sum`` and ``longest`` are exact; percentiles between LOWEST and HIGHEST are accurate to within 0.5 %.
+    """
 
     __slots__ = ("_counts", "longest", "sum")
 
@@ -69,7 +72,7 @@ class LatencyHistogram:
             seen += count_here
             if seen >= rank:
                 return min(self.longest, _middle(place))
-        raise AssertionError("a rank is at most the count")
+        raise AssertionError("the rank must not exceed the count")
 
     def state(self) -> list[float]:
         """Return plain data: the sum, the longest time, then the index and count of each non-empty bucket."""

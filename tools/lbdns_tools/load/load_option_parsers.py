@@ -36,12 +36,12 @@ def parse_rates(text: str) -> tuple[float, ...]:
     points = _points(text)
     for point in points:
         if not 0 < point <= MAX_RATE:
-            raise ValueError(f"{text!r}: {float(point):g} is not a number above 0 and up to {MAX_RATE:g}")
+            raise ValueError(f"{text!r}: {float(point):g} is not a number above 0 and at most {MAX_RATE:g}")
     return tuple(map(float, points))
 
 
 def _points(text: str) -> tuple[Fraction, ...]:
-    """Return the points as exact fractions, so that 0.1..1/0.1 yields ten; each point once, in the order written."""
+    """Return each point once, in the order written. The points are exact fractions, so that 0.1..1/0.1 yields ten."""
     found: dict[Fraction, None] = {}
     for item in text.split(","):
         for point in _sweep(text, item.strip()):
@@ -80,7 +80,7 @@ def parse_ramp(text: str) -> tuple[float, ...]:
         raise ValueError(f"{text!r} is not a valid ramp; write 10..200, or 10..200..10 to go down again")
     rates = tuple(map(float, corners))
     if not 0 < max(rates) <= MAX_RATE:
-        raise ValueError(f"{text!r}: the highest rate must be above 0 and up to {MAX_RATE:g}")
+        raise ValueError(f"{text!r}: the highest rate must be above 0 and at most {MAX_RATE:g}")
     return rates
 
 

@@ -60,12 +60,14 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         "--clients", type=COUNTS, help="Number of clients, each of which waits for every response. [default: 20]"
     ),
     click.option(
-        "--think", type=SECONDS, help="Pause of each client between a response and its next request. [default: 0]"
+        "--think",
+        type=SECONDS,
+        help="Time that each client pauses between a response and its next request. [default: 0]",
     ),
     click.option("--rate", type=RATES, help="Requests/s, sent whether or not earlier requests have been answered."),
     click.option("--ramp", type=RAMP, help="A rate that changes linearly over --seconds, such as 10..200."),
     _file("--trace", "FILE.csv", "Read rates from a column of FILE.csv and spread them over --seconds."),
-    click.option("--trace-column", metavar="NAME|N", help="Column of the --trace file, if it has several."),
+    click.option("--trace-column", metavar="NAME|N", help="Column to read if the --trace file has several."),
     _rate("--min", "min_rate", False, "Scale the lowest rate of --trace to R requests/s. [default: 0, with --max]"),
     _rate("--max", "max_rate", True, "Scale the highest rate of --trace to R requests/s."),
     _file("--phases", "FILE.toml", "Read several loads, which may overlap, from FILE.toml."),
@@ -76,10 +78,14 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     ),
     # How long, how often
     click.option(
-        "--seconds", type=SECONDS, help="Length of a run, without the warm-up. [default: 10, without --requests]"
+        "--seconds", type=SECONDS, help="Length of a run, not counting the warm-up. [default: 10, without --requests]"
     ),
     click.option("--requests", type=click.IntRange(1), metavar="N", help="End a run after N requests."),
-    click.option("--warm-up", type=SECONDS, help="Length of an uncounted load before each run. [default: 0]"),
+    click.option(
+        "--warm-up",
+        type=SECONDS,
+        help="Length of a warm-up before each run, whose requests are not counted. [default: 0]",
+    ),
     repeat_option("Number of runs at each point."),
     SEED_OPTION,
     # Connections and processes
@@ -111,13 +117,15 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     click.option(
         "--search",
         type=click.Choice(SEARCHES),
-        help="Search for the highest rate at each number of --connections, the most connections at a --rate, or "
-        "the most clients.",
+        help="Search for the highest rate at each number of --connections, for the most connections at a --rate, or "
+        "for the most clients.",
     ),
     click.option(
         "--range", "span", type=ParsedValue(parsers.parse_span, "LOW..HIGH"), help="Range that --search covers."
     ),
-    click.option("--connections", type=COUNTS, help="Numbers of connections to open per trial of --search rate."),
+    click.option(
+        "--connections", type=COUNTS, help="Numbers of connections for which --search rate finds the highest rate."
+    ),
     _percent("--accuracy", 0.1, "Accuracy of the result of --search. [default: 5]"),
     _percent("--max-errors", 0, "A trial of --search fails above this share of errors. [default: 1]"),
     click.option(
@@ -129,7 +137,7 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         "--min-achieved", 0, "A trial of --search fails if less than this share of the rate is answered. [default: 95]"
     ),
     # Results
-    click.option("--label", metavar="TEXT", help="Name of the runs in files and pictures."),
+    click.option("--label", metavar="TEXT", help="Name of the runs in result files and plots."),
     _file("--csv", "FILE", "Write one row per point and repetition; - is standard output."),
     _file("--json", "FILE", "Write all statistics in detail; - is standard output."),
     _file("--plot", "FILE", "Plot the results to FILE: .png, .svg or .pdf."),
@@ -167,7 +175,10 @@ SEARCH_EXCLUDES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Raise click.UsageError if the options break a rule. ``options`` maps parameter names to values."""
+    """Raise click.UsageError if options are missing or cannot be combined.
+
+    ``options`` maps parameter names to values.
+    """
     options = {name: value for name, value in options.items() if value and (name, value) != ("repeat", 1)}
     if not any(name in options for name in (*TARGETS, "phases")):
         raise click.UsageError("a target is required: give a URL, --urls FILE, or --files html --base URL")
@@ -199,6 +210,6 @@ def _check_values(options: Mapping[str, Any]) -> None:
 
 
 def option_name(parameter: str) -> str:
-    """Return the option of a parameter as written on the command line."""
+    """Return the option that sets a parameter, as written on the command line."""
     short = {"url": "URL", "min_rate": "--min", "max_rate": "--max", "span": "--range", "sources": "--source"}
     return short.get(parameter, f"--{parameter.replace('_', '-')}")

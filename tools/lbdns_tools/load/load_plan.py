@@ -26,7 +26,7 @@ _ROUNDING: Final = 1e-9  # of a request: 0.1/s for 30 s are 3 requests, despite 
 
 @dataclass(frozen=True, slots=True)
 class ResolveRule:
-    """Defines when clients look up names and which ``server`` they query; None means the system's first name server.
+    """Defines when clients look up names, and which ``server`` they query (None: the system's first name server).
 
     ``request``: before each request; ``connection``: before each connection; ``every``: ``seconds`` after the last
     look-up; ``webstone``: at random intervals; ``ttl``: when the records expire; ``once``: when a client starts;
@@ -162,11 +162,11 @@ class LoadPhase:
 
 @dataclass(frozen=True, slots=True)
 class LoadRun:
-    """One run of the load generator; without phases, the settings that several runs share.
+    """One run of the load generator. A run without phases holds the settings that several runs share.
 
     Requests that are due in the first ``warm_up_s`` are sent but not counted; the warm-up is part of ``seconds``. At
-    most ``max_connections`` are open at a time, over all processes; 0 means no limit. Random numbers depend on ``seed``
-    alone. ``parts`` is the number of processes, and ``part``, from 0, is the number of the one that runs this share.
+    most ``max_connections`` are open at a time, over all processes; 0 means no limit. All random numbers depend on
+    ``seed`` alone. ``parts`` is the number of processes; ``part`` numbers, from 0, the process that runs this share.
     """
 
     resolve: ResolveRule

@@ -1,7 +1,7 @@
-"""One process of the load generator. It receives its share of a run on standard input and sends its measurement there.
+"""One process of the load generator, which receives its share of a run and sends back its measurement.
 
-Standard input is one end of a socket pair (multiprocessing.Pipe). The process ends when the other end is closed, so it
-never outlives its parent.
+Both pass through standard input, which is one end of a socket pair (multiprocessing.Pipe). The process ends when the
+other end is closed, so it never outlives its parent.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ _AHEAD_EACH_S: Final = 0.002  # added for each process
 class LoadPlace:
     """The place where a load process runs, and the local addresses from which it connects, in turn.
 
-    ``before`` is a prefix for its command, such as one that enters a network namespace. The prefix must exec the
-    command, not start it as a child.
+    ``before`` is a prefix for the process's command, such as one that enters a network namespace. The prefix must exec
+    the command, not start it as a child.
     """
 
     before: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class LoadPlace:
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """Progress of all processes together, including the warm-up. ``share`` of the run is completed, from 0 to 1."""
+    """Progress of all processes together, including the warm-up. ``share`` is the fraction of the run completed."""
 
     label: str
     share: float
@@ -60,7 +60,7 @@ class LoadProgress:
 
 
 def share_done(run: LoadRun, elapsed_s: float, requests: int) -> float:
-    """Return the share of a run that is done, from 0 to 1: by time or by requests, whichever ends the run sooner."""
+    """Return the fraction of a run completed, from 0 to 1: of its time or requests, whichever ends the run sooner."""
     shares = [elapsed_s / run.seconds] if run.seconds and math.isfinite(run.seconds) else []
     loads = [phase.load for phase in run.phases]
     if loads and all(isinstance(load, ClosedLoop) and load.requests for load in loads):
@@ -130,7 +130,7 @@ class _PoolMember:
 
 
 class InterruptedRunError(Exception):
-    """Ctrl-C ended a run; ``row`` is the result until then."""
+    """Ctrl-C ended a run; ``row`` is the result up to that point."""
 
     def __init__(self, row: ResultRow) -> None:
         super().__init__("interrupted")
@@ -139,7 +139,7 @@ class InterruptedRunError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunMeasurement:
-    """Measures runs with a number of ``processes``, which are assigned to ``places`` in turn.
+    """Measures runs with ``processes`` load processes, which are assigned to ``places`` in turn.
 
     If ``processes`` is 0, there is one process per processor and at least one per place.
     """
@@ -161,7 +161,7 @@ class RunMeasurement:
 
 
 def _useful_processes(run: LoadRun) -> int:
-    """Return the number of processors, but no more than there are clients if all phases are closed loops."""
+    """Return the number of processors, or the number of clients if that is smaller and all phases are closed loops."""
     processors = len(os.sched_getaffinity(0))
     clients = [phase.load.clients for phase in run.phases if isinstance(phase.load, ClosedLoop)]
     return min(processors, max(1, sum(clients))) if len(clients) == len(run.phases) else processors
@@ -173,10 +173,10 @@ def run(
     on_progress: Callable[[LoadProgress], None] = lambda progress: None,
     places: Sequence[LoadPlace] = (),
 ) -> RunResult:
-    """Run ``run`` in several processes and return the result; Ctrl-C ends the run early with the result so far.
+    """Run ``run`` in several processes and return the result. On Ctrl-C, end it early and return the result so far.
 
-    The processes are assigned to ``places`` in turn; without places they run here, and the kernel chooses the source
-    addresses. Raises LbdnsError.
+    The processes are assigned to ``places`` in turn. Without places, they run without a prefix, and the kernel chooses
+    the source addresses. Raises LbdnsError.
     """
     if processes < 1:
         raise LbdnsError(f"the number of processes must be at least 1, not {processes}")
@@ -194,7 +194,7 @@ def run(
 
 
 def _measure(run: LoadRun, pool: Sequence[_PoolMember], on_progress: Callable[[LoadProgress], None]) -> RunResult:
-    """Let all processes begin together, and return their combined result. Raises LbdnsError."""
+    """Start the run in all processes at the same time, and return their combined result. Raises LbdnsError."""
     ahead_s = _AHEAD_S + _AHEAD_EACH_S * len(pool)
     begin, begun = time.monotonic() + ahead_s, time.time() + ahead_s
     stopped_at = math.inf
@@ -226,7 +226,7 @@ def _receive(
 ) -> Iterator[None]:
     """Read messages until all processes are done; yield at least once per second.
 
-    Raises LbdnsError if a process fails, or, with the text ``late``, after ``limit_s``.
+    Raises LbdnsError if a process fails or, after ``limit_s``, with the message ``late``.
     """
     end = time.monotonic() + limit_s
     while waiting := [member for member in pool if not is_done(member)]:

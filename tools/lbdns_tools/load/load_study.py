@@ -29,7 +29,7 @@ class PlannedRun:
     run: LoadRun
 
     def again(self, repetition: int) -> LoadRun:
-        """Return the run for a repetition, numbered from 1: the same run with another seed."""
+        """Return the run for a repetition, numbered from 1: the same run with a different seed for each."""
         label = self.run.label if repetition == 1 else f"{self.run.label}, run {repetition}"
         return replace(self.run, label=label, seed=self.run.seed + repetition - 1)
 
@@ -46,7 +46,7 @@ def plan(
 
 
 def closed(settings: LoadRun, label: str, mix: RequestMix, load: ClosedLoop) -> PlannedRun:
-    """Return a planned run of a closed loop; the seconds of ``load`` begin after the warm-up."""
+    """Return a planned run of a closed loop; ``load.seconds`` does not include the warm-up."""
     if load.seconds:
         load = replace(load, seconds=settings.warm_up_s + load.seconds)
     return plan(settings, label, LoadPhase(0.0, load, mix, label), clients=load.clients)
@@ -102,7 +102,7 @@ def steady(rate: float, seconds: float | None, requests: int, spacing: Spacing) 
 
 
 def settings_of(options: Mapping[str, Any]) -> LoadRun:
-    """Return the settings in the command-line options. Without --resolver and --resolve, the system resolves names."""
+    """Return a run without phases, with the settings from the command line. By default, the system resolves names."""
     server = options["resolver"]
     resolve: ResolveRule = options["resolve"] or ResolveRule("connection" if server else "system")
     if server is not None and resolve.mode == "system":
@@ -115,7 +115,7 @@ def settings_of(options: Mapping[str, Any]) -> LoadRun:
 
 
 def mix_of(options: Mapping[str, Any]) -> RequestMix:
-    """Return the targets in the options: one URL, a file of URLs, or WebStone's files. Raises ConfigError."""
+    """Return the targets that the options name: one URL, a file of URLs, or WebStone's files. Raises ConfigError."""
     try:
         if options["urls"] is not None:
             return read_urls(Path(options["urls"]))

@@ -23,7 +23,7 @@ _NO_RATE: Final = OpenLoop((1.0,), 1.0)
 
 
 def read_phases(path: Path, mix: RequestMix | None = None) -> tuple[LoadPhase, ...]:
-    """Return the phases of a file; ``mix`` is for phases that name no target. Paths are relative to the file.
+    """Return the phases of a file. Phases that name no target use ``mix``. Paths are relative to the file.
 
     Raises ConfigError with every error found in the file.
     """
@@ -54,7 +54,7 @@ def _load(table: TomlTable, folder: Path) -> ClosedLoop | OpenLoop:
     if "think" in table.values and kind not in ("clients", ""):
         table.wrong("think", "think requires clients: each client pauses this number of seconds after a response")
     if "spacing" in table.values and kind == "clients":
-        table.wrong("spacing", "spacing does not apply to clients, which send a request when they have a response")
+        table.wrong("spacing", "spacing does not apply to clients, which send each request after the previous response")
     match kind:
         case "clients":
             clients = table.integer("clients", 1, 1, MAX_CLIENTS)
@@ -73,7 +73,7 @@ def _load(table: TomlTable, folder: Path) -> ClosedLoop | OpenLoop:
 
 
 def _one(table: TomlTable, keys: tuple[str, ...]) -> str:
-    """Return which of ``keys`` the table has; it must have exactly one."""
+    """Return the first of ``keys`` that the table contains. Unless it contains exactly one, record an error."""
     found = [key for key in keys if key in table.values]
     if not found:
         table.wrong("", f"one of {', '.join(keys)} is required")
@@ -111,7 +111,7 @@ def _trace(table: TomlTable, folder: Path) -> tuple[float, ...]:
     most = table.number("max", MAX_RATE, 1e-6, MAX_RATE)
     scaled = [key for key in ("min", "max") if key in table.values]
     if len(scaled) == 1:
-        table.wrong(scaled[0], "min and max require each other: the lowest and the highest rate in requests/s")
+        table.wrong(scaled[0], "min and max must be given together: the lowest and the highest rate in requests/s")
     elif most < least:
         table.wrong("max", f"max must not be less than min: {most:g} is less than {least:g}")
     try:

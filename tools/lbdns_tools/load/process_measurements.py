@@ -43,8 +43,9 @@ class StartLateness:
 class ProcessMeasurement:
     """The measurement of one process. Times are in seconds since the start of the run.
 
-    ``ok_in_window`` requests succeeded between the end of the warm-up and the end of sending, whenever they started.
-    ``last_ok`` is when the last successful request ended, ``last_end`` when the last request of any kind ended.
+    ``ok_in_window`` counts the requests that succeeded between the end of the warm-up and the end of sending, whenever
+    they started. ``last_ok`` is when the last successful request ended; ``last_end`` is when the last request of any
+    kind ended.
     """
 
     tally: RequestTally
@@ -75,7 +76,7 @@ class RunResult:
 
 
 def combine(run: LoadRun, parts: Sequence[ProcessMeasurement], begun: float, stopped_at: float = math.inf) -> RunResult:
-    """Return the result of all processes. ``stopped_at`` is the second of the run at which Ctrl-C ended it."""
+    """Return the result of all processes. ``stopped_at`` is when Ctrl-C ended the run, in seconds since its start."""
     tally = RequestTally()
     for part in parts:
         tally.merge(part.tally)
@@ -84,12 +85,12 @@ def combine(run: LoadRun, parts: Sequence[ProcessMeasurement], begun: float, sto
 
 
 def measured_seconds(run: LoadRun, parts: Sequence[ProcessMeasurement], ok: int, stopped_at: float = math.inf) -> float:
-    """Return the seconds that the counted requests would have taken at the rate at which responses arrived.
+    """Return the number of seconds by which to divide counts of requests to get rates.
 
     All requests that start in time count, even if they end later. If a server cannot keep up, the last requests end
-    long after the last start, and a single hanging request would stretch the time. Therefore the rate is measured
-    between the end of the warm-up and the end of sending. If a number of requests ends the run, the result is the time
-    until the last response.
+    long after the last start, and a single hanging request would stretch the time. Therefore the rate of responses is
+    measured between the end of the warm-up and the end of sending, and the result is the time that all counted requests
+    take at that rate. If a number of requests ends the run, the result is the time until the last response.
     """
     last_ok = max((part.last_ok for part in parts), default=0.0)
     last_end = max((part.last_end for part in parts), default=0.0)
@@ -104,7 +105,7 @@ def measured_seconds(run: LoadRun, parts: Sequence[ProcessMeasurement], ok: int,
 
 
 def saturation(parts: Sequence[ProcessMeasurement]) -> str:
-    """Return why the generator was the limit, or "". Its limits must not be mistaken for the server's."""
+    """Return why the generator was the limit, or "". The generator's limits must not be mistaken for the server's."""
     reasons = []
     ports, descriptors = (
         sum(part.local.get(code, 0) for part in parts for code in codes) for codes in (_PORTS, _DESCRIPTORS)
@@ -121,10 +122,8 @@ def saturation(parts: Sequence[ProcessMeasurement]) -> str:
     busy = [number for number, part in enumerate(parts, 1) if part.cpu_share >= BUSY]
     if busy:
         share = max(part.cpu_share for part in parts)
-        of = f"process {busy[0]}" if len(busy) == 1 else f"{len(busy)} processes"
-        reasons.append(
-            f"{of} of {len(parts)} used {100 * share:.0f} % of a core: use more --processes or more machines"
-        )
+        which = f"process {busy[0]} of {len(parts)}" if len(busy) == 1 else f"{len(busy)} of {len(parts)} processes"
+        reasons.append(f"{which} used {100 * share:.0f} % of a core: use more --processes or more machines")
     late = max((part.late_s for part in parts), key=lambda quarters: quarters[-1], default=(0.0,))
     if late[-1] >= max(LATE_S, GROWING * late[0]):  # requests are due faster than this machine starts them
         delay = f"{1000 * late[-1]:.0f} ms"

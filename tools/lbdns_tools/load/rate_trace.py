@@ -20,10 +20,10 @@ TraceRow = tuple[int, list[str]]  # the line's number, and its cells
 
 
 def read_trace(path: Path, column: str = "", span: tuple[float, float] | None = None) -> tuple[float, ...]:
-    """Return the rates in ``column`` of a file (default: its only one), scaled to ``span`` (lowest, highest) if given.
+    """Return the rates in ``column`` of a file (default: the only one), scaled to ``span`` (lowest, highest) if given.
 
-    ``column`` is a heading or a number from 1. A first line with a word in that column is a header. Empty lines and
-    ``# comments`` are skipped. Raises ConfigError with an error for each invalid line.
+    ``column`` is a heading or a number from 1. The first line is a header if that column contains a word. Empty lines
+    and ``# comments`` are skipped. Raises ConfigError with an error for each invalid line.
     """
     index, rows = _column(path, _rows(path), column)
     values: list[float] = []
@@ -32,7 +32,7 @@ def read_trace(path: Path, column: str = "", span: tuple[float, float] | None = 
         cell = cells[index].strip() if index < len(cells) else ""
         value = _number(cell)
         if value is None:
-            wrong.append(f"{path}:{line}: column {column or index + 1}: {cell!r} is not a number of at least 0")
+            wrong.append(f"{path}:{line}: column {column or index + 1}: {cell!r} is not a number that is 0 or more")
         else:
             values.append(value)
     if not rows:
@@ -40,7 +40,7 @@ def read_trace(path: Path, column: str = "", span: tuple[float, float] | None = 
     raise_findings(wrong)
     rates = scale(values, *span) if span else tuple(values)
     if not 0 < max(rates) <= MAX_RATE:
-        what = f"the highest rate must be above 0 and up to {MAX_RATE:g}/s, not {max(rates):g}"
+        what = f"the highest rate must be above 0 and at most {MAX_RATE:g}/s, not {max(rates):g}"
         raise ConfigError(f"{path}: {what}; scale the rates with a minimum and a maximum")
     return rates
 

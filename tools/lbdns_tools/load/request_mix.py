@@ -93,7 +93,7 @@ def parse_url(text: str) -> RequestTarget:
 
 def _wrong_host(parts: SplitResult) -> str:
     if "@" in parts.netloc:
-        return "a user name is not supported"
+        return "a URL with a user name is not supported"
     return "the port must not be 0" if parts.hostname else "the host is missing"
 
 
@@ -129,7 +129,7 @@ def _weighted(words: list[str]) -> RequestTarget:
         return target
     weight = float(words[1]) if re.fullmatch(r"\d+(\.\d+)?", words[1], re.ASCII) else 0.0
     if not 0 < weight <= MAX_WEIGHT:
-        raise ValueError(f"the weight must be a number above 0 and up to {MAX_WEIGHT:g}, not {words[1]!r}")
+        raise ValueError(f"the weight must be a number above 0 and at most {MAX_WEIGHT:g}, not {words[1]!r}")
     if len(words) > 2:
         raise ValueError(f"unexpected {words[2]!r} after a URL and its weight")
     return replace(target, weight=weight)
@@ -142,7 +142,7 @@ def file_set(name: str, base_url: str) -> RequestMix:
     base = parse_url(base_url)
     if "?" in base.path:
         raise ValueError(
-            f"{base_url!r}: the base of a set of files must have no query; write http://HOST[:PORT][/FOLDER]"
+            f"{base_url!r}: the base URL of a set of files must not have a query; write http://HOST[:PORT][/FOLDER]"
         )
     folder = base.path.rstrip("/")
     targets: list[RequestTarget] = []

@@ -55,9 +55,10 @@ class RequestTally:
     ) -> None:
         """Count one request that has ended.
 
-        ``start_s`` is in seconds since the start of the run; in an open loop, the request was due then. ``latency_s``
-        counts from ``start_s``. ``dns_s`` and ``connect_s`` are 0.0 if the request made no look-up or no connection.
-        ``server`` is the address, "" if no server was reached. ``error`` is one of ERRORS, "" on success.
+        ``start_s`` is in seconds since the start of the run; in an open loop, it is the time at which the request was
+        due. ``latency_s`` counts from ``start_s``. ``dns_s`` is 0.0 if the request made no look-up, ``connect_s`` if it
+        opened no connection. ``server`` is the server's address, or "" if no server was reached. ``error`` is one of
+        ERRORS, or "" on success.
         """
         self.requests += 1
         self.bytes += bytes

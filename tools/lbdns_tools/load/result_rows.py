@@ -99,7 +99,10 @@ def found_json(found: SearchResult) -> dict[str, Any]:
 
 
 def columns(row: ResultRow) -> dict[str, Any]:
-    """Return the CSV columns in order, without the servers' shares. None means no result or not applicable."""
+    """Return the CSV columns in order, without the servers' shares.
+
+    None means that there is no result or that the column does not apply.
+    """
     point, figures = row.point, row.figures
     return {
         "clients": point.clients,
@@ -120,7 +123,10 @@ def columns(row: ResultRow) -> dict[str, Any]:
 
 
 def as_csv(rows: Sequence[ResultRow]) -> str:
-    """Return CSV: a line per point and repetition, a column per server's share. An empty field means no result."""
+    """Return CSV with a line per point and repetition, and a column for each server's share.
+
+    An empty field means no result.
+    """
     servers = sorted({server for row in rows for server in row.figures.shares})
     lines = [
         {

@@ -81,7 +81,7 @@ def _cell(value: float | None, deviation: float | None = None, factor: float = 1
 
 
 def _three(value: float) -> str:
-    """Format with three significant digits, or with all digits before the decimal point."""
+    """Format a number with three significant digits, but keep all digits before the decimal point."""
     if value >= 99.95 or value == 0:
         return f"{value:.0f}"
     return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
@@ -110,7 +110,7 @@ def _show_shares(points: Mapping[LoadPoint, Sequence[ResultRow]], rows: Sequence
 
 
 def _notes(runs: Sequence[ResultRow], found: RepetitionSpread) -> list[str]:
-    """Return notes on failed requests, repetitions without a result, and limits of the load generator."""
+    """Return notes on failed requests, on repetitions without a result, and on limits of the load generator."""
     lines = []
     counts = {error: sum(row.figures.errors[error] for row in runs) for error in ERRORS}
     if any(counts.values()):
@@ -130,7 +130,7 @@ def _notes(runs: Sequence[ResultRow], found: RepetitionSpread) -> list[str]:
 def show_searches(
     headings: Sequence[str], searches: Iterable[tuple[Sequence[str], SearchResult]], console: Console
 ) -> None:
-    """Print a row for each search: its own cells, its result, and why it ended."""
+    """Print a row for each search: the cells that describe it, its result, and why it ended."""
     table = _table(*headings, "mean ms", "p95", "p99", "error %", "trials")
     table.add_column("ended by")
     for cells, found in searches:

@@ -122,7 +122,7 @@ class RepetitionSpread:
 
 
 def spread(repetitions: Sequence[RunStatistics]) -> RepetitionSpread:
-    """Return the spread over ``repetitions``. Raises ValueError if there are none."""
+    """Return the spread over ``repetitions``. Raises ValueError if ``repetitions`` is empty."""
     if not repetitions:
         raise ValueError("a spread requires at least one repetition")
     found = {name: [value for each in repetitions if (value := each.number(name)) is not None] for name in NUMBERS}

@@ -25,7 +25,7 @@ from lbdns_tools.load.run_statistics import RunStatistics
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
-    """The outcome of a search: ``edges`` if it was for rates, otherwise the description and result of each search."""
+    """The outcome of a search: ``edges`` if rates were searched, otherwise each search's description and result."""
 
     criteria: FailureCriteria
     edges: tuple[FrontierPoint, ...] = ()
@@ -37,12 +37,12 @@ class SearchOutcome:
         return all(found.highest is not None for found in (*(e.found for e in self.edges), *(f for _, f in self.found)))
 
     def as_json(self) -> list[dict[str, Any]]:
-        """Return the searches for counts; the JSON document of the rows contains the frontier."""
+        """Return the searches for counts, but not the frontier, which the JSON document of the rows contains."""
         return [{"search": what, **found_json(found)} for what, found in self.found]
 
 
 def criteria_of(options: Mapping[str, Any]) -> FailureCriteria:
-    """Return the failure criteria in the command-line options; omitted options keep their defaults."""
+    """Return the failure criteria that the command-line options set; criteria that are not set keep their defaults."""
     usual = FailureCriteria()
     percentile, limit_s = options["max_latency"] or (usual.percentile, usual.limit_s)
     return FailureCriteria(
@@ -56,7 +56,10 @@ def criteria_of(options: Mapping[str, Any]) -> FailureCriteria:
 def run_search(
     options: Mapping[str, Any], measure: Callable[[PlannedRun], ResultRow], rows: list[ResultRow]
 ) -> SearchOutcome:
-    """Run the requested search. ``measure`` runs a trial, whose row is appended to ``rows``. Raises ConfigError."""
+    """Run the requested search.
+
+    ``measure`` runs one trial; the trial's row is appended to ``rows``. Raises ConfigError.
+    """
     settings, mix, criteria = settings_of(options), mix_of(options), criteria_of(options)
     label, spacing = options["label"] or mix.name, options["spacing"] or SPACINGS[0]
     accuracy = ACCURACY if options["accuracy"] is None else options["accuracy"] / 100

@@ -32,7 +32,10 @@ class AnswerError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class AddressAnswer:
-    """The addresses of one type, if any. ``ttl`` is the lowest TTL of all records, including aliases, in seconds."""
+    """The addresses in an answer, all of one type; there may be none.
+
+    ``ttl`` is the lowest TTL of all records, including aliases, in seconds.
+    """
 
     addresses: tuple[str, ...]
     ttl: int
@@ -77,7 +80,7 @@ def read_answer(message: bytes, asked: bytes) -> AddressAnswer:
 
 
 def _records(message: bytes, at: int, count: int) -> list[tuple[bytes, int, int, bytes]]:
-    """Return owner, type, TTL and data of the records of class IN; the data of a CNAME is its uncompressed target."""
+    """Return the owner, type, TTL and data of each record of class IN. A CNAME's data is its uncompressed target."""
     found = []
     for _ in range(count):
         owner, at = _name(message, at)

@@ -48,13 +48,13 @@ def system_server(path: Path = RESOLV_CONF) -> Endpoint:
         lines = path.read_text("utf-8", "replace").splitlines()
     except OSError as error:
         raise LbdnsError(
-            f"{path}: cannot be read: {error.strerror}; name a DNS server with --resolver HOST:PORT"
+            f"{path}: cannot be read: {error.strerror}; give a DNS server with --resolver HOST:PORT"
         ) from None
     for line in lines:
         words = line.split()
         if len(words) > 1 and words[0] == "nameserver" and Endpoint(words[1], DNS_PORT).is_address:
             return Endpoint(words[1], DNS_PORT)
-    raise LbdnsError(f"{path}: contains no name server; name one with --resolver HOST:PORT")
+    raise LbdnsError(f"{path}: contains no name server; give one with --resolver HOST:PORT")
 
 
 def system_address(host: str) -> str:
@@ -159,7 +159,7 @@ async def _over_tcp(sock: socket.socket, waiter: DescriptorWaiter, ident: int, a
 
 
 class ClientNames:
-    """The name cache of one client: addresses, and the times until which the client uses them."""
+    """The name cache of one client: addresses, and how long the client may use each."""
 
     __slots__ = ("_chance", "_fixed", "_known", "_loop", "_resolver", "_rule")
 

@@ -1,11 +1,11 @@
 """Compares CPU time per query with and without address family affinity ('coherence': A and AAAA name one member).
 
-On each plane, two servers take turns, one with 'coherence' at its default and one with 0; ratios are taken within a
-round. There are three kinds of query: A alone, where the server stores every selection but reuses none; A and AAAA in
-pairs, where every second query reuses the selection of the first; and round.robin, to which affinity does not apply.
-dnsperf sends from one address. In the rows 'from N addresses', another generator sends from each client address in
-turn, so that a client's stored selection has left the processor's cache. That generator does not saturate a native
-server.
+On each plane, two servers take turns, one with 'coherence' at its default and one with 0; each ratio compares figures
+from the same round. There are three kinds of load. With A queries alone, the server stores every selection but reuses
+none. With pairs of A and AAAA queries, the second query of a pair reuses the selection made for the first. Affinity
+does not apply to the third kind, queries for round.robin. dnsperf sends from one address. In the rows 'from N
+addresses', another generator sends from each client address in turn, so that a client's stored selection has left the
+processor's cache by the client's next query. This other generator does not saturate a native server.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _FIRST: Final = 0x7F010000
 
 @dataclass(frozen=True, slots=True)
 class QueryPattern:
-    """The questions, and the number of client addresses that send them; 0 means dnsperf's single address."""
+    """The questions to send, and from how many client addresses; 0 means from dnsperf's single address."""
 
     name: str
     questions: tuple[tuple[str, str], ...]
@@ -134,7 +134,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def summary(costs: Mapping[str, Mapping[str, list[float]]]) -> dict[str, command.Results]:
-    """Return, for each query pattern, the medians and the median of the ratios within a round."""
+    """Return, for each query pattern, the medians over the rounds and the median of the rounds' ratios."""
     return {
         name: {
             "on_us": round(statistics.median(found["on"]), 2),
@@ -153,7 +153,7 @@ def tables(results: command.Results) -> command.Tables:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--rounds", int, 1, 50, 7, "number of rounds over all servers")
+    command.add_number(parser, "--rounds", int, 1, 50, 7, "number of rounds; each round measures every server")
     command.add_number(parser, "--seconds", float, 0.5, 60, 2, "seconds per run")
-    command.add_number(parser, "--addresses", int, 1, MAX_ADDRESSES, 32_768, "clients in the rows 'from N addresses'")
+    command.add_number(parser, "--addresses", int, 1, MAX_ADDRESSES, 32_768, "addresses in the rows 'from N addresses'")
     command.add_dns_options(parser)

@@ -1,9 +1,9 @@
 """Measures the latency of answers at half of each server's maximum rate, for lbdns and NSD in the same run.
 
 In each round, dnsperf finds a server's maximum rate and then sends half of that rate for some seconds. 'kernel' is the
-latency that a prober next to dnsperf measures, from sending a query until the kernel receives the answer, so it
-excludes delays on the load's core. 'dnsperf' is the latency that dnsperf measures for its own queries, including its
-own delays. The figure that matters is the ratio of the 'kernel' p99.
+latency that a prober alongside dnsperf measures, from sending a query until the kernel receives the answer. This figure
+excludes delays on the core that generates the load. 'dnsperf' is the latency that dnsperf measures for its own queries,
+including its own delays. The figure that matters is the ratio of lbdns's 'kernel' p99 to the other server's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SETTLE: Final = 0.5  # seconds of load before the prober begins, and after it en
 
 
 def latency_at_share(server: MeasuredServer, queries: Path, options: argparse.Namespace) -> dict[str, float]:
-    """Return the figures of one server in one round, at a share of its maximum rate."""
+    """Return the figures of one server in one round, under the requested share of its maximum rate."""
     most = run_dnsperf(DnsperfRun(server.port, queries, options.load_core, seconds=FIND)).rate
     seconds, rate = options.seconds + 2 * SETTLE, most * options.share
     run = DnsperfRun(server.port, queries, options.load_core, seconds=seconds, rate=rate, options=("-e", "-v"))
@@ -65,7 +65,7 @@ def tables(results: command.Results) -> command.Tables:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--rounds", int, 1, 50, 5, "number of rounds over all servers")
+    command.add_number(parser, "--rounds", int, 1, 50, 5, "number of rounds; each round measures every server")
     command.add_number(parser, "--seconds", float, 1, 60, 5, "seconds under load in each round")
     command.add_number(parser, "--share", float, 0.05, 0.95, 0.5, "load as a share of the maximum rate")
     command.add_number(parser, "--rate", float, 1, MAX_RATE, 1000, "queries/s of the prober")

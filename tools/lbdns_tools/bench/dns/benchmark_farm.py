@@ -32,7 +32,10 @@ ZONE_HEAD: Final = "$TTL 60\n@ SOA ns hostmaster 1 3600 600 86400 60\n@ NS ns\nn
 
 
 def zone_text(fixed: bool, ttl: int = 0) -> str:
-    """Return the text of the zone hobbit. With ``fixed``, the names that lbdns balances are aliases of one member."""
+    """Return the text of the zone hobbit.
+
+    If ``fixed`` is true, the names that lbdns would balance are aliases of one member.
+    """
     members = "".join(f"{name} {0 if fixed else 60} A {address}\n" for name, address in MEMBERS.items())
     aliases = "".join(f"{name} {ttl} CNAME gandalf\n" for name in ("best", "round.robin")) if fixed else ""
     return f"$ORIGIN hobbit.\n{ZONE_HEAD}{members}{aliases}"
@@ -44,18 +47,21 @@ def loopback_address(number: int) -> str:
 
 
 def address_records(names: Iterable[str]) -> str:
-    """Return a line of a master file for each name."""
+    """Return one master-file line for each name."""
     return "".join(f"{name} A {loopback_address(number)}\n" for number, name in enumerate(names))
 
 
 def rate_limit(responses_per_second: int | None = None) -> str:
-    """Return a [rate_limit] section that applies to every source, including loopback; None keeps the default limit."""
+    """Return a [rate_limit] section that applies to every source, including loopback.
+
+    A limit of None keeps the default.
+    """
     limit = "" if responses_per_second is None else f"responses_per_second = {responses_per_second}\n"
     return f"[rate_limit]\n{limit}exempt = []\n"
 
 
 def configuration(address: str, report_port: int, zone: str, plane: str) -> str:
-    """Return the configuration of a server that answers at ``address``, without pools and HTTP."""
+    """Return the configuration of a server that answers at ``address``, without pools or HTTP."""
     plane_line = "" if plane == "auto" else f'plane = "{plane}"\n'
     return (
         f'[server]\nlisten = ["{address}"]\nstate_dir = "state"\n{plane_line}'
@@ -80,7 +86,7 @@ def write_key(folder: Path) -> MasterKey:
 
 @dataclass(frozen=True, slots=True)
 class LbdnsProgram:
-    """An lbdns to run: the version of this process, or the version in another checkout of the project."""
+    """The lbdns to run: the version that this process uses, or the version in another checkout of the project."""
 
     checkout: Path | None = None
 
@@ -117,7 +123,10 @@ class BenchmarkFarm:
         pool: str = "",
         program: LbdnsProgram = LbdnsProgram(),
     ) -> None:
-        """``limit`` is in responses/s; None means the default. ``zone`` extends the zone file, ``pool`` the pool."""
+        """``limit`` is in responses/s; None means the default.
+
+        ``zone`` is added to the zone file, ``pool`` to the pool's table.
+        """
         self.folder, self.plane, self.program = folder, plane, program
         self.port, self.report_port = free_port(), free_port()
         self.key = write_key(folder)
@@ -141,7 +150,7 @@ class BenchmarkFarm:
         """Return a note on rate limiting for readers of the results."""
         if self.limited:
             return "rate limiting: on"
-        return f"rate limiting: OFF, this lbdns refuses it ({self.refused.splitlines()[-1].partition(': ')[2]})"
+        return f"rate limiting: OFF, this lbdns rejects it ({self.refused.splitlines()[-1].partition(': ')[2]})"
 
 
 @contextlib.contextmanager
@@ -171,7 +180,7 @@ def send_reports(port: int, key: MasterKey, hosts: Sequence[str], ended: threadi
 
 
 def random_metrics(chance: random.Random, number: int) -> dict[str, float]:
-    """Return random metrics of a busy member for its report ``number``, including all that policies use."""
+    """Return random metrics of a busy member for its report ``number``, including every metric that policies use."""
     return {
         "run_queue": float(chance.randrange(8)),
         "cpu_idle": chance.uniform(20, 90),

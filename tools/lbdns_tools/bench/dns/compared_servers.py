@@ -118,7 +118,10 @@ def serving_lbdns(farm: BenchmarkFarm, core: int, name: str = "lbdns") -> Iterat
 def serving_beside_peers(
     programs: Mapping[str, tuple[str, LbdnsProgram]], peers: Sequence[str], folder: Path, core: int, **options: Any
 ) -> Iterator[dict[str, MeasuredServer]]:
-    """Run all servers at once, since idle servers cost nothing. ``programs`` maps names to plane and program."""
+    """Run all servers at once, since idle servers cost nothing.
+
+    ``programs`` maps each name to its plane and program.
+    """
     with contextlib.ExitStack() as stack:
         servers: dict[str, MeasuredServer] = {}
         for name, (plane, program) in programs.items():
@@ -132,7 +135,10 @@ def serving_beside_peers(
 
 
 def verified_plane(process: MeasuredProcess, expected: str) -> str:
-    """Return the plane that lbdns logs after its first answers. Raises BenchmarkError if it is not ``expected``."""
+    """Return the plane that lbdns logs after its first answers.
+
+    Raises BenchmarkError if the plane is not ``expected``.
+    """
     plane = process.await_log(r"ready: .*\b(\w+) plane", START, "which plane answers")[1]
     if expected not in ("auto", plane):
         raise BenchmarkError(f"{process.name} answers on the {plane} plane, not on the {expected} plane")

@@ -37,7 +37,7 @@ class DnsperfResult:
 
 
 def parse_statistics(text: str) -> DnsperfResult:
-    """Return the statistics that dnsperf printed. Raises BenchmarkError if there are none."""
+    """Return the statistics that dnsperf printed. Raises BenchmarkError if it printed none."""
     found = {
         name: re.search(rf"^ *{name}: +([0-9.]+)", text, re.MULTILINE)
         for name in ("Queries sent", "Queries completed", r"Run time \(s\)")
@@ -57,7 +57,10 @@ def latencies(text: str) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class DnsperfRun:
-    """A run of dnsperf for ``seconds`` or ``runs`` passes over the file. ``rate`` is in queries/s; 0 means no limit."""
+    """A run of dnsperf that lasts ``seconds`` or makes ``runs`` passes over the query file.
+
+    ``rate`` is in queries/s; 0 means no limit.
+    """
 
     port: int
     queries: Path
@@ -68,7 +71,7 @@ class DnsperfRun:
     options: tuple[str, ...] = ("-e",)
 
     def command(self) -> list[str]:
-        assert self.seconds or self.runs, "a run needs an end: seconds or runs"
+        assert self.seconds or self.runs, "a run requires seconds or runs"
         command = [need("dnsperf", "dnsperf"), "-s", "127.0.0.1", "-p", str(self.port), "-d", str(self.queries)]
         command += [*self.options, "-q", str(OUTSTANDING), "-c", str(CLIENTS), "-T", "1", "-t", str(TIMEOUT)]
         if self.seconds:

@@ -101,5 +101,5 @@ def tables(results: command.Results) -> command.Tables:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--millions", float, 0.2, 500, 20, "number of queries in millions")
-    command.add_number(parser, "--seed", int, 0, 2**31, 1, "seed of random names and malformed datagrams")
+    command.add_number(parser, "--seed", int, 0, 2**31, 1, "seed for random names and malformed datagrams")
     command.add_dns_options(parser)

@@ -1,8 +1,8 @@
 """Measures freshness under load: the time from a report to a changed answer while dnsperf loads the server.
 
 The benchmark finds the maximum rate and then uses a share of it as the load. Each report makes its sender the best
-member, and the time runs until the first answer that names the sender. The queries that look for this answer wait in
-the server's queue with those of the load, so every figure includes the latency of one answer under load.
+member, and the time is measured until the first answer that names the sender. The queries that wait for this answer
+share the server's queue with the load, so every figure includes the latency of one answer under load.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
         with dnsperf_beside(run) as load:
             times = send_and_watch(farm, options.reports, options.interval)
             if load.ended:
-                raise BenchmarkError("dnsperf ended before the last report: the server was not under load all the time")
+                raise BenchmarkError("dnsperf ended before the last report: the server was not under load throughout")
         server.require_alive()
     return {"max_per_s": round(most), "load_per_s": round(load_rate), **freshness_figures(times, TARGET)}
 
@@ -53,7 +53,7 @@ def tables(results: command.Results) -> command.Tables:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--agents", int, 1, 200, 3, "number of agents")
-    command.add_number(parser, "--reports", int, 1, 20_000, 400, "number of reports, over all agents")
-    command.add_number(parser, "--interval", float, 0.05, 10, 0.2, "seconds between two reports of one agent")
+    command.add_number(parser, "--reports", int, 1, 20_000, 400, "total number of reports from all agents")
+    command.add_number(parser, "--interval", float, 0.05, 10, 0.2, "seconds between two reports from the same agent")
     command.add_number(parser, "--share", float, 0.05, 1, 0.8, "load as a share of the maximum rate")
     command.add_dns_options(parser)

@@ -61,7 +61,7 @@ def latency_figures(probes: ProbeResult, dnsperf: Sequence[float]) -> dict[str, 
 
 
 def probe(port: int, query: bytes, rate: float, seconds: float) -> ProbeResult:
-    """Send ``rate`` queries/s for ``seconds``. A query unanswered GRACE seconds after the end counts as lost."""
+    """Send ``rate`` queries/s for ``seconds``. A query still unanswered GRACE seconds after the end counts as lost."""
     assert rate <= MAX_RATE
     found, waiting = ProbeResult(), dict[bytes, int]()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -102,7 +102,10 @@ def _read_answers(sock: socket.socket, waiting: dict[bytes, int], times: list[fl
 
 
 def await_answer(port: int, query: bytes, limit: float, step: float = 0.005) -> bytes:
-    """Send a query every ``step`` seconds; return the first answer. Raises BenchmarkError after ``limit`` seconds."""
+    """Send a query every ``step`` seconds until an answer arrives; return that answer.
+
+    Raises BenchmarkError after ``limit`` seconds.
+    """
     deadline = time.monotonic() + limit
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.connect(("127.0.0.1", port))
@@ -124,7 +127,7 @@ def answered_names(answer: bytes) -> list[str]:
 
 
 def cookie_option(port: int) -> str:
-    """Return a cookie for dnsperf's -E: the one the server returns or, if none, the client cookie alone (RFC 7873)."""
+    """Return an argument for dnsperf's -E: the server's cookie or, failing that, the client cookie alone (RFC 7873)."""
     ours = bytes(range(8))
     query = dns.message.make_query(
         "best.hobbit", "A", use_edns=0, options=[dns.edns.GenericOption(dns.edns.OptionType(COOKIE), ours)]

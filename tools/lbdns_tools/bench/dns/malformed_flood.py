@@ -1,10 +1,10 @@
 """Floods a server with malformed UDP: does it still answer good queries, keep its memory constant, and log nothing?
 
-One process sends malformed datagrams of many kinds as fast as it can. This process sends good queries at a modest
-rate, first without the flood and then during it, and takes the kernel's timestamp of each answer. The flood and the
-good queries share the server's receive buffer, so a server that cannot keep up loses some of both; NSD under the same
-flood shows what a fast server achieves. As root, the prober has priority over the generator; otherwise latencies are
-less precise.
+One process sends malformed datagrams of many kinds as fast as it can. This process sends good queries at a modest rate,
+first without the flood and then during it, and reads the kernel's timestamp of each answer. The flood and the good
+queries share the server's receive buffer, so a server that cannot keep up loses some of both; NSD under the same flood
+shows what a fast server achieves. If the benchmark runs as root, the prober has priority over the generator; otherwise
+latencies are less precise.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def datagrams(seed: int, count: int = PREPARED) -> list[bytes]:
 def flooding(
     port: int, core: int, seed: int, seconds: float, log: Path, rate: float = 0.0
 ) -> AbstractContextManager[MeasuredProcess]:
-    """Run a process that sends malformed datagrams and prints their number; the end of the with statement ends it."""
+    """Run a process that sends malformed datagrams and prints how many. The process ends with the with statement."""
     command = [sys.executable, "-m", __spec__.name, *map(str, (port, seed, seconds, rate))]
     return running("flood", command, core, log)
 
@@ -172,7 +172,7 @@ def tables(results: command.Results) -> command.Tables:
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--seconds", float, 1, 3600, 60, "seconds of flood")
     command.add_number(parser, "--rate", float, 1, MAX_RATE, 200, "good queries/s")
-    command.add_number(parser, "--seed", int, 0, 2**31, 1, "seed of the malformed datagrams")
+    command.add_number(parser, "--seed", int, 0, 2**31, 1, "seed for the malformed datagrams")
     parser.add_argument("--alone", action="store_true", help="do not compare with NSD")
     command.add_dns_options(parser)
 

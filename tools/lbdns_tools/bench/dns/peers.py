@@ -1,10 +1,10 @@
 """Compares lbdns with other servers: queries/s at saturation and CPU time per query, each server alone on one core.
 
-Servers take turns; ratios are taken within a round. CPU time is the user and system time of all processes and threads
-of a server. All servers listen on a wildcard address and receive queries with EDNS for best.hobbit and
-round.robin.hobbit. lbdns balances both names over three members whose reports arrive every second; the peers serve a
-fixed alias with TTL 0. 'busy' is the share of its core that the server used. If it is well below 100 %, the generator
-was the limit, and only CPU time per query is comparable.
+Servers take turns; each ratio compares figures from the same round. CPU time is the user and system time of all
+processes and threads of a server. All servers listen on a wildcard address and receive queries with EDNS for
+best.hobbit and round.robin.hobbit. lbdns balances both names over three members whose reports arrive every second; the
+peers serve a fixed alias with TTL 0. 'busy' is the share of its core that the server used. If 'busy' is well below
+100 %, the generator was the limit, and only the CPU time per query can be compared.
 
 --also compares two versions of lbdns: it starts the server of another checkout with that checkout's .venv, or with
 this Python if the checkout has none. With --compare-planes, the ratios compare the two versions on the same plane.
@@ -34,7 +34,10 @@ NAMES: Final = {"best": [BEST], "round.robin": [ROUND_ROBIN], "both": [BEST, ROU
 
 
 def measure_server(server: MeasuredServer, run: DnsperfRun) -> dict[str, float]:
-    """Put one server under load and return its cost; ``busy`` is a share of a core. Raises BenchmarkError."""
+    """Put one server under load and return its figures; ``busy`` is the share of a core that it used.
+
+    Raises BenchmarkError.
+    """
     run_dnsperf(replace(run, seconds=WARM_UP))
     before, begin = server.process.cpu_seconds(), time.monotonic()
     found = run_dnsperf(run)
@@ -51,7 +54,7 @@ def measure_server(server: MeasuredServer, run: DnsperfRun) -> dict[str, float]:
 
 
 def lbdns_servers(options: argparse.Namespace) -> dict[str, tuple[str, LbdnsProgram]]:
-    """Return the plane and the program of each lbdns to measure, by its name in the report."""
+    """Return the plane and the program of each lbdns to measure, keyed by its name in the report."""
     programs = {"lbdns": LbdnsProgram(), **{label: LbdnsProgram(path) for label, path in options.also}}
     if options.compare_planes:
         return {f"{name} {plane}": (plane, one) for name, one in programs.items() for plane in ("python", "native")}
@@ -91,7 +94,10 @@ def reference(name: str, names: Sequence[str]) -> str:
 
 
 def summary(rounds: list[dict[str, dict[str, float]]]) -> dict[str, command.Results]:
-    """Return, for each server, its medians and the median of the ratios of its reference to it within a round."""
+    """Return the medians for each server over the rounds.
+
+    Ratios divide the figures of a server's reference by its own.
+    """
     columns = {name: [samples[name] for samples in rounds] for name in rounds[0]}
     rate = {name: [one["queries_per_s"] for one in column] for name, column in columns.items()}
     cost = {name: [one["cpu_us_per_query"] for one in column] for name, column in columns.items()}
@@ -123,7 +129,7 @@ def _checkout(text: str) -> tuple[str, Path]:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--rounds", int, 1, 50, 5, "number of rounds over all servers")
+    command.add_number(parser, "--rounds", int, 1, 50, 5, "number of rounds; each round measures every server")
     command.add_number(parser, "--seconds", float, 0.5, 60, 5, "seconds per run")
     parser.add_argument("--names", choices=NAMES, default="both", help="names in the queries (default: both)")
     parser.add_argument(

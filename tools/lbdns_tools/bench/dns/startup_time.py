@@ -1,4 +1,4 @@
-"""Measures the time from exec to the first answer, and memory, of lbdns and NSD with a small and a large zone.
+"""Measures the time from exec to the first answer, and the memory, of lbdns and NSD with a small and a large zone.
 
 By default the large zone has 100,000 names. Each start is a fresh process that receives a query every 2 ms; the
 kernel's page cache stays warm. --imports lists the modules that take longest to import (python -X importtime, which
@@ -30,7 +30,7 @@ SHOWN: Final = 15  # modules that --imports lists
 
 
 class StartedServers:
-    """lbdns and NSD with the same zone; each call starts them anew."""
+    """Starts lbdns and NSD with the same zone; each call of a method starts new processes."""
 
     def __init__(self, folder: Path, count: int, options: argparse.Namespace) -> None:
         folder.mkdir()
@@ -49,7 +49,7 @@ class StartedServers:
         }
 
     def imports(self) -> list[tuple[int, str]]:
-        """Start lbdns once; return the slowest imports as microseconds (without nested imports) and module."""
+        """Start lbdns once; return its slowest imports, each as (microseconds without nested imports, module)."""
         command_line = self._farm.command()
         command_line[1:1] = ["-X", "importtime"]
         self._start("imports", command_line, self._farm.port)

@@ -61,8 +61,8 @@ def test_good(parse: Callable[[str], Any], text: str, value: Any) -> None:
         (parse_span, "100", "not a valid ramp"),
         (parse_source, "localhost", "'localhost' is not a valid address"),
         (parse_source, "127.0.0.0/8", "is not a valid address"),
-        (parse_processes, "0", "neither auto nor a whole number from 1 to 1024"),
-        (parse_processes, "many", "neither auto"),
+        (parse_processes, "0", "neither 'auto' nor a whole number from 1 to 1024"),
+        (parse_processes, "many", "neither 'auto'"),
     ],
 )
 def test_bad(parse: Callable[[str], Any], text: str, message: str) -> None:

@@ -81,7 +81,7 @@ def test_what_can_not_stand_together(arguments: str, message: str) -> None:
         ("--fail-if p98>5ms", "there is no statistic 'p98'"),
         ("--seconds 0", "must be more than 0"),
         ("--repeat 0", "0 is not in the range"),
-        ("--processes none", "neither auto nor a whole number"),
+        ("--processes none", "neither 'auto' nor a whole number"),
         ("--files htm", "is not one of"),
     ],
 )

@@ -145,8 +145,8 @@ def test_ways_to_resolve(text: str, resolve: ResolveRule) -> None:
         ("every:5", "not a valid duration"),
         ("every:0s", "must be more than 0"),
         ("webstone:", "must be more than 0"),
-        ("ttl:5s", "only every and webstone accept"),
-        ("once:", "only every and webstone accept"),
+        ("ttl:5s", "only 'every' and 'webstone' accept"),
+        ("once:", "only 'every' and 'webstone' accept"),
     ],
 )
 def test_what_is_no_way_to_resolve(text: str, message: str) -> None:

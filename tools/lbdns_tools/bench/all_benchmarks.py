@@ -79,7 +79,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
 def run_all(names: Sequence[str]) -> tuple[list[KeptFigure], dict[str, str]]:
     """Run benchmarks one after another.
 
-    Return the headline figures of those that succeed, and a dict from the name of each that fails to its error.
+    Return the headline figures of the benchmarks that succeed, and the error of each benchmark that fails, by name.
     """
     found: list[KeptFigure] = []
     errors: dict[str, str] = {}

@@ -105,7 +105,7 @@ def add_core_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_dns_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that all benchmarks of lbdns as a DNS server have in common."""
+    """Add the options that all benchmarks of the DNS server share."""
     add_core_options(parser)
     parser.add_argument(
         "--plane", choices=PLANES, default="auto", help="plane that answers queries (as in [server] plane)"
@@ -158,7 +158,7 @@ def rounds(count: int) -> Iterator[int]:
 
 
 def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Return the median over the rounds of our figure divided by theirs, ignoring rounds in which theirs is 0."""
+    """Return the median of the rounds' ratios of our figure to theirs, ignoring rounds in which theirs is 0."""
     found = [a / b for a, b in zip(ours, theirs, strict=True) if b]
     return round(statistics.median(found), 3) if found else 0.0
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """A figure that docs/benchmarks.md keeps. ``keys`` is its path in the results: one key per level."""
+    """A figure that docs/benchmarks.md keeps. ``keys`` is the figure's path in the results: one key per level."""
 
     name: str
     unit: str

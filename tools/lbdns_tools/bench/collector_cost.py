@@ -1,11 +1,11 @@
 """Measures the CPU time and memory of a real lbdns-collector that receives the reports of many agents.
 
 One process simulates all agents and spreads their reports evenly over the interval. Each agent has its own key and
-reports every metric in the catalogue. 'lag' is the time from the creation of a report until the collector accepts it;
-sender and collector use the same clock. The lag may be slightly negative, because the collector reads the clock once
-per batch of datagrams. 'follower age' is the time from the acceptance of a report until an event stream delivers its
-reading. 'overflows' is the number of reports lost to a full buffer; 'sender behind' is how late the sender itself was
-at worst.
+reports every metric in the catalogue. The figure 'lag' is the time from the creation of a report until the collector
+accepts it; sender and collector use the same clock. The lag may be slightly negative, because the collector reads the
+clock once per batch of datagrams. The figure 'follower age' is the time from the acceptance of a report until an event
+stream delivers its reading. The figure 'overflows' is the number of reports lost to a full buffer; 'sender behind' is
+how late the sender itself was at worst.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Apache (event) runs on one core, the load generator on the other. The benchmark answers three questions. How many
 requests/s does one process send for a 1 kB page, with and without keep-alive? How many requests/s does a CGI page reach
 at the same concurrency, where the server is the limit? How long does a connection take on average at a fixed rate, for
-the CGI page and for one that sleeps 0.2 s, as in the studies' rate sweep? The answers to the last two questions must
+the CGI page and for a page that sleeps 0.2 s, as in the studies' rate sweep? The answers to the last two questions must
 not depend on the generator. Figures for the CGI page are sensitive to other work on the machine.
 """
 
@@ -31,7 +31,9 @@ TAKES: Final = "about 3 minutes (seconds x (6 + 7 x repeats))"
 EXAMPLE: Final = "--seconds 5 --concurrency 10 --rate 100"
 TARGET: Final = 3000.0  # requests/s per core from one process, 1 kB page
 AGREEMENT: Final = 0.10  # largest difference between figures that must not depend on the generator
-TARGET_TEXT: Final = f"at least {TARGET:.0f} requests/s per core; differences at most {100 * AGREEMENT:.0f} %"
+TARGET_TEXT: Final = (
+    f"at least {TARGET:.0f} requests/s per core, figures within {100 * AGREEMENT:.0f} % of other generators'"
+)
 #: Question -> the figure that must not depend on the generator
 COMPARED: Final = {"cgi": "requests_per_s", "rate": "mean_ms", "sleep": "mean_ms"}
 MIN_RATE_SECONDS: Final = 4.0  # the mean over a shorter time varies too much
@@ -118,7 +120,7 @@ def difference(ours: float, others: float) -> float:
 
 
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
-    """Answer all three questions of the module's docstring.
+    """Run all the comparisons that the module's docstring describes.
 
     The generators take turns, so that other work on the machine affects all of them.
     """

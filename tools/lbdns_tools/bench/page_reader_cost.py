@@ -2,9 +2,9 @@
 
 Each round runs dnsperf at a fixed rate twice: while the readers load lbdns, and while they load a dummy server without
 DNS. The dummy answers as often as lbdns did, with as many bytes, so that the readers cause the same load in both runs.
-'kernel' is the latency that a prober alongside dnsperf measures, until the kernel receives the answer; 'dnsperf' is the
-latency that dnsperf measures. The figure that matters is the ratio of the 'kernel' p99 with lbdns to that with the
-dummy.
+The figure 'kernel' is the latency that a prober alongside dnsperf measures, until the kernel receives the answer;
+'dnsperf' is the latency that dnsperf measures. The figure that matters is the ratio of the 'kernel' p99 with lbdns to
+that with the dummy.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def page_readers_part(part: str, folder: Path, core: int, **options: object) -> 
 
 
 def raise_priority(thread: int) -> None:
-    """Give a thread nearly all of its core when it has work. Does nothing without root.
+    """Give a thread nearly all the time of its core whenever the thread has work. Does nothing unless run as root.
 
     A real-time priority would delay the kernel's own threads, and therefore datagrams, whenever TCP keeps those threads
     busy.
@@ -96,7 +96,7 @@ def reader_counts(log: Path) -> dict[str, float]:
 
 
 def await_readers(log: Path) -> None:
-    """Wait until the readers have received pages and the streams events. Raises BenchmarkError."""
+    """Wait until pages and events have reached the readers. Raises BenchmarkError."""
     deadline = time.monotonic() + START
     while not ((counts := reader_counts(log)) and counts["answers"] >= KEEPERS and counts["event_bytes"]):
         if time.monotonic() > deadline:
@@ -216,7 +216,7 @@ def _farm(text: str) -> tuple[int, int]:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--rounds", int, 1, 50, 7, "number of rounds")
-    command.add_number(parser, "--seconds", float, 1, 60, 5, "seconds that each of a round's two runs takes")
+    command.add_number(parser, "--seconds", float, 1, 60, 5, "seconds per run; each round has two runs")
     command.add_number(parser, "--share", float, 0.05, 0.95, 0.5, "load as a share of the maximum rate")
     command.add_number(parser, "--rate", float, 1, MAX_RATE, 1000, "queries/s of the prober")
     parser.add_argument(

@@ -1,8 +1,8 @@
 """Measures the cost of a scrape of /metrics for a server with many members, and how long queries wait for it.
 
 Uses the server's own source of statistics, with a report from each member, in a single process and without a network.
-The scrape is compared with prometheus_client's own exposition. 'work' is the CPU time of a scrape. A scrape runs in
-steps, and a query may have to wait for the longest one.
+The scrape is compared with prometheus_client's own exposition. The figure 'work' is the CPU time of a scrape. A scrape
+runs in steps, and a query may have to wait for the longest one.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class TimeLimits(Deadlines[LoopTask]):
         super().__init__(loop, seconds, lambda task: task.interrupt(error()))
 
     def begin(self) -> LoopTask:
-        """Start the time limit of the current task and return the task. Call ``end`` with the task afterwards."""
+        """Start the time limit of the current task and return the task. Afterwards, call ``end`` with that task."""
         task = self._loop.current
         assert task is not None, "only a running task can have a time limit"
         self.under_way[task] = self._loop.clock() + self.seconds
@@ -116,7 +116,7 @@ class DescriptorWaiter:
         self._task: LoopTask | None = None
 
     async def ready(self, events: int) -> None:
-        """Wait until the descriptor is ready for READ or WRITE. A call may still block; if so, wait again."""
+        """Wait until the descriptor is ready for READ or WRITE. A system call may still block; if so, wait again."""
         self.listen(events)
         self._task = self._loop.current
         await pause()
@@ -171,9 +171,9 @@ class EpollLoop:
         heappush(self._timers, (when, self._timer_number, do))
 
     async def sleep_until(self, when: float) -> None:
-        """Pause the current task.
+        """Pause the current task until ``when``.
 
-        It must have no time limit, because the timer would also resume an interrupted task.
+        The task must have no time limit, because the timer would also resume an interrupted task.
         """
         assert self.current is not None
         self.call_at(when, self.current.resume)

@@ -128,5 +128,5 @@ def parse_processes(text: str) -> int:
     if text.strip() == "auto":
         return 0
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_PROCESSES:
-        raise ValueError(f"{text!r} is neither auto nor a whole number from 1 to {MAX_PROCESSES}")
+        raise ValueError(f"{text!r} is neither 'auto' nor a whole number from 1 to {MAX_PROCESSES}")
     return int(text)

@@ -111,7 +111,7 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         type=ParsedValue(parsers.parse_processes, "N|auto"),
         default="auto",
         show_default=True,
-        help="Number of processes that send requests; auto means one per processor.",
+        help="Number of processes that send requests; 'auto' means one per processor.",
     ),
     # Capacity searches
     click.option(

@@ -57,9 +57,9 @@ def parse_resolve_rule(text: str) -> ResolveRule:
     if known is None:
         raise ValueError(f"{mode!r} is not a valid resolve mode{nearest(mode, RESOLVE_MODES)}")
     if known == "every" and not span:
-        raise ValueError("every requires a time, such as every:5s")
+        raise ValueError("'every' requires a time, such as every:5s")
     if colon and known not in ("every", "webstone"):
-        raise ValueError(f"{text!r}: only every and webstone accept a time")
+        raise ValueError(f"{text!r}: only 'every' and 'webstone' accept a time")
     return ResolveRule(known, parse_duration(span) if colon else 0.0)
 
 
@@ -166,7 +166,8 @@ class LoadRun:
 
     Requests that are due in the first ``warm_up_s`` are sent but not counted; the warm-up is part of ``seconds``. At
     most ``max_connections`` are open at a time, over all processes; 0 means no limit. All random numbers depend on
-    ``seed`` alone. ``parts`` is the number of processes; ``part`` numbers, from 0, the process that runs this share.
+    ``seed`` alone. ``parts`` is the number of processes; ``part`` is the number, from 0, of the process that runs this
+    share.
     """
 
     resolve: ResolveRule

@@ -1,7 +1,7 @@
 """One process of the load generator, which receives its share of a run and sends back its measurement.
 
-Both pass through standard input, which is one end of a socket pair (multiprocessing.Pipe). The process ends when the
-other end is closed, so it never outlives its parent.
+The run and the measurement pass through standard input, which is one end of a socket pair (multiprocessing.Pipe). The
+process ends when the other end is closed, so it never outlives its parent.
 """
 
 from __future__ import annotations

@@ -173,10 +173,11 @@ def run(
     on_progress: Callable[[LoadProgress], None] = lambda progress: None,
     places: Sequence[LoadPlace] = (),
 ) -> RunResult:
-    """Run ``run`` in several processes and return the result. On Ctrl-C, end it early and return the result so far.
+    """Run ``run`` in several processes and return the result.
 
-    The processes are assigned to ``places`` in turn. Without places, they run without a prefix, and the kernel chooses
-    the source addresses. Raises LbdnsError.
+    On Ctrl-C, end the run early and return the result so far. The processes are assigned to ``places`` in turn. If
+    there are no places, the processes run without a prefix, and the kernel chooses the source addresses.
+    Raises LbdnsError.
     """
     if processes < 1:
         raise LbdnsError(f"the number of processes must be at least 1, not {processes}")

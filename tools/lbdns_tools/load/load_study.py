@@ -29,7 +29,7 @@ class PlannedRun:
     run: LoadRun
 
     def again(self, repetition: int) -> LoadRun:
-        """Return the run for a repetition, numbered from 1: the same run with a different seed for each."""
+        """Return the run for ``repetition``, counted from 1. Each repetition is the same run with a different seed."""
         label = self.run.label if repetition == 1 else f"{self.run.label}, run {repetition}"
         return replace(self.run, label=label, seed=self.run.seed + repetition - 1)
 

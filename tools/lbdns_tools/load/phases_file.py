@@ -52,9 +52,9 @@ def _load(table: TomlTable, folder: Path) -> ClosedLoop | OpenLoop:
     requests = table.integer("requests", 0, 1, MAX_REQUESTS) if "requests" in table.values else 0
     think_s = table.number("think", 0.0, 0.0, MAX_SECONDS)
     if "think" in table.values and kind not in ("clients", ""):
-        table.wrong("think", "think requires clients: each client pauses this number of seconds after a response")
+        table.wrong("think", "'think' requires 'clients': each client pauses this number of seconds after a response")
     if "spacing" in table.values and kind == "clients":
-        table.wrong("spacing", "spacing does not apply to clients, which send each request after the previous response")
+        table.wrong("spacing", "'spacing' does not apply to 'clients', which send a request after each response")
     match kind:
         case "clients":
             clients = table.integer("clients", 1, 1, MAX_CLIENTS)
@@ -73,7 +73,10 @@ def _load(table: TomlTable, folder: Path) -> ClosedLoop | OpenLoop:
 
 
 def _one(table: TomlTable, keys: tuple[str, ...]) -> str:
-    """Return the first of ``keys`` that the table contains. Unless it contains exactly one, record an error."""
+    """Return the first of ``keys`` that the table contains.
+
+    Unless the table contains exactly one of them, record an error.
+    """
     found = [key for key in keys if key in table.values]
     if not found:
         table.wrong("", f"one of {', '.join(keys)} is required")
@@ -86,13 +89,13 @@ def _one(table: TomlTable, keys: tuple[str, ...]) -> str:
 
 def _end(table: TomlTable, requests: int) -> float:
     if not requests and "seconds" not in table.values and "requests" not in table.values:
-        table.wrong("", "an end is required; write seconds or requests")
+        table.wrong("", "an end is required; write 'seconds' or 'requests'")
     return 0.0 if requests else 1.0
 
 
 def _seconds(table: TomlTable, seconds: float) -> float:
     if "seconds" not in table.values:
-        table.wrong("", "the total length is required; write seconds")
+        table.wrong("", "the total length is required; write 'seconds'")
     return seconds or 1.0
 
 
@@ -111,9 +114,9 @@ def _trace(table: TomlTable, folder: Path) -> tuple[float, ...]:
     most = table.number("max", MAX_RATE, 1e-6, MAX_RATE)
     scaled = [key for key in ("min", "max") if key in table.values]
     if len(scaled) == 1:
-        table.wrong(scaled[0], "min and max must be given together: the lowest and the highest rate in requests/s")
+        table.wrong(scaled[0], "'min' and 'max' must be given together: the lowest and the highest rate in requests/s")
     elif most < least:
-        table.wrong("max", f"max must not be less than min: {most:g} is less than {least:g}")
+        table.wrong("max", f"'max' must not be less than 'min': {most:g} is less than {least:g}")
     try:
         return read_trace(folder / table.string("trace"), column, (least, most) if scaled else None)
     except ConfigError as error:
@@ -124,7 +127,7 @@ def _trace(table: TomlTable, folder: Path) -> tuple[float, ...]:
 def _mix(table: TomlTable, folder: Path, mix: RequestMix | None) -> RequestMix | None:
     if not any(key in table.values for key in TARGETS):
         if mix is None:
-            table.wrong("", "a target is required; write url, urls or files, or name one on the command line")
+            table.wrong("", "a target is required; write 'url', 'urls' or 'files', or name one on the command line")
         return mix
     kind = _one(table, TARGETS)
     try:

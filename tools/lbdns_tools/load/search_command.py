@@ -25,7 +25,7 @@ from lbdns_tools.load.run_statistics import RunStatistics
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
-    """The outcome of a search: ``edges`` if rates were searched, otherwise each search's description and result."""
+    """The outcome of a search: ``edges`` for rates; for counts, ``found``, pairs of a description and a result."""
 
     criteria: FailureCriteria
     edges: tuple[FrontierPoint, ...] = ()

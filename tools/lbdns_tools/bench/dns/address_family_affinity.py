@@ -3,9 +3,10 @@
 On each plane, two servers take turns, one with 'coherence' at its default and one with 0; each ratio compares figures
 from the same round. There are three kinds of load. With A queries alone, the server stores every selection but reuses
 none. With pairs of A and AAAA queries, the second query of a pair reuses the selection made for the first. Affinity
-does not apply to the third kind, queries for round.robin. dnsperf sends from one address. In the rows 'from N
-addresses', another generator sends from each client address in turn, so that a client's stored selection has left the
-processor's cache by the client's next query. This other generator does not saturate a native server.
+does not apply to the third kind, queries for round.robin. In most rows, dnsperf sends all queries from one address. In
+the rows 'from N addresses', another generator sends from each client address in turn, so that a client's stored
+selection has left the processor's cache by the client's next query. This other generator does not saturate a native
+server.
 """
 
 from __future__ import annotations
@@ -155,5 +156,7 @@ def tables(results: command.Results) -> command.Tables:
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--rounds", int, 1, 50, 7, "number of rounds; each round measures every server")
     command.add_number(parser, "--seconds", float, 0.5, 60, 2, "seconds per run")
-    command.add_number(parser, "--addresses", int, 1, MAX_ADDRESSES, 32_768, "addresses in the rows 'from N addresses'")
+    command.add_number(
+        parser, "--addresses", int, 1, MAX_ADDRESSES, 32_768, "value of N in the rows 'from N addresses'"
+    )
     command.add_dns_options(parser)

@@ -1,9 +1,10 @@
 """Measures the latency of answers at half of each server's maximum rate, for lbdns and NSD in the same run.
 
-In each round, dnsperf finds a server's maximum rate and then sends half of that rate for some seconds. 'kernel' is the
-latency that a prober alongside dnsperf measures, from sending a query until the kernel receives the answer. This figure
-excludes delays on the core that generates the load. 'dnsperf' is the latency that dnsperf measures for its own queries,
-including its own delays. The figure that matters is the ratio of lbdns's 'kernel' p99 to the other server's.
+In each round, dnsperf finds a server's maximum rate and then sends half of that rate for some seconds. The figure
+'kernel' is the latency that a prober alongside dnsperf measures, from sending a query until the kernel receives the
+answer. This figure excludes delays on the core that generates the load. The figure 'dnsperf' is the latency that
+dnsperf measures for its own queries, including its own delays. The figure that matters is the ratio of lbdns's 'kernel'
+p99 to the other server's.
 """
 
 from __future__ import annotations

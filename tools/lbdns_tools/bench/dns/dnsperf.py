@@ -37,7 +37,7 @@ class DnsperfResult:
 
 
 def parse_statistics(text: str) -> DnsperfResult:
-    """Return the statistics that dnsperf printed. Raises BenchmarkError if it printed none."""
+    """Return the statistics that dnsperf printed. Raises BenchmarkError if there are no statistics."""
     found = {
         name: re.search(rf"^ *{name}: +([0-9.]+)", text, re.MULTILINE)
         for name in ("Queries sent", "Queries completed", r"Run time \(s\)")

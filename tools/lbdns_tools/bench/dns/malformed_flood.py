@@ -101,7 +101,7 @@ def datagrams(seed: int, count: int = PREPARED) -> list[bytes]:
 def flooding(
     port: int, core: int, seed: int, seconds: float, log: Path, rate: float = 0.0
 ) -> AbstractContextManager[MeasuredProcess]:
-    """Run a process that sends malformed datagrams and prints how many. The process ends with the with statement."""
+    """Run a process that sends malformed datagrams and then prints their number; end it after the with statement."""
     command = [sys.executable, "-m", __spec__.name, *map(str, (port, seed, seconds, rate))]
     return running("flood", command, core, log)
 

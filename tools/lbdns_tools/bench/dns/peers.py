@@ -3,8 +3,8 @@
 Servers take turns; each ratio compares figures from the same round. CPU time is the user and system time of all
 processes and threads of a server. All servers listen on a wildcard address and receive queries with EDNS for
 best.hobbit and round.robin.hobbit. lbdns balances both names over three members whose reports arrive every second; the
-peers serve a fixed alias with TTL 0. 'busy' is the share of its core that the server used. If 'busy' is well below
-100 %, the generator was the limit, and only the CPU time per query can be compared.
+peers serve a fixed alias with TTL 0. The figure 'busy' is the share of its core that the server used. If 'busy' is well
+below 100 %, the generator was the limit, and only the CPU time per query can be compared.
 
 --also compares two versions of lbdns: it starts the server of another checkout with that checkout's .venv, or with
 this Python if the checkout has none. With --compare-planes, the ratios compare the two versions on the same plane.
@@ -96,7 +96,7 @@ def reference(name: str, names: Sequence[str]) -> str:
 def summary(rounds: list[dict[str, dict[str, float]]]) -> dict[str, command.Results]:
     """Return the medians for each server over the rounds.
 
-    Ratios divide the figures of a server's reference by its own.
+    Each ratio is a figure of the server's reference divided by the server's own.
     """
     columns = {name: [samples[name] for samples in rounds] for name in rounds[0]}
     rate = {name: [one["queries_per_s"] for one in column] for name, column in columns.items()}

@@ -30,7 +30,7 @@ SHOWN: Final = 15  # modules that --imports lists
 
 
 class StartedServers:
-    """Starts lbdns and NSD with the same zone; each call of a method starts new processes."""
+    """Starts lbdns and NSD with the same zone; each method call starts new processes."""
 
     def __init__(self, folder: Path, count: int, options: argparse.Namespace) -> None:
         folder.mkdir()

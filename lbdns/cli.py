@@ -25,7 +25,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "history": "Print recorded metrics, answers and events as a table, CSV or JSON.",
     "drain": "Stop sending clients to a member until it is undrained.",
     "undrain": "Return a member to rotation.",
-    "force": "Treat a member as up or down, whatever its reports say.",
+    "force": "Treat a member as up or down, regardless of its reports.",
     "weight": "Give a member more or less than its measured share.",
     "reload": "Make a running server reread its configuration.",
     "keygen": "Generate a key and print it as a line for a key file.",

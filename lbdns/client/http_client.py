@@ -107,7 +107,7 @@ def _refusal(base: str, path: str, error: urllib.error.HTTPError) -> str:
     with contextlib.suppress(OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         message = str(json.loads(error.read(_PIECE))["error"])
     if error.code == http.HTTPStatus.UNAUTHORIZED:
-        how = f"set {TOKEN_VARIABLE}, or name the server's configuration with -c as a user who can read its token_file"
+        how = f"set {TOKEN_VARIABLE}, or give -c FILE and run as a user who can read the token_file named in FILE"
         return f"{base}: {message or 'credentials are required'}; {how}"
     if message:
         return f"{base}: {message}"

@@ -53,7 +53,7 @@ def url_option(command: F) -> F:
 
 def control_option(command: F) -> F:
     """Add ``--control``, for commands that control a running server."""
-    help = "The control socket of the server, instead of the one that FILE names."
+    help = "The server's control socket, instead of the one named in FILE."
     return click.option("--control", type=click.Path(path_type=Path), metavar="PATH", help=help)(command)
 
 

@@ -42,7 +42,7 @@ class CheckResult:
 def check(config: Path) -> None:
     """Check the configuration; print a summary if it is valid, and all errors if it is not.
 
-    The command also reads the zone files and the key files. It opens no port and contacts no other machine.
+    The command also reads the zone files and the key files. It does not open any port or contact another machine.
 
     \b
     Examples:

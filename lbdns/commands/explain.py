@@ -99,11 +99,11 @@ def _header(document: Mapping[str, Any]) -> Iterator[Text]:
     plan = document["plan"]
     following = ", ".join(map(printable, plan["next"]))
     yield Text(f"plan: {int(plan['given'])} of {int(plan['length'])} answers used; next: {following}")
-    unit = "requests/s" if document["measured"] else "an estimate from cores and load"
+    unit = "requests/s" if document["measured"] else "estimated from cores and load"
     answers, requests = per_second(document["answers_per_s"]), per_second(document["requests_per_s"])
     every = f"a report every {float(document['interval_s']):g} s"
     yield Text(f"rates: {answers} answers/s, {requests} requests/s, {every}; ttl {int(document['ttl'])}")
-    few = f"{int(document['answers_allowed'])} more answers count as light traffic"
+    few = f"light traffic for {int(document['answers_allowed'])} more answers"
     yield Text(f"score: {printable(document['score_name'])}; capacity: {unit}; {few}")
 
 

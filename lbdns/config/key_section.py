@@ -70,7 +70,9 @@ def _read_secret(table: TomlTable) -> tuple[bytes, list[str]]:
         what = f"mode {mode:04o} lets other users read the secret; run 'chmod 600 {path}'"
         warnings.append(f"{path}: {table.place} {key}: {what}")
     if len(secret) < WEAK:
-        warnings.append(f"{table.findings.path}: {table.place} secret: {len(secret)} bytes can be guessed; use 32")
+        warnings.append(
+            f"{table.findings.path}: {table.place} secret: a secret of {len(secret)} bytes can be guessed; use 32 bytes"
+        )
     return secret, warnings
 
 

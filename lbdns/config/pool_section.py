@@ -49,7 +49,7 @@ def _names(table: TomlTable, key: str, _: object) -> Mapping[str, str]:
         if name != "@" and not HOST_NAME.match(name):
             table.wrong(key, f"{owner!r} is not a valid name relative to the zone; write '@' for the zone's apex")
         if isinstance(policy, dict):
-            table.wrong(key, f"{owner}: unknown policy {policy!r}; put a name that contains dots in quotes")
+            table.wrong(key, f"{owner}: unknown policy {policy!r}; quote a name that contains dots")
         elif not isinstance(policy, str) or policy not in POLICIES:
             table.wrong(key, f"{owner}: unknown policy {policy!r}{nearest(str(policy), POLICIES)}")
         elif name in found:

@@ -194,7 +194,7 @@ class TomlTable:
         ]
 
     def end(self) -> None:
-        """Report an error for each key that no caller has read: the key is unknown."""
+        """Report each key that no caller has read, since such a key is unknown."""
         for key in self.values:
             if key not in self._asked:
                 self.wrong(key, f"unknown key{nearest(key, self._asked)}")

@@ -107,7 +107,10 @@ def parse_network(text: str) -> Network:
 
 
 def parse_host(text: str, what: str) -> Endpoint:
-    """Return the DNS endpoint ADDRESS[:PORT] of another host; errors call the host ``what``. Raises ValueError."""
+    """Return the DNS endpoint ADDRESS[:PORT] of another host; ``what`` describes the host in errors.
+
+    Raises ValueError.
+    """
     endpoint = parse_endpoint(text, DNS_PORT)
     if not endpoint.is_address:
         raise ValueError(f"{text!r}: {what} must be an address, such as 192.0.2.1:53, not a name")

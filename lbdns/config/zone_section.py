@@ -23,7 +23,7 @@ class TransferPermit:
 
 @dataclass(frozen=True, slots=True)
 class NotifyTarget:
-    """A secondary that receives a NOTIFY when a zone changes; if ``key`` is set, it signs the NOTIFY."""
+    """A secondary that receives a NOTIFY when a zone changes; ``key``, if set, signs the message."""
 
     endpoint: Endpoint
     key: str = ""

@@ -34,7 +34,7 @@ MAX_COLUMN: Final = 64 * 2**20  # bytes after unpacking: a damaged file must not
 
 
 def encode(values: Sequence[float], *, exact: bool = False) -> bytes:
-    """Pack ``values``, each finite or ABSENT. With ``exact``, whole numbers stay exact; others keep millionths.
+    """Pack ``values``, each finite or ABSENT. With ``exact``, whole numbers stay exact; others are rounded to 1e-6.
 
     Without ``exact``, values are rounded, and values beyond the range of float32 become infinite.
     """

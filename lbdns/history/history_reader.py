@@ -86,7 +86,7 @@ class HistoryReader:
     ) -> HistorySeries:
         """Return a metric of ``members`` (all if empty) from ``start`` to ``end`` (Unix seconds).
 
-        The series has about ``points`` points at most. An empty ``pool`` means the server, whose metrics are queries,
+        The series has at most about ``points`` points. An empty ``pool`` means the server, whose metrics are queries,
         types and rcodes.
         """
         if not (math.isfinite(start) and math.isfinite(end) and start < end and points > 0):

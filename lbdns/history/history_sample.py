@@ -28,7 +28,7 @@ RAW_ONLY: Final = frozenset({"state", "gone"})
 OWN: Final[Mapping[str, str]] = {
     "answers": "answers/s",
     "score": "score",
-    "usable": "fraction of the time in state usable",
+    "usable": "fraction of the time that the member was usable",
     "age_s": "age of the newest report, s",
     "interval": "report interval, s",
     "reports": "reports/s, at most 1",

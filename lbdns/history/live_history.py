@@ -49,7 +49,7 @@ class HistoryStatus:
 
 
 class LiveHistory:
-    """Records one program's history, and reads it in threads. Call its methods in the event loop."""
+    """Records one program's history, and reads it back in threads. Call all methods in the event loop."""
 
     def __init__(
         self,

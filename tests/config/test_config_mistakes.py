@@ -112,10 +112,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "dots without quotes",
         ZONE + POOL + 'names = { round.robin = "round_robin" }\n',
-        [
-            ":8: [pool web] names: round: unknown policy {'robin': 'round_robin'}; put a "
-            "name that contains dots in quotes"
-        ],
+        [":8: [pool web] names: round: unknown policy {'robin': 'round_robin'}; quote a name that contains dots"],
     ),
     ("a name twice", ZONE + POOL + 'names = { a = "best", A = "best" }\n', [":8: [pool web] names: 'A' appears twice"]),
     (

@@ -71,7 +71,7 @@ class TestKeys:
 
     def test_a_short_secret_is_warned_of(self, load: Load) -> None:
         (warning,) = load(ZONE + KEY.replace(BASE64, "c2hvcnQ=")).keys[0].warnings
-        assert warning.endswith("[key secondary.] secret: 5 bytes can be guessed; use 32")
+        assert warning.endswith("[key secondary.] secret: a secret of 5 bytes can be guessed; use 32 bytes")
 
 
 class TestSecondaries:

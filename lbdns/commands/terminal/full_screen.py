@@ -76,7 +76,7 @@ class Screen:
 
     @contextlib.contextmanager
     def open(self, wake: Callable[[], None]) -> Iterator[None]:
-        """Use the terminal in a with statement. Resizing it calls ``wake``; SIGTERM and SIGHUP act like Ctrl-C."""
+        """Use the terminal in a with statement. A change of size calls ``wake``; SIGTERM and SIGHUP act like Ctrl-C."""
         before = termios.tcgetattr(self._stdin)
         handlers: dict[signal.Signals, Callable[[int, Any], None]] = {
             signal.SIGWINCH: lambda *_: wake(),

@@ -57,7 +57,7 @@ def frame(data: TopData, view: View, size: Size, now: float) -> list[Text]:
     Raises KeyError, TypeError or ValueError if the status is not valid.
     """
     if size.width < LEAST_WIDTH or size.height < LEAST_HEIGHT:
-        lines = [Text(f"too small: needs at least {LEAST_WIDTH}x{LEAST_HEIGHT}, better 80x24")]
+        lines = [Text(f"too small: needs at least {LEAST_WIDTH}x{LEAST_HEIGHT}, preferably 80x24")]
     elif view.help:
         lines = [Text("lbdns top", "bold"), Text(), *(Text(f"  {key:<12}{what}") for key, what in HELP)]
     else:

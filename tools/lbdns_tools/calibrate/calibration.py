@@ -82,8 +82,8 @@ def calibrate(
         best = weighed[0]
         raise LbdnsError(
             f"no metric alone does better than round robin: the best one, {best.name}, gains "
-            f"{percent(best.gain)} (+-{100 * best.error:.1f}) in {measure}. Either this farm needs no score, because "
-            "round robin does as well, or you can try another load, more --rounds, another --by, or --method 1999"
+            f"{percent(best.gain)} (+-{100 * best.error:.1f}) in {measure}. Perhaps round robin suits this "
+            "farm and no score is needed; otherwise try another load, more --rounds, another --by, or --method 1999"
         )
     contestants = [
         CalibrationTrial("best_score by the new score", "best_score", terms),

@@ -69,4 +69,4 @@ def _range(of: TrialFigures) -> str:
 def _why_not(w: WeighedMetric) -> str:
     if w.weight > 0:
         return ""
-    return ": left out" if w.limit else ": left out, it never changed"
+    return ": left out" if w.limit else ": left out because it never changed"

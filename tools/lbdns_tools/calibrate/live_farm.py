@@ -1,4 +1,4 @@
-"""Calibration trials on a live farm: the user's command makes the load, the members' reports give the figures."""
+"""Calibration trials on a live farm, loaded by the user's command and measured through the members' reports."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Member = Mapping[str, Any]
 class LiveFarm:
     """A running ``lbdns serve`` and its web servers.
 
-    The load begins ``settle`` seconds after the server is set to a trial.
+    The load begins ``settle`` seconds after the server has loaded a trial's configuration.
     """
 
     def __init__(self, config: LiveConfiguration, url: str, load_command: str, settle: float) -> None:
@@ -86,7 +86,7 @@ class LiveFarm:
         return watch.outcome(requests_between(before, after, time.monotonic() - began), seconds)
 
     def _reported_since(self, moment: float) -> dict[str, Member]:
-        """Wait until every member has reported its requests after ``moment``, then return all.
+        """Wait until every member has reported its requests after ``moment``, then return all members.
 
         Raises LbdnsError if one is late.
         """

@@ -1,4 +1,4 @@
-"""Writes TOML, which the standard library can only read."""
+"""Writes TOML: the standard library can read TOML but not write it."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_without_root(tmp_path: Path, machine: pytest.MonkeyPatch, capsys: pytes
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
     assert all(
-        line.startswith("lbdns-lab needs root to make network namespaces and control groups; run: sudo ")
+        line.startswith("lbdns-lab needs root to create network namespaces and control groups; run: sudo ")
         for line in lines
     )
     assert not (tmp_path / "x").exists()
@@ -131,7 +131,7 @@ def test_what_is_not_installed(tmp_path: Path, machine: pytest.MonkeyPatch, caps
     assert done("--out", str(tmp_path / "x"), "--farm", str(tmp_path / "farm.toml")) == 1
     assert capsys.readouterr().err == (
         "not installed: apache2, haproxy, unbound, Python's pyroute3; "
-        "run `make deps-lab` as root to install what the lab needs\n"
+        "run `make deps-lab` as root to install everything that the lab needs\n"
     )
     assert not (tmp_path / "x").exists()
 

@@ -86,7 +86,7 @@ def test_only_means_are_left(tmp_path: Path) -> None:
     fill(HistoryRecorder(file, HistoryConfig(keep_raw=0.0)), (sample(s) for s in range(60)))
     with pytest.raises(ConfigError) as error:
         read_record(file)
-    assert "contains no second-by-second values of pool web" in str(error.value)
+    assert "contains no second-by-second values for pool web" in str(error.value)
     assert "Averages exist from 2027-01-15T08:00:0" in str(error.value)
 
 

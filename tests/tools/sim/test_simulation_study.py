@@ -119,7 +119,7 @@ def test_a_replay_takes_the_recorded_times() -> None:
         (RequestedStudy(preset="herdin"), "Perhaps you meant 'herding'?"),
         (RequestedStudy(servers="U11"), "--servers: 'U11' is neither"),
         (RequestedStudy(servers="T3", fields={"outages": (Outage("s4", 1.0),)}), "no server 's4'"),
-        (RequestedStudy(servers="T3", fields={"outages": (Outage("s1", 500.0),)}), "the run ends at 140 s"),
+        (RequestedStudy(servers="T3", fields={"outages": (Outage("s1", 500.0),)}), "the run's end at 140 s"),
         (RequestedStudy(recording=DAY, workloads=("html", "cgi")), "accept only one workload"),
         (
             RequestedStudy(recording=DAY, replays=True, clients=(SimulatedClients("closed", 3),)),

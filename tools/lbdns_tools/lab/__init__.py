@@ -1,1 +1,1 @@
-"""The lab builds a farm of web servers on one machine and runs studies on it."""
+"""The lab, which builds a farm of web servers on one machine and runs load-balancing studies with that farm."""

@@ -1,4 +1,4 @@
-"""The command ``lbdns-lab``, which builds farms, runs studies on them, and removes what killed labs left behind."""
+"""The command ``lbdns-lab``, which builds farms, runs studies on them, and removes the remains of killed labs."""
 
 from __future__ import annotations
 
@@ -61,19 +61,19 @@ lbdns-lab needs root and the packages that `make deps-lab` installs. A lab runs 
 cannot reach any other network, and is removed when the command ends. docs/reference/lab.md explains the studies,
 files and columns.
 
-Exit status: 0 on success, 1 if something failed, 2 for bad arguments, 130 after Ctrl-C."""
+Exit status: 0 on success, 1 on failure, 2 for bad arguments, 130 after Ctrl-C."""
 
 
 @click.group(epilog=EPILOG, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="lbdns-lab")
 def command() -> None:
-    """Build a farm of web servers on this machine, with DNS server, agents and clients, and run a study on it."""
+    """Build a farm of web servers, with DNS server, agents and clients, on this machine, and run a study on it."""
 
 
 @command.command(context_settings=CONTEXT)
 @click.option("--all", "everything", is_flag=True, help="Also remove labs that are still running.")
 def clean(everything: bool) -> None:
-    """Remove everything that killed labs have left behind.
+    """Remove everything left behind by labs that were killed.
 
     Example: lbdns-lab clean
     """
@@ -130,7 +130,7 @@ def _keep(lab: Lab) -> int:
 
 
 def whereabouts(lab: Lab) -> Iterable[str]:
-    """Yield the lab's machines with their addresses and namespaces, and commands to try."""
+    """Yield lines that list the lab's machines, with addresses and namespaces, and commands to try."""
     for name, place in lab.places.items():
         yield f"{place.machine.kind:9}{name:20}{place.machine.address:16}{place.machine.address6:24}{place.namespace}"
     client = shlex.join(("ip", "netns", "exec", lab.clients()[0].namespace))
@@ -175,7 +175,7 @@ for _preset in PRESETS.values():
 
 @contextmanager
 def ends_once() -> Iterator[None]:
-    """Raise KeyboardInterrupt at the first Ctrl-C or SIGTERM only: later signals must not stop the removal of a lab."""
+    """Raise KeyboardInterrupt on the first Ctrl-C or SIGTERM only: later signals must not interrupt a lab's removal."""
     interrupted = False
 
     def handle(number: int, frame: FrameType | None) -> None:
@@ -208,12 +208,13 @@ def _end(done: study_runner.StudyResult, folder: Path) -> int:
 def _need_root() -> None:
     if os.geteuid() != 0:
         raise LbdnsError(
-            "lbdns-lab needs root to make network namespaces and control groups; run: sudo " + shlex.join(sys.orig_argv)
+            "lbdns-lab needs root to create network namespaces and control groups; run: sudo "
+            + shlex.join(sys.orig_argv)
         )
 
 
 def _need(farms: Iterable[LabFarm]) -> None:
-    """Raise LbdnsError with the names of all programs and modules that these farms need but that are not installed."""
+    """Raise LbdnsError, which names the missing programs and modules, unless all those needed are installed."""
     programs = {"apache2", "perl", "nsenter", "unshare"}
     for each in farms:
         programs |= {proxy for proxy in each.proxies if proxy != "pound"}  # Debian 12 has no package of Pound
@@ -222,7 +223,7 @@ def _need(farms: Iterable[LabFarm]) -> None:
     missing += [f"Python's {name}" for name in MODULES if not importlib.util.find_spec(name)]
     if missing:
         raise LbdnsError(
-            f"not installed: {', '.join(missing)}; run `make deps-lab` as root to install what the lab needs"
+            f"not installed: {', '.join(missing)}; run `make deps-lab` as root to install everything that the lab needs"
         )
 
 
@@ -238,7 +239,9 @@ def _new_folder(path: Path, force: bool) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()) and not force:
-            raise ConfigError(f"--out: {path} is not empty; choose a new folder, or add --force to write into it")
+            raise ConfigError(
+                f"--out: {path} is not empty; choose a new folder, or add --force to write into this folder"
+            )
     except OSError as error:
         raise ConfigError(f"--out: cannot create {path}: {error.strerror}") from None
     return path

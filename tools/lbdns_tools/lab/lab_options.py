@@ -15,10 +15,10 @@ from lbdns_tools.load.load_option_parsers import parse_counts
 
 
 def parse_names(text: str) -> tuple[str, ...]:
-    """Return the names in a list such as ``a,b``, without repetitions. Raises ValueError."""
+    """Return the names in a comma-separated list such as ``a,b``, without duplicates. Raises ValueError."""
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
-        raise ValueError(f"{text!r}: a name is empty; write the names as in round_robin,best")
+        raise ValueError(f"{text!r}: a name is empty; write names such as round_robin,best")
     return tuple(dict.fromkeys(names))
 
 
@@ -33,24 +33,27 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         help="The new folder for the report, results and samples.",
     ),
     click.option("--force", is_flag=True, help="Write into DIR even if it is not empty."),
-    click.option("--quick", is_flag=True, help="Measure only a few points, in a few minutes."),
+    click.option("--quick", is_flag=True, help="Measure only a few points, to finish in a few minutes."),
     click.option("--farm", type=FARM_FILE, metavar="FILE.toml", help="The farm to use. [default: the study's own]"),
-    click.option("--seconds", type=SECONDS, help="Length of a measurement, without its warm-up."),
+    click.option("--seconds", type=SECONDS, help="Length of each measurement, excluding the warm-up."),
     click.option("--warm-up", "warm_up_s", type=SECONDS, help="Length of the warm-up before each measurement."),
-    repeat_option("Number of times that each point is measured."),
+    repeat_option("Number of times to measure each point."),
     SEED_OPTION,
     click.option(
         "--clients",
         type=ParsedValue(parse_counts, "N[..M/STEP],..."),
-        help="Numbers of concurrent clients or connections.",
+        help="Numbers of concurrent clients or connections to measure with.",
     ),
     click.option(
         "--selections",
         type=ParsedValue(parse_names, "NAME,..."),
-        help="Ways of choosing the server, to be compared. [default: all of the study's]",
+        help="The ways of choosing a server that the study compares. [default: all of the study's]",
     ),
     click.option(
-        "--only", default="", metavar="PATTERN", help="Run only steps whose names match, and the steps they need."
+        "--only",
+        default="",
+        metavar="PATTERN",
+        help="Run only the steps whose names match PATTERN, and the steps they need.",
     ),
 )
 

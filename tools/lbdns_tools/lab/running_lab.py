@@ -1,4 +1,4 @@
-"""Runs a lab: builds a farm's machines, starts lbdns, agents, web servers and balancers, and removes everything."""
+"""Runs a lab: builds a farm's machines, starts lbdns, agents, web servers and balancers, and removes them all."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ POLL_S: Final = 0.2
 class Lab:
     """A context manager that builds a farm on entry and removes every trace of it on exit. Needs root.
 
-    ``groups`` holds the control groups that can be sampled, by machine name; ``NAME-agent`` is the group of a host's
-    agent that runs outside the host's limits. All methods raise LbdnsError.
+    ``groups`` maps machine names to the control groups that can be sampled. ``NAME-agent`` is the group of the agent on
+    host NAME if the agent runs outside the host's limits. All methods raise LbdnsError.
     """
 
     def __init__(self, farm: LabFarm) -> None:
@@ -145,7 +145,7 @@ class Lab:
 
     @contextmanager
     def resolve_by(self, *names: str) -> Iterator[None]:
-        """Let clients query these machines instead of lbdns; the name ``resolvers`` means all caching resolvers."""
+        """Make clients query these machines instead of lbdns; the name ``resolvers`` means all caching resolvers."""
         servers = [name for name, machine in self.machines.items() if machine.kind == "resolver"]
         self._use_resolvers(*(servers if names == ("resolvers",) else names))
         try:
@@ -164,15 +164,15 @@ class Lab:
         self.settle()
 
     def status(self) -> dict[str, Any]:
-        """Return the document of lbdns's /api/v1/status."""
+        """Return lbdns's status document from /api/v1/status."""
         return dns_servers.status(self.places[DNS])
 
     def members(self) -> dict[str, Mapping[str, Any]]:
-        """Return the pool's members from the status document, by name."""
+        """Return the pool's members in the status document, keyed by name."""
         return {member["name"]: member for member in self.status()["pools"][0]["members"]}
 
     def settle(self, seconds: float = SETTLED_S) -> None:
-        """Wait until every web host that has an agent is usable and idle. Raises LbdnsError after ``seconds``."""
+        """Wait until every web host with an agent is usable and idle. Raises LbdnsError after ``seconds``."""
         end = time.monotonic() + seconds
         while busy := self._busy():
             self.programs.check()

@@ -1,4 +1,4 @@
-"""Defines the parts of a lab study: settings, farms, steps, and the function that makes the report's sections."""
+"""Defines the parts of a lab study: settings, farms, steps, and the function that writes the report's sections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXAMPLES: Final = 10  # the approximate number of step names in the error messag
 
 @dataclass(frozen=True, slots=True)
 class StudySettings:
-    """A study's settings from the command line. None and empty values stand for the study's defaults."""
+    """A study's settings from the command line. None or an empty value selects the study's default."""
 
     quick: bool = False
     seconds: float | None = None  # length of a measurement, without its warm-up
@@ -51,7 +51,7 @@ class StudyStep:
 
 @dataclass(frozen=True, slots=True)
 class StudyPlan:
-    """Everything that a study will do, determined before it starts. ``farms`` are the study's farms by name."""
+    """Everything that a study will do, determined before it starts. ``farms`` maps names to the study's farms."""
 
     farms: dict[str, LabFarm]
     steps: tuple[StudyStep, ...]
@@ -62,7 +62,10 @@ class StudyPlan:
         return sum(step.seconds for step in self.steps)
 
     def only(self, pattern: str) -> StudyPlan:
-        """Return the study with the steps whose names match ``pattern`` and the steps they need. Raises ConfigError."""
+        """Return the study with only the steps whose names match ``pattern`` and those they need.
+
+        Raises ConfigError.
+        """
         try:
             wanted = re.compile(pattern, re.IGNORECASE)
         except re.error as error:
@@ -77,14 +80,17 @@ class StudyPlan:
             kept.append(step)
         if not kept:
             names = "; ".join(step.name for step in self.steps[:: max(1, len(self.steps) // EXAMPLES)])
-            raise ConfigError(f"--only: no step's name matches {pattern!r}; some of the names are: {names}")
+            raise ConfigError(f"--only: no step's name matches {pattern!r}; some of the steps' names are: {names}")
         mine = {name: farm for name, farm in self.farms.items() if name in farms}
         return replace(self, farms=mine, steps=tuple(reversed(kept)))
 
 
 @dataclass(frozen=True, slots=True)
 class StudyPreset:
-    """A study that ``lbdns-lab NAME`` can run. ``plan`` takes the settings and --farm (None: the study's own farm)."""
+    """A study that ``lbdns-lab NAME`` can run.
+
+    ``plan`` is called with the settings and the farm from --farm (None for the study's own farm).
+    """
 
     name: str
     title: str

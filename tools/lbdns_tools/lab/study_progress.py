@@ -52,7 +52,7 @@ class StudyProgress:
 
 
 def in_a_line(outcome: MeasuredOutcome) -> str:
-    """Return a case and its main figures, or "no result", in one line."""
+    """Return a line with a case and its main figures, or "no result"."""
     case, point, figures = outcome.case, outcome.row.point, outcome.row.figures
     load = f"{point.clients} clients" if point.clients else f"{point.rate_per_s:g}/s" if point.rate_per_s else ""
     what = ", ".join(word for word in (case.farm, case.selection, case.workload, case.resolve, load) if word)

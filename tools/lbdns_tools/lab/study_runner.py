@@ -1,6 +1,6 @@
-"""Runs a study: builds its labs, runs its steps in order, keeps every measurement, and writes the report.
+"""Runs a study: builds its labs, runs its steps in order, saves every measurement, and writes the report.
 
-After a failed step or Ctrl-C, everything measured so far is still written, and the labs are removed.
+After a failed step or Ctrl-C, the results measured so far are still written, and the labs are removed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ MOST_FAILURES: Final = 3
 
 @dataclass(slots=True)
 class StudyResult:
-    """A study's outcomes and failures. If ``error`` is set, it ended the study early, and the caller must raise it."""
+    """A study's outcomes and failures.
+
+    ``error`` is the error that ended the study early, if any; the caller must raise it.
+    """
 
     outcomes: list[MeasuredOutcome] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -118,7 +121,7 @@ class _StepRunner:
 
 
 def summary(study: StudyPlan) -> Iterator[str]:
-    """Yield lines that describe a study's farms, and its number of steps and duration."""
+    """Yield lines that describe a study's farms, number of steps, and duration."""
     minutes = study.seconds / 60
     for name, farm in study.farms.items():
         hosts = ", ".join(f"{host.name} {host.cpu:g}" for host in farm.hosts)

@@ -1,4 +1,4 @@
-"""The command ``lbdns-sim acceptance``, which checks policy ``best`` against its demands and prints the verdicts."""
+"""The command ``lbdns-sim acceptance``, which checks the policy ``best`` against its demands and prints verdicts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WIDE = 160  # columns of a table when standard output is not a terminal
 
 @dataclass(frozen=True, slots=True)
 class AcceptanceVerdict:
-    """A demand's ``value`` from averages over the seeds, and its standard ``error`` (jackknife; 0 with one seed)."""
+    """A demand with its ``value``, averaged over the seeds, and the standard ``error`` (jackknife; 0 for one seed)."""
 
     demand: AcceptanceDemand
     value: float
@@ -43,7 +43,7 @@ class AcceptanceVerdict:
 
 
 def jobs_of(chosen: Sequence[AcceptanceDemand], seeds: int) -> list[SimulationJob]:
-    """Return the runs that the demands require, without duplicates."""
+    """Return the simulation runs that the demands require, without duplicates."""
     cases = dict.fromkeys((case.scenario, case.policy) for demand in chosen for case in demand.cases)
     return [SimulationJob(scenario, policy, seed) for scenario, policy in cases for seed in range(1, seeds + 1)]
 
@@ -82,10 +82,10 @@ def _averages(runs: ResultsByCase, left_out: int | None) -> FigureOf:
 
 @click.command(
     "acceptance",
-    short_help="Check policy best against its acceptance demands.",
+    short_help="Check the policy 'best' against its acceptance demands.",
     epilog="Example: lbdns-sim acceptance --quick\n\nExit status: 0 if every demand holds, 1 otherwise.",
 )
-@click.option("--quick", is_flag=True, help="Check the same groups of demands in fewer cases, with shorter runs.")
+@click.option("--quick", is_flag=True, help="Check the same groups of demands, but with fewer cases and shorter runs.")
 @click.option(
     "--seeds", type=click.IntRange(1, 100), help="Number of runs to average per case.  [default: 6; 2 with --quick]"
 )
@@ -93,7 +93,7 @@ def _averages(runs: ResultsByCase, left_out: int | None) -> FigureOf:
 @click.option("--only", metavar="TEXT", default="", help="Check only demands whose row or case contains TEXT.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdicts as JSON.")
 def command(quick: bool, seeds: int | None, processes: int | None, only: str, as_json: bool) -> None:
-    """Check policy best against its acceptance demands, and print each demand, figure and verdict."""
+    """Check the policy 'best' against its acceptance demands, and print each demand with its figure and verdict."""
     chosen = [d for d in demands(quick) if only.lower() in f"{d.row} {d.what}".lower()]
     if not chosen:
         raise click.UsageError(f"no demand contains {only!r}; run without --only to list all demands")

@@ -38,7 +38,7 @@ FigureOf = Callable[[AcceptanceCase, str], float]
 class AcceptanceDemand:
     """The demand that ``figure``, calculated from the results of ``cases``, is at most (or at least) ``bound``.
 
-    With ``within_noise``, a figure within two standard errors of the bound counts as equal to the bound.
+    With ``within_noise``, the demand also holds if the figure is within two standard errors of the bound.
     """
 
     row: str
@@ -80,12 +80,12 @@ def ratio(
 
 
 def none_of(row: str, case: AcceptanceCase, figure: str, what: str) -> AcceptanceDemand:
-    """Return the demand that a figure of a case is 0."""
+    """Return the demand that a figure of ``case`` is 0."""
     return AcceptanceDemand(row, f"{case.name}: {what}", (case,), lambda look: look(case, figure), 0.0)
 
 
 def demands(quick: bool = False) -> list[AcceptanceDemand]:
-    """Return all demands; with ``quick``, the same rows of demands in fewer cases, with shorter runs."""
+    """Return all demands; with ``quick``, their rows are the same, but with fewer cases and shorter runs."""
     groups = (
         _few, _alike, _unlike, _caches, _few_caches, _closed, _disturbed, _death, _neighbours, _crowds, _first_seconds,
         _overload,

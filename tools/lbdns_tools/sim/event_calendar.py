@@ -10,9 +10,10 @@ Callback = Callable[[float], None]
 
 
 class EventCalendar:
-    """Callbacks ordered by time; callbacks for the same time run in the order in which they were added.
+    """Callbacks in order of time; those for the same time run in the order in which they were added.
 
-    ``events[0][0]`` is the time of the next event. The heap is never empty: an event at infinity stays in it.
+    ``events[0][0]`` is the time of the next event. The heap is never empty, because it always contains an event at
+    infinity.
     """
 
     def __init__(self) -> None:
@@ -20,12 +21,12 @@ class EventCalendar:
         self._added = 0
 
     def at(self, when: float, do: Callback) -> None:
-        """Call ``do(when)`` at the time ``when``."""
+        """Schedule the call ``do(when)`` for the time ``when``."""
         self._added += 1
         heappush(self.events, (when, self._added, do))
 
     def every(self, begin: float, period: float, do: Callback) -> None:
-        """Call ``do`` at the time ``begin``, and again after every ``period``."""
+        """Schedule calls of ``do`` at the time ``begin`` and then once every ``period`` seconds."""
 
         def repeat(now: float) -> None:
             self.at(now + period, repeat)

@@ -1,4 +1,4 @@
-"""Simulates one scenario under one policy with one seed, by processing events in the order of virtual time."""
+"""Simulates one scenario under one policy with one seed, by processing events in order of virtual time."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ LEAST_BACKGROUND: Final = 0.05  # tasks; anything below is a passing cron job or
 class FarmEstimate:
     """An estimated farm.
 
-    ``rate`` is in visits/s, None if unknown; a visit is all requests that one DNS answer causes. ``notes`` explain how
-    each value was estimated.
+    ``rate`` is in visits/s (None if unknown). A visit consists of all requests caused by one DNS answer. ``notes``
+    explain how each value was estimated.
     """
 
     servers: tuple[ServerSpec, ...]
@@ -31,9 +31,10 @@ class FarmEstimate:
 
 
 def estimate_farm(recording: Recording, mean_work: float) -> FarmEstimate:
-    """Return the farm that a recording implies.
+    """Return the farm estimated from a recording.
 
-    Requests of ``mean_work`` seconds (at speed 1) load this farm as much as the recorded requests loaded the real one.
+    Requests of ``mean_work`` seconds (at speed 1) load the estimated farm as much as the recorded requests loaded the
+    real farm.
     """
     readings: dict[str, list[Reading]] = defaultdict(list)
     for event in recording.events:
@@ -57,7 +58,7 @@ def estimate_farm(recording: Recording, mean_work: float) -> FarmEstimate:
 
 
 def _work(reports: Sequence[Reading]) -> RequestCost:
-    """Return all requests and CPU seconds in a member's reports, counted as by policy ``best`` but without decay."""
+    """Return the requests and CPU seconds in a member's reports, counted as policy ``best`` does but without decay."""
     total = RequestCost()
     for before, now in pairwise(reports):
         step = RequestCost()
@@ -70,14 +71,14 @@ def _work(reports: Sequence[Reading]) -> RequestCost:
 
 
 def _rates(recording: Recording, series: Sequence[Sequence[Reading]]) -> tuple[float, float | None, tuple[str, ...]]:
-    """Return requests per answer, visits/s, and notes on them."""
+    """Return the requests per answer, the visits/s, and notes on how both were estimated."""
     rates = [rate for reports in series if (rate := _requests_per_s(reports)) is not None]
     # Assume that members without request counts get as many requests as the others
     requests = sum(rates) * len(series) / len(rates) if rates else None
     answers = sum(recording.answered) / recording.seconds if recording.seconds > 0 else 0.0
     if answers > 0 and requests:
         ratio = max(1.0, requests / answers)
-        note = f"rate: {answers:.3g} answers/s were counted, with {requests / answers:.3g} requests each"
+        note = f"rate: {answers:.3g} answers/s were counted, with {requests / answers:.3g} requests per answer"
         if ratio > 1:
             note += ", simulated as one visit"
         return ratio, answers, (note,)
@@ -86,7 +87,7 @@ def _rates(recording: Recording, series: Sequence[Sequence[Reading]]) -> tuple[f
     if requests:
         note = f"rate: {requests:.3g} requests/s according to requests_per_s, minus one per report for server-status"
         return 1.0, requests, (note,)
-    return 1.0, None, ("rate: unknown, since neither requests nor answers were recorded; give --load or --rate",)
+    return 1.0, None, ("rate: unknown, because neither requests nor answers were recorded; add --load or --rate",)
 
 
 def _requests_per_s(reports: Sequence[Reading]) -> float | None:
@@ -125,12 +126,12 @@ def _speed_notes(
     elif any(work.counted and work.cpu_seconds < PRIOR for work in works):
         notes.append(f"speed: inaccurate for servers with less than {PRIOR:g} CPU s of work; record for longer")
     for server, cores, work in zip(servers, counts, works, strict=True):
-        parts = [f"{server.cores:g} cores ({'cpu_count' if cores else 'unknown, as the others'})"]
+        parts = [f"{server.cores:g} cores ({'cpu_count' if cores else 'unknown, assumed to be as on the others'})"]
         if known:
             carried = f"{server.capacity / mean_work:.3g} {unit}"
             seen = f"{work.requests:.0f} requests in {work.cpu_seconds:.3g} CPU s" if work.counted else "as the others"
             parts.append(f"speed {server.speed:.3g} ({seen}: {carried})")
         if server.background:
-            parts.append(f"{server.background:.2g} tasks of other work (run_queue beyond busy_workers)")
+            parts.append(f"{server.background:.2g} tasks of other work (run_queue minus busy_workers)")
         notes.append(f"{server.name}: {', '.join(parts)}")
     return tuple(notes)

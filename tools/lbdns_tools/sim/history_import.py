@@ -1,4 +1,4 @@
-"""Imports a recording from the history of ``lbdns serve``, from the part that holds values for every second."""
+"""Imports a recording from the part of lbdns's history that holds a value for every second."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _is_history(path: Path) -> bool:
 
 
 def _read_history(path: Path, pool: str, begin: float, end: float) -> Recording:
-    """Return a pool's recording. Times are in seconds since the first recorded second of the period."""
+    """Return a pool's recording. Times are in seconds since the first second of the period that has values."""
     reader = HistoryReader(path)
     about = _pool(reader, pool)
     members: dict[str, None] = {}  # in order of appearance
@@ -81,7 +81,7 @@ def _pool(reader: HistoryReader, pool: str) -> RecordedPool:
 
 def _nothing(reader: HistoryReader, pool: str, begin: float, end: float) -> str:
     begins = reader.begins()
-    what = f"--replay: {reader.path}: contains no second-by-second values of pool {pool}"
+    what = f"--replay: {reader.path}: contains no second-by-second values for pool {pool}"
     if raw := begins.get("raw"):
         what += f" in this period; they begin at {format_time(raw)}"
     means = min((time for tier, time in begins.items() if tier != "raw"), default=math.inf)

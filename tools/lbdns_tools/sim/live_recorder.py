@@ -1,4 +1,4 @@
-"""Records a running lbdns over HTTP (``lbdns-sim record``): reports from its event stream, answers from its status."""
+"""Records a running lbdns over HTTP (``lbdns-sim record``): reports from the event stream, answers from the status."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SAME_REPORT: Final = 0.1  # s; a report's times may differ by this (rounding, ne
 
 
 class LiveRecorder:
-    """Records one pool: calls ``begin`` once with the header, then ``take`` for every event in order of time."""
+    """Records one pool: calls ``begin`` once with the header, then calls ``take`` with each event in order of time."""
 
     def __init__(
         self,
@@ -205,17 +205,17 @@ def record_live(url: str, pool: str | None, seconds: float) -> Recording:
     return Recording(headers[0], tuple(events))
 
 
-@click.command("record", short_help="Record the reports and answers of a running lbdns, for replays.")
+@click.command("record", short_help="Record the reports and answers of a running lbdns for later replay.")
 @click.argument("url")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after this many seconds.")
-@click.option("--pool", metavar="NAME", help="The pool to record, if the server has several.")
+@click.option("--pool", metavar="NAME", help="The pool to record, if the server has several pools.")
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 def command(url: str, file: Path, seconds: float | None, pool: str | None, force: bool) -> None:
     """Record the reports and answers of a running lbdns until Ctrl-C or SIGTERM.
 
-    Writes a line to FILE for every report, and one for the answers of every second (docs/reference/simulator.md
-    describes the format). You can replay FILE even if the recorder was killed.
+    Writes one line to FILE for each report, and one for each second's answers (format: docs/reference/simulator.md).
+    You can replay FILE even if the recorder was killed.
 
     \b
     Examples:
@@ -248,7 +248,7 @@ class _RecordingWriter:
         self.reports = self.answers = 0
         self.seconds = 0.0
         if path.exists() and not force:
-            raise ConfigError(f"{path}: already exists; use another name, or --force")
+            raise ConfigError(f"{path}: already exists; use another name, or add --force")
 
     def begin(self, header: RecordingHeader) -> None:
         self._members = header.members

@@ -1,4 +1,4 @@
-"""Replays a recording: how each policy would have answered the recorded queries, given the recorded reports."""
+"""Replays a recording to show how each policy would have answered the recorded queries, given the recorded reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIN_STEP: Final = 1.0  # s; the answers in a recording are counted once a second
 
 @dataclass(frozen=True, slots=True)
 class QuerySpan:
-    """``count`` queries that arrived from ``begin`` to ``end`` (s); ``answered`` holds the real answers by member."""
+    """The ``count`` queries that arrived from ``begin`` to ``end`` (s); ``answered`` counts real answers by member."""
 
     begin: float
     end: float
@@ -27,7 +27,7 @@ class QuerySpan:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedPolicy:
-    """The answers under one policy. ``timeline`` holds counts by member for each step of ``step`` seconds."""
+    """The answers under one policy. ``timeline`` holds the answers by member for each step of ``step`` seconds."""
 
     policy: str
     members: tuple[str, ...]
@@ -53,7 +53,7 @@ class ReplayedPolicy:
 
 
 def spans(recording: Recording) -> list[QuerySpan]:
-    """Return when queries arrived, estimated from the recorded answers or else from the web servers' requests."""
+    """Return when queries arrived, estimated from the recorded answers or, without these, the servers' requests."""
     if any(recording.answered):
         found, before = [], 0.0
         for event in recording.events:
@@ -84,7 +84,7 @@ def look_ups(recording: Recording) -> tuple[float, ...]:
 
 
 def replay(recording: Recording, policy: str, stale_after: float, min_usable: float) -> ReplayedPolicy:
-    """Return the answers of ``policy`` to the recorded queries, with the recorded reports arriving at their times."""
+    """Return the answers of ``policy`` to the recorded queries if reports arrive at their recorded times."""
     # The chooser's clock begins at 0, but reports from before the recording have negative times
     shift = -min(0.0, recording.events[0].time) if recording.events else 0.0
     dns = SimulatedDnsServer(recording.members, policy, stale_after, min_usable, Random(f"replay {policy}"), 1)
@@ -134,7 +134,7 @@ def _queries(found: Sequence[QuerySpan]) -> Iterator[float]:
 
 
 def _diverted(ours: Sequence[Sequence[int]], theirs: Sequence[Sequence[int]]) -> float:
-    """Return the share of answers that named a different member, summed over the steps of the timeline."""
+    """Return the share of answers that named another member than recorded, compared step by step of the timeline."""
     gaps = whole = 0.0
     for one, other in zip(ours, theirs, strict=True):
         gaps += sum(abs(a - b) for a, b in zip(one, other, strict=True)) / 2
@@ -143,6 +143,6 @@ def _diverted(ours: Sequence[Sequence[int]], theirs: Sequence[Sequence[int]]) ->
 
 
 def replayed_requests(recording: Recording) -> dict[str, Any]:
-    """Return fields of a ``Scenario``: the recorded look-ups as arrivals, and the length of the recording."""
+    """Return the ``Scenario`` fields that turn the recorded look-ups into arrivals and set the recording's length."""
     warm_up = min(20.0, recording.seconds / 10)
     return {"arrivals": look_ups(recording), "warm_up": warm_up, "duration": recording.seconds - warm_up}

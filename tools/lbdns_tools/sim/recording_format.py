@@ -19,7 +19,7 @@ MAX_LINE: Final = 2**20  # bytes; a report has at most 1200, the answers of a th
 
 @dataclass(frozen=True, slots=True)
 class RecordingHeader:
-    """The first line of a recording: the pool, its members in order, and the Unix time at which the recording began."""
+    """A recording's first line: the pool, its members in order, and the Unix time at which the recording began."""
 
     pool: str
     zone: str
@@ -42,7 +42,7 @@ class RecordedReport:
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswers:
-    """Number of answers by member up to ``time``, since the previous such event or the beginning."""
+    """The number of answers by member between the previous such event (or the beginning) and ``time``."""
 
     time: float
     counts: tuple[int, ...]
@@ -100,9 +100,9 @@ def read_recording(path: Path) -> Recording:
 
 
 def parse_recording(lines: Iterable[bytes], name: str) -> Recording:
-    """Parse lines that include their line ends. Raises ConfigError, which names the file as ``name``.
+    """Parse lines that include their line ends. Raises ConfigError, which refers to the file as ``name``.
 
-    An incomplete last line is ignored, because the recorder may be stopped while it writes a line.
+    An incomplete last line is ignored, because the recorder may have been stopped while writing a line.
     """
     header: RecordingHeader | None = None
     events: list[RecordedEvent] = []
@@ -193,7 +193,7 @@ def _answers(values: Mapping[str, Any], members: Sequence[str]) -> RecordedAnswe
         if name not in members:
             raise ValueError(f"answers: there is no member {name!r}{nearest(name, members)}")
         if type(count) is not int or count < 0:
-            raise ValueError(f"answers: {name} is {count!r}, not a whole number from 0")
+            raise ValueError(f"answers: {name} is {count!r}, not a whole number of at least 0")
     return RecordedAnswers(_number(values, "t"), tuple(answers.get(name, 0) for name in members))
 
 

@@ -86,7 +86,7 @@ def _loads(table: TomlTable) -> tuple[float, ...]:
 
 
 def read_score(text: str) -> tuple[str, Mapping[str, Term] | None]:
-    """Return a score's name, and its terms unless it is built in. Raises ConfigError.
+    """Return a score's name and, unless the score is built in, its terms. Raises ConfigError.
 
     ``text`` is a built-in score such as ``thesis``, ``FILE.toml`` with one [score.NAME] table, or ``FILE.toml:NAME``.
     """
@@ -101,7 +101,9 @@ def read_score(text: str) -> tuple[str, Mapping[str, Term] | None]:
     if not scores:
         raise ConfigError(f"{file}: score: there is no [score.NAME] table")
     if not name and len(scores) > 1:
-        raise ConfigError(f"{file}: score: several scores; choose one: {', '.join(f'{file}:{n}' for n in scores)}")
+        raise ConfigError(
+            f"{file}: score: the file contains several scores; choose one: {', '.join(f'{file}:{n}' for n in scores)}"
+        )
     name = name or next(iter(scores))
     if name not in scores:
         raise ConfigError(f"{file}: score: there is no [score.{name}]{nearest(name, scores)}")

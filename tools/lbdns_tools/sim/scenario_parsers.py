@@ -35,7 +35,7 @@ def parse_servers(text: str) -> tuple[ServerSpec, ...]:
         if (name := items[0].upper()) in FARMS:
             return FARMS[name]
         known = nearest(name, FARMS)
-        raise ValueError(f"{items[0]!r} is neither a farm nor servers such as 1.1x1,0.7x1,2x2{known}")
+        raise ValueError(f"{items[0]!r} is neither a farm nor a list of servers such as 1.1x1,0.7x1,2x2{known}")
     servers = tuple(_server(item, number) for number, item in enumerate(items, 1))
     if len(servers) > MAX_SERVERS:
         raise ValueError(f"a farm must have at most {MAX_SERVERS} servers, not {len(servers)}")
@@ -64,7 +64,7 @@ def parse_clients(text: str) -> SimulatedClients:
         raise ValueError(f"{kind!r} is not a valid kind of clients{nearest(kind, ('open', 'closed', 'caches'))}")
     if len(numbers) not in ((0,) if kind == "open" else (1, 2)):
         raise ValueError(
-            f"{text!r} is not valid for clients; write open, closed:20, closed:20:5 (a look-up every 5 s), "
+            f"{text!r} is not a valid kind of clients; write open, closed:20, closed:20:5 (a look-up every 5 s), "
             "caches:200, or caches:2:1 (each keeps an answer for 1 s)"
         )
     if kind == "open":
@@ -95,7 +95,7 @@ def _look_up(seconds: str, text: str) -> float:
 
 
 def clients_text(clients: SimulatedClients) -> str:
-    """Return the text from which ``parse_clients`` makes these clients."""
+    """Return the text from which ``parse_clients`` parses these clients."""
     if clients.kind == "closed":
         return f"closed:{clients.count}:{clients.resolve:g}"
     if clients.kind == "caches":
@@ -114,13 +114,13 @@ def parse_hang(text: str) -> Outage:
 
 
 def parse_surge(text: str) -> Surge:
-    """Parse ``FACTOR@T-T2``: FACTOR times as many requests arrive from T to T2."""
+    """Parse ``FACTOR@T-T2``: from T to T2, requests arrive at FACTOR times the usual rate."""
     factor, start, end = _span(text, "FACTOR@T-T2, such as 3@60-90", ends=True)
     return Surge(start, end, _number(factor, f"{text!r}: the factor", 1e6))
 
 
 def parse_other_work(text: str) -> OtherWork:
-    """Parse ``NAME:TASKS@T-T2``: from T to T2, a server has TASKS runnable tasks of other work."""
+    """Parse ``NAME:TASKS@T-T2``: from T to T2, server NAME has TASKS runnable tasks that are not the web server's."""
     form = "NAME:TASKS@T-T2, such as s1:4@60-90"
     what, start, end = _span(text, form, ends=True)
     name, colon, tasks = what.rpartition(":")

@@ -1,4 +1,4 @@
-"""The program ``lbdns-sim``, which runs the requested simulations and replays, and prints and saves the results."""
+"""The program ``lbdns-sim``, which runs the requested simulations or replays, and prints and saves the results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WIDE: Final = 200  # columns of a table when standard output is not a terminal
     invoke_without_command=True,
     subcommand_metavar="[COMMAND ...]",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="Without a command, lbdns-sim runs a simulation. Exit status: 0 success, 1 failure, 2 bad arguments.",
+    epilog="Without a command, lbdns-sim simulates. Exit status: 0 on success, 1 on failure, 2 for bad arguments.",
 )
 @run_options
 @click.version_option(__version__, prog_name="lbdns-sim")
@@ -47,8 +47,8 @@ WIDE: Final = 200  # columns of a table when standard output is not a terminal
 def command(ctx: click.Context, /, **options: Any) -> None:
     """Simulate what lbdns would do for your web servers, in virtual time.
 
-    Run the policies and scores of the real DNS server with simulated web servers, agents, resolvers and clients.
-    Results are averages over the seeds. A request without a response within 10 s fails and counts as 10 s.
+    Policies and scores are those of the real DNS server; web servers, agents, resolvers and clients are simulated.
+    Results are averages over the seeds. A request that gets no response within 10 s fails and counts as 10 s.
 
     \b
     Examples:
@@ -63,9 +63,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     """
     if ctx.invoked_subcommand is not None:
         if any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in options):
-            raise click.UsageError(
-                f"options of a simulation cannot precede the command '{ctx.invoked_subcommand}'", ctx
-            )
+            raise click.UsageError(f"simulation options cannot precede the command '{ctx.invoked_subcommand}'", ctx)
     elif options["preset"] == "list":
         _list_presets()
     else:
@@ -78,7 +76,7 @@ command.add_command(acceptance_command.command)
 
 
 def _check(options: Mapping[str, Any]) -> None:
-    """Raise click.UsageError if options exclude or require each other."""
+    """Raise click.UsageError if options exclude each other or require a missing option."""
     values = {param.opts[0]: options[param.name] for param in command.params if param.name in options}
     for one, other in (
         ("--json", "--csv"), ("--from", "--replay"), ("--servers", "--from"), ("--load", "--rate"),
@@ -100,7 +98,8 @@ def _check(options: Mapping[str, Any]) -> None:
     if clients and (options["loads"] or options["rate"]) and all(c.kind == "closed" for c in clients):
         # Not an error, so that one command line works for several kinds of clients
         click.echo(
-            "--load and --rate have no effect on closed clients: each sends its next request when it has a response",
+            "--load and --rate have no effect on closed clients: each waits for a response before it sends its next "
+            "request",
             err=True,
         )
     if options["plot"] is not None:
@@ -176,7 +175,7 @@ def _requested(options: Mapping[str, Any], recording: Recording | None) -> Reque
 
 
 def _replayed(recording: Recording, study: SimulationStudy) -> list[ReplayedPolicy]:
-    """Replay all policies except the oracle, which would need the servers' queues; a recording has only reports."""
+    """Replay all policies except the oracle, which needs the servers' queues: a recording contains only reports."""
     scenario = study.scenarios[0]
     policies = [policy for policy in study.policies if policy in POLICIES]
     return [replay(recording, policy, scenario.stale_after, scenario.min_usable) for policy in policies]

@@ -1,4 +1,4 @@
-"""Simulates agents: the metrics and alarms that ``lbdns-agent`` would report, times of reports, and lost reports."""
+"""Simulates agents: the metrics and alarms that ``lbdns-agent`` would report, report times, and lost reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EARLY: Final = 0.1  # share of the interval after which an agent may report earl
 
 
 class SimulatedAgent:
-    """Takes samples as the real agent does; its request for server-status counts as a request to the web server."""
+    """Takes samples as the real agent does, whose requests for server-status are counted by the web server."""
 
     __slots__ = ("_conditions", "_cpu", "_metrics", "_requests", "_server", "_status_requests", "_time", "alarm")
 
@@ -35,7 +35,10 @@ class SimulatedAgent:
         self._cpu = self._time = 0.0
 
     def check_alarm(self) -> Mapping[str, float] | None:
-        """Return the metrics to report at once if an overload has just begun, else None. Call between reports."""
+        """Return the metrics to report immediately if an overload has just begun, otherwise None.
+
+        Call between reports.
+        """
         if self.alarm or not self._metrics or not self._server.up:
             return None
         metrics = self._metrics | {"listen_queue": float(len(self._server.waiting))}
@@ -80,7 +83,7 @@ class SimulatedAgent:
 
 
 class ReportScorer(Protocol):
-    """Scores reports in place of the scenario's score; ``observe`` is called for each report before ``of``."""
+    """Scores reports in place of the scenario's score. For each report, ``observe`` is called before ``of``."""
 
     def observe(self, member: str, metrics: Mapping[str, float], now: float) -> None: ...
     def of(self, metrics: Mapping[str, float]) -> int: ...
@@ -89,7 +92,8 @@ class ReportScorer(Protocol):
 class SimulatedReports:
     """Samples all agents at their report times, scores the reports and delivers them to the DNS servers.
 
-    ``alive`` says which hosts are up; a dead host sends no reports. ``count`` is the number of reports sent.
+    ``alive`` states, for each host, whether it is up; a dead host sends no reports. ``count`` is the number of reports
+    sent.
     """
 
     def __init__(
@@ -109,7 +113,7 @@ class SimulatedReports:
         self.count = 0  # reports sent
 
     def schedule(self, calendar: EventCalendar) -> None:
-        """Schedule the reports of all agents; each agent begins at a random point of its interval."""
+        """Schedule the reports of all agents; each agent starts at a random point of its report interval."""
         interval = self._scenario.interval
         for i in range(len(self._servers)):
             begin = self._chance.random() * interval

@@ -24,7 +24,7 @@ ORACLE: Final = "oracle"
 
 
 class SimulatedDnsServer:
-    """One of ``servers`` DNS servers: it receives reports and plans by ``policy``; ``cursor`` selects the members."""
+    """One of ``servers`` DNS servers. It receives reports and plans by ``policy``; its ``cursor`` selects members."""
 
     def __init__(
         self, members: tuple[str, ...], policy: str, stale_after: float, min_usable: float, chance: Random, servers: int
@@ -41,12 +41,12 @@ class SimulatedDnsServer:
         return self._chooser.next_change
 
     def receive(self, member: str, reading: Reading, now: float) -> None:
-        """Store a report, and plan again if the report changes anything."""
+        """Store a report, and make a new plan if the report changes anything."""
         self._snapshot = Snapshot(self._snapshot.version + 1, {**self._snapshot.readings, member: reading})
         self.update(now)
 
     def update(self, now: float) -> None:
-        """Plan again if anything has changed."""
+        """Make a new plan if anything relevant to planning has changed."""
         if self._chooser.observe(self._snapshot, NO_POOL_OVERRIDES, now):
             self._plan(now)
 
@@ -62,7 +62,10 @@ class SimulatedDnsServer:
 
 
 class SimulatedLookups:
-    """Answers look-ups by ``policy``. ``dead_since`` holds the time of each host's death; infinity for a live host."""
+    """Answers look-ups by ``policy``.
+
+    ``dead_since`` holds the time of each host's death, which is infinite for a live host.
+    """
 
     def __init__(self, scenario: Scenario, policy: str, seed: int, servers: Sequence[SimulatedWebServer]) -> None:
         self._scenario, self._servers = scenario, servers
@@ -82,7 +85,7 @@ class SimulatedLookups:
         self._recent: deque[float] = deque()  # times of answers
 
     def look_up(self, now: float) -> int:
-        """Return the index of the member that one answer names."""
+        """Answer one look-up; return the index of the member that the answer names."""
         if self._is_oracle:
             member = self._shortest_queue()
         else:
@@ -104,7 +107,7 @@ class SimulatedLookups:
                 dns.receive(self._names[member], reading, now)
 
     def schedule(self, calendar: EventCalendar) -> None:
-        """Schedule the checks by which each DNS server detects that reports have stopped."""
+        """Schedule the checks with which each DNS server detects missing reports."""
 
         def check(dns: SimulatedDnsServer, now: float) -> None:
             if now >= dns.next_change:
@@ -117,7 +120,7 @@ class SimulatedLookups:
     def _is_light_traffic(self, now: float) -> bool:
         """Return whether traffic has been light for at least one report interval.
 
-        Traffic is light with at most two answers per report interval, averaged over ten seconds.
+        Traffic is light if there are at most two answers per report interval, averaged over ten seconds.
         """
         self._recent.append(now)
         while self._recent[0] <= now - AVERAGE - self._scenario.interval:

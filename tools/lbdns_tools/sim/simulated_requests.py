@@ -1,4 +1,4 @@
-"""Simulates requests: how much work they cause, how clients send them, and how web servers process them."""
+"""Simulates requests: their work, how clients send them, and how responses and failures are counted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ LookUp = Callable[[float], int]
 
 @dataclass(frozen=True, slots=True)
 class RequestWorkload:
-    """The work per request in seconds at speed 1. ``draw`` turns a random generator into a function that draws it."""
+    """The work per request, in seconds at speed 1.
+
+    ``draw`` takes a random generator; its result draws a request's work.
+    """
 
     mean: float
     draw: Callable[[Random], Callable[[], float]]
@@ -36,7 +39,7 @@ def exponential(mean: float) -> RequestWorkload:
 
 
 def hyperexponential(likely: float, mean: float, other: float) -> RequestWorkload:
-    """Return exponential work: the mean is ``mean`` for a share ``likely`` of the requests, ``other`` for the rest."""
+    """Return exponential work with two means: ``mean`` for a share ``likely`` of requests, ``other`` for the rest."""
 
     def draw(chance: Random) -> Callable[[], float]:
         random, log = chance.random, math.log
@@ -75,7 +78,7 @@ class RequestArrivals:
             self.next = now - math.log(1.0 - self._chance.random()) / (self._rate * self._factor)
 
     def multiply_rate(self, factor: float, now: float) -> None:
-        """Let requests arrive at ``factor`` times the original rate from now on; recorded arrivals do not change."""
+        """From now on, let requests arrive at ``factor`` times the original rate; recorded arrivals do not change."""
         self._factor = factor
         if self.next < math.inf and self._recorded is None:
             self.draw(now)
@@ -98,7 +101,7 @@ def through_caches(clients: SimulatedClients, look_up: LookUp, chance: Random) -
 
 
 class ClosedClients:
-    """Clients of a closed loop: each sends a request when it has received the response to its previous request."""
+    """Clients of a closed loop: each sends its next request when its previous request has been answered."""
 
     def __init__(
         self,
@@ -130,7 +133,7 @@ class ClosedClients:
         self._send(now, self._resolved[client], self._size(), client)
 
     def time_out(self, client: int, when: float) -> None:
-        """Let a client give up its request at ``when``, look up again and send its next request."""
+        """At the time ``when``, let a client give up its request, look up again and send its next request."""
         self._resolved_until[client] = -math.inf
         self._calendar.at(when, partial(self.send_next, client))
 
@@ -179,7 +182,7 @@ class RequestFlow:
         self.ends[member] = math.inf
 
     def _lose(self, now: float, started: float, client: int) -> None:
-        """Count a request that started at ``started`` and will never be answered."""
+        """Count a request that was sent at ``started`` and will never be answered."""
         if self._begin <= started < self._end:
             self.responses.append(DEADLINE)
             self.failed += 1

@@ -17,9 +17,9 @@ IDLE_WORKERS: Final = 20  # the most spare workers that Apache keeps
 class SimulatedWebServer:
     """A web server whose requests share the cores equally, at most one core per request.
 
-    ``attained`` is the work done for a request that arrived when the server was last empty; a later request ends when
-    ``attained`` has grown by the request's size. A heap of these end values orders the departures, so that an arrival
-    or a departure changes no other request.
+    ``attained`` is the work done for a request that arrived when the server was last empty. A later request ends when
+    ``attained`` has grown by the request's size since its start. A heap of the values at which requests end orders the
+    departures, so that an arrival or departure changes no other entry.
     """
 
     __slots__ = (
@@ -52,7 +52,7 @@ class SimulatedWebServer:
         return len(self._jobs) + len(self.waiting)
 
     def expected(self) -> float:
-        """Return how long one more request would take, per second of its work, if no further requests arrived."""
+        """Return how long a new request would take, per second of its work, if no further requests arrived."""
         tasks = self.present + 1 + self.background
         return max(1.0, tasks / self.spec.cores) / self.spec.speed
 
@@ -121,6 +121,6 @@ class SimulatedWebServer:
         self._rates = [speed * min(1.0, cores / max(1.0, n + others)) for n in range(self.spec.workers + 1)]
 
     def recover(self, now: float) -> None:
-        """Start the web server again, without requests."""
+        """Start the stopped web server again, with no requests."""
         self.advance(now)
         self.up = True

@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class SimulationJob:
-    """One run: a scenario, a policy and a seed."""
+    """One simulation run, defined by a scenario, a policy and a seed."""
 
     scenario: Scenario
     policy: str
@@ -40,7 +40,10 @@ def usable_processors() -> int:
 def in_processes(
     do: Callable[[T], R], items: Sequence[T], processes: int, on_done: Callable[[T], None] = lambda item: None
 ) -> list[R]:
-    """Return the results of ``do`` for ``items``, in order. ``on_done`` is called in this process after each item."""
+    """Return the results of ``do`` for all ``items``, in the order of the items.
+
+    ``on_done`` is called in this process after each item.
+    """
     if processes <= 1 or len(items) <= 1:
         results = []
         for item in items:

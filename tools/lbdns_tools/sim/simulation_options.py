@@ -20,7 +20,7 @@ Option = Callable[[Any], Any]
 
 
 def _option(names: str, metavar: str | None, type: click.ParamType[Any] | None, help: str, **more: Any) -> Option:
-    """Return an option. ``names`` holds the option, and the parameter's name if it is different."""
+    """Return an option. ``names`` holds the option's name and, if different, the parameter's name."""
     return click.option(*names.split(), metavar=metavar, type=type, help=help, **more)
 
 
@@ -42,7 +42,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "--servers",
         "SPEC|FARM|FILE.toml",
         None,
-        "Servers, each as [NAME=]SPEEDxCORES; or one of the farms T3, H10 and U10.",
+        "Comma-separated servers, each [NAME=]SPEEDxCORES; or one of the farms T3, H10 and U10.",
     ),
     _option("--preset", "NAME|list", None, "Run a preset study; other options override its settings."),
     _option("--from from_url", "URL", None, "Simulate the farm of a running lbdns, estimated from its reports."),
@@ -50,25 +50,30 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "--replay",
         "FILE|history.db[:POOL]",
         PATH,
-        "Replay a recording or a server's history, to show how policies would have answered.",
+        "Replay a recording or a server's history to show how the policies would have answered.",
     ),
-    _option("--begin", None, MOMENT, "Start of the part of a history to replay (a time as for --end)."),
-    _option("--end", None, MOMENT, "End of the part of a history to replay (Unix seconds, ISO 8601, or -10min)."),
-    _option("--record", "FILE", PATH, "Save the recording that --from makes."),
-    _option("--pool", "NAME", None, "The pool for --from, if the server has several."),
+    _option("--begin", None, MOMENT, "Start of the period of the history to replay (same formats as --end)."),
+    _option(
+        "--end",
+        None,
+        MOMENT,
+        "End of the period of the history to replay (Unix seconds, ISO 8601, or a time ago such as -10min).",
+    ),
+    _option("--record", "FILE", PATH, "Save the recording that --from makes to FILE."),
+    _option("--pool", "NAME", None, "The pool that --from records, if the server has several pools."),
     _option("--from-seconds", "S", POSITIVE, "Number of seconds that --from records.", default=10.0, show_default=True),
     # Which requests
     _list(
         "--workload workloads",
         "html|cgi|mix|lognormal",
         parsers.parse_workloads,
-        "Distribution of request sizes; separate several names with commas. [default: mix]",
+        "Comma-separated distributions of request sizes. [default: mix]",
     ),
     _list(
         "--load loads",
         "SHARE,...",
         parsers.parse_loads,
-        "Load as a share of the farm's capacity; separate several loads with commas. [default: 0.85]",
+        "Comma-separated loads, each a share of the farm's capacity. [default: 0.85]",
     ),
     _option("--rate", "PER_S", POSITIVE, "Request rate, used instead of --load."),
     _list(
@@ -84,19 +89,19 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "--policy policies",
         "NAME,...",
         parsers.parse_policies,
-        "Policies to compare: those of lbdns, and oracle. [default: best,round_robin,oracle]",
+        "Comma-separated policies to compare: those of lbdns, and 'oracle'. [default: best,round_robin,oracle]",
     ),
     _option("--interval", "S", click.FloatRange(0.01, 3600), "Report interval of the agents. [default: 1]"),
     _option(
         "--early",
         "REQUESTS",
         click.IntRange(1, 100_000),
-        "Let agents report early when their load has changed by this many requests. [default: never]",
+        "Let an agent report early when its server's load has changed by this many requests. [default: never]",
     ),
     _several(
         "--alarm alarms", "CONDITION", parsers.parse_alarm, "Alarm condition of the agents, such as listen_queue>256."
     ),
-    _option("--loss", "SHARE", click.FloatRange(0, 1), "Share of the reports that are lost. [default: 0]"),
+    _option("--loss", "SHARE", click.FloatRange(0, 1), "Share of reports that are lost, such as 0.1. [default: 0]"),
     _option(
         "--dns-servers",
         "N",
@@ -141,12 +146,12 @@ OPTIONS: Final[tuple[Option, ...]] = (
     ),
     click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     click.option("--csv", "as_csv", is_flag=True, help="Print CSV."),
-    _option("--plot", "FILE", PATH, "Draw a picture to FILE (.png, .svg or .pdf)."),
+    _option("--plot", "FILE", PATH, "Save a plot of the results to FILE (.png, .svg or .pdf)."),
     _option(
         "--plot-kind",
         None,
         click.Choice(KINDS),
-        "Kind of picture. [default: response with several loads, else herding]",
+        "Kind of picture. [default: response if there are several loads, otherwise herding]",
     ),
 )
 run_options: Final = add_options(OPTIONS)

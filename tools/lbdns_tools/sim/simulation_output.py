@@ -1,4 +1,4 @@
-"""Prints simulation results as a table, CSV or JSON. Each row is one scenario under one policy."""
+"""Prints simulation results as a table, CSV or JSON. Each row shows one scenario under one policy."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def as_json(
 
 
 def as_csv(rows: Sequence[SimulationRow]) -> str:
-    """Return CSV with a line per row, and a column per server's share."""
+    """Return the results as CSV, with a line per row and a column for each server's share."""
     servers = dict.fromkeys(name for row in rows for name in row.cell.shares)
     columns = ["policy", *rows[0].labels(), "seeds", *FIGURES, *(f"share_{name}" for name in servers)]
     text = io.StringIO()
@@ -71,7 +71,7 @@ def as_csv(rows: Sequence[SimulationRow]) -> str:
 
 
 def show(rows: Sequence[SimulationRow], console: Console) -> None:
-    """Print a table of the settings that differ between scenarios, the policies, and their results."""
+    """Print a table of the policies and their results, with the settings in which the scenarios differ."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1))
     varying = _varying(rows)
     for heading in (*dict(varying), "policy"):
@@ -99,7 +99,7 @@ def show(rows: Sequence[SimulationRow], console: Console) -> None:
 
 
 def _varying(rows: Sequence[SimulationRow]) -> list[tuple[str, Callable[[SimulationRow], str]]]:
-    """Return the columns that differ between rows: the heading, and a function for a row's text."""
+    """Return the columns that differ between rows, each as a heading and a function that returns a row's text."""
     columns: Mapping[str, Callable[[SimulationRow], str]] = {
         "servers": lambda row: f"{len(row.scenario.servers)} of {row.scenario.capacity:.3g}",  # number, and capacity
         "workload": lambda row: row.scenario.workload,
@@ -119,7 +119,7 @@ def _shares(shares: Mapping[str, float]) -> str:
 
 
 def show_replay(real: ReplayedPolicy | None, replays: Sequence[ReplayedPolicy], console: Console) -> None:
-    """Print each policy's shares of answers by member, and the share that named other members than recorded."""
+    """Print, for each policy, the share of answers by member, and the share that named another member than recorded."""
     first = replays[0]
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1))
     table.title, table.title_justify, table.title_style = "Shares of the recorded answers, %", "left", ""

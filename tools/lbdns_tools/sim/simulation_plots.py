@@ -30,7 +30,7 @@ Panel = tuple[str, Sequence[float], Sequence[Sequence[float]]]
 
 
 def figure_of(kind: str, rows: Sequence[SimulationRow], runs: Sequence[tuple[Scenario, SimulationResult]]) -> Figure:
-    """Return the picture of a kind; ``runs`` are the runs with the first seed."""
+    """Return the picture of the given kind; ``runs`` are the runs that used the first seed."""
     if kind == "response":
         return response(rows)
     scenario = runs[0][0]
@@ -39,7 +39,7 @@ def figure_of(kind: str, rows: Sequence[SimulationRow], runs: Sequence[tuple[Sce
 
 
 def response(rows: Sequence[SimulationRow]) -> Figure:
-    """Plot p95 and mean response time against load or clients, with a column per workload and farm."""
+    """Plot p95 and mean response time against the load or number of clients, with a column per workload and farm."""
     by_clients = all(load_of(row.scenario) is None for row in rows)
     groups: dict[str, list[SimulationRow]] = defaultdict(list)
     for row in rows:
@@ -102,7 +102,7 @@ def shares(scenario: Scenario, results: Sequence[SimulationResult]) -> Figure:
 
 
 def replayed_shares(real: ReplayedPolicy | None, replays: Sequence[ReplayedPolicy]) -> Figure:
-    """Plot the shares under each policy over the time of a recording, below the recorded shares."""
+    """Plot the recorded shares over time and, below them, the shares under each policy."""
     everything = [*([("really answered", real)] if real else []), *((f"{r.policy} (replayed)", r) for r in replays)]
     series = [(name, [(i + 0.5) * r.step for i in range(len(r.timeline))], r.timeline) for name, r in everything]
     figure = _stacked(list(replays[0].members), series)
@@ -159,7 +159,7 @@ def herding(scenario: Scenario, results: Sequence[SimulationResult]) -> Figure:
 
 
 def _shade(panels: Sequence[Axes], scenario: Scenario) -> None:
-    """Mark the start and the end of outages, surges and other work."""
+    """Mark the start and end of each outage, surge and phase of other work."""
     events: tuple[Outage | Surge | OtherWork, ...] = (*scenario.outages, *scenario.surges, *scenario.other_work)
     edges = [edge for event in events for edge in (event.start, event.end)]
     for panel in panels:

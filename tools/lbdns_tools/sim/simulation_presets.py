@@ -1,4 +1,4 @@
-"""Preset studies of ``lbdns-sim --preset``: the farms, workloads and failures under which they compare policies."""
+"""The studies of ``lbdns-sim --preset``: the farms, workloads and failures under which they compare policies."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _sweep(farm: str) -> tuple[Scenario, ...]:
 
 
 def _servers_1999(workload: str) -> tuple[ServerSpec, ...]:
-    """Return servers in T3's proportions that are as fast as the three machines of 1999 were with this workload."""
+    """Return servers in the proportions of farm T3, but as fast as the three machines of 1999 with this workload."""
     servers = FARMS["T3"]
     factor = _CARRIED_1999[workload] * WORKLOADS[workload].mean / Scenario(servers).capacity
     return tuple(
@@ -75,7 +75,8 @@ PRESETS: Final[Mapping[str, SimulationStudy]] = {
         notes=_NOTES_1999,
     ),
     "herding": SimulationStudy(
-        "Ten equal servers; best_score, with a score of load alone, sends all clients to the least loaded server.",
+        "Ten equal servers; 'best_score', with a score based only on load, sends all clients to the least loaded "
+        "server.",
         (Scenario(U10, load=0.5, score="load alone", terms=_LOAD_ALONE),),
         ("best_score", "best", "round_robin"),
     ),
@@ -92,7 +93,7 @@ PRESETS: Final[Mapping[str, SimulationStudy]] = {
         (Scenario(U10, load=0.7, outages=(Outage("s1", 60.0, 120.0),)),),
     ),
     "hanging-server": SimulationStudy(
-        "Like dying-server, but only the web server dies; its agent continues to report an idle host.",
+        "Like 'dying-server', but only the web server dies; its agent continues to report an idle host.",
         (Scenario(U10, load=0.7, outages=(Outage("s1", 60.0, 120.0, service_only=True),)),),
     ),
     "background-load": SimulationStudy(

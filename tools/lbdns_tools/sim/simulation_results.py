@@ -12,7 +12,7 @@ FIGURES: Final = ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "throughput_per_s", "
 
 @dataclass(frozen=True, slots=True)
 class FarmMoment:
-    """The second of a run that ends at ``time``. ``answers`` and ``load`` have one number for each server."""
+    """One second of a run, which ends at ``time``. ``answers`` and ``load`` contain one number per server."""
 
     time: float
     answers: tuple[int, ...]
@@ -23,7 +23,7 @@ class FarmMoment:
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """The figures of a policy, measured after the warm-up. Times are in milliseconds; a failure counts as 10 s."""
+    """A policy's results, measured after the warm-up. Times are in milliseconds; a failure counts as 10 s."""
 
     policy: str
     mean_ms: float
@@ -57,7 +57,7 @@ class SimulationResult(RunFigures):
 
 @dataclass(frozen=True, slots=True)
 class SeedAverage(RunFigures):
-    """The average of several runs with different seeds."""
+    """The average of several runs that had different seeds."""
 
     seeds: int
 

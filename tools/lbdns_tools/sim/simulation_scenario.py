@@ -15,7 +15,10 @@ DEADLINE: Final = 10.0  # s; a request without a response within this time fails
 
 @dataclass(frozen=True, slots=True)
 class ServerSpec:
-    """A web server. ``speed`` is that of one core; the capacity is ``speed * cores`` seconds of work per second."""
+    """A web server.
+
+    ``speed`` is the speed of one core; the server's capacity is ``speed * cores`` seconds of work per second.
+    """
 
     name: str
     speed: float = 1.0
@@ -31,7 +34,7 @@ class ServerSpec:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A server that dies at ``start`` and comes back at ``end`` (s).
+    """The death of a server at ``start`` and its recovery at ``end`` (s).
 
     With ``service_only``, only the web server dies: connections are refused and server-status fails, but the agent
     continues to report.
@@ -45,7 +48,7 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class Surge:
-    """A flash crowd: between ``start`` and ``end`` (s), requests arrive ``factor`` times as often."""
+    """A flash crowd: between ``start`` and ``end`` (s), requests arrive at ``factor`` times the usual rate."""
 
     start: float
     end: float
@@ -54,7 +57,7 @@ class Surge:
 
 @dataclass(frozen=True, slots=True)
 class OtherWork:
-    """Between ``start`` and ``end`` (s), a server has ``tasks`` more runnable tasks, outside the web server."""
+    """Between ``start`` and ``end`` (s), a server has ``tasks`` additional runnable tasks, outside the web server."""
 
     server: str
     start: float
@@ -64,10 +67,10 @@ class OtherWork:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedClients:
-    """How requests arrive, and how long an answer is used.
+    """How requests arrive, and how long clients use an answer.
 
     open: Poisson arrivals, each with its own look-up. caches: Poisson arrivals through resolvers. closed: each client
-    sends a request when it has received the response to its previous request.
+    sends its next request when its previous request has been answered.
     """
 
     kind: Literal["open", "closed", "caches"] = "open"
@@ -80,7 +83,10 @@ class SimulatedClients:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One run, without the policy and the seed. Times are in virtual seconds since the start of the run."""
+    """The settings of one simulation run, except for the policy and the seed.
+
+    Times are in virtual seconds since the start of the run.
+    """
 
     servers: tuple[ServerSpec, ...]
     workload: str = "mix"  # a key of WORKLOADS

@@ -1,4 +1,4 @@
-"""Builds a simulation study from the options: the farm, the preset, and the settings that override them."""
+"""Builds a simulation study from the options, which name a farm or preset and override some of its settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHORTEST_RECORDING: Final = 2.0  # s; a shorter recording shows nothing
 
 @dataclass(frozen=True, slots=True)
 class RequestedStudy:
-    """The study that a command line requests; options that were not used are None or empty."""
+    """The study requested by a command line; options that were not given are None or empty."""
 
     servers: str | None = None
     preset: str | None = None
@@ -75,7 +75,7 @@ def _fitted(study: SimulationStudy, requested: RequestedStudy, recording: Record
         raise ConfigError("--workload: --from and --replay accept only one workload, for which they estimate speeds")
     workload = (requested.workloads or (Scenario(()).workload,))[0]
     farm = estimate_farm(recording, WORKLOADS[workload].mean)
-    notes = (*study.notes, *farm.notes, f"sizes of requests: unknown from reports; assuming --workload {workload}")
+    notes = (*study.notes, *farm.notes, f"request sizes: not contained in reports; assuming --workload {workload}")
     if requested.servers is None:
         scenarios = study.scenarios or (Scenario(farm.servers, workload, rate=farm.rate, interval=farm.interval),)
         study = _with(replace(study, scenarios=scenarios, notes=notes), servers=farm.servers)
@@ -85,7 +85,7 @@ def _fitted(study: SimulationStudy, requested: RequestedStudy, recording: Record
             raise ConfigError(f"--replay: the recording must be at least {least:g} s long, not {seconds:.1f} s")
         if any(clients.kind == "closed" for clients in requested.clients):
             raise ConfigError(
-                "--clients: closed clients cannot be combined with --replay, since they do not use recorded times"
+                "--clients: closed clients cannot be combined with --replay, because they do not use recorded times"
             )
         study = _with(study, **replayed_requests(recording))
     return study
@@ -96,7 +96,7 @@ def _with(study: SimulationStudy, **changes: Any) -> SimulationStudy:
 
 
 def _grid(scenarios: Sequence[Scenario], requested: RequestedStudy) -> tuple[Scenario, ...]:
-    """Return the scenarios with every requested workload, load and kind of clients, and all other requested values."""
+    """Return scenarios for all combinations of the requested workloads, loads and clients, with all other values."""
     if requested.loads or requested.rate is not None:
         scenarios = [replace(scenario, rate=requested.rate) for scenario in scenarios]
     grid = {"workload": requested.workloads, "load": requested.loads, "clients": requested.clients}
@@ -111,13 +111,13 @@ def _grid(scenarios: Sequence[Scenario], requested: RequestedStudy) -> tuple[Sce
 
 
 def _having(scenarios: Sequence[Scenario], name: str, value: Any) -> Sequence[Scenario]:
-    """Return the scenarios that have this value; if there are none, all scenarios changed to this value."""
+    """Return the scenarios that already have this value; if none has it, return all scenarios changed to this value."""
     having = [scenario for scenario in scenarios if getattr(scenario, name) == value]
     return having or _distinct([replace(scenario, **{name: value}) for scenario in scenarios])
 
 
 def _distinct(scenarios: Sequence[Scenario]) -> tuple[Scenario, ...]:
-    """Return the scenarios without duplicates, which arise if an override makes two of a preset's scenarios equal."""
+    """Return the scenarios without duplicates, which exist if an override made two of a preset's scenarios equal."""
     found: list[Scenario] = []  # a list, because a scenario with a custom score cannot be hashed
     for scenario in scenarios:
         if scenario not in found:
@@ -126,7 +126,7 @@ def _distinct(scenarios: Sequence[Scenario]) -> tuple[Scenario, ...]:
 
 
 def check_scenario(scenario: Scenario) -> None:
-    """Raise ConfigError if an event names a server that the farm doesn't have, or an outage begins after the end."""
+    """Raise ConfigError if an event names an unknown server, or an outage begins after the end of the run."""
     names = [server.name for server in scenario.servers]
     for option, events in (("kill or hang", scenario.outages), ("other work", scenario.other_work)):
         for name in (event.server for event in events):
@@ -134,7 +134,9 @@ def check_scenario(scenario: Scenario) -> None:
                 raise ConfigError(f"{option}: there is no server {name!r}{nearest(name, names)}")
     for outage in scenario.outages:
         if outage.start >= scenario.end:
-            raise ConfigError(f"kill or hang: {outage.server}@{outage.start:g}: the run ends at {scenario.end:g} s")
+            raise ConfigError(
+                f"kill or hang: {outage.server}@{outage.start:g}: must be before the run's end at {scenario.end:g} s"
+            )
 
 
 def load_of(scenario: Scenario) -> float | None:

@@ -166,7 +166,7 @@ class TestVersion1:
             command, capture_output=True, text=True, check=False, timeout=60, env={**os.environ, "PYTHONPATH": path}
         )
         assert done.returncode == 1
-        assert "is in the group: run the command outside the lab" in done.stderr
+        assert "is in the group; run the command outside the lab" in done.stderr
 
     def test_removes_all_that_it_made(self, name: str) -> None:
         group = make_group(f"{name}/web/below")
@@ -180,7 +180,7 @@ class TestVersion1:
         monkeypatch.setattr(control_groups, "_REMOVE_S", 0.05)
         with subprocess.Popen(group.command("sleep", "1000")) as program:
             eventually(lambda: group.pids() == {program.pid}, "it is in the group")
-            with pytest.raises(LbdnsError, match="cannot remove the control group: it or a child"):
+            with pytest.raises(LbdnsError, match="cannot remove the control group: the group or a child"):
                 group.remove()
             group.kill()
 

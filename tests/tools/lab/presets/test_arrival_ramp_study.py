@@ -47,8 +47,8 @@ def ramp(selection: str, until: int) -> MeasuredOutcome:
 @pytest.mark.parametrize(
     ("best", "said"),
     [
-        (24, "best carried 230 requests/s and round robin 110, a ratio of 2.09."),
-        (9, "best carried 80 requests/s and round robin 110, a ratio of 0.73. Round robin did better."),
+        (24, "'best' carried 230 requests/s and 'round_robin' 110 (ratio 2.09)."),
+        (9, "'best' carried 80 requests/s and 'round_robin' 110 (ratio 0.73). 'round_robin' did better."),
         (30, "best carried the whole ramp."),
     ],
 )
@@ -74,4 +74,4 @@ def test_service_time_beside_the_formula(tmp_path: Path) -> None:
 
 
 def test_without_the_one_client_there_is_no_result() -> None:
-    assert "was not measured: no result" in words_of(PRESET.plan(QUICK, None).sections([]))
+    assert "the service time of one client was not measured" in words_of(PRESET.plan(QUICK, None).sections([]))

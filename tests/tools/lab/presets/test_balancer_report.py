@@ -63,7 +63,7 @@ def test_proxies_beside_best() -> None:
     assert (proxy["/ best"], proxy["p95 / best"]) == (0.5, about(4.0))
     assert (proxy["the chooser, % of a core"], proxy["its ms/request"]) == (20.0, about(2.0))
     assert (rows["best"]["the chooser, % of a core"], rows["direct"]["its ms/request"]) == (5.0, None)
-    assert section.words[-1] == "pound was left out: it is not installed, or not part of the farm."
+    assert section.words[-1] == "pound was left out because it is not installed or not part of the farm."
 
 
 def test_workloads_are_drawn_in_parts_of_their_most() -> None:

@@ -65,7 +65,7 @@ def test_demands_are_judged() -> None:
     assert section.words[0] == "Of 11 demands: met: 9; within chance: 0; not met: 0; not measured: 2."
     (table,) = section.tables
     rows = {str(row[0]): row[1:] for row in table.rows}
-    assert rows["CPU of an agent, % of a core, the most of any run"] == ("at most 1", 0.6, 16, None, "met")
+    assert rows["CPU of an agent in % of a core, the highest of any run"] == ("at most 1", 0.6, 16, None, "met")
     of_alone = rows["unequal hosts, a choice at WebStone's intervals: throughput, best / hosts alone, the least"]
     assert of_alone == ("at least 0.95", pytest.approx(104 / 92.5), 4, None, "met")
 
@@ -158,7 +158,7 @@ def test_own_cost_of_every_run() -> None:
 def test_a_farm_of_ones_own_has_no_demands_but_the_agents() -> None:
     outcomes = [made(selection, farm="own", cpu=CPU) for selection in ("round_robin", "best")]
     first, ratios, *_ = sections(outcomes, {"own": LabFarm(UNEQUAL)})
-    assert [row[0] for row in first.tables[0].rows] == ["CPU of an agent, % of a core, the most of any run"]
+    assert [row[0] for row in first.tables[0].rows] == ["CPU of an agent in % of a core, the highest of any run"]
     assert ratios.heading == "Own hosts, a choice per connection: best against round robin"
     assert ratios.tables[1].rows[0][5] is None  # 1999 had other hosts
 

@@ -10,7 +10,7 @@ from tests.tools.lab.presets.made_up_courses import course
 
 def test_met() -> None:
     said = beside_round_robin([course([(100, 0.1, 0)], "round_robin"), course([(100, 0.104, 0)], "best")])
-    assert said[1] == "Met: best was never more than 5 % worse than round robin."
+    assert said[1] == "Met: 'best' was at most 5 % worse than 'round_robin' in every figure."
     assert "mean response 104 and 100 ms" in said[0]
 
 

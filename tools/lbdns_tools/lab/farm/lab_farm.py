@@ -31,7 +31,7 @@ CLIENT_ADDRESSES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class WebHost:
-    """A web server and its limits: ``cpu`` in cores (usually less than one), ``memory`` in bytes (0 for no limit).
+    """A web server; ``cpu`` limits it in cores (usually less than one), ``memory`` in bytes (0 means no limit).
 
     ``workers`` is the number of Apache processes (MaxRequestWorkers). Each serves one connection at a time; further
     connections wait to be accepted.
@@ -48,10 +48,10 @@ class LabFarm:
     """The description from which a lab is built.
 
     ``clients`` is the number of hosts that generate load. ``resolvers`` is the number of caching resolvers between
-    clients and lbdns; they cache answers for at least ``resolver_min_ttl`` seconds (with 0, for the TTL). ``proxies``
-    are names from PROXIES. ``interval`` is the time between an agent's reports in seconds. ``agents_inside`` puts each
-    agent under its host's CPU quota. The agent uses as much CPU as on a full-size host, which is ten times as large a
-    share of a host scaled down to a tenth.
+    clients and lbdns. Each caches answers for at least ``resolver_min_ttl`` seconds or, if that is 0, for the TTL.
+    ``proxies`` are names from PROXIES. ``interval`` is the time in seconds between an agent's reports.
+    ``agents_inside`` puts each agent under its host's CPU quota. An agent uses as much CPU time on a small host as on a
+    large host, so on a host with a tenth of the CPU its share is ten times as large.
     """
 
     hosts: tuple[WebHost, ...]
@@ -69,13 +69,16 @@ class LabFarm:
 
     @property
     def cpu(self) -> float:
-        """The total number of cores of all web hosts."""
+        """The total number of cores across all web hosts."""
         return sum(host.cpu for host in self.hosts)
 
 
 @dataclass(frozen=True, slots=True)
 class LabMachine:
-    """A machine of a lab. ``kind`` is hub, dns, web, proxy, resolver or client; the first address is the main one."""
+    """A machine of a lab.
+
+    ``kind`` is hub, dns, web, proxy, resolver or client; ``address`` is the first IPv4 address.
+    """
 
     name: str
     kind: str
@@ -88,7 +91,7 @@ class LabMachine:
 
 
 def machines(farm: LabFarm) -> tuple[LabMachine, ...]:
-    """Return the machines of a farm, the hub first. Names are unique; web hosts keep their names from the farm."""
+    """Return the machines of a farm, with the hub first. Names are unique; web hosts keep their names from the farm."""
     names = {
         "web": [host.name for host in farm.hosts],
         "proxy": list(farm.proxies),

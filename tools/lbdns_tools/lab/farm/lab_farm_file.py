@@ -58,7 +58,7 @@ def beyond(farm: LabFarm, processors: int) -> str:
         return ""
     return (
         f"the hosts have {farm.cpu:g} cores in total, but this machine has {processors}: "
-        "the hosts and the load generator will get less CPU than the file says"
+        "the hosts and the load generator will get less CPU than the file specifies"
     )
 
 
@@ -116,5 +116,5 @@ def _proxies(table: TomlTable) -> tuple[str, ...]:
         if name not in PROXIES:
             table.wrong("proxies", f"unknown value {name!r}{nearest(name, PROXIES)}")
         elif name in found[:place]:
-            table.wrong("proxies", f"lists {name!r} twice; remove one of the two")
+            table.wrong("proxies", f"lists {name!r} twice; remove one of them")
     return found

@@ -1,1 +1,1 @@
-"""The programs in front of a lab's web hosts: lbdns, balancers (HAProxy, nginx, Pound), caching resolvers."""
+"""The programs in front of a lab's web hosts: lbdns, balancers (HAProxy, nginx, Pound) and caching resolvers."""

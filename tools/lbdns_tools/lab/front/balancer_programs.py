@@ -1,8 +1,9 @@
 """Configures and starts HAProxy, nginx and Pound in front of the lab's web hosts, for comparison with lbdns.
 
-The settings are those of the Debian packages, except where they would distort the measurement: the connection limit
-is raised (a study has 1,401 clients), and requests are not logged. No balancer keeps connections to the web hosts
-open, since Apache closes them, and none pins a client to a server, since all clients of a host share its addresses.
+The settings are the Debian packages' defaults, except where a default would distort the measurement: the connection
+limit is raised (one study has 1,401 clients), and requests are not logged. Balancers do not reuse connections to the
+web hosts, because Apache closes each of them. They do not pin clients to servers either, because all clients on a
+client host share the addresses of that host.
 """
 
 from __future__ import annotations
@@ -113,10 +114,10 @@ _POUND_HOST: Final = """\
 
 @dataclass(frozen=True, slots=True)
 class BalancerProgram:
-    """A balancer. ``template`` is its configuration, ``host`` the part for each web host.
+    """A balancer. ``template`` is the template of its configuration, and ``host`` the template of each web host's part.
 
-    ``methods`` maps each method to its text in the configuration. ``arguments`` start the balancer in the foreground
-    with the configuration file ``{config}``.
+    ``methods`` maps each balancing method to its configuration text. ``arguments`` are the command-line arguments that
+    start the balancer in the foreground with the configuration file ``{config}``.
     """
 
     file_name: str
@@ -146,7 +147,10 @@ ALL: Final[Mapping[str, BalancerProgram]] = {
 
 
 def write_config(name: str, hosts: Sequence[LabMachine], method: str, folder: Path) -> Path:
-    """Write the configuration of a balancer, installed or not, into ``folder``; return its path. Raises ConfigError."""
+    """Write a balancer's configuration into ``folder`` and return the file's path; the balancer need not be installed.
+
+    Raises ConfigError.
+    """
     proxy = ALL.get(name)
     if proxy is None:
         raise ConfigError(f"balancer {name!r} is not known{nearest(name, PROXIES)}")
@@ -167,7 +171,7 @@ def write_config(name: str, hosts: Sequence[LabMachine], method: str, folder: Pa
 def start(
     programs: LabPrograms, name: str, method: str, place: PlacedMachine, hosts: Sequence[LabMachine], folder: Path
 ) -> LabProgram:
-    """Start a balancer with its files in ``folder`` and wait until it forwards a page. Raises LbdnsError."""
+    """Start a balancer with its files in ``folder`` and wait until it forwards a page request. Raises LbdnsError."""
     config = write_config(name, hosts, method, folder)
     arguments = [argument.format(config=config, folder=folder) for argument in ALL[name].arguments]
 

@@ -92,7 +92,7 @@ stub-zone:
 
 
 def zone_text(machines: Sequence[LabMachine]) -> str:
-    """Return the zone file with both addresses of the DNS server, called ``ns``, and of every web host."""
+    """Return the zone file, with the IPv4 and IPv6 address of the DNS server (``ns``) and of every web host."""
     lines = []
     for machine in machines:
         if machine.kind in ("dns", "web"):
@@ -102,7 +102,10 @@ def zone_text(machines: Sequence[LabMachine]) -> str:
 
 
 def config_text(farm: LabFarm, own: LabMachine) -> str:
-    """Return lbdns.toml for the machine ``own``. All web hosts are in one pool, which has a name for each policy."""
+    """Return the text of lbdns.toml for the machine ``own``.
+
+    One pool, with a name per policy, contains all web hosts.
+    """
     return _CONFIG.format(
         listen=_strings(f"{own.address}:{DNS_PORT}", f"[{own.address6}]:{DNS_PORT}"),
         zone=ZONE,
@@ -118,7 +121,7 @@ def config_text(farm: LabFarm, own: LabMachine) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DnsServerFiles:
-    """The files of a lab's DNS server, all below ``folder``. The server takes queries and reports at ``address``."""
+    """The files of a lab's DNS server, all below ``folder``. The server receives queries and reports at ``address``."""
 
     folder: Path
     address: str
@@ -133,7 +136,7 @@ class DnsServerFiles:
         return self.folder / "state"
 
     def agent_key(self, host: str) -> Path:
-        """Return the key file of a web host's agent."""
+        """Return the path of the key file for a web host's agent."""
         return self.folder / f"{host}.key"
 
 
@@ -175,10 +178,11 @@ def _write_private(path: Path, line: str) -> None:
 
 
 def unbound_conf(machine: LabMachine, dns: LabMachine, min_ttl: int, folder: Path) -> str:
-    """Return unbound.conf for a resolver on ``machine`` that queries the server on ``dns``.
+    """Return the text of unbound.conf for a resolver on ``machine`` that queries the server on ``dns``.
 
-    The resolver caches answers for at least ``min_ttl`` seconds. With 0 it obeys the TTL; but unbound counts whole
-    seconds, and reuses even an answer with TTL 0 until the second ends (of 20 queries within 6 s, 7 reached lbdns).
+    The resolver caches answers for at least ``min_ttl`` seconds. With 0, the resolver obeys the TTL. However, unbound
+    counts whole seconds and reuses even an answer with a TTL of 0 until the current second ends: of 20 queries within 6
+    s, 7 reached lbdns.
     """
     return _UNBOUND_CONF.format(
         address=machine.address,

@@ -1,1 +1,1 @@
-"""The loads and disturbances of a farm during a study."""
+"""The loads and disturbances to which a study subjects a farm."""

@@ -71,7 +71,7 @@ FRESH_S: Final = 5.0  # s until every host is usable after a restart of lbdns an
 
 @dataclass(frozen=True, slots=True)
 class MeasurementLength:
-    """The length of a measurement in seconds: the warm-up, and the measured part after the warm-up."""
+    """The lengths, in seconds, of a measurement's warm-up and of the measured part that follows."""
 
     warm_up_s: float
     seconds: float
@@ -81,7 +81,7 @@ class MeasurementLength:
         return self.warm_up_s + self.seconds + OVERHEAD_S + TAIL_S.get(workload, 0.0)
 
     def with_settings(self, settings: StudySettings) -> MeasurementLength:
-        """Return this length, but with the values of --warm-up and --seconds if they are given."""
+        """Return a copy of this length that has the values of --warm-up and --seconds, if given."""
         return MeasurementLength(
             self.warm_up_s if settings.warm_up_s is None else settings.warm_up_s,
             self.seconds if settings.seconds is None else settings.seconds,
@@ -89,12 +89,15 @@ class MeasurementLength:
 
 
 def dns_name(policy: str) -> str:
-    """Return the DNS name for which lbdns chooses by ``policy``, such as ``best.hobbit``."""
+    """Return the DNS name to which lbdns applies ``policy``, such as ``best.hobbit``."""
     return next(f"{owner}.{ZONE}" for owner, chooses_by in NAMES.items() if chooses_by == policy)
 
 
 def chosen(requested: Sequence[str], known: Sequence[str], usual: Sequence[str]) -> tuple[str, ...]:
-    """Return the ``requested`` selections, or else the ``usual`` selections. Raises ConfigError for unknown names."""
+    """Return the ``requested`` selections; if there are none, the ``usual`` selections.
+
+    Raises ConfigError for unknown names.
+    """
     wrong = [f"--selections: {name!r} is not known{nearest(name, known)}" for name in requested if name not in known]
     if wrong:
         raise ConfigError(*wrong)
@@ -102,30 +105,30 @@ def chosen(requested: Sequence[str], known: Sequence[str], usual: Sequence[str])
 
 
 def strongest(farm: LabFarm) -> WebHost:
-    """Return the host with the most CPU; if several have the most, the first of them."""
+    """Return the host with the most CPU; if there is a tie, the first of these hosts."""
     return max(farm.hosts, key=lambda host: host.cpu)
 
 
 def front_group(selection: str) -> str | None:
-    """Return the control group of the program that chooses (a proxy or lbdns); None if one host serves all requests."""
+    """Return the control group of the program that chooses hosts (a proxy or lbdns); None if only one host serves."""
     if selection in FRONTS:
         return FRONTS[selection][0]
     return None if selection in (ALONE, DIRECT) else DNS
 
 
 def target_of(lab: Lab, selection: str) -> str:
-    """Return the clients' target: the policy's DNS name, or the strongest host's address if nothing is chosen."""
+    """Return the clients' target: the policy's DNS name or, if one host serves all requests, that host's address."""
     alone = selection in (ALONE, DIRECT)
     return lab.machines[strongest(lab.farm).name].address if alone else dns_name(selection)
 
 
 def reached(lab: Lab, selection: str, balancer: tuple[str, str] | None = None) -> AbstractContextManager[str]:
-    """Return a context that yields a selection's target and runs its ``balancer`` (program, method), if any."""
+    """Return a context manager that runs ``balancer`` (program, method), if any, and yields the selection's target."""
     return lab.proxy(*balancer) if balancer else nullcontext(target_of(lab, selection))
 
 
 class CarriedRates(dict[str, float]):
-    """Maps selections to the rates in requests/s that the farm carried. Raises LbdnsError for an unmeasured rate."""
+    """Maps each selection to the requests/s that the farm carried with it; raises LbdnsError for an unmeasured rate."""
 
     def learn(self, selection: str, outcome: MeasuredOutcome) -> None:
         if rate := outcome.row.figures.requests_per_s:
@@ -138,14 +141,14 @@ class CarriedRates(dict[str, float]):
 
     def __missing__(self, selection: str) -> float:
         which = f"the farm carries with {selection}" if selection else "the farm carries"
-        raise LbdnsError(f"cannot set the load: it is a share of the rate that {which}, which was not measured")
+        raise LbdnsError(f"cannot set the load, because the rate that {which} was not measured")
 
 
 @dataclass(frozen=True, slots=True)
 class FarmLoad:
-    """The settings that a study's measurements share, and the carried rates. Calling an instance makes a measurement.
+    """The settings shared by a study's measurements, and the carried rates. Calling an instance runs a measurement.
 
-    If ``page`` is empty, clients fetch WebStone's files for the workload html, cgi or mixed.
+    If ``page`` is empty, clients fetch WebStone's files for ``workload`` (html, cgi or mixed).
     """
 
     settings: StudySettings
@@ -170,7 +173,7 @@ class FarmLoad:
         return replace(one_url(f"http://{target}{self.page}"), name=self.workload)
 
     def planned(self, target: str, load: Load) -> PlannedRun:
-        """Return the planned run of this load. A callable ``load`` takes a mix and the first phase's start (s)."""
+        """Return a planned run with this load. A callable ``load`` takes a mix and the first phase's start time (s)."""
         resolve, mix = ResolveRule("connection"), self.mix(target)
         usual = LoadRun(resolve, False, self.timeout_s, self.warm_up_s, seed=self.settings.seed)
         if isinstance(load, ClosedLoop):
@@ -190,7 +193,10 @@ class FarmLoad:
         target: str = "",
         repetition: int = 1,
     ) -> MeasuredOutcome:
-        """Measure the load and return the outcome. Only a balancer needs ``target``. Raises LbdnsError."""
+        """Run a measurement with this load and return the outcome.
+
+        Only a balancer needs ``target``. Raises LbdnsError.
+        """
         target = target or target_of(lab, selection)
         resolve = "connection" if selection in NAMES.values() else ""
         case = MeasuredCase(selection, self.workload, resolve, target, farm, more)
@@ -201,7 +207,7 @@ class FarmLoad:
         return learning(farm, what or self.workload, self.mix(dns_name("best")), self.settings)
 
     def calibration_step(self, selection: str, balancer: tuple[str, str] | None = None) -> StudyStep:
-        """Return the step that measures the rate the farm sustains when each client repeats its request at once."""
+        """Return the step that measures the rate at which the farm serves clients that send requests without pause."""
         load_s = self.seconds(CALIBRATION_S, QUICK_CALIBRATION_S)
 
         def do(lab: Lab) -> Iterable[MeasuredOutcome]:
@@ -222,7 +228,10 @@ class FarmLoad:
         do: Callable[..., Iterable[MeasuredOutcome]],
         farm: str = FARM,
     ) -> Iterator[StudyStep]:
-        """Yield a step for each repetition and selection. ``do`` takes the lab, ``selection`` and ``repetition``."""
+        """Yield a step for each repetition and selection.
+
+        ``do`` is called with the lab, ``selection`` and ``repetition``.
+        """
         seconds += self.warm_up_s + AROUND_S
         relies_on = "" if farm == FARM else FARM  # all loads are shares of the rates carried on that farm
         for repetition in range(1, self.settings.repetitions + 1):
@@ -232,7 +241,7 @@ class FarmLoad:
 
 
 def learning(farm: str, what: str, mix: RequestMix, settings: StudySettings) -> StudyStep:
-    """Return the step in which a restarted lbdns learns a workload; its results do not count. ``mix`` requests best."""
+    """Return the step in which a restarted lbdns learns a workload from ``mix``; the step's results do not count."""
     seconds = QUICK_LEARNING_S if settings.quick else LEARNING_S
     usual = LoadRun(ResolveRule("connection"), timeout_s=TIMEOUT_S, seed=settings.seed)
     planned = load_study.closed(usual, mix.name, mix, ClosedLoop(LEARNING_CLIENTS, seconds))

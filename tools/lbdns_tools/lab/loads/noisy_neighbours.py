@@ -1,6 +1,6 @@
 """Programs that compete with a web server on its host: busy loops (CPU burners) and disk writers.
 
-All of them exit by themselves after some time, in case the lab is killed.
+Each program exits by itself after some time, so that none keeps running if the lab is killed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def burners(lab: Lab, host: str, seconds: float) -> Iterator[None]:
 
 @contextmanager
 def writers(lab: Lab, hosts: Sequence[str], seconds: float) -> Iterator[None]:
-    """Run a disk writer on each of these hosts while the context lasts; its file is below the lab's folder."""
+    """Run a disk writer on each of these hosts while the context lasts; the files are below the lab's folder."""
     folder = lab.folder / "writers"
     folder.mkdir(exist_ok=True)
     with ExitStack() as stack:

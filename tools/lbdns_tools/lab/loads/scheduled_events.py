@@ -1,4 +1,4 @@
-"""Runs scheduled events (a host dies, returns) during a measurement, and records which members DNS answers name."""
+"""Runs scheduled events, such as a host's death, during a measurement, and records which members answers name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Answers = tuple[float, Mapping[str, int]]  # Unix time, and how often answers ha
 
 @dataclass(frozen=True, slots=True)
 class ScheduledEvent:
-    """An event: ``do`` is called ``at_s`` seconds after the start."""
+    """An event whose function ``do`` is called ``at_s`` seconds after the events' context is entered."""
 
     at_s: float
     name: str
@@ -27,10 +27,11 @@ class ScheduledEvent:
 
 
 class ScheduledEvents:
-    """A context manager that runs events in order in a thread, and reads ``answers`` between events.
+    """A context manager that runs events in order in a thread, and reads the answer counts between events.
 
-    ``done`` holds the Unix time at which each event was complete; ``seen`` holds the answer counts. Leaving the context
-    cancels the remaining events and raises the error of a failed event.
+    ``done`` maps each event's name to the Unix time at which the event was complete. ``seen`` lists the answer counts,
+    each with the time of reading. Leaving the context cancels the remaining events and, if an event failed, raises that
+    event's error.
     """
 
     def __init__(self, events: Sequence[ScheduledEvent], answers: Callable[[], Mapping[str, int]]) -> None:
@@ -81,10 +82,10 @@ class ScheduledEvents:
 
 
 def last_given(seen: Sequence[Answers], member: str, since: float) -> float | None:
-    """Return the seconds from ``since`` until answers stopped naming ``member``; None without a later read.
+    """Return the seconds from ``since`` until answers stopped naming ``member``; None if nothing was read later.
 
-    The last read that found a higher count determines the result, which may be up to LOOK_S too high. It is 0.0 if the
-    count never grew.
+    The result is the time of the last read that found a higher count, so it may be up to LOOK_S too high. The result is
+    0.0 if the count never grew.
     """
     if all(moment < since for moment, _ in seen):
         return None
@@ -92,7 +93,7 @@ def last_given(seen: Sequence[Answers], member: str, since: float) -> float | No
 
 
 def first_given(seen: Sequence[Answers], member: str, since: float) -> float | None:
-    """Return the seconds from ``since`` until answers named ``member`` again; None if they never did."""
+    """Return the seconds from ``since`` until answers named ``member`` again; None if no answer did."""
     return min(_growth(seen, member, since), default=None)
 
 

@@ -1,1 +1,1 @@
-"""The machines of a lab: network namespaces, control groups, programs, and their removal."""
+"""The machines of a lab: network namespaces, control groups and programs, and the removal of all of these."""

@@ -1,6 +1,6 @@
-"""Makes, limits, enters, reads, kills and removes the lab's control groups, version 1 and 2.
+"""Creates, limits, enters, reads, kills and removes the lab's control groups (version 1 or 2).
 
-Version 1 may mount each controller separately; a group is then a directory with the same path in each hierarchy.
+With version 1, each controller may be mounted separately; a group then has the same path in each hierarchy.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CgroupHierarchy:
 
 @dataclass(frozen=True, slots=True)
 class CgroupHierarchies:
-    """The hierarchies of the controllers for CPU limits, CPU times, and memory (None if not available)."""
+    """The hierarchies of the controllers for CPU limits, for CPU times, and for memory (None if not available)."""
 
     cpu: CgroupHierarchy
     times: CgroupHierarchy
@@ -51,7 +51,10 @@ class CgroupHierarchies:
 
 
 def find_hierarchies(mounts: Sequence[CgroupMount] | None = None) -> CgroupHierarchies:
-    """Return this machine's hierarchies, or those in ``mounts``. Raises LbdnsError if cpu or cpuacct is missing."""
+    """Return the hierarchies in ``mounts`` (default: this machine's mounts).
+
+    Raises LbdnsError if cpu or cpuacct is missing.
+    """
     if mounts is None:
         mounts = read_cgroup_mounts()
     cpu, times = _find("cpu", mounts), _find("cpuacct", mounts)
@@ -65,7 +68,7 @@ def find_hierarchies(mounts: Sequence[CgroupMount] | None = None) -> CgroupHiera
 
 
 def _find(controller: str, mounts: Sequence[CgroupMount]) -> CgroupHierarchy | None:
-    """Return a controller's hierarchy, version 1 or 2. Version 2 counts CPU time without cpuacct (cgroup-v2.rst)."""
+    """Return a controller's hierarchy. Version 2 needs no cpuacct controller to count CPU time (cgroup-v2.rst)."""
     for mount in mounts:
         if controller in mount.controllers:
             return CgroupHierarchy(mount.point, unified=False)
@@ -85,7 +88,7 @@ class ControlGroup:
 
     @property
     def cpu_directory(self) -> Path:
-        """The directory that holds the group's CPU limit; an agent's --cgroup takes this path."""
+        """The directory that holds the group's CPU limit; the agent's option --cgroup takes this path."""
         return self.hierarchies.cpu.point / self.name
 
     def directories(self) -> list[Path]:
@@ -97,13 +100,16 @@ class ControlGroup:
         return "sh", "-c", f'{moves} && exec "$@"', "sh", *argv
 
     def limit_cpu(self, cores: float, period_s: float) -> None:
-        """Limit the group to ``cores``, usually less than one, in every period of ``period_s``. Raises LbdnsError."""
+        """Limit the group to ``cores`` cores (often less than one) per period of ``period_s`` seconds.
+
+        Raises LbdnsError.
+        """
         period = round(period_s * 1e6)
         quota = round(cores * period)
         if not _LEAST_US <= period <= _LONGEST_US or quota < _LEAST_US:
             raise LbdnsError(
                 f"{self.name}: the kernel cannot limit CPU to {cores:g} cores in periods of {period_s:g} s: a period"
-                f" must be between 0.001 and 1 s, and the CPU time allowed in it at least 0.001 s"
+                f" must be between 0.001 and 1 s, and the CPU time per period at least 0.001 s"
             )
         if self.hierarchies.cpu.unified:
             _write(self.cpu_directory / "cpu.max", f"{quota} {period}")
@@ -131,14 +137,14 @@ class ControlGroup:
         _write(self.cpu_directory / name, str(weight))
 
     def cpu_seconds(self) -> float:
-        """Return the total CPU time of the group and its children. Raises OSError, ValueError, KeyError."""
+        """Return the total CPU time of the group and its children, in seconds. Raises OSError, ValueError, KeyError."""
         directory = self.hierarchies.times.point / self.name
         if self.hierarchies.times.unified:
             return parse_flat_keyed((directory / "cpu.stat").read_bytes())[b"usage_usec"] / 1e6
         return int((directory / "cpuacct.usage").read_bytes()) / 1e9
 
     def memory_bytes(self) -> int | None:
-        """Return the memory in use, without page cache; None if there is no controller. Raises OSError, ValueError."""
+        """Return the bytes in use, without page cache; None without a memory controller. Raises OSError, ValueError."""
         memory = self.hierarchies.memory
         if memory is None:
             return None
@@ -149,7 +155,7 @@ class ControlGroup:
         return max(0, used - sum(stat.get(before + kind, 0) for kind in (b"inactive_file", b"active_file")))
 
     def pids(self) -> set[int]:
-        """Return the process IDs in the group and its children, in all hierarchies; an empty set without a group."""
+        """Return the process IDs in the group and its children, in all hierarchies; empty if there is no such group."""
         found: set[int] = set()
         for directory in self.directories():
             for folder in _tree(directory):
@@ -166,7 +172,7 @@ class ControlGroup:
             left = self.pids()
             if os.getpid() in left:
                 raise LbdnsError(
-                    f"{self.name}: this process ({os.getpid()}) is in the group: run the command outside the lab"
+                    f"{self.name}: this process ({os.getpid()}) is in the group; run the command outside the lab"
                 )
             for pid in left:
                 with contextlib.suppress(ProcessLookupError):
@@ -175,10 +181,13 @@ class ControlGroup:
 
         if not _within(KILL_S, is_empty):
             left = ", ".join(map(str, sorted(self.pids())))
-            raise LbdnsError(f"{self.name}: processes {left} did not end within {KILL_S:g} s after SIGKILL")
+            raise LbdnsError(f"{self.name}: processes {left} did not exit within {KILL_S:g} s after SIGKILL")
 
     def remove(self) -> bool:
-        """Remove the group, its children and empty parents; return whether it existed. It must have no processes."""
+        """Remove the group, its children and empty parents; return whether the group existed.
+
+        It must have no processes.
+        """
         found = [directory for directory in self.directories() if directory.is_dir()]
         for directory in found:
             for folder in reversed(_tree(directory)):
@@ -191,7 +200,7 @@ class ControlGroup:
 
 
 def make_group(name: str, hierarchies: CgroupHierarchies | None = None) -> ControlGroup:
-    """Make a group, and those of its parents that are missing. Raises LbdnsError."""
+    """Create a group and any missing parents. Raises LbdnsError."""
     group = ControlGroup(name, hierarchies or find_hierarchies())
     try:
         for hierarchy in group.hierarchies.all():
@@ -272,7 +281,9 @@ def _remove_directory(directory: Path) -> None:
         return not directory.exists()
 
     if not _within(_REMOVE_S, is_gone):
-        raise LbdnsError(f"{directory}: cannot remove the control group: it or a child still has processes")
+        raise LbdnsError(
+            f"{directory}: cannot remove the control group: the group or a child group still has processes"
+        )
 
 
 def _within(seconds: float, condition: Callable[[], bool]) -> bool:

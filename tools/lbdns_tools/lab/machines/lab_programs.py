@@ -22,7 +22,7 @@ class LabProgram:
     """A started program, which leads its own session. ``log`` holds the output of the program and its children."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path, env: Mapping[str, str] | None = None) -> None:
-        """Start the program. Raises LbdnsError if it cannot be started."""
+        """Start the program. Raises LbdnsError if the program cannot be started."""
         self.name = name
         self.log = log
         self._stopping = False
@@ -52,18 +52,18 @@ class LabProgram:
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
     def stop(self, signal: signal.Signals = signal.SIGTERM, seconds: float = END_S) -> None:
-        """Send a signal and wait up to ``seconds`` for the exit, then kill what is left of the session with SIGKILL."""
+        """Send a signal, wait up to ``seconds`` for the program to exit, then kill the rest of its session."""
         self.begin_stop(signal)
         self.await_end(time.monotonic() + seconds)
 
     def begin_stop(self, number: signal.Signals = signal.SIGTERM) -> None:
-        """Send a signal without waiting; from then on, an exit is expected. Call ``await_end`` afterwards."""
+        """Send a signal without waiting; from then on, an exit is not an error. Call ``await_end`` afterwards."""
         self._stopping = True
         if self.running:
             self._process.send_signal(number)
 
     def await_end(self, until: float) -> None:
-        """Wait for the exit, at most until the monotonic time ``until``, then kill what is left of the program."""
+        """Wait until the program exits or the monotonic time is ``until``, then kill the rest of its session."""
         while self.running and time.monotonic() < until:
             time.sleep(_STEP_S)
         self._finish()
@@ -91,7 +91,7 @@ class LabProgram:
 
 
 class LabPrograms:
-    """The programs of a lab. On exit, this context manager stops all of them, the last started first."""
+    """The programs of a lab. On exit, this context manager stops all programs, the most recently started first."""
 
     def __init__(self, folder: Path) -> None:
         """``folder`` must exist; each program logs to NAME.log in it."""

@@ -1,6 +1,6 @@
-"""Records labs in /var/lib/lbdns-lab, and removes what crashed labs left behind (``lbdns-lab clean``).
+"""Records labs in /var/lib/lbdns-lab, and removes the remains of crashed labs (``lbdns-lab clean``).
 
-A lab is recorded before any part of it is made.
+Each lab is recorded before any of its parts is created.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _TRIES: Final = 5  # attempts to write to the registry while another lab removes
 
 @dataclass(frozen=True, slots=True)
 class LabOwner:
-    """The process that runs a lab. Start time and boot ID distinguish it from a later process with the same ID."""
+    """The process that runs a lab.
+
+    The start time and boot ID distinguish the process from a later one with the same ID.
+    """
 
     pid: int
     started: int  # clock ticks after the boot
@@ -38,7 +41,7 @@ class LabOwner:
 
 @dataclass(frozen=True, slots=True)
 class LabTraces:
-    """Everything that a lab may have made on this machine. ``owner`` is None if the lab's record cannot be read."""
+    """Everything that a lab may have created on this machine. ``owner`` is None if the lab's record cannot be read."""
 
     id: str
     owner: LabOwner | None
@@ -46,7 +49,7 @@ class LabTraces:
 
     @property
     def folder(self) -> Path:
-        """The lab's own folder, readable by all users, since the servers drop their privileges."""
+        """The lab's own folder, readable by all users, because the servers drop their privileges."""
         return self.registry / self.id
 
     @property
@@ -160,7 +163,10 @@ def _end_processes(group: ControlGroup) -> list[str]:
 
 
 def _owner(pid: int) -> LabOwner:
-    """Return the owner for a process ID. Raises OSError or ValueError if the process doesn't exist or is a zombie."""
+    """Return the owner that has this process ID.
+
+    Raises OSError or ValueError if the process doesn't exist or is a zombie.
+    """
     # proc_pid_stat(5): the name in parentheses may contain any byte; field 3 is the state, 22 the start time
     fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     if fields[0] in (b"Z", b"X"):

@@ -63,11 +63,15 @@ def namespace_of(id: str, machine_name: str) -> str:
 
 
 def build(id: str, machines: Sequence[LabMachine]) -> None:
-    """Build the network of a lab; the first machine must be the hub. After an LbdnsError, ``remove`` must be called."""
+    """Build the network of a lab; the first machine must be the hub.
+
+    If it raises LbdnsError, the caller must call ``remove``.
+    """
     _, errors = _pyroute2()
     if not Path(_SYSCTLS, "ipv6").is_dir():
         raise LbdnsError(
-            "the lab needs IPv6, but this kernel runs without it; remove ipv6.disable from the kernel's command line"
+            "the lab needs IPv6, but IPv6 is disabled in this kernel; remove ipv6.disable from the kernel's command "
+            "line"
         )
     hub, *others = machines
     try:
@@ -82,7 +86,10 @@ def build(id: str, machines: Sequence[LabMachine]) -> None:
 
 
 def remove(id: str) -> list[str]:
-    """Remove a lab's namespaces and its files below /etc/netns; return a line for each. Raises LbdnsError."""
+    """Remove a lab's namespaces and its files below /etc/netns; return a line for each removed item.
+
+    Raises LbdnsError.
+    """
     removed, names = [], namespace_of(id, "*")
     for path in sorted(NAMESPACES.glob(names)):
         netns, _ = _pyroute2()
@@ -102,7 +109,7 @@ def remove(id: str) -> list[str]:
 
 
 def inside(namespace: str, do: Callable[[], _Result]) -> _Result:
-    """Call ``do`` in a namespace and return its result. Sockets made there remain in that namespace."""
+    """Call ``do`` in a namespace and return its result. Sockets that ``do`` creates remain in that namespace."""
     netns, _ = _pyroute2()
 
     def move_and_do() -> _Result:
@@ -128,7 +135,7 @@ def _pyroute2() -> tuple[Any, type[Exception]]:
 
 
 def _make_namespace(name: str, machine: LabMachine) -> None:
-    """Make a namespace, enter it, and write its sysctls; interfaces made later start with these settings."""
+    """Create a namespace, enter it, and write its sysctls; interfaces created later start with these settings."""
     netns, _ = _pyroute2()
     # netns.create() would fork this process, which has threads, for every machine
     if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNET):

@@ -32,7 +32,7 @@ class PlacedMachine:
     group: ControlGroup
 
     def command(self, *argv: str, group: ControlGroup | None = None) -> tuple[str, ...]:
-        """Return a command that runs ``argv`` here, in ``group`` or the machine's own; without ``argv``, its prefix."""
+        """Return the command (its prefix without ``argv``) that runs ``argv`` here, in ``group`` or its own group."""
         own_mounts = ("unshare", "--mount", "--propagation", "slave", "--")
         return (group or self.group).command(*own_mounts, "sh", "-c", _ENTER, self.namespace, *argv)
 

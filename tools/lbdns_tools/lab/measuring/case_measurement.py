@@ -1,4 +1,4 @@
-"""Measures a case of a lab study: runs the load from the client hosts, samples all machines, counts DNS answers."""
+"""Measures a case of a lab study: runs the load from the client hosts, samples all machines, and counts answers."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 class MeasuredCase:
     """One point of a study, with the names under which its results appear.
 
-    ``selection`` is the way of choosing a server: single, alone, round_robin, best, best_score, haproxy, ...
-    ``resolve`` says how often clients resolve (connection, webstone, ...), or is "" if they use an address. ``target``
-    is the name or address that clients use. ``farm`` is the name of one of the study's farms, such as unequal or equal.
-    ``more`` holds columns that only this study has.
+    ``selection`` names the way in which a server is chosen: single, alone, round_robin, best, best_score, haproxy, ...
+    ``resolve`` states how often clients resolve (connection, webstone, ...); "" means that they use an address.
+    ``target`` is the name or address that clients use. ``farm`` is the name of one of the study's farms, such as
+    unequal or equal. ``more`` holds columns that only this study has.
     """
 
     selection: str
@@ -38,7 +38,7 @@ class MeasuredCase:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredOutcome:
-    """A measured case. ``samples`` cover the seconds that count, not the warm-up."""
+    """A measured case. ``samples`` cover the measured seconds, but not the warm-up."""
 
     case: MeasuredCase
     row: ResultRow
@@ -46,20 +46,20 @@ class MeasuredOutcome:
     answers: Mapping[str, int] = field(default_factory=dict)  # member -> DNS answers that named it during the run
 
     def cpu_percent(self, group: str) -> float | None:
-        """Return the group's mean CPU in % of one core; None if it was never sampled."""
+        """Return the group's mean CPU in % of one core; None if the group was never sampled."""
         values = [sample.cpu[group] for sample in self.samples if group in sample.cpu]
         return sum(values) / len(values) if values else None
 
     def memory_bytes(self, group: str) -> int | None:
-        """Return the group's peak memory; None if it was never sampled."""
+        """Return the group's peak memory in bytes; None if the group was never sampled."""
         return max((sample.memory[group] for sample in self.samples if group in sample.memory), default=None)
 
 
 def measure(lab: Lab, case: MeasuredCase, planned: PlannedRun, repetition: int = 1) -> MeasuredOutcome:
     """Run a planned load from the lab's client hosts and return its outcome.
 
-    Shares in the outcome are by machine name instead of address. ``answers`` include the warm-up, and are empty if
-    clients use an address. Raises LbdnsError, or KeyboardInterrupt if interrupted, since half a run is not a result.
+    Shares in the outcome are keyed by machine name instead of address. ``answers`` include the warm-up, and are empty
+    if clients use an address. Raises LbdnsError. An interrupted run has no result and raises KeyboardInterrupt.
     """
     places = tuple(LoadPlace(client.command(), client.machine.addresses4) for client in lab.clients())
     before = answers(lab.status()) if case.resolve else {}
@@ -94,7 +94,7 @@ def answers(status: Mapping[str, Any]) -> dict[str, int]:
 
 
 def by_name(row: ResultRow, machines: Mapping[str, LabMachine]) -> ResultRow:
-    """Return the row with its shares by machine name; addresses that belong to no machine remain addresses."""
+    """Return the row with its shares keyed by machine name; addresses that belong to no machine are kept."""
     names = {address: name for name, machine in machines.items() for address in (*machine.addresses4, machine.address6)}
     shares = {names.get(address, address): share for address, share in row.figures.shares.items()}
     return replace(row, figures=replace(row.figures, shares=shares))

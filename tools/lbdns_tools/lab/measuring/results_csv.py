@@ -36,10 +36,10 @@ def groups_of(farms: Iterable[LabFarm]) -> tuple[str, ...]:
 
 
 def line_of(outcome: MeasuredOutcome, study: str, hosts: Sequence[str], groups: Sequence[str]) -> dict[str, Any]:
-    """Return a line of results.csv by column, with the columns of 1999 first. None means no result or not applicable.
+    """Return a line of results.csv as a map from column to value, with the columns of 1999 first.
 
-    A host without a share served no request if other hosts have shares. Behind a balancer, no host has a share, because
-    clients cannot tell which host served them.
+    None means no result or not applicable. If any host has a share, a host without one served no requests. Behind a
+    balancer, no host has a share, because clients cannot tell which host served them.
     """
     case, figures = outcome.case, columns(outcome.row)
     shares, answers = outcome.row.figures.shares, outcome.answers
@@ -67,9 +67,9 @@ def line_of(outcome: MeasuredOutcome, study: str, hosts: Sequence[str], groups: 
 
 
 class ResultFiles:
-    """Writes results.csv and samples.csv in an existing folder; other programs can read each line at once.
+    """Writes results.csv and samples.csv in an existing folder; each line can be read as soon as it is written.
 
-    The farms determine all columns except those that only one study has (``MeasuredCase.more``). When an outcome adds a
+    The farms determine all columns except the study's own columns (``MeasuredCase.more``). When an outcome adds a
     column, results.csv is rewritten with that column. The class is a context manager. Raises LbdnsError.
     """
 

@@ -41,12 +41,13 @@ def _ramp(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
     columns = ("", "carried up to /s", "what ended it", "mean ms", "p99 ms", "errors %", "failed", "CPU of the hosts")
     words = [
         f"The rate rises linearly, with random arrivals (Poisson). The load counts as carried until the first "
-        f"window of {WINDOW_S} s in which responses take longer than {LIMIT_S:g} s, or more than "
-        f"{100 * FAILED_SHARE:g} % of them fail.",
+        f"window of {WINDOW_S} s in which responses take longer than {LIMIT_S:g} s or more than "
+        f"{100 * FAILED_SHARE:g} % of the requests fail.",
         *_compared(carried),
         *saturated(outcomes),
         "Response times in the chart follow from Little's law: outstanding requests divided by the rate at which "
-        "requests end. They are rough while few requests are outstanding. Response times in the table are measured "
+        "requests end. These values are rough while few requests are outstanding. Response times in the table are "
+        "measured "
         "directly.",
     ]
     table = SectionTable("The whole ramp; CPU in % of one core", columns, rows)
@@ -61,26 +62,29 @@ def _compared(carried: dict[str, float | None]) -> list[str]:
     if best is None or turns is None:
         names = " and ".join(name for name in ("best", "round_robin") if carried[name] is None)
         return [f"{names} carried the whole ramp."]
-    words = f"best carried {best:.4g} requests/s and round robin {turns:.4g}, a ratio of {best / turns:.2f}."
-    return [words if best >= 0.95 * turns else f"{words} Round robin did better."]
+    words = f"'best' carried {best:.4g} requests/s and 'round_robin' {turns:.4g} (ratio {best / turns:.2f})."
+    return [words if best >= 0.95 * turns else f"{words} 'round_robin' did better."]
 
 
 def _service(one: Sequence[MeasuredOutcome], loads: Sequence[MeasuredOutcome], server: LabFarm) -> ReportSection:
     cores = round(server.hosts[0].cpu)
     study = STUDY_CORES / STUDY_SERVICE_S
     words = [
-        f"One host with {cores} processors serves a page that takes {1000 * STUDY_SERVICE_S:g} ms of CPU. In the "
+        f"One host with {cores} processors serves a page that takes {1000 * STUDY_SERVICE_S:g} ms of CPU time. In the "
         f"study, such a server handled {STUDY_CORES} / {STUDY_SERVICE_S:g} s = {study:.3f} requests/s."
     ]
     service_s = mean_of(one, "mean_s")
     if service_s is None:
-        return ReportSection("Service time", [*words, "The service time of one client was not measured: no result."])
+        return ReportSection(
+            "Service time", [*words, "There is no result, because the service time of one client was not measured."]
+        )
     passes = cores / service_s
     words += [
-        f"A single client waited {1000 * service_s:.3g} ms per request, which includes the start of the CGI program. "
+        f"A single client waited {1000 * service_s:.3g} ms per request, including the start of the CGI program. "
         f"At this pace, {cores} processors would handle {cores} / {service_s:.4f} s = {passes:.4g} requests/s.",
         "The column M/M/c is computed with this service time. The service time here is nearly constant rather than "
-        "exponential, but a kernel shares its processors among all requests, so the mean response time depends only "
+        "exponential. However, a kernel shares its processors among all requests, so the mean response time depends "
+        "only "
         "on the mean service time (M/G/c with processor sharing).",
         *_most_passed(loads, study),
         *saturated(loads),
@@ -101,9 +105,11 @@ def _service(one: Sequence[MeasuredOutcome], loads: Sequence[MeasuredOutcome], s
     columns = ("requests/s", "load %", "successful /s", "mean ms", "M/M/c ms", "measured / M/M/c", "p99 ms",
                "errors %", "CPU")  # fmt: skip
     table = SectionTable(
-        "Random arrivals (Poisson); CPU in % of one core; no M/M/c value where the queue would grow", columns, rows
+        "Random arrivals (Poisson); CPU in % of one core; M/M/c is empty where the queue would grow forever",
+        columns,
+        rows,
     )
-    pictures = chart("service-time", "Mean response of one server in ms", {"measured": measured, "M/M/c": theory},
+    pictures = chart("service-time", "Mean response time of one server in ms", {"measured": measured, "M/M/c": theory},
                     "requests/s", "ms", log=True)  # fmt: skip
     return ReportSection("Service time", words, [table], pictures)
 

@@ -1,8 +1,8 @@
-"""The study ``ramp``: a rate that rises linearly beyond the farm's capacity, and service times, as in the cloud study.
+"""The study ``ramp``, modelled on the cloud study: a rate that rises linearly beyond capacity, and service times.
 
-The ramp rises to 1.5 times the rate that best carries; that rate is measured first. For the service times, clients
-request a page that takes 70 ms of CPU from a host with two processors. In the cloud study, such a server handles
-2 / 0.070 s = 28.571 requests/s.
+The ramp rises to 1.5 times the rate that the farm carries with ``best``, which is measured first. To measure service
+times, clients request a page that takes 70 ms of CPU time on a host with two processors. In the cloud study, such a
+server handles 2 / 0.070 s = 28.571 requests/s.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ QUICK_ONE_S: Final = 5.0
 
 
 def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
-    """Return the study's steps. The service-time part always has its own farm, because M/M/c needs whole processors."""
+    """Return the study's steps.
+
+    The service-time part always uses its own farm, because M/M/c assumes whole processors.
+    """
     selections = chosen(settings.selections, tuple(NAMES.values()), SELECTIONS)
     farm = farm or LabFarm(UNEQUAL)
     steps = (*_ramp_steps(settings, selections), *_service_steps(settings))
@@ -93,7 +96,7 @@ def _service_steps(settings: StudySettings) -> Iterator[StudyStep]:
 PRESET: Final = StudyPreset(
     "ramp",
     "Ramp: a rising rate, and the capacity of one server",
-    """Compare best with round robin while the rate rises beyond the farm's capacity, and compare one server's response
-    times with queueing theory.""",
+    """Compare 'best' with 'round_robin' while the rate rises beyond the farm's capacity, and compare one server's
+    response times with queueing theory.""",
     plan,
 )

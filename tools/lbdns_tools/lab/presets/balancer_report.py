@@ -1,4 +1,4 @@
-"""The report of the study ``balancers``: web files, concurrency sweep, table of ab, rate sweep, cost of choosing."""
+"""The report of the study ``balancers``: WebStone's files, concurrency and rate sweeps, ab's table, CPU of choosing."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ HONEST: Final = (
     "do none of this. It returns an address and sees the effect only in the next reports, and clients or caches may "
     "keep the address longer than they should.",
     "In return, a proxy carries every byte in both directions, is one more machine that must not fail, and costs CPU "
-    "time for every connection, as the table below shows. lbdns uses CPU only for answers and for its collector, which "
-    "the table includes; the agents run on the web hosts.",
-    "Times cover the HTTP request alone. The DNS look-up, which only DNS-based selections need, has a column of its "
-    "own. The throughput includes look-ups, because a client sends its request after the look-up.",
-    "The same proxy with two methods shows which effects come from the method and which from the proxy: with round "
-    "robin, the slowest host sets the pace behind a proxy as it does with DNS.",
+    "time for every connection, as the table below shows. lbdns uses CPU only for answers and for its collector; the "
+    "table includes both. The agents run on the web hosts.",
+    "Times cover only the HTTP request. The DNS look-up, which only DNS-based selections need, has its own column. "
+    "Throughput includes look-ups, because a client sends its request only after the look-up.",
+    "Measuring a proxy with two methods shows which effects come from the method and which from the proxy. With round "
+    "robin, the slowest host sets the pace behind a proxy just as it does with DNS.",
 )
 
 
 def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, left_out: Sequence[str]) -> list[ReportSection]:
-    """Return the sections for which something was measured."""
-    words = [f"{name} was left out: it is not installed, or not part of the farm." for name in left_out]
+    """Return the sections that have at least one result."""
+    words = [f"{name} was left out because it is not installed or not part of the farm." for name in left_out]
     found = [
         _web(part(outcomes, "web"), farm, [*HONEST, *words]),
         _sweep(part(outcomes, "sweep")),
@@ -87,7 +87,7 @@ def _web(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, words: Sequence[str
     table = SectionTable(f"WebStone's files; hosts with {hosts} cores", columns, rows)
     # The chart shows shares: the workloads differ too much for one axis, and bars cannot be logarithmic
     draw = partial(report_charts.bars, groups=shares, y="share of the highest requests/s")
-    caption = "Successful requests/s, as a share of each workload's highest"
+    caption = "Successful requests/s, as a share of the workload's highest rate"
     drawn = [ReportPicture("web-throughput", caption, draw)]
     return ReportSection("The same hosts behind DNS and behind proxies", words, (table,), drawn)
 
@@ -167,10 +167,11 @@ def _rates(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
             rows.append((name, rate, *figures, percent, ms_per_request(at, group) if group else None))
             cpu.setdefault(name, []).append((rate, percent))
             latency.setdefault(name, []).append((rate, figures[2]))
-    table = SectionTable("Requests arrive independently of responses; the page sleeps 0.2 s", columns, rows)
+    table = SectionTable("Requests arrive independently of responses; the page sleeps for 0.2 s", columns, rows)
     words = (
-        "The study went from 100 to 2000 connections/s with two balancers. Here, the rates rise in equal steps to the "
-        "rate that best carries for this page, and a selection's sweep ends when more than half of the requests fail.",
+        "The study measured two balancers at 100 to 2000 connections/s. Here, the rates rise in equal steps to the "
+        "rate that the farm carries for this page with 'best'. A selection's sweep ends when more than half of the "
+        "requests fail.",
     )
     p95_words = "95th percentile of response times"
     drawn = [

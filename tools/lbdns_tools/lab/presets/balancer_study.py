@@ -1,8 +1,9 @@
-"""The study ``balancers``: DNS compared with balancers (HAProxy, nginx, Pound) in front of web hosts, as in 2014-16.
+"""The study ``balancers``: DNS compared with balancers (HAProxy, nginx, Pound) as in the studies of 2014-16.
 
 Its parts are the concurrency sweep, the table of ``ab -n 50000 -c 300``, the rate sweep with a page that sleeps, and
-WebStone's files. They compare the fastest host alone, round robin, best, and balancers in front of the same hosts. At
-each point, all selections are measured in turn, so that other activity on a shared machine affects all of them alike.
+WebStone's files. They compare the fastest host alone, ``round_robin``, ``best``, and balancers in front of the same
+hosts. At each point, all selections are measured in turn, so that other activity on a shared machine affects all of
+them equally.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ START_S: Final = 0.7  # s until a balancer forwards pages
 
 
 def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
-    """Return the study's steps. Without --farm, every installed balancer takes part. Raises ConfigError."""
+    """Return the study's steps. Without --farm, every installed balancer is compared. Raises ConfigError."""
     installed = tuple(name for name in PROXIES if name != "pound" or installed_programs.is_there(name))
     farm = farm or LabFarm(UNEQUAL, proxies=installed)
     there = [each for each in SELECTIONS if each not in FRONTS or FRONTS[each][0] in farm.proxies]
@@ -142,7 +143,7 @@ def _carried(loading: FarmLoad, seconds: float, lab: Lab) -> Iterator[MeasuredOu
 def _rates(
     loading: FarmLoad, selection: str, rates: int, seconds: float, repetition: int, lab: Lab
 ) -> Iterator[MeasuredOutcome]:
-    """Measure one rate after another, until most requests fail."""
+    """Measure at rising rates until most requests fail."""
     with reached(lab, selection, FRONTS.get(selection)) as target:
         for number in range(1, rates + 1):
             lab.settle()

@@ -1,4 +1,4 @@
-"""The report of the study ``capacity``: carried rates, CPU and response against the rate, frontier of connections."""
+"""The report of the study ``capacity``: carried rates, CPU and response time by rate, highest rate by connections."""
 
 from __future__ import annotations
 
@@ -50,13 +50,15 @@ def _carried(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSectio
         for selection, of in by_selection(outcomes).items()
     ]
     columns = ("", "requests/s", "mean ms", "p95 ms", "errors %", "CPU of the hosts", "CPU of the chooser")
-    table = SectionTable("Clients that repeat their request at once; CPU in % of one core", columns, rows)
-    words = [f"A page of 1 kB, one connection per request. The hosts have {farm.cpu:.3g} cores in total."]
+    table = SectionTable("Clients that send requests without pause; CPU in % of one core", columns, rows)
+    words = [
+        f"Clients fetch a page of 1 kB, with one connection per request. The hosts have {farm.cpu:.3g} cores in total."
+    ]
     words += saturated(outcomes)
     rates = {str(row[0]): row[1] for row in rows if isinstance(row[1], float)}
     times = quotient(rates.get("best"), rates.get("round_robin"))
     if times is not None:
-        words.append(f"With best, the farm carried {times:.2f} times the rate that it carried with round robin.")
+        words.append(f"With 'best', the farm carried {times:.2f} times the rate that it carried with 'round_robin'.")
     return ReportSection("Carried rates", words, [table])
 
 
@@ -79,17 +81,21 @@ def _against_rate(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportS
     columns = ("", "offered /s", "successful /s", "mean ms", "p95 ms", "errors %", "CPU of the hosts",
                "CPU of the chooser", "memory of the chooser, MB")  # fmt: skip
     words = [
-        "Requests are sent at even intervals, whether or not earlier ones have been answered. After two consecutive "
+        "Requests are sent at even intervals, whether or not earlier requests have been answered. After two "
+        "consecutive "
         f"failed rates ({CRITERIA}), a selection's higher rates are skipped and have no result.",
         *_cost(outcomes),
         *saturated(outcomes),
-        "The study's balancer had its own machine and forwarded all traffic, but a DNS server only answers queries. "
+        "The study's balancer had its own machine and forwarded all traffic, whereas a DNS server only answers "
+        "queries. "
         "Therefore, compare the study's CPU with the proxy's, and the study's response times with the lab's at rates "
         "well below the carried rate.",
     ]
     tables = [SectionTable("Mean CPU in % of one core; peak memory", columns, rows), study_table()]
     pictures = [
-        *chart("capacity-response", "Mean response in ms against the rate", response, "requests/s", "ms", log=True),
+        *chart(
+            "capacity-response", "Mean response time in ms against the rate", response, "requests/s", "ms", log=True
+        ),
         *chart("capacity-hosts", "CPU of the hosts against the rate", hosts_cpu, "requests/s", "% of one core"),
         *chart("capacity-front", "CPU of the chooser against the rate", front_cpu, "requests/s", "% of one core"),
     ]
@@ -97,7 +103,7 @@ def _against_rate(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportS
 
 
 def _cost(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
-    """Return a sentence on the CPU cost of choosing, at the highest rate that all selections carried."""
+    """Return a sentence on the CPU cost of choosing hosts, at the highest rate that all selections carried."""
     choosing = [selection for selection in by_selection(outcomes) if selection != ALONE]
     held: dict[str, dict[float, list[MeasuredOutcome]]] = {}
     for outcome in outcomes:
@@ -112,7 +118,11 @@ def _cost(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
     rate = max(common)
     costs = {name: _front_cpu(name, of[rate]) for name, of in held.items()}
     known = ", ".join(f"{name} {cost:.3g} %" for name, cost in costs.items() if cost is not None)
-    return [f"At {rate:g}/s, the highest rate that all carried, choosing used (of one core): {known}."] if known else []
+    return (
+        [f"At {rate:g}/s, the highest rate that all selections carried, choosing used (in % of one core): {known}."]
+        if known
+        else []
+    )
 
 
 def study_table() -> SectionTable:
@@ -122,7 +132,9 @@ def study_table() -> SectionTable:
         [rate, *(cpu[place] for cpu, _ in STUDY.values()), *(ms[place] for _, ms in STUDY.values())]
         for place, rate in enumerate(STUDY_RATES)
     ]
-    return SectionTable("The operating-system study: a balancer with 30000 connections of a 1 kB page", columns, rows)
+    return SectionTable(
+        "The operating-system study: a balancer that forwards 30000 connections for a 1 kB page", columns, rows
+    )
 
 
 def _frontier(edges: Sequence[MeasuredOutcome]) -> ReportSection:
@@ -136,14 +148,14 @@ def _frontier(edges: Sequence[MeasuredOutcome]) -> ReportSection:
         rows.append([edge.case.selection, count, highest, p99_ms, str(more["ending"]), why])
         series.setdefault(edge.case.selection, []).append((count, None if highest is None else float(highest)))
     words = [
-        "The highest rate depends on the number of connections for which the farm must sustain it, because it takes "
-        "time until a growing queue makes a client wait too long.",
+        "The highest rate depends on the number of connections for which the farm must sustain it, because a growing "
+        "queue takes time to make clients wait too long.",
         f"A rate fails if any of these holds: {CRITERIA}. A failed rate is tried twice more, and the majority decides; "
         "the highest rate found must be carried once more. The time until the last response counts, so a run with few "
         "connections is judged more strictly: compare selections only at the same number of connections.",
     ]
     columns = ("", "connections", "highest rate /s", "p99 ms there", "ended at", "what failed above")
-    table = SectionTable("The frontier; an empty rate means no result", columns, rows)
+    table = SectionTable("The highest rates; an empty rate means no result", columns, rows)
     pictures = chart("capacity-frontier", "The highest rate against the number of connections", series,
                     "connections", "requests/s")  # fmt: skip
     return ReportSection("Connections and rate", words, [table], pictures)

@@ -1,7 +1,8 @@
-"""The study ``capacity``: CPU, memory and response time against the rate, and the frontier of connections and rate.
+"""The study ``capacity``: CPU, memory and response time by rate, and the highest rate by number of connections.
 
-The operating-system study made 30000 connections at 400, 800 ... 2400 per second with a page of 1 kB. Here, the six
-rates rise in equal steps to the rate that the farm carries, which is measured first. Each is held for some seconds.
+The operating-system study opened 30000 connections, at rates of 400, 800, ... 2400 per second, to fetch a 1 kB page.
+Here, the six rates rise in equal steps to the rate that the farm carries, which is measured first. Each rate is held
+for some seconds.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ FAILURES: Final = 2  # consecutive failures after which higher rates are skipped
 
 
 def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
-    """Return the study's steps; the setting ``clients`` gives the frontier's connection counts. Raises ConfigError."""
+    """Return the study's steps; the setting ``clients`` lists the numbers of connections. Raises ConfigError."""
     farm = farm or LabFarm(UNEQUAL, proxies=(PROXY,))
     possible = [selection for selection in SELECTIONS if selection != PROXY or PROXY in farm.proxies]
     usual = [selection for selection in possible if selection in QUICK_SELECTIONS or not settings.quick]
@@ -92,7 +93,7 @@ def _rates(
 
 
 def _search(loading: FarmLoad, selection: str, count: int, lab: Lab) -> Iterable[MeasuredOutcome]:
-    """Yield all trials, and then the trial at the highest rate again, with the search's result."""
+    """Yield every trial; then yield the trial at the highest rate once more, with the search's result added."""
     carried = loading.carried[selection]
     trials: list[MeasuredOutcome] = []
     # No warm-up, which would take most of the time; the farm is still warm from the previous trial

@@ -31,9 +31,9 @@ def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> list[ReportS
 def _day(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
     words = [
         f"The study's day had {DAY_REQUESTS / 1e6:.3g} million requests, {DAY_LOWEST:g} to {DAY_HIGHEST:g} per second. "
-        "Its curve is not published. The curve here is synthetic: a raised cosine with its minimum at four in the "
-        "morning and its maximum at four in the afternoon, raised to the power that gives this number of requests. "
-        "Time is compressed, and the rate is scaled to a peak of 0.9 of the rate that best carries on this farm.",
+        "Its curve was not published. The curve here is synthetic: a raised cosine with its minimum at 04:00 and its "
+        "maximum at 16:00, taken to the power that gives this number of requests. Time is compressed, and the rate is "
+        "scaled so that its peak is 0.9 times the rate that this farm carries with 'best'.",
         *beside_round_robin(outcomes),
         *saturated(outcomes),
         "The study varied the number of servers; the lab does not. The study's columns therefore only show the order "
@@ -48,8 +48,9 @@ def _day(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
 def _scaler(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
     runs = ", ".join(f"{count} at {rate}/s from {begin} s" for begin, count, rate in SCALER_RUNS)
     words = [
-        f"Consecutive and overlapping runs of httperf ({runs}): up to {scaler_highest():g} connections/s in "
-        "20 minutes. Time is compressed, and the rates are scaled to a peak of 0.9 of the rate that best carries.",
+        f"The load consists of consecutive and overlapping runs of httperf ({runs}), with up to {scaler_highest():g} "
+        "connections/s in 20 minutes. Time is compressed, and the rates are scaled so that their peak is 0.9 times "
+        "the rate that the farm carries with 'best'.",
         *beside_round_robin(outcomes),
         *saturated(outcomes),
     ]
@@ -58,7 +59,7 @@ def _scaler(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection
 
 
 def totals(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTable:
-    """Return a table of means over repetitions, with a line for each selection."""
+    """Return a table of each selection's means over its repetitions."""
     figures = ("requests", "mean_ms", "p99_ms", "failed", "error_percent")
     rows = [[selection, *means(of, *figures), cpu_share(of, farm)] for selection, of in by_selection(outcomes).items()]
     columns = ("", "requests", "mean ms", "p99 ms", "lost", "lost %", "mean CPU %")
@@ -66,17 +67,19 @@ def totals(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTable:
 
 
 def cpu_share(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> float | None:
-    """Return the total CPU of the hosts in % of their total limit."""
+    """Return the total CPU of the hosts in % of the sum of their CPU limits."""
     return quotient(mean_cpu(outcomes, farm.host_names), farm.cpu)
 
 
 def study_table(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTable:
-    """Return table 6.2 with columns for the lab's selections; their lost requests are scaled to the study's total."""
+    """Return table 6.2 plus columns for the lab's selections, whose lost requests are scaled to the study's total."""
     measured = by_selection(outcomes)
     mine = [
         (*means(of, "mean_ms", "p99_ms"), cpu_share(of, farm), scaled(mean_of(of, "error_percent"), DAY_REQUESTS / 100))
         for of in measured.values()
     ]
     rows = [[*line, *(figures[place] for figures in mine)] for place, line in enumerate(STUDY)]
-    caption = f"Table 6.2 of the study, and the lab; lost requests scaled to {DAY_REQUESTS / 1e6:.3g} million"
+    caption = (
+        f"Table 6.2 of the study, with the lab's results; lost requests are scaled to {DAY_REQUESTS / 1e6:.3g} million"
+    )
     return SectionTable(caption, (*STUDY_COLUMNS, *(f"lab, {name}" for name in measured)), rows, digits=5)

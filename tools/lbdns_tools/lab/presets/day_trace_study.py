@@ -1,6 +1,6 @@
-"""The study ``trace``: the cloud study's day compressed to minutes, and the load of the reactive scaler's study.
+"""The study ``trace``: the cloud study's day and the reactive scaler's load, both compressed to minutes.
 
-Both loads are scaled to a peak of nine tenths of the rate that best carries; that rate is measured first.
+Both loads peak at nine tenths of the rate that the farm carries with ``best``, which is measured first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ QUICK_SCALER_S: Final = 18.0
 
 
 def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
-    """Return the study's steps: learning, calibration, then day and scaler load. Raises ConfigError."""
+    """Return the study's steps: learning, calibration, and then the two loads. Raises ConfigError."""
     selections = chosen(settings.selections, tuple(NAMES.values()), SELECTIONS)
     farm = farm or LabFarm(UNEQUAL)
     loading = FarmLoad(settings, CGI, "cgi")
@@ -56,6 +56,7 @@ def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
 PRESET: Final = StudyPreset(
     "trace",
     "Trace: a day within minutes",
-    "Compare best with round robin under the cloud study's day and the reactive scaler's load, sped up to minutes.",
+    "Compare 'best' with 'round_robin' under the cloud study's day and the reactive scaler's load, compressed to "
+    "minutes.",
     plan,
 )

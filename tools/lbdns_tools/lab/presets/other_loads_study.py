@@ -1,8 +1,8 @@
-"""The study ``other-loads`` compares best, round robin and best_score under disturbances.
+"""The study ``other-loads`` compares ``best``, ``round_robin`` and ``best_score`` under disturbances.
 
-CPU burners and disk writers compete with a host's web server; a web server or a whole host dies and comes back; a flash
-crowd arrives; caching resolvers stand between clients and lbdns. A disturbance of a single host hits the host with the
-most CPU, which receives the most requests from best and whose loss matters most.
+There are four kinds of disturbance: programs that compete with web servers for CPU or disk, the death and return of a
+web server or host, a flash crowd, and caching resolvers between clients and lbdns. If a disturbance affects a single
+host, that is the host with the most CPU. ``best`` sends the most requests to this host, and its loss matters most.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ WRITTEN: Final = 2  # hosts with a disk writer
 
 
 def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
-    """Return the study's steps on a farm without and with resolvers. Raises ConfigError."""
+    """Return the study's steps, on one farm without resolvers and on others with resolvers. Raises ConfigError."""
     selections = chosen(settings.selections, SELECTIONS, QUICK_SELECTIONS if settings.quick else SELECTIONS)
     plain = farm or LabFarm(UNEQUAL)
     # A client host uses a single resolver, so there must be as many client hosts as resolvers
@@ -91,7 +91,7 @@ def _usual(loading: FarmLoad, seconds: float) -> OpenLoop:
 def _undisturbed(
     loading: FarmLoad, seconds: float, part: str, farm: str, lab: Lab, selection: str, repetition: int
 ) -> Iterable[MeasuredOutcome]:
-    """Measure the usual load without a disturbance. On a farm with resolvers, clients use them."""
+    """Measure the usual load without a disturbance. If the farm has resolvers, clients use them."""
     load = _usual(loading, seconds)
     lab.settle()
     with nullcontext() if farm == FARM else lab.resolve_by("resolvers"):
@@ -146,7 +146,7 @@ def _mortal(lab: Lab, host: str, with_agent: bool) -> Iterator[tuple[Callable[[]
 
 
 def _death_times(schedule: ScheduledEvents, host: str, outcome: MeasuredOutcome) -> dict[str, float]:
-    """Return when the host died and came back, and the delays until answers stopped and resumed naming it, in s."""
+    """Return, in s, when the host died and returned, and how long answers took to stop and to resume naming it."""
     died, back, begun = schedule.done.get("died"), schedule.done.get("back"), outcome.row.begun or 0.0
     found: dict[str, float | None] = {}
     if died is not None:
@@ -170,7 +170,7 @@ def _crowd(
 PRESET: Final = StudyPreset(
     "other-loads",
     "Other loads: neighbours, deaths, crowds, resolvers",
-    """Compare best with round robin while CPU burners and disk writers run, a server dies, a flash crowd arrives, or
-    caching resolvers stand between clients and lbdns.""",
+    """Compare 'best' with 'round_robin' while CPU burners and disk writers run, a server dies, a flash crowd arrives,
+    or caching resolvers stand between clients and lbdns.""",
     plan,
 )

@@ -1,4 +1,4 @@
-"""The report of the study ``webstone``: demands, ratios to round robin, today's figures next to those of 1999."""
+"""The report of the study ``webstone``: demands, ratios to ``round_robin``, and comparison with 1999."""
 
 from __future__ import annotations
 
@@ -30,20 +30,22 @@ FIGURES: Final = {
 PICTURES: Final = ("connections_per_s", "mean_latency_s")
 SELECTIONS: Final = ("round_robin", "best", "best_score")
 SCATTER: Final = (
-    "Throughput is the hosts' CPU time multiplied by the requests per CPU second. A selection changes the first "
-    "factor, because it leaves hosts idle or keeps all of them busy. The second factor differs between selections only "
+    "Throughput is the hosts' CPU time multiplied by the requests per CPU second. A selection affects the first "
+    "factor, because it may leave hosts idle or keep all of them busy. The second factor differs between selections "
+    "only "
     "by chance and by other activity on the machine, so it shows how far throughputs scatter."
 )
 WITHIN_CHANCE: Final = (
-    "By chance alone, the least and the greatest of many measured values lie beyond every true value. Repetitions show "
-    "how far a ratio scatters. From this follows the range in which the extreme would lie in 95 of 100 studies if all "
-    "points had the same true value, their mean. An extreme that misses its bound is within chance if it lies within "
-    "this range and the mean meets the bound: the results then do not show that any single point misses the bound."
+    "By chance alone, the lowest and the highest of many measured values lie beyond every true value. Repetitions "
+    "show how far a ratio scatters. This scatter determines the range in which the extreme would lie in 95 of 100 "
+    "studies if the mean were every point's true value. An extreme that misses its bound is within chance if it lies "
+    "within this range and the mean meets the bound. In that case, the results do not show that any single point "
+    "misses the bound."
 )
 
 
 def sections(outcomes: Sequence[MeasuredOutcome], farms: Mapping[str, LabFarm]) -> list[ReportSection]:
-    """Return the sections for which something was measured."""
+    """Return the sections that have at least one result."""
     found = OutcomeIndex(outcomes)
     main = next(iter(farms))  # the unequal farm, or that of --farm
     parts = [_demands(outcomes, farms)]
@@ -134,9 +136,9 @@ def _literal(found: OutcomeIndex, farm: LabFarm, name: str) -> ReportSection:
     ]
     table = SectionTable(f"best_score; {host.name} has {host.cpu / farm.cpu:.0%} of the CPU", columns, rows)
     words = (
-        "best_score sends all clients to the server with the highest score until the next report. It wins where its "
-        "throughput is higher and its p95 lower than those of best, and herds where either is worse than that of round "
-        "robin, which ignores load.",
+        "'best_score' sends all clients to the server with the highest score until the next report. It wins where its "
+        "throughput is higher and its p95 lower than with 'best'. It herds where either figure is worse than with "
+        "'round_robin', which ignores load.",
     )
     return ReportSection("The literal rule of 1999", words, (table,))
 
@@ -163,7 +165,7 @@ def _beside_1999(found: OutcomeIndex, farm: str) -> ReportSection:
             rows.append(row)
     measured = [row for row in rows if any(row[at] is not None for at in (3, 4, 6, 7))]
     table = SectionTable("Ratios of connections/s", columns, measured)
-    words = ("Ratios are comparable with those of 1999; absolute figures are not, since the machines differ.",)
+    words = ("Ratios are comparable with those of 1999; absolute figures are not, because the machines differ.",)
     return ReportSection("Beside 1999", words, (table,) if measured else (), tuple(_pictures(found, farm)))
 
 
@@ -179,7 +181,7 @@ def _ratio_now(found: OutcomeIndex, key: PointKey, other: str, resolve: str) -> 
 
 
 def _pictures(found: OutcomeIndex, farm: str) -> Iterable[ReportPicture]:
-    """Yield the six charts for each measured way of resolving; the study of 1999 used WebStone's intervals."""
+    """Yield six charts for each measured interval between look-ups; the study of 1999 used WebStone's intervals."""
     for resolve, figure, workload in product(WORDS, PICTURES, webstone_1999.WORKLOADS):
         name, words = FIGURES[figure]
         now = _series(found, farm, resolve, workload, name)
@@ -191,7 +193,7 @@ def _pictures(found: OutcomeIndex, farm: str) -> Iterable[ReportPicture]:
 
 
 def _series(found: OutcomeIndex, farm: str, resolve: str, workload: str, figure: str) -> report_charts.Series:
-    """Return the points of a chart by selection, with every repetition, so that the chart shows the scatter."""
+    """Return a chart's points by selection. Repetitions are not averaged, so that the chart shows their scatter."""
     lines: dict[str, list[tuple[float, float]]] = {}
     for key in sorted(found.keys, key=lambda key: key.clients):
         ours = key.resolve == resolve or key.selection == "single"
@@ -204,7 +206,7 @@ def _series(found: OutcomeIndex, farm: str, resolve: str, workload: str, figure:
 
 
 def _tables(found: OutcomeIndex, farm: str) -> list[ReportSection]:
-    """Return sections with the nine tables; tables of DNS selections appear once for each way of resolving."""
+    """Return sections with the nine tables; those of DNS selections appear once for each interval between look-ups."""
     parts = []
     for resolve in ("", *WORDS):
         tables = [
@@ -243,5 +245,5 @@ def _own_cpu(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
         for o in outcomes
         if o.samples
     ]  # fmt: skip
-    table = SectionTable("CPU, % of one core, mean over the run", columns, rows)
+    table = SectionTable("Mean CPU over the run, in % of one core", columns, rows)
     return ReportSection("The CPU cost of lbdns and its agents", (), (table,))

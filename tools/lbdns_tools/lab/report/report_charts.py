@@ -1,6 +1,6 @@
 """Draws a report's charts with matplotlib: lines, comparisons with 1999, panels over a run's time, bars.
 
-All charts are SVG and follow the page's light or dark mode. A missing result (None) is a gap, never 0.
+All charts are SVG and follow the page's light or dark mode. A missing result (None) is drawn as a gap, never as 0.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def lines(path: Path, series: Series, x: str, y: str, *, log: bool = False) -> N
 def chart(
     name: str, caption: str, series: Mapping[str, Line], x: str, y: str, *, log: bool = False
 ) -> list[ReportPicture]:
-    """Return the picture that ``lines`` draws, in a list; an empty list if there are no series."""
+    """Return a list with the picture that ``lines`` draws; the list is empty if there are no series."""
     return [ReportPicture(name, caption, partial(lines, series=series, x=x, y=y, log=log))] if series else []
 
 
@@ -83,7 +83,7 @@ def course(
     window_s: int = 1,
     marks: Mapping[str, float] | None = None,
 ) -> list[ReportPicture]:
-    """Return a picture of each selection's first run over time: rates, failures, response times, CPU of ``groups``."""
+    """Return a picture of each selection's first run over time: rates, failures, responses, and CPU of ``groups``."""
     panels: dict[str, dict[str, Line]] = {}
     for label, (outcome, *_) in by_selection(outcomes).items():
         parts = windows(outcome.row, window_s)
@@ -111,7 +111,7 @@ def beside_1999(path: Path, now: Series, then: Series, x: str, y: str, *, log: b
 
 
 def over_time(path: Path, panels: Mapping[str, Series], *, marks: Mapping[str, float] | None = None) -> None:
-    """Draw panels, keyed by the label of their y axis, one above the other; ``marks`` maps events to their seconds."""
+    """Draw stacked panels, keyed by the label of their y axis; ``marks`` maps each event to its second of the run."""
     need_matplotlib()
     figure, rows = new(len(panels), 1, WIDTH, 0.9 + 2.1 * len(panels), sharex=True)
     for (axes,), (y, series) in zip(rows, panels.items(), strict=True):
@@ -129,7 +129,7 @@ def over_time(path: Path, panels: Mapping[str, Series], *, marks: Mapping[str, f
 
 
 def bars(path: Path, groups: Mapping[str, Mapping[str, float | None]], y: str) -> None:
-    """Draw groups of bars, with a bar for each label and its value above the bar."""
+    """Draw groups of bars, with a bar for each label, and print each value above its bar."""
     need_matplotlib()
     figure, ((axes,),) = new(1, 1, WIDTH, HEIGHT)
     tidy(axes)
@@ -187,7 +187,7 @@ def _lines(
 
 
 def _means(points: Points) -> tuple[list[float], list[float], list[tuple[float, float]]]:
-    """Return the x values, the mean at each x, and its distances to the lowest and highest value if any repeats."""
+    """Return the x values, the mean at each x and, if any x repeats, the distances to the lowest and highest value."""
     at: dict[float, list[float]] = defaultdict(list)
     for place, value in points:
         at[place] += [] if value is None else [value]
@@ -206,7 +206,7 @@ def _ordered(labels: Sequence[str]) -> list[str]:
 
 
 def _style(label: str, labels: Sequence[str]) -> dict[str, Any]:
-    """Return a label's style; labels that are not in ORDER take colours that are still free."""
+    """Return a label's style; labels that are not in ORDER take unused colours."""
     if label in ORDER:
         number = ORDER.index(label)
     else:

@@ -27,7 +27,7 @@ _VERSION: Final = re.compile(r"\d+(?:\.\d+)+[^\s,;)]*")
 
 
 def begin(study: str, settings: Mapping[str, object], farms: Mapping[str, LabFarm]) -> dict[str, Any]:
-    """Return the manifest before the first measurement; its load average shows what else the machine was doing."""
+    """Return the manifest before the first measurement; the load average in it shows how busy the machine was."""
     return {
         "study": study,
         "began": _now(),
@@ -60,7 +60,7 @@ def versions(farms: Iterable[LabFarm]) -> dict[str, str]:
 
 
 def version_of(program: str, arguments: Sequence[str]) -> str:
-    """Return the version that a program prints, or NOT_THERE, or UNKNOWN."""
+    """Return the version that a program prints; NOT_THERE if it is not installed, UNKNOWN if it prints none."""
     path = installed_programs.find(program)
     if path is None:
         return NOT_THERE
@@ -73,7 +73,7 @@ def version_of(program: str, arguments: Sequence[str]) -> str:
 
 
 def machine(root: Path = Path("/")) -> dict[str, Any]:
-    """Return facts about this machine; ``root`` is the directory with its /proc and /sys."""
+    """Return facts about this machine; ``root`` is the directory that contains /proc and /sys."""
     cpu = _read(root / "proc/cpuinfo")
     memory = re.search(r"MemTotal:\s*(\d+) kB", _read(root / "proc/meminfo"))
     return {

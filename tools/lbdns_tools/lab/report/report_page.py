@@ -1,4 +1,4 @@
-"""Writes a study's report: index.html with sections, their tables and pictures, and the manifest, all HTML-escaped."""
+"""Writes a study's report as index.html: sections with tables and pictures, and the manifest, all HTML-escaped."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ReportPicture:
 
 @dataclass(frozen=True, slots=True)
 class ReportSection:
-    """A part of a report, shown in this order: paragraphs (``words``), tables, pictures."""
+    """A section of a report, which shows its paragraphs (``words``), then its tables, then its pictures."""
 
     heading: str
     words: Sequence[str] = ()
@@ -63,7 +63,10 @@ class ReportSection:
 
 
 def write_report(folder: Path, title: str, sections: Sequence[ReportSection], manifest: Mapping[str, Any]) -> Path:
-    """Write the report and return the page's path. A failed picture is replaced by its error. Raises LbdnsError."""
+    """Write the report and return the page's path.
+
+    A picture that cannot be drawn is replaced by the error message. Raises LbdnsError.
+    """
     try:
         (folder / PICTURES).mkdir(parents=True, exist_ok=True)
         (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, default=str) + "\n", "utf-8")
@@ -192,7 +195,7 @@ def _table(table: SectionTable) -> Iterator[str]:
 
 
 def shown(cell: ReportCell, digits: int = 3) -> str:
-    """Return a cell as HTML, with ``digits`` significant digits, but all digits before the decimal point."""
+    """Return a cell as HTML. Numbers have ``digits`` significant digits, or more if their whole part has more."""
     if isinstance(cell, str):
         return escape(cell)
     if cell is None or not math.isfinite(cell):

@@ -17,7 +17,7 @@ WORKLOADS: Final = ("html", "cgi", "mixed")
 
 @dataclass(frozen=True, slots=True)
 class WebStone1999Row:
-    """A line of a table of 1999, with the column names of results.csv."""
+    """A line from a table of 1999, whose fields are named as the columns of results.csv."""
 
     table: str
     selection: str
@@ -46,7 +46,7 @@ def lines() -> tuple[WebStone1999Row, ...]:
 
 
 def table_of(selection: str, workload: str) -> str | None:
-    """Return the name of the table for a selection and a workload; None if there was none."""
+    """Return the name of the table for a selection and a workload; None if there was no such table."""
     return next((line.table for line in _those(selection, workload)), None)
 
 
@@ -55,7 +55,10 @@ def line_of(selection: str, workload: str, clients: int) -> WebStone1999Row | No
 
 
 def series(figure: str, workload: str) -> dict[str, list[tuple[float, float]]]:
-    """Return, by selection, points (clients, value) of a figure. Raises ValueError unless ``figure`` is in FIGURES."""
+    """Return, by selection, a figure's points as (clients, value).
+
+    Raises ValueError unless ``figure`` is in FIGURES.
+    """
     if figure not in FIGURES:
         raise ValueError(f"{figure!r} was not measured in 1999; the measured figures are {', '.join(FIGURES)}")
     found = {

@@ -21,7 +21,10 @@ class PointKey(NamedTuple):
 
 
 class OutcomeIndex:
-    """Outcomes by point. A figure is the mean over the repetitions with a result; None if there are none."""
+    """Outcomes by point.
+
+    A figure is the mean over the repetitions that have a result; None if no repetition has one.
+    """
 
     def __init__(self, outcomes: Iterable[MeasuredOutcome]) -> None:
         self._by_key: dict[PointKey, list[MeasuredOutcome]] = defaultdict(list)
@@ -46,7 +49,7 @@ class OutcomeIndex:
         return mean_of_known(o.row.figures.shares.get(host, 0.0) for o in self.at(key) if o.row.figures.shares)
 
     def ratio(self, key: PointKey, other: PointKey, name: str) -> float | None:
-        """Return a figure divided by the same figure of ``other``; None if either is missing, or the divisor is 0."""
+        """Return a figure at ``key`` divided by that at ``other``; None if either is missing, or the divisor is 0."""
         return quotient(self.figure(key, name), self.figure(other, name))
 
     def ratios(self, key: PointKey, other: PointKey, name: str) -> tuple[float, ...]:
@@ -60,7 +63,7 @@ class OutcomeIndex:
 
 
 def part(outcomes: Iterable[MeasuredOutcome], name: str) -> list[MeasuredOutcome]:
-    """Return the outcomes from one part of a study."""
+    """Return the outcomes of one part of a study."""
     return [outcome for outcome in outcomes if outcome.case.more.get("part") == name]
 
 
@@ -73,7 +76,10 @@ def by_selection(outcomes: Iterable[MeasuredOutcome]) -> dict[str, list[Measured
 
 
 def mean_of(outcomes: Iterable[MeasuredOutcome], name: str) -> float | None:
-    """Return a figure's mean over the outcomes that have it; None if none has it. ``mean_ms`` is mean_s in ms."""
+    """Return a figure's mean over the outcomes that have the figure; None if no outcome has it.
+
+    ``mean_ms`` is mean_s in ms.
+    """
     seconds = name.removesuffix("_ms")
     if seconds != name:
         return scaled(mean_of(outcomes, f"{seconds}_s"), 1000.0)
@@ -97,7 +103,7 @@ def total_cpu(percents: Iterable[float | None]) -> float | None:
 
 
 def most_memory(outcomes: Iterable[MeasuredOutcome], group: str) -> float | None:
-    """Return the peak memory of a control group in MB; None if it was never sampled."""
+    """Return the peak memory of a control group in MB; None if the group was never sampled."""
     read = [memory for outcome in outcomes if (memory := outcome.memory_bytes(group)) is not None]
     return max(read) / 1e6 if read else None
 

@@ -11,7 +11,9 @@ def erlang_c(servers: int, offered: float) -> float:
     Raises ValueError unless the offered load, rate x service time, is below the number of servers.
     """
     if servers < 1 or not 0 <= offered < servers:
-        raise ValueError(f"the offered load must be at least 0 and below the {servers} servers, not {offered:g}")
+        raise ValueError(
+            f"the offered load must be at least 0 and below the number of servers ({servers}), not {offered:g}"
+        )
     waiting = offered**servers / factorial(servers) * servers / (servers - offered)
     return waiting / (sum(offered**n / factorial(n) for n in range(servers)) + waiting)
 

@@ -1,8 +1,8 @@
-"""Estimates the scatter of measured ratios from repetitions: standard errors, and the range of an extreme by chance.
+"""Estimates from repetitions how measured ratios scatter: standard errors, and the chance range of an extreme.
 
-On a machine whose speed varies by a tenth, the least of 27 measured ratios lies well below every true ratio.
-Repetitions show how far a single ratio scatters. From this follows the range in which the least ratio would lie if all
-points had the same true ratio, the mean: an extreme within this range is no evidence against any point.
+On a machine whose speed varies by a tenth, the lowest of 27 measured ratios lies well below every true ratio.
+Repetitions show how far a single ratio scatters. This scatter determines the range in which the lowest ratio would lie
+if all points had the mean as their true ratio. An extreme within that range is no evidence against any point.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ENOUGH: Final = 8
 
 
 class ChanceRange(NamedTuple):
-    """The range that holds a figure in 95 of 100 studies."""
+    """The range within which a figure lies in 95 of 100 studies."""
 
     low: float
     high: float
@@ -34,13 +34,16 @@ class ChanceRange(NamedTuple):
 
 
 def deviation(points: Iterable[Ratios]) -> float | None:
-    """Return the pooled standard deviation of a ratio, relative to its point's mean; None with too few repetitions."""
+    """Return the pooled standard deviation of ratios, relative to their point's mean; None with too few repetitions."""
     residuals = _residuals(points)
     return fmean(residual * residual for residual in residuals) ** 0.5 if residuals else None
 
 
 def error(ratios: Ratios, one: float) -> float:
-    """Return the standard error of the mean of a point's ratios (at least one). ``one`` comes from ``deviation``."""
+    """Return the standard error of the mean of a point's ratios, of which there is at least one.
+
+    ``one`` comes from ``deviation``.
+    """
     return one * fmean(ratios) / math.sqrt(len(ratios))
 
 
@@ -54,10 +57,11 @@ def error_of_mean(points: Iterable[Ratios]) -> float | None:
 
 
 def extreme(points: Iterable[Ratios], of: Callable[[list[float]], float]) -> ChanceRange | None:
-    """Return the 95 % range of the least or greatest point mean if all points had the same true ratio.
+    """Return the 95 % range in which the extreme of the points' means would lie if all points had the same true ratio.
 
-    ``of`` is min or max. The range comes from simulated studies, in which each ratio is the overall mean plus a
-    randomly drawn residual of a measured ratio (bootstrap). Returns None if there are too few repetitions.
+    ``of`` selects the extreme and is min or max. The range comes from simulated studies (bootstrap), in which each
+    ratio is the overall mean plus a residual drawn at random from those of the measured ratios. Returns None if there
+    are too few repetitions.
     """
     found = [ratios for ratios in points if ratios]
     residuals = _residuals(found)
@@ -72,7 +76,7 @@ def extreme(points: Iterable[Ratios], of: Callable[[list[float]], float]) -> Cha
 
 
 def _residuals(points: Iterable[Ratios]) -> list[float]:
-    """Return each ratio's relative deviation from its point's mean; [] if there are too few."""
+    """Return each ratio's relative deviation from its point's mean; [] if there are too few repetitions."""
     residuals = []
     beyond = 0
     for ratios in points:

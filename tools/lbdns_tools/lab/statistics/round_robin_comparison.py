@@ -1,4 +1,4 @@
-"""Writes sentences that compare best with round robin (met: at most 5 % worse), and load generator warnings."""
+"""Writes a report's comparison of ``best`` with ``round_robin``, and warnings that the load generator was too slow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMPARED: Final = (
 
 
 def beside_round_robin(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
-    """Return the figures of best and of round robin, and a verdict; [] unless both were measured."""
+    """Return sentences with the figures of both policies, and a verdict; [] unless both were measured."""
     mine, theirs = ([o for o in outcomes if o.case.selection == name] for name in ("best", "round_robin"))
     figures: list[str] = []
     worse: list[str] = []
@@ -38,11 +38,11 @@ def beside_round_robin(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
         worse += [what] if is_worse else []
     if not figures:
         return []
-    verdict = f"Met: best was never more than {100 * (NOT_WORSE - 1):.0f} % worse than round robin."
+    verdict = f"Met: 'best' was at most {100 * (NOT_WORSE - 1):.0f} % worse than 'round_robin' in every figure."
     if worse:
         where = ", ".join(worse)
-        verdict = f"Not met: best was more than {100 * (NOT_WORSE - 1):.0f} % worse than round robin in: {where}."
-    return [f"best and round robin: {'; '.join(figures)}.", verdict]
+        verdict = f"Not met: 'best' was more than {100 * (NOT_WORSE - 1):.0f} % worse than 'round_robin' in: {where}."
+    return [f"'best' and 'round_robin': {'; '.join(figures)}.", verdict]
 
 
 def saturated(outcomes: Sequence[MeasuredOutcome]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The demands on best in the webstone study: ratios to round robin at each point, their bounds, and the verdicts."""
+"""The demands on ``best`` in the webstone study: ratios to ``round_robin`` at each point, bounds, and verdicts."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ AGENT_CPU_PERCENT: Final = 1.0  # of a core, at most
 
 @dataclass(frozen=True, slots=True)
 class SelectionRatios:
-    """The ratios of one selection's figures to another's at one point; None where either has no result.
+    """The ratios of one selection's figures to another's at one point; a ratio is None if either has no result.
 
-    ``throughput`` is ``work`` times ``pace``. The selection determines the work, which is the CPU time that the hosts
-    used. The pace, requests per CPU second, depends on the machine and shows how far throughputs scatter by themselves.
-    ``repeated`` holds each repetition's ratios of throughput, p95 and mean latency.
+    ``throughput`` is ``work`` times ``pace``. ``work`` compares the CPU time that the hosts used, which depends on the
+    selection. ``pace`` compares the requests per CPU second, which depend on the machine and show how far throughputs
+    scatter by chance. ``repeated`` holds the ratios of throughput, p95 and mean latency for each repetition.
     """
 
     key: PointKey  # the point of the numerators
@@ -58,12 +58,12 @@ def compare(found: OutcomeIndex, selection: str, other: str, hosts: Sequence[str
 
 
 def work_percent(found: OutcomeIndex, key: PointKey, hosts: Sequence[str]) -> float | None:
-    """Return the total CPU of all hosts in % of one core; None if one host was never sampled."""
+    """Return the total CPU of all hosts in % of one core; None if any host was never sampled."""
     return total_cpu(mean_cpu(found.at(key), [host]) for host in hosts) if hosts else None
 
 
 def alone(outcomes: Iterable[MeasuredOutcome], farm: str, workload: str) -> dict[str, dict[int, float]]:
-    """Return the throughput of each host that served all requests alone, by host and number of clients."""
+    """Return, by host and number of clients, the throughput of each host that served all requests alone."""
     values: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for outcome in outcomes:
         case, row = outcome.case, outcome.row
@@ -75,7 +75,7 @@ def alone(outcomes: Iterable[MeasuredOutcome], farm: str, workload: str) -> dict
 
 
 def sum_alone(by_host: dict[str, dict[int, float]], hosts: Sequence[str], clients: int) -> float | None:
-    """Return the sum of the throughputs that the hosts reached alone; None if one is missing."""
+    """Return the sum of the throughputs that the hosts reached alone; None if one was not measured."""
     if not hosts or any(host not in by_host for host in hosts):
         return None
     # The nearest number of clients will do, because a busy host hardly serves more requests with more clients
@@ -111,10 +111,11 @@ _FIGURE_WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class StudyDemand:
-    """A demand on a study's results: ``value`` must be at least, at most or (``strictly``) below ``bound``.
+    """A demand on a study's results: ``value`` must be at least or at most ``bound``, or below it if ``strictly``.
 
-    ``points`` is the number of points with a result. For an extreme, ``mean`` is the mean over the points, and
-    ``by_chance`` the range in which the extreme would lie if the mean were every point's true value; None if unknown.
+    ``points`` is the number of points with a result. For an extreme, ``mean`` is the mean over the points.
+    ``by_chance`` is the range in which the extreme would lie if the mean were every point's true value; None if
+    unknown.
     """
 
     what: str
@@ -138,7 +139,10 @@ class StudyDemand:
 
     @property
     def verdict(self) -> str:
-        """One of VERDICTS. An extreme misses by chance if it lies in ``by_chance`` and the mean meets the bound."""
+        """One of VERDICTS.
+
+        An extreme misses its bound by chance if it lies in ``by_chance`` and the mean meets the bound.
+        """
         met, within_chance, not_met, not_measured = VERDICTS
         if self.value is None:
             return not_measured
@@ -151,7 +155,7 @@ class StudyDemand:
 
 
 def demands(outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str]) -> list[StudyDemand]:
-    """Return all demands, measured or not. ``hosts`` are the web hosts of the unequal farm."""
+    """Return all demands, including those that were not measured. ``hosts`` are the web hosts of the unequal farm."""
     compared = compare(OutcomeIndex(outcomes), "best", "round_robin", hosts)
     by_repetition: dict[int, list[MeasuredOutcome]] = defaultdict(list)
     for outcome in outcomes:
@@ -207,7 +211,7 @@ def agents(outcome: MeasuredOutcome) -> set[str]:
 def agents_demand(outcomes: Sequence[MeasuredOutcome]) -> StudyDemand:
     """Return the demand that limits the CPU of each agent in every run."""
     read = [outcome for outcome in outcomes if agents(outcome)]
-    what = "CPU of an agent, % of a core, the most of any run"
+    what = "CPU of an agent in % of a core, the highest of any run"
     return StudyDemand(what, busiest_agent(read), AGENT_CPU_PERCENT, False, len(read))
 
 
@@ -217,10 +221,10 @@ def agents_mean(outcomes: Iterable[MeasuredOutcome]) -> float | None:
 
 
 def verdict(found: OutcomeIndex, key: PointKey, other: str, floor: str) -> str:
-    """Return the verdict on the selection at ``key``: "wins", "herds" or "between"; "" without a result.
+    """Return "wins", "herds" or "between" as the verdict on the selection at ``key``; "" if there is no result.
 
-    The selection wins if it beats ``other`` in throughput and p95. It herds if it is worse than ``floor``, which
-    ignores load, in either figure.
+    The selection wins if it beats ``other`` in throughput and p95. It herds if either figure is worse than that of
+    ``floor``, a selection that ignores load.
     """
     over, above = (
         [found.ratio(key, key._replace(selection=selection), figure) for figure in (THROUGHPUT, "p95_s")]

@@ -64,7 +64,7 @@ print "Content-Type: text/plain\\nContent-Length: 7\\n\\nworked\\n";
 
 
 def page(size: int) -> str:
-    """Return an ASCII page of exactly ``size`` bytes. Raises ValueError if that is too small for an HTML page."""
+    """Return an ASCII page of exactly ``size`` bytes. Raises ValueError if ``size`` is too small for an HTML page."""
     head = _HEAD.format(size=size)
     room = size - len(head) - len(_TAIL)
     if room < 0:
@@ -74,7 +74,10 @@ def page(size: int) -> str:
 
 
 def programs() -> dict[str, str]:
-    """Return the CGI programs by name: ``file?size=BYTES``, ``sleep?s=SECONDS``, ``work?ms=CPU_MILLISECONDS``."""
+    """Return the CGI programs by name.
+
+    Requests are ``file?size=BYTES``, ``sleep?s=SECONDS``, ``work?ms=CPU_MILLISECONDS``.
+    """
     by_size = {size: name for name, size in sorted(PAGES.items(), reverse=True)}
     cases = "\n".join(f"size={size}) page={name} ;;" for size, name in sorted(by_size.items()))
     return {
@@ -85,7 +88,7 @@ def programs() -> dict[str, str]:
 
 
 def write_content(folder: Path) -> None:
-    """Write all pages and programs below ``folder``, readable by all users, since Apache drops its privileges."""
+    """Write all pages and programs below ``folder``, readable by all users, because Apache drops its privileges."""
     for name, mode, files in (
         (PAGES_FOLDER, 0o644, {name: page(size) for name, size in PAGES.items()}),
         (CGI_FOLDER, 0o755, programs()),

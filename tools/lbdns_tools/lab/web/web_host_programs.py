@@ -49,7 +49,10 @@ def _all_there(place: PlacedMachine, workers: int, content: Path) -> bool:
 
 
 def agent_command(site: DnsServerFiles, place: PlacedMachine, gateway: LabMachine, interval: float) -> tuple[str, ...]:
-    """Return the command of a web host's agent. The agent reports the metrics of the machine's group in any group."""
+    """Return the command of a web host's agent.
+
+    Whatever group the agent runs in, it reports the metrics of the machine's group.
+    """
     machine = place.machine
     command = [
         sys.executable, "-m", "lbdns_agent",

@@ -43,7 +43,7 @@ class ReportSchedule:
     interval: float
 
     def next_report(self, now: float) -> float:
-        """Return the first time after ``now`` at which a report is due."""
+        """Return the time of the first report due after ``now``."""
         if now < self.first:
             return self.first
         passed = math.floor((now - self.first) / self.interval)
@@ -51,14 +51,14 @@ class ReportSchedule:
         return due if due > now else self.first + (passed + 2) * self.interval
 
     def next_alarm_check(self, now: float, due: float) -> float:
-        """Return the time of the next alarm check, or ``due``, the time of the next report, if that is earlier."""
+        """Return the time of the next alarm check or of the next report (``due``), whichever is earlier."""
         # A check less than half a check interval before a report is not worth its cost
         check = now + ALARM_CHECK_INTERVAL
         return check if check < due - ALARM_CHECK_INTERVAL / 2 else due
 
 
 def load_signing_key(path: Path | None, name: str) -> AgentKey | None:
-    """Return the key that host ``name`` signs its reports with, or None if there is no key file.
+    """Return the key with which host ``name`` signs its reports, or None if there is no key file.
 
     Raises KeyFileError if the file holds no key for this host. Logs a warning if other users can read the file.
     """
@@ -125,7 +125,7 @@ class ReportingAgent:
         self._watched = frozenset(condition.metric for condition in options.alarms)
 
     def run(self) -> int:
-        """Report until a signal stops the agent. Return the exit status."""
+        """Send reports until a signal stops the agent. Return the exit status."""
         options = self._options
         self._log_start()
         self._sample()  # the first report computes differences from this sample
@@ -204,7 +204,7 @@ class ReportingAgent:
         self._sender.send(encode(report, self._key))
 
     def _reload(self) -> None:
-        """Read the key file and look up the collectors' names again. If the key file is bad, keep the old key."""
+        """Reread the key file, and look up the collectors' names again. If the key file is bad, keep the old key."""
         self._sender.resolve_again()
         try:
             self._key = load_signing_key(self._options.key_file, self._options.name)

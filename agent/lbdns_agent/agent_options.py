@@ -21,7 +21,7 @@ OFF: Final = "off"
 
 @dataclass(frozen=True)
 class AgentOptions:
-    """All options of a running agent. ``gateway`` and ``status`` are None if they are switched off."""
+    """All options of a running agent. ``gateway`` and ``status`` are None if switched off."""
 
     name: str
     collectors: tuple[Endpoint, ...] = ()
@@ -46,7 +46,7 @@ def parse_name(text: str) -> str:
 
 
 def parse_interval(text: str) -> float:
-    """Return the seconds between two reports. Raises ValueError."""
+    """Return the number of seconds between reports. Raises ValueError."""
     try:
         interval = float(text)
     except ValueError:

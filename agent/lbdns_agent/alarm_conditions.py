@@ -26,7 +26,7 @@ _FORM = re.compile(r"\s*([A-Za-z0-9_]+)(\s*/\s*cpu)?\s*(>=|<=|>|<)\s*(\S+)\s*\Z"
 class AlarmCondition:
     """A limit for one metric.
 
-    If ``per_cpu`` is true, the metric is first divided by cpu_count or by 1, whichever is larger.
+    If ``per_cpu`` is true, the metric is first divided by cpu_count (by 1 if cpu_count is less than 1).
     """
 
     metric: str
@@ -42,9 +42,9 @@ class AlarmCondition:
         return self.metric + (PER_CPU if self.per_cpu else "")
 
     def reason(self, metrics: Mapping[str, float]) -> str:
-        """Return the reason why the condition holds, such as ``run_queue 130 > 100``.
+        """Return the reason for the alarm, such as ``run_queue 130 > 100``.
 
-        Returns an empty string if the condition doesn't hold or the metric is missing.
+        Returns an empty string if the condition isn't met or the metric is missing.
         """
         value = metrics.get(self.metric)
         if value is not None and self.per_cpu:
@@ -85,6 +85,6 @@ def parse_alarm_condition(text: str, known: Collection[str]) -> AlarmCondition:
 
 
 def alarm_reason(conditions: Iterable[AlarmCondition], metrics: Mapping[str, float]) -> str:
-    """Return the reasons for all conditions that hold, joined in order, or an empty string if none holds."""
+    """Return the reasons for all conditions that are met, joined in order, or an empty string if none is met."""
     text = "; ".join(filter(None, (condition.reason(metrics) for condition in conditions)))
     return text if len(text) <= MAX_REASON_LENGTH else text[: MAX_REASON_LENGTH - 3] + "..."

@@ -24,7 +24,7 @@ def look_up_addresses(endpoint: Endpoint) -> list[Address]:
 
 
 class BackgroundResolver:
-    """Looks up the addresses of one name repeatedly, and keeps the last addresses found while look-ups fail.
+    """Looks up the addresses of one name repeatedly; while look-ups fail, keeps the addresses found last.
 
     If the endpoint is already an IP address, no thread is started. ``error`` says why the last look-up failed, and is
     empty if it succeeded.
@@ -44,7 +44,7 @@ class BackgroundResolver:
 
     @property
     def addresses(self) -> tuple[Address, ...] | None:
-        """The addresses found last; None until the first look-up has ended."""
+        """The addresses found by the last successful look-up; None until the first look-up has finished."""
         if not self._addresses and self.endpoint.is_address:
             self._addresses = ()
             with contextlib.suppress(OSError):  # the interface after % may not exist yet
@@ -56,7 +56,7 @@ class BackgroundResolver:
         self._requested.set()
 
     def wait_for_first(self, longest: float) -> None:
-        """Wait until the first look-up has ended, for at most ``longest`` seconds."""
+        """Wait up to ``longest`` seconds for the first look-up to finish."""
         self._first.wait(longest)
 
     def _run(self) -> None:

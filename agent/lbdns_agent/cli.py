@@ -33,7 +33,7 @@ EXAMPLES = """examples:
 
 
 def _argument_type(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Wrap ``parse`` so that it raises ArgumentTypeError, the only exception whose message argparse shows."""
+    """Wrap ``parse`` so that it raises ArgumentTypeError, because argparse shows no other exception's message."""
 
     def parse_argument(text: str) -> Any:
         try:
@@ -121,7 +121,7 @@ def _add_sensor_options(add: Callable[..., Any]) -> None:
 
 
 def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> AgentOptions:
-    """Return the options. Exits with status 2 if the arguments contradict each other or are not valid."""
+    """Return the options. Exits with status 2 if the arguments are invalid or contradict each other."""
     if arguments.json and not arguments.once:
         parser.error("--json needs --once")
     if not arguments.collector and not arguments.once:
@@ -150,7 +150,10 @@ def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace)
 
 
 def take_single_sample(options: AgentOptions) -> tuple[HostSample, float]:
-    """Return a sample, and the seconds that its differences span. Raises LbdnsError if the host can't be measured."""
+    """Return a sample, and the number of seconds over which its rates were measured.
+
+    Raises LbdnsError if the host can't be measured.
+    """
     sampler = HostSampler(open_host(options), SensorTasks())
     start = time.monotonic()
     sampler.sample(TIMEOUT, TIMEOUT)
@@ -176,7 +179,7 @@ def sample_as_json(options: AgentOptions, sample: HostSample, span: float, now: 
 
 
 def sample_as_table(options: AgentOptions, sample: HostSample, span: float) -> str:
-    """Return the sample as text, one metric per line, in the order of the catalogue. Pure."""
+    """Return the sample as text, one metric per line, in catalogue order. Pure."""
     lines = [f"{options.name}, differences over {span:.2f} s"]
     for name, metric in CATALOGUE.items():
         if name in sample.metrics:
@@ -191,7 +194,7 @@ def _number(value: float) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program. Return 0 for success, 1 for a failure, 2 for bad arguments or a bad key file."""
+    """Run the program. Return 0 for success, 1 for failure, or 2 for bad arguments or a bad key file."""
     parser = build_parser()
     try:
         arguments = parser.parse_args(argv)

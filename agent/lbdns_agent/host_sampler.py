@@ -1,4 +1,4 @@
-"""Takes samples of a host: reads every sensor once and computes the metrics from this reading and the last one."""
+"""Takes samples of a host: reads every sensor once, and compares the readings with the previous ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHORTEST_DIFFERENCE: Final = 0.05  # seconds: the kernel counts processor time i
 
 @dataclass(frozen=True)
 class HostSample:
-    """The metrics that could be measured, and for each missing metric the reason why it is missing."""
+    """The metrics that could be measured, and the reason why each of the others is missing."""
 
     metrics: Mapping[str, float]
     missing: Mapping[str, str]
@@ -37,7 +37,7 @@ class _SensorState:
 
 
 class HostSampler:
-    """Takes samples of ``host``; ``tasks`` runs the readings of its non-blocking sensors."""
+    """Takes samples of ``host``; ``tasks`` runs the non-blocking sensors."""
 
     def __init__(
         self, host: MeasuredHost, tasks: SensorTasks, sensors: Mapping[str, AnySensor] = METRIC_SENSORS
@@ -63,7 +63,7 @@ class HostSampler:
     def sample(self, wait: float, interval: float) -> HostSample:
         """Read every sensor and return the sample.
 
-        Waits at most ``wait`` seconds for non-blocking sensors. A result that arrives later is used in the next sample,
+        Waits up to ``wait`` seconds for non-blocking sensors. A result that arrives later is used in the next sample,
         unless it is more than ``interval`` seconds old by then.
         """
         # The agent's own requests put processes to work, so momentary sensors are read first, the others meanwhile
@@ -84,7 +84,7 @@ class HostSampler:
         return HostSample(ordered, missing)
 
     def quick_read(self, names: frozenset[str]) -> dict[str, float]:
-        """Return the current values of those metrics in ``names`` that are cheap to read and due for a reading."""
+        """Return the current values of the metrics in ``names`` that are cheap to read and due to be read."""
         self._host.start_round()
         found: dict[str, float] = {}
         now = time.monotonic()

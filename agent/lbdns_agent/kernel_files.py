@@ -30,7 +30,10 @@ def read_open(fd: int) -> bytes:
 
 
 def read_short(fd: int) -> bytes:
-    """Return the content of an open file that the kernel delivers in one read, such as a stat file. Raises OSError."""
+    """Return the content of an open file, such as a stat file, that the kernel delivers in a single read.
+
+    Raises OSError.
+    """
     return bytes(_BUFFER[: os.preadv(fd, _BUFFERS, 0)])
 
 
@@ -44,7 +47,7 @@ def read_once(path: str) -> bytes:
 
 
 class KernelFile:
-    """One file of /proc or of a cgroup, opened at the first read."""
+    """A file in /proc or in a cgroup, opened on the first read."""
 
     __slots__ = ("_fd", "path")
 
@@ -79,11 +82,11 @@ class ProcFiles:
         self._round: dict[str, bytes] = {}
 
     def start_round(self) -> None:
-        """Discard the files read in the last round."""
+        """Discard the contents read in the previous round."""
         self._round.clear()
 
     def read(self, name: str) -> bytes:
-        """Return the content of the file ``name`` as of its first read in this round. Raises OSError."""
+        """Return the content that file ``name`` had when it was first read in this round. Raises OSError."""
         text = self._round.get(name)
         if text is None:
             file = self._files.get(name)

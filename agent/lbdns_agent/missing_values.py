@@ -17,11 +17,11 @@ class MissingValueError(LbdnsError):
 
 
 class SwitchedOffError(MissingValueError):
-    """Raised if the command line turned the source off, or this system doesn't have the source. Never logged."""
+    """Raised if the source is switched off on the command line, or doesn't exist on this system. Never logged."""
 
 
 def failure_reason(error: Exception, source: str) -> str:
-    """Return one line that tells an administrator why ``source`` can't be read."""
+    """Return a one-line explanation, for an administrator, of why ``source`` can't be read."""
     if isinstance(error, LbdnsError):
         return str(error)
     if isinstance(error, OSError) and error.strerror:
@@ -33,13 +33,13 @@ def failure_reason(error: Exception, source: str) -> str:
 
 
 class FailureLog:
-    """Remembers which metrics of each sensor are missing, and logs changes only."""
+    """Remembers which of each sensor's metrics are missing, and logs only changes."""
 
     def __init__(self) -> None:
         self._missing: dict[str, frozenset[str]] = {}
 
     def note(self, sensor: str, missing: dict[str, str]) -> None:
-        """Log the metrics of ``sensor`` that went missing or came back; ``missing`` maps a metric to the reason."""
+        """Log the metrics of ``sensor`` that went missing or came back; ``missing`` maps missing metrics to reasons."""
         before = self._missing.get(sensor, frozenset())
         now = frozenset(missing)
         if now == before:

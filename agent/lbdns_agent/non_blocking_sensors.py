@@ -1,7 +1,8 @@
 """Sensors that wait for a server or the network: one thread and one poll(2) serve them all.
 
-A reading is a generator: it yields each file descriptor that it waits for, and returns its result. A slow sensor does
-not delay the others. There is only one thread, because switching between threads would cost more than the work itself.
+A reading is a generator: it yields each file descriptor on which it must wait, and returns its result. A slow sensor
+does not delay the others. There is only one thread, because switching between threads would cost more than the work
+itself.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ ReadingSteps = Generator[DescriptorWait, None, T]
 
 @dataclass(frozen=True)
 class TimedReading:
-    """A sensor's result, or the exception it raised, with the time of its completion (monotonic seconds)."""
+    """A sensor's result, or the exception it raised, and when the reading finished (monotonic seconds)."""
 
     value: Any
     at: float
@@ -60,7 +61,7 @@ class SensorTask:
         self.resume()
 
     def resume(self, error: Exception | None = None) -> None:
-        """Run the reading until it waits again or ends. If ``error`` is given, first raise it in the reading."""
+        """Run the reading until it has to wait or finishes. If ``error`` is given, first raise it in the reading."""
         assert self._steps is not None
         try:
             self.wait = self._steps.throw(error) if error else next(self._steps)
@@ -100,7 +101,7 @@ class SensorTasks:
                 task.start()
 
     def settle(self, end: float) -> None:
-        """Wait for the sensors that were not late last time, but only until ``end`` (monotonic seconds)."""
+        """Wait until ``end`` (monotonic seconds) at most for the sensors that were not late last time."""
         while any(task.busy and not task.late for task in self.all):
             self._poll(end, None)
             if time.monotonic() >= end:
@@ -116,7 +117,7 @@ class SensorTasks:
         return True
 
     def _poll(self, end: float, alert: int | None) -> bool:
-        """Poll once, until ``end`` at the latest, and resume the tasks that are ready.
+        """Poll once, waiting until ``end`` at the latest, and resume the tasks that are ready.
 
         Return whether ``alert`` is readable.
         """

@@ -19,7 +19,7 @@ TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class ProcessStat:
-    """Some fields of /proc/PID/stat (proc_pid_stat(5)); times in clock ticks."""
+    """Selected fields of /proc/PID/stat (proc_pid_stat(5)); times are in clock ticks."""
 
     state: str
     parent: int
@@ -29,7 +29,7 @@ class ProcessStat:
 
 
 def parse(line: bytes) -> ProcessStat:
-    """Parse a stat line; the name in parentheses may hold any bytes. Raises ValueError. Pure."""
+    """Parse a stat line; the name in parentheses may contain any bytes. Raises ValueError. Pure."""
     fields = line[line.rfind(b")") + 2 :].split(None, 18)
     if len(fields) < 18:
         raise ValueError("not the stat file of a process")
@@ -63,7 +63,7 @@ def descends_from(proc: str, pid: int, roots: Collection[int]) -> bool:
 
 
 class ProcessStatFile(KernelFile):
-    """The stat file of one process or thread, kept open if ``keep`` is true, else opened for each read."""
+    """The stat file of one process or thread, kept open if ``keep`` is true, otherwise opened for each read."""
 
     __slots__ = ()
 
@@ -74,7 +74,7 @@ class ProcessStatFile(KernelFile):
             self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def read(self) -> bytes:
-        """Return the line, or an empty one if the process has ended."""
+        """Return the stat line, or an empty line if the process has ended."""
         try:
             return read_short(self._fd) if self._fd >= 0 else read_once(self.path)
         except OSError:

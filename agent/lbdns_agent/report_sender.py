@@ -21,7 +21,7 @@ class CollectorSocket:
     """The socket for one collector.
 
     Sending never waits and never raises. The socket is connected, so that the kernel reports a closed port when the
-    next datagram is sent (udp(7)). That datagram is then sent again.
+    next datagram is sent (udp(7)). The datagram is then sent again.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class CollectorSocket:
         self._failed_at: float | None = None  # time of the last error, while the collector counts as unreachable
 
     def send(self, datagram: bytes) -> None:
-        """Send ``datagram`` to the address that worked last; if that fails, try the other addresses in turn."""
+        """Send ``datagram`` to the last address that worked; if that fails, try the other addresses in turn."""
         error = self._try_all(datagram)
         now = self._clock()
         if error:
@@ -57,7 +57,10 @@ class CollectorSocket:
             self._socket = None
 
     def _try_all(self, datagram: bytes) -> str:
-        """Try one address after another. Return an empty string, or the reason why the collector can't be reached."""
+        """Try one address after another.
+
+        Return the reason why the collector can't be reached, or an empty string if it can.
+        """
         addresses = self.resolver.addresses
         if addresses is None:
             return ""  # the first look-up is in progress
@@ -97,7 +100,7 @@ class ReportSender:
         self._collectors = [CollectorSocket(endpoint, recovery_time) for endpoint in endpoints]
 
     def wait_for_names(self, longest: float) -> None:
-        """Wait for the first look-ups of the collectors' names, for at most ``longest`` seconds."""
+        """Wait up to ``longest`` seconds for the first look-ups of the collectors' names to finish."""
         end = time.monotonic() + longest
         for collector in self._collectors:
             collector.resolver.wait_for_first(max(0.0, end - time.monotonic()))

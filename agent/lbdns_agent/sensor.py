@@ -43,7 +43,7 @@ class MeasuredHost:
     psutil: Any = None
 
     def start_round(self) -> None:
-        """Discard the values read in the last round."""
+        """Discard the values read in the previous round."""
         self.proc.start_round()
         if self.group is not None:
             self.group.start_round()
@@ -54,7 +54,7 @@ class MeasuredHost:
 def open_host(options: AgentOptions, proc: str = "/proc") -> MeasuredHost:
     """Return the host to measure.
 
-    Raises ConfigError if the cgroup of the options doesn't exist, and LbdnsError if there is neither a Linux
+    Raises ConfigError if the cgroup named in the options doesn't exist, and LbdnsError if there is neither a Linux
     /proc nor psutil.
     """
     status = ServerStatusPage(options.status) if options.status else None
@@ -118,7 +118,7 @@ class NonBlockingSensor(Generic[T]):
 
 
 def newest_value(metric: str) -> Callable[[float | None, float, float], MetricValues]:
-    """Return a ``values`` function for a sensor whose reading is the value of its single metric."""
+    """Return a ``values`` function for a sensor that has a single metric, whose value is the reading itself."""
     return lambda before, now, seconds: {metric: float(now)}
 
 

@@ -1,4 +1,4 @@
-"""Parses HOST:PORT, with IPv6 addresses in brackets. Pure: no name is looked up."""
+"""Parses HOST:PORT, with IPv6 addresses in brackets. This module is pure: it looks up no names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Endpoint:
 
     @property
     def is_address(self) -> bool:
-        """Whether the host is an address and not a name."""
+        """Whether the host is an address rather than a name."""
         return _ip_version(self.host.partition("%")[0]) is not None
 
 

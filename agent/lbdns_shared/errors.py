@@ -1,4 +1,4 @@
-"""The errors that programs show to users, each with the exit status of the program."""
+"""The errors that programs show to users, each with the program's exit status."""
 
 from __future__ import annotations
 

@@ -54,13 +54,13 @@ def new_master_key() -> MasterKey:
 
 @dataclass(frozen=True)
 class KeyFile:
-    """The keys in one file, in the file's order."""
+    """The keys in one file, in the order in which they are listed."""
 
     masters: tuple[MasterKey, ...]
     agents: tuple[AgentKey, ...]
 
     def key_to_send(self, host: str) -> AgentKey | None:
-        """Return the key that ``host`` signs with: its own agent key, else one derived from the first master key."""
+        """Return the key with which ``host`` signs: its own agent key, or one derived from the first master key."""
         own = next((key for key in self.agents if key.host == host), None)
         return self.masters[0].agent_key(host) if own is None and self.masters else own
 
@@ -100,7 +100,7 @@ def read_key_file(path: Path) -> tuple[KeyFile, list[str]]:
 def read_private(path: Path, what: str, hint: str) -> tuple[str, list[str]]:
     """Return the text of a file with secrets, and a warning if other users can read it. Raises KeyFileError.
 
-    ``what`` names the kind of file in messages; ``hint`` is the end of the message for a file that is not text.
+    ``what`` names the kind of file in messages; ``hint`` ends the message about a file that is not text.
     """
     try:
         text = path.read_text("ascii")

@@ -1,6 +1,7 @@
 """Logging to standard error for every program: one line per event, as text or JSON, with floods suppressed.
 
-Under the systemd journal, lines begin with their priority (sd-daemon(3)) and have no time, which the journal adds.
+Under the systemd journal, lines begin with their priority (sd-daemon(3)) and omit the time, because the journal adds
+it.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class _TextFormatter(logging.Formatter):
 
 
 class _JournalFormatter(logging.Formatter):
-    """Adds the priority to each line from another formatter, because the journal treats each line as a record."""
+    """Adds the priority to every line of another formatter's output: the journal treats each line as a record."""
 
     def __init__(self, inner: logging.Formatter) -> None:
         super().__init__()
@@ -78,10 +79,10 @@ class _Window:
 class LogSuppressor:
     """Decides which records to write when many similar ones arrive at once, and counts the rest.
 
-    At most ten similar records are written in ten seconds; after that, one line reports how many others there were.
-    Records are similar if they come from the same place in the program, or are events about the same member. There can
-    be ten thousand members, so there is also a limit for each kind of record (logger, level, kind of event). This limit
-    bounds the log's rate and the memory used here, and prevents a flood of one kind from hiding others.
+    Writes up to ten similar records in ten seconds; after that, one line reports how many more there were. Records are
+    similar if they come from the same place in the program, or are events about the same member. Because there can be
+    ten thousand members, each kind of record (logger, level, kind of event) also has a limit. This limit bounds the
+    log's rate and the memory used here, and prevents a flood of one kind from hiding others.
     """
 
     def __init__(self) -> None:
@@ -107,7 +108,7 @@ class LogSuppressor:
         return False
 
     def ended(self, now: float) -> Iterator[tuple[_Window, bool]]:
-        """Yield each ended window that suppressed records, with True for similar records, False for those of one kind.
+        """Yield each ended window that suppressed records, with True if they were similar, False if only of one kind.
 
         Each window is yielded once.
         """
@@ -120,7 +121,7 @@ class LogSuppressor:
 
     @property
     def next_end(self) -> float | None:
-        """The end of the first window that has suppressed a record, in monotonic seconds."""
+        """The time (monotonic seconds) at which the first window with suppressed records ends."""
         both = (*self._similar.values(), *self._kinds.values())
         return min((window.end for window in both if window.suppressed), default=None)
 
@@ -128,7 +129,7 @@ class LogSuppressor:
 class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # not subscriptable before Python 3.11
     """Writes records, or suppresses them and reports their number later.
 
-    The number is written before the first record after the window has ended, or by a timer thread if no record follows.
+    The number is written before the first record that follows the window, or by a timer thread if no record follows.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -207,7 +208,7 @@ def _is_journal() -> bool:
 
 
 def set_up(log_format: str = "text", level: str = "info") -> None:
-    """Log to standard error. A program calls this once, from its command line."""
+    """Log to standard error. Each program calls this function once, from its command line module."""
     journal = _is_journal()
     formatter = _JsonFormatter() if log_format == "json" else _TextFormatter(with_time=not journal)
     handler = _Handler()

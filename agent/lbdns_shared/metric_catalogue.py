@@ -1,4 +1,4 @@
-"""The catalogue of metrics in reports: unit, meaning, which direction is better, and the agent's sensor.
+"""The catalogue of reported metrics, with each metric's unit, meaning, better direction and agent sensor.
 
 Scores are computed from these metrics, and web pages label them. A report may contain other metrics too, which are
 passed on unchanged.

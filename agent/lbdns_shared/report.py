@@ -50,7 +50,7 @@ _HOST = re.compile(rb"[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))
 
 @dataclass(frozen=True)
 class AgentKey:
-    """The secret with which one host signs: HMAC-SHA256(master key, "lbdns report v1 " + host name)."""
+    """The secret with which one host signs its reports: HMAC-SHA256(master key, "lbdns report v1 " + host name)."""
 
     key_id: bytes
     host: str
@@ -64,8 +64,8 @@ class AgentKey:
 class Report(NamedTuple):
     """One agent's report about its host.
 
-    ``time`` is in Unix seconds, ``interval`` in seconds. ``metrics`` maps names to finite numbers, in the units
-    of the metric catalogue; a metric that couldn't be read is not in the map.
+    ``time`` is in Unix seconds, ``interval`` in seconds. ``metrics`` maps names to finite numbers, in the units of the
+    metric catalogue; metrics that couldn't be read are omitted.
     """
 
     host: str
@@ -79,7 +79,7 @@ class Report(NamedTuple):
 
 
 class Envelope(NamedTuple):
-    """A datagram split into its fields. None of the fields has been authenticated yet."""
+    """A datagram, split into its fields. None of the fields has been authenticated yet."""
 
     host: str
     key_id: bytes

@@ -1,4 +1,4 @@
-"""``python -m lbdns_collector`` runs the command ``lbdns-collector``."""
+"""``python -m lbdns_collector`` runs the ``lbdns-collector`` command."""
 
 from lbdns_collector.cli import main
 

@@ -1,4 +1,4 @@
-"""The command ``lbdns-collector``: options, configuration file and exit status."""
+"""The ``lbdns-collector`` command: its options, configuration file and exit status."""
 
 from __future__ import annotations
 

@@ -120,10 +120,10 @@ class CollectorStatus:
 
 
 class CollectorProgram:
-    """Runs the collector, web interface and stat file that one configuration file describes.
+    """Runs the collector, web interface and stat file described in one configuration file.
 
-    Implements ``lbdns.process.program.Program`` and ProgramSource. Construct it inside a running event loop. Raises
-    ConfigError.
+    Implements ``lbdns.process.program.Program`` and ProgramSource. Construct instances inside a running event loop.
+    Raises ConfigError.
     """
 
     workers = 0
@@ -159,7 +159,7 @@ class CollectorProgram:
     async def start(self) -> None:
         """Open the report sockets, drop root privileges, then open the web server.
 
-        Raises LbdnsError; everything that was opened is then closed again.
+        Raises LbdnsError, after closing everything that was opened.
         """
         farm = self._status.members.farm
         for warning in farm.warnings:
@@ -194,7 +194,7 @@ class CollectorProgram:
     async def reload(self) -> None:
         """Read the configuration again and apply it. Neither reports nor scores are lost.
 
-        Raises LbdnsError. After any error except a PartlyAppliedError, every part uses the old configuration.
+        Raises LbdnsError. After any error except PartlyAppliedError, every part still uses the old configuration.
         """
         # In a thread: reading a large zone takes seconds, and reports must be read meanwhile
         new = await asyncio.to_thread(load_collector, self._path)
@@ -206,7 +206,7 @@ class CollectorProgram:
 
 
 def load_collector(path: Path) -> CheckedConfiguration:
-    """Read configuration, zones and keys for a collector that runs without a DNS server. Raises ConfigError."""
+    """Read the configuration, zones and keys for a collector that runs without a DNS server. Raises ConfigError."""
     farm = load_farm(path)
     connect = farm.config.collector.connect
     if connect:

@@ -1,1 +1,1 @@
-"""The history records reports, answers and events in a SQLite file; a separate thread writes the file."""
+"""The history records reports, answers and events in a SQLite file, which is written by a separate thread."""

@@ -1,10 +1,10 @@
 """The column codec: packs columns of numbers into few bytes, and unpacks them. Pure functions.
 
-The first byte of a packed column names its format; no format needs a Python loop where C code can do the work. Format
-"rounded" keeps 11 significant bits (an error of at most 0.025 %) as the upper three bytes of a float32. Most digits of
-a measurement are noise that does not compress: with 200 members, digits make up most of the file. Format "steps" stores
-differences of whole multiples of 1 or 1e-6, for counters, times and scores, which must not be rounded. Format "exact"
-stores everything else as float64.
+The first byte of a packed column identifies its format; no format needs a Python loop where C code can do the work.
+Format "rounded" keeps 11 significant bits (an error of at most 0.025 %) as the upper three bytes of a float32. Most
+digits of a measurement are noise, which does not compress: with 200 members, it would make up most of the file. Format
+"steps" is for counters, times and scores, which must not be rounded: it stores differences between whole multiples of 1
+or 1e-6. Format "exact" stores everything else as float64.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ MAX_COLUMN: Final = 64 * 2**20  # bytes after unpacking: a damaged file must not
 
 
 def encode(values: Sequence[float], *, exact: bool = False) -> bytes:
-    """Pack ``values``, each finite or ABSENT. With ``exact``, whole numbers stay exact; others are rounded to 1e-6.
+    """Pack ``values``, each of which is finite or ABSENT.
+
+    With ``exact``, whole numbers stay exact, and other values are rounded to multiples of 1e-6.
 
     Without ``exact``, values are rounded, and values beyond the range of float32 become infinite.
     """
@@ -61,7 +63,7 @@ def decode(blob: bytes) -> list[float]:
 
 
 def encode_texts(texts: Sequence[tuple[int, int, str]]) -> bytes:
-    """Pack ``texts``, each a tuple of its member's index, its time's index, and the text."""
+    """Pack ``texts``, each of which is a (member index, time index, text) tuple."""
     return _TEXTS + _pack(json.dumps(texts, separators=(",", ":")).encode())
 
 
@@ -90,13 +92,13 @@ def _steps(numbers: Sequence[int]) -> bytes:
 
 
 def _split(values: array[N]) -> bytes:
-    """Return the values' first bytes, then their second bytes, and so on: zlib compresses similar neighbours better."""
+    """Return all values' first bytes, then all second bytes, and so on: zlib compresses similar neighbours better."""
     data, size = _little(values).tobytes(), values.itemsize
     return b"".join(data[place::size] for place in range(size))
 
 
 def _join(typecode: str, data: bytes) -> array[Any]:
-    """Return the values from the bytes that ``_split`` produced. Raises ValueError."""
+    """Return the values from bytes produced by ``_split``. Raises ValueError."""
     size = array(typecode).itemsize
     if len(data) % size:
         raise ValueError("column is truncated")

@@ -1,4 +1,4 @@
-"""History tiers and chunks: consecutive samples become rows of a tier's table, one blob per column. Sans-I/O."""
+"""History tiers and chunks: consecutive samples are stored as rows in a tier's table, one blob per column. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ TIERS: Final = (RAW, TEN_SECONDS, MINUTE)  # the finest first
 
 
 def retention(config: HistoryConfig) -> Mapping[TierName, float]:
-    """Return how many seconds each tier's data is kept; 0 means that the tier is not recorded."""
+    """Return the number of seconds for which each tier's data is kept; 0 means that the tier is not recorded."""
     return {"raw": config.keep_raw, "10s": config.keep_10s, "1min": config.keep_1min}
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkColumn:
-    """A column of a chunk. ``blob`` packs each member's values over all times; ``names`` are the members."""
+    """A column of a chunk. ``blob`` contains each member's packed values for all times; ``names`` lists the members."""
 
     pool: str
     column: str
@@ -81,7 +81,7 @@ class HistoryChunk:
         )
 
     def columns(self) -> Iterator[ChunkColumn]:
-        """Yield every column that has values, one at a time, so that the caller can pause in between."""
+        """Yield every column that has values, one at a time, so that the caller can pause between columns."""
         times, seconds = [m.time for m in self.moments], [m.seconds for m in self.moments]
         yield ChunkColumn(SERVER, TIME, (TIME,), encode(times, exact=True))
         yield ChunkColumn(SERVER, SECONDS, (SECONDS,), encode(seconds, exact=True))
@@ -106,7 +106,7 @@ class HistoryChunk:
 
 
 class Downsampler:
-    """Gathers moments of one tier, and returns one moment for each step of the next coarser tier."""
+    """Collects moments of one tier, and returns one moment per step of the next coarser tier."""
 
     def __init__(self, step: float) -> None:
         self._step = step
@@ -121,7 +121,7 @@ class Downsampler:
         return found
 
     def finish(self) -> HistoryMoment | None:
-        """Discard the gathered moments, and return their mean, or None if there are none."""
+        """Discard the collected moments, and return their mean, or None if there are none."""
         gathered, self._gathered = self._gathered, []
         return downsample(gathered, self._slot(gathered[0]) * self._step) if gathered else None
 
@@ -130,9 +130,9 @@ class Downsampler:
 
 
 def downsample(moments: Sequence[HistoryMoment], time: float) -> HistoryMoment:
-    """Combine ``moments`` into one at ``time``: sums of counts, the last cumulative values, means of all other values.
+    """Combine ``moments`` into one at ``time``: sums for counts, last values for counters, means for the rest.
 
-    If members were added or removed in between, only moments with the same members as the last one are used.
+    If members were added or removed in between, uses only moments with the same members as the last moment.
     """
     groups = {}
     for key, last in moments[-1].groups.items():

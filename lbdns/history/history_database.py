@@ -32,7 +32,7 @@ class NoSuchSeriesError(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """A column of a chunk: ``names`` are the members, and ``values`` lists each member's values in turn."""
+    """A column of a chunk: ``names`` lists the members, and ``values`` holds all values of each member in turn."""
 
     names: tuple[str, ...]
     values: Sequence[float]
@@ -88,7 +88,7 @@ class HistoryDatabase:
         return list(self._series.get(pool, ()))
 
     def check(self, pool: str, metric: str) -> None:
-        """Raise NoSuchSeriesError if nothing was ever recorded for this pool and metric."""
+        """Raise NoSuchSeriesError if nothing has ever been recorded for this pool and metric."""
         if pool not in self._series:
             known = [name for name in self._series if name != SERVER]
             raise NoSuchSeriesError(f"history: pool: no data is recorded for {pool!r}{nearest(pool, known)}")
@@ -99,14 +99,14 @@ class HistoryDatabase:
             raise NoSuchSeriesError(text)
 
     def check_member(self, pool: str, member: str) -> None:
-        """Raise NoSuchSeriesError if no pool ever had this member."""
+        """Raise NoSuchSeriesError if no pool has ever had this member."""
         known = {name for (names,) in self.run("SELECT names FROM layouts") for name in json.loads(names)}
         if member not in known:
             text = f"history: member: no data is recorded for {member!r}{nearest(member, sorted(known))}"
             raise NoSuchSeriesError(text)
 
     def begins(self) -> Mapping[TierName, float]:
-        """Return when each tier's data begins, in Unix seconds."""
+        """Return the Unix time at which each tier's data begins, keyed by tier."""
         found: dict[TierName, float] = {}
         for tier in TIERS:
             ((first,),) = self.run(f"SELECT min(id) FROM {tier.table}")
@@ -115,7 +115,7 @@ class HistoryDatabase:
         return found
 
     def chunks(self, tier: HistoryTier, start: float, end: float) -> Iterator[int]:
-        """Yield the keys (milliseconds) of all chunks that may contain moments between ``start`` and ``end``, in order.
+        """Yield, in order, the keys (milliseconds) of all chunks that may hold moments from ``start`` to ``end``.
 
         Rows are looked up one by one, so that SQLite reads only the rows that the caller uses.
         """
@@ -136,7 +136,7 @@ class HistoryDatabase:
             return None
 
     def texts(self, chunk: int, pool: str) -> list[tuple[int, int, str]]:
-        """Return a chunk's alarms, each as the index of the member, the index of the time, and the text."""
+        """Return a chunk's alarms, each as a (member index, time index, text) tuple."""
         row = self._blob(RAW, chunk, pool, ALARM)
         try:
             return decode_texts(row[1]) if row else []

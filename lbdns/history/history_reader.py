@@ -1,4 +1,4 @@
-"""Reads the history: metrics over time, events, and all values of each recorded second. Needs no running server."""
+"""Reads the history: metrics over time, events, and all values for each recorded second. Needs no running server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RecordedPool:
 
 @dataclass(frozen=True, slots=True)
 class RawMoment:
-    """One recorded second of one pool. ``columns`` maps names to one value per member, NaN if missing."""
+    """One recorded second of one pool. ``columns`` maps column names to one value per member (NaN if missing)."""
 
     time: float  # Unix seconds
     members: tuple[str, ...]
@@ -43,7 +43,7 @@ class RawMoment:
 
 @dataclass(frozen=True, slots=True)
 class HistorySeries:
-    """One metric over time, by member. ``times`` (Unix seconds) are the starts of intervals of ``step_s`` seconds."""
+    """One metric over time, by member. ``times`` lists the starts (Unix seconds) of intervals of ``step_s`` seconds."""
 
     pool: str
     metric: str
@@ -66,7 +66,7 @@ class HistoryReader:
         self._rest = rest
 
     def pools(self) -> list[RecordedPool]:
-        """Return all pools that were ever recorded."""
+        """Return all pools that have ever been recorded."""
         with open_database(self.path) as db:
             rows = db.run("SELECT pool, zone, policies FROM pools ORDER BY pool")
             return [RecordedPool(pool, zone, json.loads(policies)) for pool, zone, policies in rows]
@@ -77,14 +77,14 @@ class HistoryReader:
             return [name for name in db.columns(pool) if name not in HIDDEN]
 
     def begins(self) -> Mapping[TierName, float]:
-        """Return when each tier's data begins, in Unix seconds."""
+        """Return the Unix time at which each tier's data begins, keyed by tier."""
         with open_database(self.path) as db:
             return db.begins()
 
     def series(
         self, pool: str, metric: str, members: Sequence[str], start: float, end: float, points: int
     ) -> HistorySeries:
-        """Return a metric of ``members`` (all if empty) from ``start`` to ``end`` (Unix seconds).
+        """Return a metric for ``members`` (for all if empty) from ``start`` to ``end`` (Unix seconds).
 
         The series has at most about ``points`` points. An empty ``pool`` means the server, whose metrics are queries,
         types and rcodes.
@@ -106,7 +106,10 @@ class HistoryReader:
     def events(
         self, since: float = 0.0, limit: int = 1000, kind: str = "", until: float = math.inf
     ) -> list[LoggedEvent]:
-        """Return the newest ``limit`` events after ``since`` and up to ``until`` (Unix seconds), the newest last."""
+        """Return up to ``limit`` of the newest events after ``since``, in chronological order.
+
+        Events after ``until`` are excluded. Both times are in Unix seconds.
+        """
         if kind and kind not in EVENT_KINDS:
             raise ConfigError(f"history: kind: {kind!r} is not a kind of event{nearest(kind, EVENT_KINDS)}")
         with open_database(self.path) as db:
@@ -118,7 +121,7 @@ class HistoryReader:
             return [LoggedEvent(*row) for row in reversed(rows)]
 
     def raw(self, pool: str, start: float, end: float) -> Iterator[RawMoment]:
-        """Yield each second of a pool from ``start`` to ``end`` (Unix seconds) for which raw values still exist."""
+        """Yield each second of a pool, from ``start`` to ``end`` (Unix seconds), for which raw values still exist."""
         with open_database(self.path) as db:
             db.check(pool, "age_s")
             columns = [name for name in db.columns(pool) if name != ALARM]
@@ -139,7 +142,10 @@ def _gather(
     step: float,
     rest: Callable[[], None],
 ) -> tuple[tuple[float, ...], Mapping[str, tuple[float | None, ...]]]:
-    """Return the times of a series' points, and the points' values by member. ``place`` is the pool and the column."""
+    """Return the times of a series' points, and the points' values, keyed by member.
+
+    ``place`` is the pool and the column.
+    """
     chunks = [
         (milliseconds, times.values)
         for milliseconds in db.chunks(tier, start, end)
@@ -166,7 +172,7 @@ def _gather(
 
 
 def _weights(db: HistoryDatabase, tier: HistoryTier, milliseconds: int, count: int) -> Sequence[float]:
-    """Return how many seconds each moment of a chunk covers; 0 if unknown."""
+    """Return the number of seconds that each moment of a chunk covers; 0 if unknown."""
     seconds = db.column(tier, milliseconds, SERVER, SECONDS)
     if seconds is None or len(seconds.values) != count:
         return [0.0] * count
@@ -174,7 +180,7 @@ def _weights(db: HistoryDatabase, tier: HistoryTier, milliseconds: int, count: i
 
 
 def _runs(times: Sequence[float], points: SeriesPoints) -> list[tuple[int, int, int]]:
-    """Return the runs of moments that share a point, each as (point, first moment, end)."""
+    """Return the runs of moments that share a point, each as a (point, first moment, end) tuple."""
     runs = []
     for point, places in groupby(range(len(times)), lambda at: points.of.get(times[at])):
         if point is not None:
@@ -206,8 +212,8 @@ def _moments(
 def choose_tier(begins: Mapping[TierName, float], start: float, end: float, points: int) -> HistoryTier:
     """Return the coarsest tier with at least ``points`` moments between ``start`` and ``end``.
 
-    If that tier's data does not reach back to ``start``, return the nearest tier whose data does, or else the tier
-    whose data reaches back furthest. ``begins`` maps each tier to the Unix time at which its data begins.
+    If that tier's data does not reach back to ``start``, return the nearest tier whose data does or, failing that, the
+    tier whose data reaches back furthest. ``begins`` maps each tier to the Unix time at which its data begins.
     """
     step = (end - start) / points
     at = max((i for i, tier in enumerate(TIERS) if tier.step <= step), default=0)
@@ -229,7 +235,7 @@ def point_step(tier: HistoryTier, start: float, end: float, points: int) -> floa
 
 @dataclass(frozen=True, slots=True)
 class SeriesPoints:
-    """The points of a series: ``times`` of the points, and ``of``, which maps a moment to the index of its point."""
+    """The points of a series: ``times`` lists their times, and ``of`` maps each moment to the index of its point."""
 
     times: tuple[float, ...]
     of: Mapping[float, int]
@@ -239,7 +245,7 @@ def series_points(moments: Iterable[float], tier: HistoryTier, step: float) -> S
     """Return the points for ``moments`` (Unix seconds).
 
     Moments within one step share a point, and a gap is marked by a point without values. If raw moments need not share
-    points, each point has the exact time of its moment.
+    points, each point is at the exact time of its moment.
     """
     alone = tier is RAW and step <= tier.step
     times: list[float] = []
@@ -281,7 +287,7 @@ class PointSums:
                     counts[point] += weight
 
     def means(self) -> Iterator[tuple[str, tuple[float | None, ...]]]:
-        """Yield each member with the means of its points."""
+        """Yield each member with the mean value at each of its points."""
         for member, both in self._sums.items():
             values = [_value(total / count) if count > 0 else None for total, count in zip(*both, strict=True)]
             yield member, tuple(values)

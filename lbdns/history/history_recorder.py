@@ -54,7 +54,7 @@ class HistoryRecorder:
         self._unwritten = 0  # samples
 
     def add_event(self, event: LoggedEvent) -> int:
-        """Queue an event. Return the number of older events dropped to make room."""
+        """Queue an event, and return the number of older events dropped to make room."""
         full = len(self._events) == MAX_EVENTS
         self._events.append(event)
         return int(full)

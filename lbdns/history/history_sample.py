@@ -1,4 +1,6 @@
-"""History samples: the state of all pools once a second, turned into columns with one value per member. Sans-I/O.
+"""History samples: the state of all pools, taken once a second and turned into columns with one value per member.
+
+Sans-I/O.
 
 Counts are stored as differences: a column in ``COUNTS`` holds the increase since the previous sample, and the chunk's
 column ``seconds`` holds the time since that sample.
@@ -62,9 +64,10 @@ class PoolHistorySample:
 
 @dataclass(frozen=True, slots=True)
 class HistorySample:
-    """The state of all pools at one moment: ``time`` in Unix seconds, ``now`` on the monotonic clock of the readings.
+    """The state of all pools at one moment: ``time`` is in Unix seconds, ``now`` in the readings' monotonic seconds.
 
-    ``types`` and ``rcodes`` count queries and responses so far, by name. ``stale_after`` is in report intervals.
+    ``types`` and ``rcodes`` hold the numbers of queries and responses so far, keyed by name. ``stale_after`` is in
+    report intervals.
     """
 
     time: float
@@ -76,7 +79,7 @@ class HistorySample:
 
     @property
     def size(self) -> int:
-        """The number of members in all pools."""
+        """The total number of members across all pools."""
         return sum(len(pool.members) for pool in self.pools)
 
 
@@ -92,7 +95,7 @@ def take_history_sample(
 ) -> HistorySample:
     """Return a sample of ``farm``. ``states`` and ``answers`` map pool names to sequences in the order of members.
 
-    Sequences of a different length count as unknown: an answering process may still use a different configuration.
+    Sequences of a different length are treated as unknown: an answering process may still use another configuration.
     """
     pools = [_pool_sample(p, snapshot, states.get(p.name, ()), answers.get(p.name, ())) for p in farm.pools]
     stale_after = farm.config.collector.stale_after
@@ -187,7 +190,7 @@ class ColumnBuilder:
         return found
 
     def _answered(self, pool: PoolHistorySample) -> ColumnRow:
-        """Return each member's number of answers since the previous sample."""
+        """Return the number of answers for each member since the previous sample."""
         if not pool.answers:
             return [ABSENT] * len(pool.members)
         found = []
@@ -213,7 +216,7 @@ class ColumnBuilder:
 
 
 def _with_new_names(known: dict[str, None], names: Iterable[str], limit: int) -> Iterable[str]:
-    """Add new ``names`` to ``known``, up to ``limit`` names in all. Known names are kept, and so are their columns."""
+    """Add new ``names`` to ``known``, up to ``limit`` names in total. Known names keep their columns."""
     new = sorted(name for name in names if name not in known)
     known.update(dict.fromkeys(new[: max(0, limit - len(known))]))
     return known

@@ -58,7 +58,7 @@ def is_damage(error: sqlite3.Error) -> bool:
 
 
 def key(milliseconds: int, series: int) -> int:
-    """Return the key of the row for one column of a chunk.
+    """Return the row key for one column of a chunk.
 
     Sorting by key keeps a chunk's rows together, oldest first.
     """
@@ -100,7 +100,7 @@ class HistoryStore:
 
     @property
     def is_there(self) -> bool:
-        """Whether the path still names the open file; a deleted file would grow unseen while it is open."""
+        """Whether the path still refers to the open file; a deleted file would keep growing, unseen, while open."""
         try:
             return self.path.stat().st_ino == self._inode
         except FileNotFoundError:
@@ -123,7 +123,7 @@ class HistoryStore:
     ) -> None:
         """Write everything in one transaction. ``pools`` maps new or changed pools to their zone and policies.
 
-        Each chunk is a tuple: tier, milliseconds of the key, columns. It replaces any chunk with the same key.
+        Each chunk is a (tier, key in milliseconds, columns) tuple. A chunk replaces any chunk with the same key.
         """
         run = self._connection.execute
         run("BEGIN IMMEDIATE")
@@ -161,7 +161,7 @@ class HistoryStore:
         return self._layouts[names]
 
     def prune(self, oldest: Mapping[str, float], oldest_event: float) -> None:
-        """Delete some of the rows older than ``oldest`` (Unix seconds, by table), and release free pages."""
+        """Delete some of the rows older than ``oldest`` (Unix seconds, keyed by table), and release free pages."""
         run = self._connection.execute
         limits = [(table, "id", key(max(0, round(time * 1000)), 0)) for table, time in oldest.items()]
         for table, column, limit in (*limits, ("events", "time", oldest_event)):

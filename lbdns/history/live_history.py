@@ -1,4 +1,6 @@
-"""The live history of a running program. The event loop queues samples and events; a thread writes the queue.
+"""The live history of a running program.
+
+The event loop queues samples and events, and a thread writes them to the file.
 
 The event loop never waits for the disk. Data that cannot be written is dropped and counted, and writing is retried.
 """
@@ -49,7 +51,7 @@ class HistoryStatus:
 
 
 class LiveHistory:
-    """Records one program's history, and reads it back in threads. Call all methods in the event loop."""
+    """Records one program's history, and reads it in threads. Call all methods in the event loop."""
 
     def __init__(
         self,
@@ -143,7 +145,7 @@ class LiveHistory:
 class _HistoryWriter:
     """The writing thread and its queue.
 
-    Each shared attribute is set only on one side: the event loop's or the thread's.
+    Each shared attribute is set on only one side, either the event loop's or the thread's.
     """
 
     def __init__(

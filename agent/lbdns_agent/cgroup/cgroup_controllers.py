@@ -1,4 +1,4 @@
-"""Reads the cpu and memory controllers of a control group, version 1 or 2: quota, CPU time, memory limit and use."""
+"""Reads a control group's cpu and memory controllers (version 1 or 2): quota, CPU time, memory limit and memory use."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class CpuController:
         return None if usage is None else usage / 1e6
 
     def throttled(self) -> float:
-        """Return the cumulative seconds during which the group was throttled."""
+        """Return the total time in seconds for which the group has been throttled."""
         return parse_flat_keyed(self._stat.read()).get(b"throttled_usec", 0) / 1e6
 
 
@@ -122,7 +122,7 @@ class MemoryController:
             return None
 
     def held(self) -> int:
-        """Return the number of bytes that would still be in use if caches were dropped."""
+        """Return the memory use in bytes, excluding caches that could be dropped."""
         stat = parse_flat_keyed(self._stat.read())
         return max(0, int(self._usage.read()) - sum(stat.get(key, 0) for key in self.droppable))
 
@@ -138,7 +138,7 @@ class MemoryController:
 
 
 class MemoryControllerV1(MemoryController):
-    """The memory controller of version 1 (cgroup-v1/memory.rst), which doesn't count scanned pages."""
+    """The memory controller of version 1 (cgroup-v1/memory.rst), which does not count scanned pages."""
 
     files = ("memory.limit_in_bytes", "memory.usage_in_bytes")
     droppable = (b"total_inactive_file", b"total_active_file")

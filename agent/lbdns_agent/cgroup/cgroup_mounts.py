@@ -36,7 +36,7 @@ def parse_cgroup_mounts(text: str) -> list[CgroupMount]:
 
 
 def parse_cgroup_membership(text: str) -> dict[str, str]:
-    """Return a process's group for each controller, or for UNIFIED in version 2 (cgroups(7), /proc/PID/cgroup)."""
+    """Return a process's group, keyed by controller or, in version 2, by UNIFIED (cgroups(7), /proc/PID/cgroup)."""
     found = {}
     for line in text.splitlines():
         fields = line.split(":", 2)
@@ -51,7 +51,7 @@ def _unescape(text: str) -> str:
 
 
 def cgroup_directory(mounts: Iterable[CgroupMount], controller: str, path: str) -> tuple[Path, Path] | None:
-    """Return the directory of group ``path`` in a controller's hierarchy, and the mount point; None if not found."""
+    """Return the directory of group ``path`` in a controller's hierarchy and the mount point, or None if not found."""
     for mount in mounts:
         if controller not in mount.controllers:
             continue
@@ -79,7 +79,7 @@ def read_cgroup_mounts(proc: str = "/proc") -> list[CgroupMount]:
 
 
 def read_cgroup_membership(pid: int | str = "self", proc: str = "/proc") -> Mapping[str, str]:
-    """Return a process's group for each controller. Raises OSError."""
+    """Return a process's groups, keyed by controller. Raises OSError."""
     return parse_cgroup_membership(Path(f"{proc}/{pid}/cgroup").read_text("utf-8", "surrogateescape"))
 
 

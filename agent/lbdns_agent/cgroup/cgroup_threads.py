@@ -17,7 +17,7 @@ SEARCH_INTERVAL: Final = 5.0  # seconds between two searches for groups that wer
 class CgroupThreads:
     """Reads the threads of a group and of all groups below it.
 
-    In each group's directory, ``file_name`` is the file that lists the group's threads.
+    ``file_name`` is the name of the file that lists a group's threads in the group's directory.
     """
 
     def __init__(self, directory: Path, file_name: str, proc: str = "/proc") -> None:
@@ -31,7 +31,7 @@ class CgroupThreads:
         self._used = 0  # ticks
 
     def read(self) -> None:
-        """Read the stat file of every thread. Raises OSError if the group itself was removed."""
+        """Read the stat file of every thread. Raises OSError if the group itself has been removed."""
         files: dict[int, ProcessStatFile] = {}
         stats: dict[int, ProcessStat] = {}
         for thread in self._threads():
@@ -50,11 +50,11 @@ class CgroupThreads:
         self._stat_files, self._stats = files, stats
 
     def runnable(self, without: Collection[int]) -> int:
-        """Return how many threads were runnable (state R) at the last read; ``without`` lists threads not to count."""
+        """Return the number of threads that were runnable (state R) at the last read, excluding ``without``."""
         return sum(stat.state == "R" for thread, stat in self._stats.items() if thread not in without)
 
     def seconds(self) -> float:
-        """Return the CPU seconds that the threads have used since the first read.
+        """Return the CPU seconds used by the threads since the first read.
 
         Threads that start and end between two reads are missed. This method is used only where no cpuacct controller
         counts CPU time.

@@ -1,4 +1,4 @@
-"""Finds the control group to measure: the agent's own, or the one that ``--cgroup`` names."""
+"""Finds the control group to measure: the agent's own, or the one named by ``--cgroup``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lbdns_shared.errors import ConfigError
 
 
 def find_cgroup(choice: str, proc: str = "/proc") -> LimitingCgroup | None:
-    """Return the group that ``--cgroup`` selects: ``auto``, ``off``, or a path (see ``_named``).
+    """Return the group selected by the value of ``--cgroup``: ``auto``, ``off``, or a path (see ``_named``).
 
     Returns None for ``off``, or if only the root group applies. Raises ConfigError if the named group doesn't exist.
     """

@@ -1,4 +1,4 @@
-"""The control group that limits this host or this agent: its quota, CPU time, tasks and memory."""
+"""Reads the quota, CPU time, tasks and memory of the control group that limits this host or this agent."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class QuotaTimes:
 
 
 class LimitingCgroup:
-    """A control group and its ancestors. ``cpu`` and ``memory`` both begin with the group itself.
+    """A control group and its ancestors. ``cpu`` and ``memory`` each list the group itself first, then its ancestors.
 
     ``always`` is true if the administrator named the group: its tasks and memory are then reported even if it has no
-    CPU quota. A quota of ``host_cores`` or more limits nothing and is ignored. All methods raise OSError or ValueError
+    CPU quota. A quota of ``host_cores`` or more has no effect and is ignored. All methods raise OSError or ValueError
     if the group's files can't be read.
     """
 
@@ -48,7 +48,7 @@ class LimitingCgroup:
         self._tasks_read = False
 
     def start_round(self) -> None:
-        """Discard the values read in the last round."""
+        """Discard the values read in the previous round."""
         self._limit_known = self._tasks_read = False
 
     @property
@@ -57,7 +57,7 @@ class LimitingCgroup:
         return self._always or self.quota() is not None
 
     def quota(self) -> float | None:
-        """Return the tightest quota of the group and its ancestors, in cores, or None if there is none."""
+        """Return the tightest quota (in cores) among the group and its ancestors, or None if none has a quota."""
         limit = self._tightest()
         return limit[1] if limit else None
 
@@ -76,7 +76,7 @@ class LimitingCgroup:
         )
 
     def runnable(self) -> int:
-        """Return the number of runnable threads in the limiting group and below it, not counting the agent's own."""
+        """Return the number of runnable threads in the limiting group and those below it, excluding the agent's."""
         own = {thread.native_id for thread in threading.enumerate() if thread.native_id is not None}
         return self._read_tasks().runnable(own)
 
@@ -85,7 +85,7 @@ class LimitingCgroup:
         return self._memory[0].scanned() if self._memory else None
 
     def memory_available(self, host_available: int, host_total: int) -> float | None:
-        """Return the memory available without swapping, in % of the tightest limit, or None if there is no limit.
+        """Return the memory available without swapping, as a percentage of the tightest limit; None without a limit.
 
         The arguments are in bytes. A group's available memory never exceeds the host's.
         """

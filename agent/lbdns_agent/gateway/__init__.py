@@ -1,1 +1,1 @@
-"""Finds the default gateway of this host, and measures the round-trip time of ICMP echoes to the gateway."""
+"""Finds this host's default gateway, and measures the round-trip time of ICMP echoes to it."""

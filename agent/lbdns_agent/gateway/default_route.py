@@ -19,7 +19,7 @@ RTF_REJECT: Final = 0x200
 
 @dataclass(frozen=True)
 class Gateway:
-    """A router's address as text, and the interface that leads to the router (an empty name means any interface)."""
+    """A router's address as text, and the interface through which to reach it (an empty name means any interface)."""
 
     address: str
     interface: str = ""
@@ -35,7 +35,7 @@ class Gateway:
 def parse_ipv4(text: bytes) -> Gateway | None:
     """Return the gateway of the IPv4 default route with the lowest metric in /proc/net/route.
 
-    If several routes are equal, returns the first. Skips lines that are not routes.
+    If several routes have that metric, returns the first. Skips lines that are not routes.
     """
     routes = []
     for line in text.splitlines()[1:]:
@@ -64,7 +64,7 @@ def parse_ipv6(text: bytes) -> Gateway | None:
 
 
 def find_gateway(proc: str = "/proc") -> Gateway | None:
-    """Return the gateway of the IPv4 default route, else of the IPv6 default route, else None."""
+    """Return the gateway of the IPv4 default route or, failing that, of the IPv6 default route, or None."""
     for name, parse in (("route", parse_ipv4), ("ipv6_route", parse_ipv6)):
         try:
             gateway = parse(read_once(f"{proc}/net/{name}"))

@@ -1,6 +1,6 @@
-"""Pings the gateway over IPv4 or IPv6, with one ICMP echo at a time.
+"""Pings the gateway over IPv4 or IPv6, sending one ICMP echo request at a time.
 
-Uses a ping socket if permitted, else a raw socket. Builds the echo requests, and recognises the replies.
+Uses a ping socket if permitted, otherwise a raw socket. Builds the echo requests, and recognises the replies.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ HOW_TO_ALLOW: Final = (
 
 
 class GatewayPinger:
-    """Measures the round-trip time to the gateway that ``find`` returns."""
+    """Measures the round-trip time to the gateway returned by ``find``."""
 
     def __init__(self, find: Callable[[], Gateway | None] = find_gateway) -> None:
         self._find = find
@@ -142,8 +142,8 @@ def without_ip_header(packet: bytes) -> bytes:
 def is_echo_reply(message: bytes, sent: bytes, any_identifier: bool) -> bool:
     """Return whether ``message`` is the reply to the request ``sent``: type, sequence and payload must match.
 
-    The identifier must match too, unless ``any_identifier`` is true, as for ping sockets, whose identifier the kernel
-    chooses.
+    The identifier must match too, unless ``any_identifier`` is true. It is true for ping sockets, because the kernel
+    chooses their identifier.
     """
     if len(message) != len(sent) or len(message) < _HEADER.size:
         return False
@@ -153,7 +153,7 @@ def is_echo_reply(message: bytes, sent: bytes, any_identifier: bool) -> bool:
 
 
 def _arrival(ancillary: Sequence[tuple[int, int, bytes]]) -> float:
-    """Return when the kernel received a packet, in Unix seconds (socket(7), SO_TIMESTAMPNS); infinity if unknown."""
+    """Return the Unix time at which the kernel received a packet (socket(7), SO_TIMESTAMPNS); infinity if unknown."""
     for level, kind, value in ancillary:
         if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS and len(value) >= _TIMESTAMP.size:
             seconds, nanoseconds = _TIMESTAMP.unpack_from(value)
@@ -162,7 +162,7 @@ def _arrival(ancillary: Sequence[tuple[int, int, bytes]]) -> float:
 
 
 def _only_replies(raw: socket.socket, family: int) -> None:
-    """Make the kernel drop all ICMP messages to a raw socket except echo replies (raw(7), RFC 3542 section 3.2)."""
+    """Make the kernel pass only echo replies to a raw ICMP socket (raw(7), RFC 3542 section 3.2)."""
     if family == socket.AF_INET:
         raw.setsockopt(SOL_RAW, ICMP_FILTER, struct.pack("=I", ~(1 << ECHO_REPLY_4) & 0xFFFFFFFF))
     else:

@@ -1,4 +1,4 @@
-"""The sensors of all metrics, one module per source. To add a metric, add a row to the catalogue and a module here."""
+"""The sensors for all metrics, one module per source. To add a metric, add a row to the catalogue and a module here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AnySensor = Union[Sensor[Any], NonBlockingSensor[Any]]
 
 
 def load_sensors(catalogue: Mapping[str, MetricDescription]) -> dict[str, AnySensor]:
-    """Return the sensor of each metric, from the module that the catalogue names. Metrics may share a sensor."""
+    """Return the sensor for each metric, from the module named in the catalogue. Metrics may share a sensor."""
     return {name: import_module(f"lbdns_agent.metrics.{metric.sensor}").SENSOR for name, metric in catalogue.items()}
 
 

@@ -8,7 +8,7 @@ from lbdns_agent.sensor import MeasuredHost, Sensor, newest_value
 
 
 def parse(text: bytes) -> int:
-    """Return the number of online processors: /proc/stat has one line for each. Raises ValueError."""
+    """Return the number of online processors, each of which has one line in /proc/stat. Raises ValueError."""
     count = text.count(b"\ncpu")
     if count == 0:
         raise ValueError("the file contains no line for any processor")

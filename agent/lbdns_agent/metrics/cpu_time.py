@@ -1,4 +1,4 @@
-"""cpu_idle and cpu_steal: how the processors spent the time since the last sample, in %.
+"""cpu_idle and cpu_steal: the percentages of processor time since the last sample that were idle or stolen.
 
 Under a cgroup's quota, cpu_idle is the unused share of the quota, and cpu_steal the share of time during which the
 group was throttled.
@@ -46,7 +46,7 @@ def read_psutil(psutil: Any) -> HostCpuTimes:
 
 
 def values(before: HostCpuTimes | QuotaTimes | None, now: HostCpuTimes | QuotaTimes, seconds: float) -> MetricValues:
-    """Return cpu_idle and cpu_steal over the time since ``before``, or no metrics if the quota has changed since."""
+    """Return cpu_idle and cpu_steal for the time since ``before``, or no metrics if the quota has since changed."""
     if isinstance(now, QuotaTimes):
         return _of_quota(before, now, seconds) if isinstance(before, QuotaTimes) else {}
     return _of_host(before, now) if isinstance(before, HostCpuTimes) else {}
@@ -74,7 +74,7 @@ def _of_quota(before: QuotaTimes, now: QuotaTimes, seconds: float) -> MetricValu
 
 
 def _percent(share: float) -> float:
-    """Return a share in %, limited to 0-100: idle time may decrease slightly (proc_stat(5)); use may exceed a quota."""
+    """Return a percentage, limited to 0-100: idle time may decrease slightly (proc_stat(5)), or use exceed a quota."""
     return 100.0 * min(1.0, max(0.0, share))
 
 

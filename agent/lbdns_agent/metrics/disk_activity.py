@@ -15,7 +15,7 @@ _NOT_A_DISK = re.compile(rb"(?:ram|loop|zram|sr|fd|md|dm-|mtdblock|cd|pass)\d")
 
 @dataclass(frozen=True)
 class DiskCounters:
-    """Totals since boot: completed requests, their total time, and the disk's busy time (None: unknown), both in ms."""
+    """Totals since boot: completed requests, their total time (ms), and the disk's busy time (ms; None if unknown)."""
 
     requests: int
     waited: int
@@ -43,7 +43,7 @@ def _whole_disks(names: Iterable[bytes]) -> list[bytes]:
 
 
 def _parent_disk(name: bytes) -> bytes:
-    """Return the disk to which partition ``name`` would belong; empty for other names (block/partitions: disk_name)."""
+    """Return the disk to which partition ``name`` would belong, or "" for other names (block/partitions: disk_name)."""
     disk = name.rstrip(b"0123456789")
     if disk == name:
         return b""
@@ -73,7 +73,7 @@ def values(
 ) -> MetricValues:
     """Return the metrics of the disk that was busiest since ``before``.
 
-    If several disks were equally busy, the one with the most requests is chosen.
+    Among equally busy disks, the one with the most requests is chosen.
     """
     if not now:
         why = "this host has no disk"

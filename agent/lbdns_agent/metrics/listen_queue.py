@@ -1,4 +1,4 @@
-"""listen_queue: number of connections waiting for the web server to accept them, over all its listening sockets."""
+"""listen_queue: number of connections waiting to be accepted, across all listening sockets of the web server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def read(host: MeasuredHost) -> int:
 
 
 def quick_read(host: MeasuredHost) -> MetricValues:
-    """Return the metric, or nothing without sock_diag, because reading the whole connection table is too expensive."""
+    """Return the metric, or nothing if sock_diag isn't available: reading the whole connection table costs too much."""
     return {"listen_queue": float(read(host))} if host.web is not None and host.web.sockets.cheap else {}
 
 

@@ -1,4 +1,4 @@
-"""mem_available: memory available without swapping, in % of the host's memory or of the cgroup's limit."""
+"""mem_available: memory available without swapping, as a percentage of the host's memory or of the cgroup's limit."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def parse(text: bytes) -> HostMemory:
 
 
 def read(host: MeasuredHost) -> float:
-    """Return the available memory in %. Raises OSError, ValueError."""
+    """Return the available memory as a percentage. Raises OSError, ValueError."""
     memory = parse(host.proc.read("meminfo"))
     if host.group is not None and host.group.counts:
         of_group = host.group.memory_available(memory.available, memory.total)

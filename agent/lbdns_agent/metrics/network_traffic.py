@@ -1,4 +1,4 @@
-"""net_rx and net_tx: bytes/s received and sent over all interfaces except the loopback."""
+"""net_rx and net_tx: bytes/s received and sent, across all interfaces except loopback."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LOOPBACK: Final = (b"lo", b"lo0")  # on Linux; on macOS and FreeBSD
 def parse(text: bytes) -> dict[bytes, tuple[int, int]]:
     """Return the traffic of the interfaces in /proc/net/dev (proc_net_dev(5)). Raises ValueError.
 
-    Before Linux 2.6.37, no space separates the colon and a large first number.
+    Before Linux 2.6.37, there is no space between the colon and a large first number.
     """
     found = {}
     for line in text.splitlines()[2:]:
@@ -38,7 +38,7 @@ def read_psutil(psutil: Any) -> Traffic:
 
 
 def values(before: Traffic | None, now: Traffic, seconds: float) -> MetricValues:
-    """Return the rates, summed over the interfaces in both readings; an interface whose counters were reset adds 0."""
+    """Return total rates across the interfaces found in both readings; one whose counters were reset adds 0."""
     if before is None or seconds <= 0:
         return {}
     both = [(before[name], traffic) for name, traffic in now.items() if name in before]

@@ -1,4 +1,4 @@
-"""run_queue: number of runnable tasks on the host or in the limiting cgroup, not counting the sampler itself."""
+"""run_queue: number of runnable tasks on the host or in the limiting cgroup, excluding the agent itself."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def parse_loadavg(text: bytes) -> int:
 
 
 def read(host: MeasuredHost) -> int:
-    """Return the number of runnable tasks, not counting the agent. Raises OSError, ValueError."""
+    """Return the number of runnable tasks, excluding the agent. Raises OSError, ValueError."""
     if host.group is not None and host.group.counts:
         return host.group.runnable()
     return max(0, parse(host.proc.read("stat")) - SAMPLER)
 
 
 def quick_read(host: MeasuredHost) -> MetricValues:
-    """Return the metric from /proc/loadavg, which costs a tenth as much to read as /proc/stat.
+    """Return the metric from /proc/loadavg, which is ten times cheaper to read than /proc/stat.
 
     Returns nothing for a cgroup, whose threads would have to be read one by one.
     """

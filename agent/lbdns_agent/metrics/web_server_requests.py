@@ -18,7 +18,7 @@ _IDLE: Final = (b"IdleWorkers", b"IdleServers")
 
 @dataclass(frozen=True)
 class WorkerStatus:
-    """Request count since the server's start (None without ExtendedStatus), and numbers of busy and of idle workers."""
+    """Requests since the server started (None without ExtendedStatus), and the numbers of busy and idle workers."""
 
     total: float | None
     busy: float

@@ -1,8 +1,8 @@
-"""Reads the listening TCP sockets of this host and the number of connections waiting in each accept queue.
+"""Reads this host's listening TCP sockets, and the number of connections waiting in each accept queue.
 
 Uses sock_diag(7), for which the kernel visits only the listening sockets (0.02 ms). On kernels without sock_diag, uses
-/proc/net/tcp. For this file, the kernel visits its whole table of connections (0.7 ms with 262,144 buckets, on an idle
-machine).
+/proc/net/tcp. To produce this file, the kernel scans its whole connection table (0.7 ms with 262,144 buckets, on an
+idle machine).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ListeningSocket:
 
 
 def parse(text: bytes) -> list[ListeningSocket]:
-    """Return the listening sockets in /proc/net/tcp or tcp6, where they come first (proc_net_tcp.rst).
+    """Return the listening sockets, which come first in /proc/net/tcp and tcp6 (proc_net_tcp.rst).
 
     Raises ValueError if ``text`` is not such a file.
     """
@@ -96,7 +96,7 @@ def parse_sock_diag(answer: bytes) -> tuple[list[ListeningSocket], bool]:
 
 
 def make_request(address: bytes, port: int, flags: int, sequence: int) -> bytes:
-    """Return a sock_diag request for one listening socket, or (NLM_F_DUMP) for all in the same address family."""
+    """Return a sock_diag request for one listening socket or, with NLM_F_DUMP, for all in the same address family."""
     family = socket.AF_INET if len(address) == 4 else socket.AF_INET6
     body = _REQUEST.pack(
         family, socket.IPPROTO_TCP, 0, 1 << TCP_LISTEN, port.to_bytes(2, "big"), b"", address, 0, _ANY_COOKIE
@@ -190,7 +190,7 @@ class ListeningSocketReader:
 def read_listening(path: str) -> bytes:
     """Return the beginning of /proc/net/tcp, which holds all listening sockets. Raises OSError.
 
-    On a busy server, thousands of connections follow in the file; these are not read.
+    On a busy server, thousands of connections follow in the file; they are not read.
     """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

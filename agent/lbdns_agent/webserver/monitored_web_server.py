@@ -1,4 +1,4 @@
-"""Finds the monitored web server on this host by its status page's address, and measures accept queues and CPU time."""
+"""Finds the monitored web server by its status page's address, and measures its accept queues and CPU time."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class MonitoredWebServer:
         self._local: set[bytes] = set()
 
     def start_round(self) -> None:
-        """Discard the values read in the last round."""
+        """Discard the values read in the previous round."""
         self._up_to_date = False
 
     def listen_queue(self) -> int:
-        """Return the number of connections that wait to be accepted, over all listening sockets of the server.
+        """Return the number of connections waiting to be accepted, across all listening sockets of the server.
 
         Raises MissingValueError.
         """
@@ -88,7 +88,7 @@ class MonitoredWebServer:
         return found
 
     def _is_local(self, address: bytes) -> bool:
-        """Return whether an address belongs to this host, which it does if a socket can be bound to it (ip(7))."""
+        """Return whether an address belongs to this host, by trying to bind a socket to it (ip(7))."""
         if address not in self._local:
             family = socket.AF_INET if len(address) == 4 else socket.AF_INET6
             try:

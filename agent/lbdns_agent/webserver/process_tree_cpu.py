@@ -1,11 +1,11 @@
 """Measures the CPU time of a process and all its descendants. The sum never decreases as processes start and end.
 
-When a parent waits for a child that ended, the child's time moves to the parent's "waited for" time, so the sum over
-the living processes stays the same. The CPU time of processes that leave the tree is added to the sum. A parent that
-ignores SIGCHLD never waits for its children; if the kernel permits, a clock counts the CPU time of such a parent and
-its children.
+When a parent waits for a child that has ended, the child's CPU time is added to the parent's "waited for" time, so the
+sum over the living processes stays the same. The CPU time of processes that leave the tree is added to the sum. A
+parent that ignores SIGCHLD never waits for its children; if the kernel permits, a clock counts the CPU time of such a
+parent and its children.
 
-To save CPU time, stat files stay open, and the number of searches for children in a round is limited. A process whose
+To save CPU time, stat files stay open, and the number of searches for children per round is limited. A process whose
 stat line is unchanged has hardly run, so a new search for its children takes place only every SWEEP rounds.
 """
 
@@ -47,7 +47,7 @@ def ignores_children(proc: str, pid: int) -> bool:
 
 
 class InheritedCpuClock:
-    """Counts the CPU time of a process and of all processes that it starts, by perf events, until ``close`` is called.
+    """Counts the CPU time of a process and of all processes it starts, via perf events, until ``close`` is called.
 
     A process that ignores SIGCHLD needs this clock, because the kernel discards the times of its children when they end
     (wait(2), NOTES). Apache's mod_cgid is such a process, and its children are the CGI programs.
@@ -91,7 +91,7 @@ class _Node:
 
     @property
     def ticks(self) -> float:
-        """CPU ticks of the process and its descendants, except those in ``children`` and below."""
+        """CPU ticks of the process and its descendants, excluding ``children`` and their descendants."""
         if self.clock is not None:
             return self.base + self.clock.seconds() * TICKS_PER_SECOND
         return self.stat.used + self.stat.waited_for
@@ -139,14 +139,14 @@ class ProcessTreeCpu:
         return self._highest / TICKS_PER_SECOND
 
     def pids(self) -> set[int]:
-        """Return the ids of the processes that were found in the last round."""
+        """Return the ids of the processes found in the last round."""
         return set(self._nodes)
 
     def close(self) -> None:
         self._forget_all_but(set())
 
     def _visit(self, pid: int, parent: int, seen: set[int]) -> float:
-        """Return the ticks of process ``pid`` and of all processes below it; 0 if the process has ended.
+        """Return the CPU ticks of process ``pid`` and all its descendants; 0 if the process has ended.
 
         ``parent`` is the parent's id, or 0 for a root.
         """
@@ -173,7 +173,7 @@ class ProcessTreeCpu:
         return below + node.ticks
 
     def _in_turn(self, children: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the children, starting with a different one each round, so that all get a share of the searches."""
+        """Return the children, starting with a different one each round, so that every child is searched eventually."""
         first = self._round % len(children) if children else 0
         return children[first:] + children[:first]
 

@@ -1,4 +1,4 @@
-"""Fetches the web server's status page with one request, limited in time and size, and parses the page's URL.
+"""Fetches the web server's status page in one request of limited time and size, and parses the page's URL.
 
 Each request opens a new connection, because a connection left open would occupy a worker between samples. Requests use
 HTTP/1.0, which has no chunked responses.
@@ -191,7 +191,7 @@ def _whole_length(beginning: bytes) -> int:
 
 
 def _content_length(head: bytes) -> int | None:
-    """Return the length of the body, or None if the header doesn't state it.
+    """Return the length of the body, or None if the header doesn't state the length.
 
     An invalid length is treated as LARGEST.
     """

@@ -1,6 +1,6 @@
 """Finds the processes that own the web server's listening sockets, and counts their CPU time.
 
-The search visits the open files of all processes and takes milliseconds, so it runs rarely, not for each sample.
+The search examines the open files of all processes and takes milliseconds, so it is not run for every sample.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class WebServerEndedError(MissingValueError):
 
 
 class WebServerProcesses:
-    """The processes that own the server's sockets, and all processes below them."""
+    """The processes that own the server's sockets, and all their descendants."""
 
     def __init__(self, proc: str = "/proc") -> None:
         self._proc = proc
@@ -46,9 +46,9 @@ class WebServerProcesses:
         self._of_group: float | None = None  # the group's seconds at that time
 
     def find(self, wanted: frozenset[int], listening: frozenset[int]) -> frozenset[int]:
-        """Find the owners of the ``wanted`` sockets (inodes), unless the owners are known and nothing has changed.
+        """Find the owners of the ``wanted`` sockets (inodes), unless they are already known and nothing has changed.
 
-        Returns those sockets in ``listening`` that the owners hold; empty if this process isn't permitted to see the
+        Returns the sockets in ``listening`` that the owners hold; empty if this process isn't permitted to see the
         owners.
         """
         changed, self._listening = listening != self._listening, listening
@@ -85,10 +85,10 @@ class WebServerProcesses:
         self._sum, self._of_tree, self._of_group = 0.0, 0.0, None
 
     def _from_best_source(self, tree: ProcessTreeCpu, of_tree: float) -> float:
-        """Add the CPU time used since the last call to the sum, measured by the better of the available sources.
+        """Add the CPU time used since the last call to the sum, as measured by the better available source.
 
-        Return the sum. The server's own cgroup, if there is one, is the better source, because it is more precise than
-        ticks and complete.
+        Return the sum. The server's own cgroup, if there is one, is the better source: it is complete, and more precise
+        than ticks.
         """
         used = of_tree - self._of_tree
         of_group = _seconds_of(self._group)

@@ -1,7 +1,7 @@
 """Writes metric families as Prometheus text, in short slices so that the event loop can do other work in between.
 
-prometheus_client's own writer takes several times as long, and does all the work at once. With 1000 members, it would
-block queries for 0.1 s (``python -m lbdns_tools.bench scrape``).
+prometheus_client's own writer takes several times as long, and does all its work without a pause. With 1000 members,
+that writer would block queries for 0.1 s (``python -m lbdns_tools.bench scrape``).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class FamilySlice(Metric):
 
 
 def families(name: str, kind: str, text: str, labels: tuple[str, ...], rows: Iterable[FamilyRow]) -> Iterator[Metric]:
-    """Yield one gauge or counter family in slices of ROWS rows; nothing if it has no rows.
+    """Yield one gauge or counter family in slices of ROWS rows, or nothing if the family has no rows.
 
     ``name`` must not have the suffix ``_total``.
     """
@@ -60,12 +60,12 @@ def families(name: str, kind: str, text: str, labels: tuple[str, ...], rows: Ite
 
 
 def family(name: str, kind: str, text: str, value: float) -> Metric:
-    """Return a family that has one value and no labels."""
+    """Return a family with a single value and no labels."""
     return FamilySlice(name, kind, text, (), [((), value)])
 
 
 def exposition_text(slices: Iterable[Metric]) -> Iterator[bytes]:
-    """Yield the Prometheus text of metric families (exposition format 0.0.4), one piece for each slice."""
+    """Yield the Prometheus text of metric families (exposition format 0.0.4), one piece per slice."""
     before = ""
     for part in slices:
         head = _head(part) if part.name != before else ""

@@ -1,6 +1,6 @@
 """Metric families about pools and their members.
 
-If the farm has very many members, members get no series of their own.
+If the farm has too many members, they do not get series of their own.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def _override_families(inputs: StatusInputs) -> Iterator[Metric]:
 
 
 def member_families(inputs: StatusInputs) -> Iterator[Metric]:
-    """Yield the families for the score, state, age, guard and capacity of every member.
+    """Yield the families for each member's score, state, age, guard and capacity.
 
-    A member that never reported has neither score nor age.
+    A member that has never reported has neither a score nor an age.
     """
     if not has_member_series(inputs.farm):
         return

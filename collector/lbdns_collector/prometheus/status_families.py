@@ -33,12 +33,15 @@ NO_REFUSALS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 async def metrics_text(source: StatusSource, refused: Mapping[str, int] = NO_REFUSALS) -> bytes:
-    """Return every family of ``source`` as Prometheus text. ``refused`` counts refused HTTP requests by reason."""
+    """Return every family of ``source`` as Prometheus text.
+
+    ``refused`` holds the number of refused HTTP requests, keyed by reason.
+    """
     return b"".join(await in_slices(exposition_text(metric_families(source, refused))))
 
 
 def metric_families(source: StatusSource, refused: Mapping[str, int] = NO_REFUSALS) -> Iterator[Metric]:
-    """Yield every family of ``source``, computed one by one, all from the program's state at the time of the call."""
+    """Yield every family of ``source``. Families are computed one by one, all from the program's state when called."""
     inputs, program = member_inputs(source), source.program
     build, versions = "Version of the program; the value is always 1", (__version__, platform.python_version())
     reports = "Datagrams on the report port by result: accepted, or the reason for the drop"
@@ -60,9 +63,9 @@ def _counts(name: str, text: str, label: str, counts: Mapping[str, int]) -> Iter
 
 
 def event_families(events: EventLog, started: float) -> Iterator[Metric]:
-    """Yield the families that count events by kind and level, and those about reloads.
+    """Yield the families that count events by kind and level, and the families about reloads.
 
-    ``started`` is the time at which the configuration was first read, in Unix seconds.
+    ``started`` is the Unix time at which the configuration was first read.
     """
     counts = [((kind, level), events.counts[kind, level]) for kind in EVENT_KINDS for level in LEVELS]
     yield from families("lbdns_events", "counter", "Events in the log", ("kind", "level"), counts)
@@ -78,7 +81,7 @@ def event_families(events: EventLog, started: float) -> Iterator[Metric]:
 
 
 def history_families(history: Mapping[str, Any] | None) -> Iterator[Metric]:
-    """Yield the families about the recorded history; nothing if recording is off."""
+    """Yield the families about the recorded history, or nothing if recording is off."""
     if history is None:
         return
     yield family("lbdns_history_ok", "gauge", "1 while the history is being recorded", history["ok"])

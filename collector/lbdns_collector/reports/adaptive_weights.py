@@ -1,14 +1,14 @@
 """Adaptive weights: a search for score weights that shorten response times.
 
-Sans-I/O: the caller passes the time and the random generator.
+Sans-I/O: the caller supplies the time and the random number generator.
 
-A trial moves some weight from one term of the score to another. It then uses the old and the new weights in turn, each
-for ``period`` seconds, so that changes in load affect both alike. The trial ends as soon as the new weights do worse.
-The search accepts the new weights only if four rounds show a significant gain. From time to time, the search compares
-the configured weights with those in use, and returns to the configured weights unless they are slower. Each weight
-stays within a fixed factor of its configured value, and the sum of all weights stays constant. Simulated annealing,
-which accepts a single better result and sometimes a worse one, was tried first. Response times vary so much that
-annealing reported gains that did not exist.
+Each trial shifts some weight from one term of the score to another. The trial alternates between the old and the new
+weights every ``period`` seconds, so that changes in load affect both alike. The trial ends as soon as the new weights
+do worse. The search accepts the new weights only after four rounds that show a significant gain. From time to time, the
+search compares the configured weights with those in use, and returns to the configured weights unless they give longer
+response times. Each weight stays within a fixed factor of its configured value, and the sum of all weights stays
+constant. Simulated annealing, which accepts any better result and sometimes a worse one, was tried first. Response
+times vary so much that annealing reported gains that did not exist.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ LEAST_REQUESTS: Final = 50.0  # requests in each half of a round; fewer give no 
 class WeightSearchSettings:
     """The limits of a weight search.
 
-    ``factor`` keeps each weight between configured / factor and configured * factor. ``period``: seconds per turn.
+    Each weight stays between its configured value / ``factor`` and its configured value * ``factor``. ``period``:
+    seconds per turn.
     """
 
     factor: float = 2.0
@@ -64,10 +65,9 @@ class _ResponseTimeSums:
 
 @dataclass(frozen=True, slots=True)
 class WeightSearchStatus:
-    """The state of a weight search: the score's name, its weights, and the number of trials made and accepted.
+    """The state of a weight search: the score's name and weights, and the numbers of trials made and accepted.
 
-    ``gain`` is the fraction by which the response times at the last check were shorter than with the configured
-    weights.
+    ``gain`` is the fraction by which, at the last check, response times were shorter than with the configured weights.
     """
 
     score: str
@@ -78,7 +78,7 @@ class WeightSearchStatus:
 
 
 class WeightSearch:
-    """A search for better weights of one score.
+    """A search for better weights for one score.
 
     Call ``observe`` with every report; if it returns True, the weights in ``score`` have changed.
     """
@@ -167,7 +167,7 @@ class WeightSearch:
         self._accepted_changes.append(f"weights: {', '.join(changed)}: {why}")
 
     def _propose(self) -> None:
-        """Choose the weights for the next trial: move weight between two terms, or return to the configured weights."""
+        """Choose the weights for the next trial: shift weight between two terms, or restore the configured weights."""
         self._changes = []
         self._checking = self.weights != self._usual and self._since_check >= CHECK_EVERY
         if self._checking:

@@ -1,4 +1,7 @@
-"""The collector: connects report sockets, report table and snapshot publisher. ``lbdns serve`` embeds a collector."""
+"""The collector: connects the report sockets, the report table and the snapshot publisher.
+
+``lbdns serve`` embeds a collector.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,8 @@ class Collector:
     def open(self, inherited: Mapping[Endpoint, socket.socket] = NO_SOCKETS) -> None:
         """Open the sockets, except those passed in ``inherited``, which maps configured addresses to open sockets.
 
-        Reports wait in the sockets until ``start``. Raises ListenError; the collector then holds no socket.
+        Reports wait in the sockets until ``start`` is called. Raises ListenError; the collector then has no open
+        sockets.
         """
         missing = [endpoint for endpoint in self.farm.config.collector.listen if endpoint not in inherited]
         taken = [ReportSocket(endpoint, inherited=sock) for endpoint, sock in inherited.items()]
@@ -63,7 +67,7 @@ class Collector:
     async def start(self, deliver: Callable[[Snapshot], None]) -> None:
         """Start receiving reports, and call ``deliver`` with a new snapshot whenever reports have changed a reading.
 
-        Opens the sockets if ``open`` was not called. Raises ListenError; the collector then holds no socket.
+        Opens the sockets if ``open`` was not called. Raises ListenError; the collector then has no open sockets.
         """
         if not self._sockets:
             self.open()
@@ -100,7 +104,7 @@ class Collector:
             sock.resume(asyncio.get_running_loop())
 
     def duplicates(self) -> Iterator[tuple[Endpoint, socket.socket]]:
-        """Yield a duplicate of each socket for another process, with its configured address."""
+        """For use by another process, yield a duplicate of each socket with the socket's configured address."""
         for sock in self._sockets:
             yield sock.configured, sock.duplicate()
 
@@ -144,17 +148,17 @@ class Collector:
 
     @property
     def addresses(self) -> tuple[Endpoint, ...]:
-        """The addresses that receive reports, with the real port if port 0 was configured."""
+        """The addresses that receive reports, with the actual port if port 0 was configured."""
         return tuple(sock.address for sock in self._sockets)
 
     @property
     def overflows(self) -> int:
-        """The number of datagrams so far that the kernel dropped because the receive buffer was full."""
+        """The number of datagrams that the kernel has dropped so far because the receive buffer was full."""
         return self._lost + sum(sock.overflows for sock in self._sockets)
 
     @property
     def score(self) -> Score:
-        """The score in force. Reports received earlier may have been scored with a different score."""
+        """The score in force. Earlier reports may have been scored with a different score."""
         return self.table.score
 
     @property
@@ -174,9 +178,10 @@ class Collector:
             self._publisher.changed()
 
     def _open(self, endpoints: Sequence[Endpoint], replaced: Sequence[ReportSocket]) -> list[ReportSocket]:
-        """Open sockets for all ``endpoints``, or for none of them if one fails. Raises ListenError.
+        """Open sockets for all ``endpoints``, or for none if any of them fails. Raises ListenError.
 
-        An endpoint may overlap that of a ``replaced`` socket: a single address may replace 0.0.0.0, or vice versa.
+        An endpoint may overlap the address of a ``replaced`` socket: a single address may replace 0.0.0.0, or vice
+        versa.
         """
         for sock in replaced:
             sock.allow_sharing(True)
@@ -214,9 +219,9 @@ class Collector:
 
 
 def _adaptive(config: Config, before: WeightSearch | None) -> WeightSearch | None:
-    """Return the weight search that ``config`` asks for, or None if adaptive weights are off.
+    """Return the weight search configured in ``config``, or None if adaptive weights are off.
 
-    Returns ``before`` if it searches the same weights with the same settings, so that its results survive a reload.
+    Returns ``before`` if that search has the same weights and settings, so that its results survive a reload.
     """
     if not config.collector.adapt:
         return None

@@ -33,7 +33,7 @@ ADVICE: Final = {
 
 
 class RejectionLog:
-    """Limits the log lines about dropped datagrams: for each reason, the first one is logged, then one per minute."""
+    """Limits the log lines about dropped datagrams: for each reason, logs the first datagram, then one per minute."""
 
     def __init__(self) -> None:
         self._logged_at: dict[str, float] = {}
@@ -94,7 +94,7 @@ class ReportSocket:
         return self._socket.dup()
 
     def drain(self) -> bool:
-        """Read at most one batch of waiting datagrams. Return whether more may wait."""
+        """Read up to one batch of waiting datagrams. Return whether more may wait."""
         table = self._table
         if table is None:
             return False

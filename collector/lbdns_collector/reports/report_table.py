@@ -87,9 +87,10 @@ class _ReportingHost:
         self.filled = _LONG_AGO if filled is None else now - float(filled)
 
     def _replace(self, wall: float) -> None:
-        """Reject reports from the current boot from now on, until the clock check would reject them anyway.
+        """Reject further reports from the current boot until the clock check would reject them anyway.
 
-        The rejection must end, because two agents may use one name: when one stops, the other must be accepted again.
+        The rejection must end, because two agents may use the same name: when one stops, the other must be accepted
+        again.
         """
         self.replaced = {boot: until for boot, until in self.replaced.items() if until >= wall}
         self.replaced[self.boot] = wall + 2 * MAX_SKEW
@@ -98,7 +99,7 @@ class _ReportingHost:
 
 
 class ReportTable:
-    """Accepts or drops datagrams, and keeps the members' readings. Not thread-safe, but snapshots are immutable."""
+    """Accepts or drops datagrams, and stores the members' readings. Not thread-safe, but snapshots are immutable."""
 
     def __init__(
         self, hosts: Mapping[str, ReportingHost], keys: Sequence[MasterKey], score: Score, shadow: Score | None = None
@@ -129,7 +130,7 @@ class ReportTable:
         return result
 
     def snapshot(self) -> Snapshot:
-        """Return the current readings; the same object as before if nothing has changed."""
+        """Return the current readings, as the same object as before if nothing has changed."""
         if self._changed:
             self._snapshot = Snapshot(self._snapshot.version + 1, self._readings.copy())
             self._changed = False
@@ -137,7 +138,7 @@ class ReportTable:
 
     @property
     def skews(self) -> dict[str, float]:
-        """Seconds by which each reporting host's clock is ahead of the collector's, by host name."""
+        """The seconds by which each reporting host's clock is ahead of the collector's, keyed by host name."""
         return {name: peer.skew for name, peer in self._peers.items() if peer.seq >= 0}
 
     def reconfigure(
@@ -232,7 +233,7 @@ class ReportTable:
         }
 
     def restore(self, state: Any, now: float) -> None:
-        """Continue from another process's state. Unknown hosts are ignored, and scores are recomputed.
+        """Continue from another process's state. Ignores unknown hosts, and recomputes scores.
 
         ``now`` is the monotonic time at which ``state`` was made. Raises ValueError; the table is then unchanged.
         """
@@ -256,7 +257,7 @@ class ReportTable:
 
 
 def plain_address(text: str) -> str:
-    """Return an address in the form that zones use: without a zone id, and IPv4 instead of IPv4-mapped IPv6.
+    """Return an address in the form used in zones: without a zone id, and as IPv4 if it is IPv4-mapped IPv6.
 
     RFC 4291, section 2.5.5.2, defines IPv4-mapped addresses.
     """

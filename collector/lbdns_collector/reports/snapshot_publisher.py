@@ -1,4 +1,4 @@
-"""Limits how often changed readings become a new snapshot. Sans-I/O: the caller passes the clock and the timers."""
+"""Limits how often changed readings become a new snapshot. Sans-I/O: the caller supplies the clock and the timers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ COPYING: Final = DutyCycle(40.0, longest=0.01)
 
 
 class SnapshotPublisher:
-    """Publishes the first change at once, and later changes together after a gap.
+    """Publishes the first change at once, then combines later changes and publishes them after a gap.
 
-    The gap is proportional to the time that publishing takes: one or two milliseconds with three members, more with ten
+    The gap is proportional to the time taken to publish: one or two milliseconds with three members, more with ten
     thousand. The shorter of the last two publishing times is used, so that a single hiccup of the machine does not
     delay the next report.
     """
@@ -39,7 +39,7 @@ class SnapshotPublisher:
 
     @property
     def gap(self) -> float:
-        """Seconds between two publications while changes keep arriving."""
+        """The number of seconds between publications while changes keep arriving."""
         return min(self._pause, self._pause_before)
 
     def changed(self) -> None:
@@ -53,7 +53,7 @@ class SnapshotPublisher:
             self._timer = self._call_later(wait, self._publish)
 
     def stop(self) -> None:
-        """Publish nothing more, not even pending changes."""
+        """Stop publishing: even pending changes are not published."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

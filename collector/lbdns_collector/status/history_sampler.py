@@ -1,4 +1,4 @@
-"""The history sampler: once a second, it records the state of the running program in the program's history."""
+"""The history sampler: records the state of the running program in its history once a second."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class HistorySampler:
         return self._history if self._history and self._source.members.farm.config.history.on else None
 
     async def start(self) -> None:
-        """Start recording, if the configuration says so. Never raises: failures to record are logged and retried."""
+        """Start recording if the configuration enables it. Never raises: failures to record are logged and retried."""
         await self._use(self._source.members.farm.config)
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Return a change that applies the settings for recording in ``new``.
+        """Return a change that applies the recording settings in ``new``.
 
         The change takes effect in ``finish``, which may wait for the disk. Never raises.
         """
@@ -60,7 +60,7 @@ class HistorySampler:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Stop sampling, and write the samples that are still in memory."""
+        """Stop sampling, and write any samples still in memory."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

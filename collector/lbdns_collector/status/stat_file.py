@@ -1,4 +1,4 @@
-"""Writes the stat file, which lists the members as colon-separated lines, for scripts that read files."""
+"""Writes the stat file, which lists members on colon-separated lines, for scripts that read files."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ def _fields(reading: Reading | None, now: float) -> list[str]:
 
 
 def _number(value: float) -> str:
-    """Return a number in plain decimal notation, with an exponent only from 1e15."""
+    """Return a number in plain decimal notation, or with an exponent if it is 1e15 or more."""
     if abs(value) >= 1e15:
         return repr(value)
     return f"{value:.3f}".rstrip("0").rstrip(".")
 
 
 def _plain(text: str) -> str:
-    """Return a pool's name, which may be any text, with ``_`` for characters that separate columns or lines."""
+    """Return a pool's name (any text), with ``_`` in place of characters that separate columns or lines."""
     return "".join("_" if char == ":" or not char.isprintable() else char for char in text)
 
 
 class StatFile:
-    """Keeps the file named by ``[collector] stat_file`` up to date; a reload may name another file, or none.
+    """Keeps the file configured as ``[collector] stat_file`` up to date; a reload may configure another file, or none.
 
     A thread renders and writes the file, so that a slow disk or a large farm delays no report and no query.
     """

@@ -1,6 +1,6 @@
 """The status document: pools, members and their states as ``/api/v1/status`` shows them.
 
-Pure functions that build the document, write it as JSON in small pieces, and read the JSON in a follower.
+Pure functions that build the document, write it as JSON in small pieces, and parse the JSON in a follower.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _encode: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 @dataclass(frozen=True, slots=True)
 class ProgramStatus:
-    """The inputs of a status document that describe the program."""
+    """The program's own data for a status document."""
 
     version: str
     uptime_s: float
@@ -42,7 +42,7 @@ class ProgramStatus:
 
 @dataclass(frozen=True, slots=True)
 class ShadowStatistics:
-    """Counts of the selections that a shadow policy would have made in place of the policy ``live``.
+    """Statistics of the selections that a shadow policy would have made in place of policy ``live``.
 
     ``answers`` lists the number of selections per member, in the pool's order. ``diverted`` is the number of selections
     that differ from those of ``live``.
@@ -57,7 +57,7 @@ class ShadowStatistics:
 
 @dataclass(frozen=True, slots=True)
 class StatusInputs:
-    """All data from which a status document is built, at the time ``now`` (monotonic seconds).
+    """All data needed to build a status document, as of ``now`` (monotonic seconds).
 
     ``answers``, ``shadows``, ``guards`` and ``capacities`` are keyed by pool name. Their sequences have one item per
     member, in the pool's order. Each entry of ``capacities`` also says whether the unit is requests/s.
@@ -76,7 +76,7 @@ class StatusInputs:
     guards: Mapping[str, Sequence[Guard]] = field(default_factory=dict)
 
     def guards_of(self, pool: Pool) -> Sequence[Guard]:
-        """Return one guard per member, or NO_GUARD for all if the guards are for other members during a reload."""
+        """Return one guard per member, or NO_GUARD for all if, during a reload, the guards belong to other members."""
         guards = self.guards.get(pool.name, ())
         return guards if len(guards) == len(pool.members) else (NO_GUARD,) * len(pool.members)
 
@@ -86,7 +86,7 @@ class StatusInputs:
         return (found, is_measured) if len(found) == len(pool.members) else ((), False)
 
     def readings(self, pool: Pool) -> list[Reading | None]:
-        """Return one reading per member of ``pool``; None for a member that never reported."""
+        """Return one reading per member of ``pool``, or None for members that have never reported."""
         return [self.snapshot.readings.get(member.full_name) for member in pool.members]
 
     def liveness(self, pool: Pool) -> Liveness:
@@ -126,7 +126,7 @@ def to_json(document: object) -> bytes:
 
 
 def separated(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield pieces of JSON with a comma between them."""
+    """Yield pieces of JSON, separated by commas."""
     comma = b""
     for piece in pieces:
         yield comma + piece
@@ -136,7 +136,7 @@ def separated(pieces: Iterable[bytes]) -> Iterator[bytes]:
 def status_pieces(inputs: StatusInputs) -> Iterator[bytes]:
     """Yield the document of ``build_status`` as JSON on one line, in pieces.
 
-    The most expensive piece takes about 60 us, and the first piece of a pool 1.5 us per member.
+    The most expensive piece takes about 60 us to build; the first piece of a pool takes 1.5 us per member.
     """
     yield b'{"pools":['
     for number, pool in enumerate(inputs.farm.pools):
@@ -152,10 +152,10 @@ def status_json(inputs: StatusInputs) -> bytes:
 
 
 def change_signature(inputs: StatusInputs) -> tuple[object, float]:
-    """Return a signature of everything that can change without a report, and the time at which a state next changes.
+    """Return a signature of everything that can change without a report, and the time of the next state change.
 
-    If the signature equals the previous one, nothing has changed. The time is in monotonic seconds, and is infinite if
-    no state will change.
+    If the signature equals the previous one, nothing has changed. The time is in monotonic seconds, or infinity if no
+    state will change.
     """
     signature: list[object] = []
     next_change = math.inf
@@ -248,8 +248,8 @@ def _reported(reading: Reading | None, now: float) -> dict[str, Any]:
 class ReportChanges:
     """Builds the short document for followers.
 
-    The document has the structure of the status document, but only the changed members and only the keys that a report
-    can change. The builder checks nothing else, because ten thousand members may change every second.
+    The document is structured like the status document, but contains only the changed members and only the keys that a
+    report can change. The builder checks nothing else, because ten thousand members may change every second.
     """
 
     def __init__(self, farm: Farm) -> None:
@@ -270,16 +270,16 @@ class ReportChanges:
 
 
 def changed_members(before: Mapping[str, Reading], after: Mapping[str, Reading]) -> list[str]:
-    """Return the full names of the members whose reading is not the same object as before."""
+    """Return the full names of the members whose readings are not the same objects as before."""
     known = before.get
     return [name for name, reading in after.items() if known(name) is not reading]
 
 
 def read_status(document: object, now: float) -> dict[str, Reading | None]:
-    """Return the readings in a status document by full member name; None for a member that never reported.
+    """Return the readings in a status document, keyed by full member name; None for members that never reported.
 
-    Ages are converted to times on the reader's monotonic clock, whose current time is ``now``. Raises ValueError for a
-    bad document.
+    Ages are converted to times on the reader's monotonic clock, whose current time is ``now``. Raises ValueError if the
+    document is invalid.
     """
     readings: dict[str, Reading | None] = {}
     for pool in _objects(document, "pools"):

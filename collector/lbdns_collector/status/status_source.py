@@ -1,4 +1,4 @@
-"""Status sources: the protocols through which pages, metrics, history and stat file read a running program."""
+"""Status sources: the protocols through which pages, metrics, history and stat file access a running program."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class MemberSource(Protocol):
     def overrides(self) -> Overrides: ...  # the overrides in force
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call ``callback`` in the event loop whenever the snapshot, the overrides or the farm has changed.
+        """Call ``callback`` in the event loop whenever the snapshot, overrides or farm changes.
 
         Returns a function that ends the subscription.
         """
 
 
 class ScoreSource(Protocol):
-    """Provides the score that is computed for new reports."""
+    """Provides the score used for new reports."""
 
     @property
     def score(self) -> Score: ...  # the score in force
@@ -59,13 +59,13 @@ class SelectionSource(Protocol):
         """Return the members' capacities, and whether their unit is requests/s; empty if unknown."""
 
     def answers(self, pool: str) -> Sequence[int]:
-        """Return the number of answers so far that named each member."""
+        """Return, for each member, the number of answers so far that named it."""
 
     def guards(self, pool: str) -> Sequence[Guard]:
-        """Return the guard that limits each usable member's share; empty if this program selects no members."""
+        """Return the guards that limit the usable members' shares; empty if this program does not select members."""
 
     def shadows(self) -> Mapping[str, Sequence[ShadowStatistics]]:
-        """Return the statistics of shadow policies by pool name."""
+        """Return the statistics of shadow policies, keyed by pool name."""
 
     async def explain(self, name: str) -> Mapping[str, Any]:
         """Return the explanation of the next answer for ``name`` (see ``lbdns.planning.explanation``).
@@ -84,13 +84,13 @@ class CounterSource(Protocol):
     def report_counts(self) -> Mapping[str, int]: ...  # see ``Collector.counts``; empty if another program counts
 
     def type_and_rcode_counts(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        """Return the number of queries by type name, and the number of responses by rcode name."""
+        """Return the numbers of queries, keyed by type name, and of responses, keyed by rcode name."""
 
     async def refresh(self) -> None:
         """Update the counters; this may require replies from other processes."""
 
     def metric_families(self) -> Iterable[Metric]:
-        """Return the families that only this kind of program exports on /metrics."""
+        """Return the metric families that only this kind of program exports at /metrics."""
 
 
 class ProgramSource(Protocol):
@@ -115,7 +115,7 @@ class ProgramSource(Protocol):
 class StatusSource(Protocol):
     """Provides all parts of a running program's status, for ``lbdns serve`` and ``lbdns-collector``.
 
-    All parts are read in the event loop, and reading them is cheap.
+    Read all parts in the event loop; reading them is cheap.
     """
 
     @property
@@ -135,7 +135,7 @@ class StatusSource(Protocol):
 
 
 def member_inputs(source: StatusSource) -> StatusInputs:
-    """Return the inputs for metrics: ``status_inputs`` without the parts that take long to compute for many members."""
+    """Return the inputs for metrics: ``status_inputs`` without the parts that are slow to compute for many members."""
     members, selection = source.members, source.selection
     farm, uptime_s = members.farm, source.program.uptime_s
     return StatusInputs(
@@ -153,7 +153,7 @@ def member_inputs(source: StatusSource) -> StatusInputs:
 
 
 def status_inputs(source: StatusSource) -> StatusInputs:
-    """Return the inputs for a status document. The inputs never change, so a thread may build the document."""
+    """Return the inputs for a status document. The inputs are immutable, so a thread may build the document."""
     inputs, selection, history = member_inputs(source), source.selection, source.program.history
     types, rcodes = source.counters.type_and_rcode_counts()
     recording = asdict(history.status) if history else None

@@ -1,4 +1,4 @@
-"""Access control: which networks and credentials may read over HTTP, and how often a client may try credentials."""
+"""Access control: which networks and credentials have read access via HTTP, and how often clients may try to log in."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _IPV6_PLACE: Final = 64  # bits: the network that a provider assigns to one cust
 
 
 class AccessControl:
-    """The access rules of ``[web]`` in force.
+    """The access rules from ``[web]`` that are in force.
 
     Loopback clients may always connect, but need credentials like all other clients.
     """
@@ -63,8 +63,8 @@ class AccessControl:
     def may_try(self, address: str) -> bool:
         """Return whether a client at ``address`` may send credentials now.
 
-        While too many refusals are pending for the client's network, no further credentials are checked, because the
-        number of guesses must be limited.
+        While too many refusals are pending for the client's network, no further credentials are checked, to limit the
+        number of guesses.
         """
         return self._wrong[_place(address)] < AT_ONCE
 
@@ -83,7 +83,7 @@ class AccessControl:
 
 
 def _plain(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Return the address without zone id, and as IPv4 if it is IPv4-mapped IPv6. Raises ValueError."""
+    """Return the address without its zone id, and as IPv4 if it is IPv4-mapped IPv6. Raises ValueError."""
     found = ipaddress.ip_address(address.partition("%")[0])
     return (found.ipv4_mapped or found) if found.version == 6 else found
 

@@ -1,4 +1,4 @@
-"""Admission: every HTTP request waits for its turn, and is then refused unless its client may read."""
+"""Admission: every HTTP request waits for its turn, and is then refused if its client lacks read access."""
 
 from __future__ import annotations
 

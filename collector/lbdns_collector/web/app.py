@@ -98,7 +98,7 @@ async def _status(source: StatusSource, scheduler: RenderScheduler) -> bytes:
 
 
 def _queries_here(source: StatusSource) -> int:
-    """Return how many queries this process has answered; 0 if workers answer, because pages don't delay workers."""
+    """Return the number of queries answered by this process; 0 if workers answer, because pages don't delay workers."""
     return source.counters.queries if source.program.workers <= 1 else 0
 
 

@@ -65,7 +65,7 @@ class StreamQueue:
     def push(self, event: bytes) -> None:
         """Add an event.
 
-        A client that is too far behind is disconnected. When the client reconnects, it receives the whole status.
+        A client that falls too far behind is disconnected. When the client reconnects, it receives the whole status.
         """
         if self.ended:
             return
@@ -79,7 +79,7 @@ class StreamQueue:
         self._wake.set()
 
     def replace(self, event: bytes) -> None:
-        """Add an event with the whole status, replacing an earlier one that is still queued."""
+        """Add an event with the whole status, replacing any such event that is still queued."""
         if not self.ended:
             self._whole = event
             self._wake.set()
@@ -96,7 +96,7 @@ class StreamQueue:
         self._wake.set()
 
     async def next(self) -> bytes | None:
-        """Return all queued events joined, or None at the end of the stream.
+        """Return all queued events, concatenated, or None at the end of the stream.
 
         Returns ``b""`` if no event has arrived for ``keep_alive`` seconds.
         """
@@ -119,10 +119,10 @@ class StreamQueue:
 
 
 class EventHub:
-    """Feeds all streams: pages receive the whole status as it changes, and followers receive the changed members.
+    """Feeds all streams: sends the whole status to pages when it changes, and the changed members to followers.
 
     After a new snapshot, followers receive an event in the next turn of the event loop. Each event contains a limited
-    number of members, so that reports are read and queries answered in between. Documents for pages are built in
+    number of members, so that reports can be read and queries answered between events. Documents for pages are built in
     scheduled slices.
     """
 

@@ -40,7 +40,7 @@ async def document(request: web.Request, body: bytes, content_type: str = JSON) 
 
 
 async def joined(scheduler: RenderScheduler, pieces: Iterable[bytes]) -> bytes:
-    """Return the concatenated ``pieces``, which are made in scheduled slices."""
+    """Return the concatenated ``pieces``, which are built in scheduled slices."""
     return b"".join(await scheduler.work(iter(pieces)))
 
 

@@ -37,7 +37,7 @@ ROOM_CHECK_PERIOD: Final = 0.05  # seconds between two checks for an idle connec
 
 
 class HttpConnections:
-    """The connections of one server, and the time at which each last began or ended a request."""
+    """The connections of one server, and the time at which each connection last began or ended a request."""
 
     def __init__(self) -> None:
         self._active: dict[RequestHandler, float] = {}  # monotonic seconds; inf for an event stream
@@ -101,8 +101,8 @@ class HttpServer:
     async def set_up(self) -> None:
         """Listen on the socket; connections wait until ``accept`` is called.
 
-        Sets ``address`` to the real address and port, even if port 0 was configured. Raises ListenError; the socket is
-        then closed.
+        Sets ``address`` to the actual address and port, even if port 0 was configured. Raises ListenError; the socket
+        is then closed.
         """
         self.sock.setblocking(False)
         self.address = bound_endpoint(self.sock)

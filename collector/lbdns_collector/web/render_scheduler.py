@@ -1,6 +1,6 @@
-"""The render scheduler: runs all work for HTTP clients in short slices, so that this work cannot slow down DNS.
+"""The render scheduler: runs all work for HTTP clients in short slices, so that it cannot slow down DNS.
 
-After each slice comes a pause that grows with the query rate.
+After each slice, there is a pause that grows with the query rate.
 
 Documents are built in the event loop that also answers queries, and a query that arrives during a slice waits until the
 slice ends. Slices are therefore short, and on a busy server they take only a small fraction of the time.
@@ -42,10 +42,10 @@ BUSY_FROM: Final = 10.0  # slices of pause; from this on, slices are short
 
 
 class RenderScheduler:
-    """Gives turns to one task at a time.
+    """Gives turns to tasks, one at a time.
 
-    ``queries`` returns the number of DNS queries so far, ``members`` the number of members. CPU time is deducted from a
-    credit, which grows by 1 second every ``pause`` seconds; while no credit is left, pauses are longer.
+    ``queries`` returns the number of DNS queries so far, and ``members`` the number of members. CPU time used is
+    deducted from a credit that grows by 1 second every ``pause`` seconds; while no credit is left, pauses are longer.
     """
 
     def __init__(self, queries: Callable[[], int], members: Callable[[], int]) -> None:
@@ -68,26 +68,26 @@ class RenderScheduler:
         self._sampling = asyncio.get_running_loop().call_later(QUERY_SAMPLE_PERIOD, self._sample_queries)
 
     def stop(self) -> None:
-        """Stop measuring the query rate, and give no more turns."""
+        """Stop measuring the query rate and giving turns."""
         for timer in (self._sampling, self._opening):
             if timer is not None:
                 timer.cancel()
 
     @property
     def slice(self) -> float:
-        """Seconds that a slice may take now."""
+        """The number of seconds that a slice may currently take."""
         return QUIET_SLICE if self.pause < BUSY_FROM else BUSY_SLICE
 
     def waiting(self, lane: RenderLane) -> int:
-        """Return the number of tasks that wait in a lane."""
+        """Return the number of tasks waiting in a lane."""
         return len(self._waiting[lane])
 
     @contextlib.asynccontextmanager
     async def turn(self, lane: RenderLane, extra: float = 0.0) -> AsyncIterator[None]:
         """Wait for a turn, and measure the CPU time of the body of the ``async with``.
 
-        The body must not await anything. ``extra`` is the additional CPU time in seconds that the turn will cause
-        outside the body.
+        The body must not await anything. ``extra`` is the CPU time in seconds that the turn will also use outside the
+        body.
         """
         await self._enter(lane)
         began = time.thread_time()
@@ -110,10 +110,10 @@ class RenderScheduler:
                     return done
 
     async def beside(self, work: Coroutine[None, None, T]) -> T:
-        """Return the result of ``work``, which runs in a thread or has slices of its own.
+        """Return the result of ``work``, which runs in a thread or divides itself into slices.
 
-        The event loop must wait while a computing thread holds the interpreter lock, so only one such task runs at a
-        time, with a rest before the next one.
+        A computing thread makes the event loop wait for the interpreter lock, so only one such task runs at a time,
+        with a rest before the next one.
         """
         try:
             async with self._beside:

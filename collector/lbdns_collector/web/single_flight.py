@@ -1,4 +1,4 @@
-"""Single flight: clients that request a document at the same time share one build of it."""
+"""Single flight: clients that request a document at the same time share a single build."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SingleFlight:
         self._tasks: set[asyncio.Task[bytes]] = set()  # the running build, and the next
 
     async def get(self) -> bytes:
-        """Return a document that was built after the call."""
+        """Return a document whose build started after the call."""
         if self._next is None:
             self._next = asyncio.get_running_loop().create_task(self._run())
             self._tasks.add(self._next)
@@ -29,7 +29,7 @@ class SingleFlight:
         return await asyncio.shield(self._next)
 
     async def stop(self) -> None:
-        """Cancel running builds and the clients that wait for them."""
+        """Cancel running builds and the clients waiting for them."""
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()

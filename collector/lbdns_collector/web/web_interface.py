@@ -1,4 +1,4 @@
-"""The web interface of a program: starts its HTTP server, and moves the server to a new address.
+"""The web interface of a program: starts its HTTP server, and moves it to a new address on reload.
 
 The server starts late, because loading its libraries takes longer than the rest of the startup. A new address is opened
 before the old one is closed.
@@ -46,11 +46,11 @@ class WebInterface:
 
     @property
     def address(self) -> Endpoint | None:
-        """The address in use, with the real port; None if the interface is off."""
+        """The address in use, with the actual port; None if the interface is off."""
         return self._server.address if self._server else None
 
     def duplicate(self) -> tuple[Endpoint, socket.socket] | None:
-        """Return the configured address, and a duplicate of its socket for another process; None if pages are off."""
+        """Return the configured address and, for another process, a duplicate of its socket; None if pages are off."""
         if self._server is None:
             return None
         return self._server.configured, self._server.sock.dup()

@@ -1,4 +1,4 @@
-"""The running agent: samples the host, and sends reports on schedule, alarms at once, and a final ``bye``."""
+"""The running agent: samples the host, and sends scheduled reports, immediate alarms and a final ``bye``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sensors that wait for a server or the network: one thread and one poll(2) serve them all.
+"""Sensors that wait for a server or the network, all served by one thread that calls poll(2).
 
 A reading is a generator: it yields each file descriptor on which it must wait, and returns its result. A slow sensor
 does not delay the others. There is only one thread, because switching between threads would cost more than the work
@@ -101,7 +101,7 @@ class SensorTasks:
                 task.start()
 
     def settle(self, end: float) -> None:
-        """Wait until ``end`` (monotonic seconds) at most for the sensors that were not late last time."""
+        """Wait for the sensors that were not late last time, until ``end`` (monotonic seconds) at the latest."""
         while any(task.busy and not task.late for task in self.all):
             self._poll(end, None)
             if time.monotonic() >= end:

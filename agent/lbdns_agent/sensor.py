@@ -108,7 +108,7 @@ class Sensor(Generic[T]):
 class NonBlockingSensor(Generic[T]):
     """One source of metrics that may take a while to answer, such as a server.
 
-    A reading takes at most ``timeout`` seconds.
+    A reading takes up to ``timeout`` seconds.
     """
 
     source: str

@@ -24,7 +24,7 @@ _DERIVATION = b"lbdns report v1 "
 
 @dataclass(frozen=True)
 class MasterKey:
-    """The key of a collector, from which the key of every host is derived."""
+    """A collector's key, from which every host's key is derived."""
 
     secret: bytes = field(repr=False)
 

@@ -1,4 +1,4 @@
-"""Logging to standard error for every program: one line per event, as text or JSON, with floods suppressed.
+"""Logging to standard error for all programs: one line per event, as text or JSON, with floods suppressed.
 
 Under the systemd journal, lines begin with their priority (sd-daemon(3)) and omit the time, because the journal adds
 it.
@@ -150,7 +150,7 @@ class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # not subscrip
             self._start_timer(now)
 
     def close(self) -> None:
-        """Report the records that are still suppressed."""
+        """Report any suppressed records that have not been reported yet, then close."""
         self.acquire()
         try:
             if self._timer:

@@ -43,7 +43,10 @@ class RawMoment:
 
 @dataclass(frozen=True, slots=True)
 class HistorySeries:
-    """One metric over time, by member. ``times`` lists the starts (Unix seconds) of intervals of ``step_s`` seconds."""
+    """One metric over time, keyed by member.
+
+    ``times`` lists the starts (Unix seconds) of intervals of ``step_s`` seconds.
+    """
 
     pool: str
     metric: str
@@ -86,8 +89,8 @@ class HistoryReader:
     ) -> HistorySeries:
         """Return a metric for ``members`` (for all if empty) from ``start`` to ``end`` (Unix seconds).
 
-        The series has at most about ``points`` points. An empty ``pool`` means the server, whose metrics are queries,
-        types and rcodes.
+        The series has no more than about ``points`` points. An empty ``pool`` means the server, whose metrics are
+        queries, types and rcodes.
         """
         if not (math.isfinite(start) and math.isfinite(end) and start < end and points > 0):
             raise ConfigError("history: from must be earlier than to, and points must be greater than 0")
@@ -270,7 +273,9 @@ class PointSums:
     def add(
         self, member: str, values: Sequence[float], weights: Sequence[float], runs: Sequence[tuple[int, int, int]]
     ) -> None:
-        """Add ``values`` of consecutive moments (NaN if missing). ``runs``: (point, first moment, end).
+        """Add ``values`` of consecutive moments (NaN if missing).
+
+        Each item of ``runs`` is a (point, first moment, end) tuple.
 
         A count's weight is the number of seconds that it covers, so that the means are rates.
         """

@@ -128,7 +128,7 @@ class ColumnGroup:
 class HistoryMoment:
     """A sample in columns.
 
-    ``seconds`` is the time since the previous sample, or ABSENT. ``alarms``: by pool and member.
+    ``seconds`` is the time since the previous sample, or ABSENT. ``alarms`` is keyed by pool and member.
     """
 
     time: float

@@ -59,7 +59,7 @@ def _named(choice: str, mounts: Sequence[CgroupMount]) -> str:
 
 
 def _cpu_levels(mounts: Sequence[CgroupMount], membership: Mapping[str, str]) -> list[CpuController]:
-    """Return the group and its ancestors in the cpu hierarchy: version 1 if it is mounted, else version 2."""
+    """Return the group and its ancestors in the cpu hierarchy (version 1 if mounted, otherwise version 2)."""
     if not any("cpu" in mount.controllers for mount in mounts):
         found = cgroup_directory(mounts, UNIFIED, membership.get(UNIFIED, "/"))
         return [CpuController(directory) for directory in cgroup_and_ancestors(*found)] if found else []

@@ -13,7 +13,7 @@ from lbdns_agent.cgroup.cgroup_threads import CgroupThreads
 
 @dataclass(frozen=True)
 class QuotaTimes:
-    """The limiting group's quota in cores, its cumulative CPU seconds, and its cumulative seconds of throttling."""
+    """The limiting group's quota in cores, cumulative CPU seconds, and cumulative throttled seconds."""
 
     directory: Path
     quota: float
@@ -62,7 +62,7 @@ class LimitingCgroup:
         return limit[1] if limit else None
 
     def times(self) -> QuotaTimes | None:
-        """Return the times of the group with the tightest quota, or None if there is no quota.
+        """Return the CPU times of the group with the tightest quota, or None if there is no quota.
 
         If that group is an ancestor, all groups below it share its quota.
         """

@@ -17,7 +17,7 @@ _IDLE, _STEAL, _FIELDS = 3, 7, 8  # guest time, which follows, is part of user t
 
 @dataclass(frozen=True)
 class HostCpuTimes:
-    """Times summed over all processors since boot, in any unit; ``steal`` is None if the system doesn't count it."""
+    """CPU times since boot, summed across all processors, in any unit; ``steal`` is None if it is not counted."""
 
     idle: float
     steal: float | None

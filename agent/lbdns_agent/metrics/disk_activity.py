@@ -1,4 +1,4 @@
-"""disk_busy and disk_await: the busiest disk's busy time in %, and the mean time of its requests in ms."""
+"""disk_busy and disk_await: the busiest disk's busy time in %, and its mean time per request in ms."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def read(host: MeasuredHost) -> int:
 def quick_read(host: MeasuredHost) -> MetricValues:
     """Return the metric from /proc/loadavg, which is ten times cheaper to read than /proc/stat.
 
-    Returns nothing for a cgroup, whose threads would have to be read one by one.
+    Returns nothing for a cgroup, because its threads would have to be read one by one.
     """
     if host.group is not None and host.group.counts:
         return {}

@@ -146,9 +146,9 @@ class ListeningSocketReader:
         return [*parse(text), *parse(text6)]
 
     def read_again(self, listeners: Sequence[ListeningSocket]) -> list[ListeningSocket] | None:
-        """Return the current state of ``listeners``, looked up one by one by address.
+        """Return the current state of ``listeners``, each looked up individually by address.
 
-        Returns None if sockets can't be looked up one by one, or if one of them was closed.
+        Returns None if sockets can't be looked up individually, or if one of them has been closed.
         """
         places = {(listener.address, listener.port) for listener in listeners}
         if not self.cheap or len(places) < len(listeners):

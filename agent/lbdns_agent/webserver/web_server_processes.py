@@ -85,7 +85,7 @@ class WebServerProcesses:
         self._sum, self._of_tree, self._of_group = 0.0, 0.0, None
 
     def _from_best_source(self, tree: ProcessTreeCpu, of_tree: float) -> float:
-        """Add the CPU time used since the last call to the sum, as measured by the better available source.
+        """Add to the sum the CPU time used since the last call, as measured by the better available source.
 
         Return the sum. The server's own cgroup, if there is one, is the better source: it is complete, and more precise
         than ticks.

@@ -36,8 +36,8 @@ LEAST_REQUESTS: Final = 50.0  # requests in each half of a round; fewer give no 
 class WeightSearchSettings:
     """The limits of a weight search.
 
-    Each weight stays between its configured value / ``factor`` and its configured value * ``factor``. ``period``:
-    seconds per turn.
+    Each weight stays between its configured value / ``factor`` and its configured value * ``factor``. ``period`` is the
+    length of a turn in seconds.
     """
 
     factor: float = 2.0

@@ -36,7 +36,7 @@ async def metrics(request: web.Request) -> web.StreamResponse:
 
 
 async def health(request: web.Request) -> web.Response:
-    """Return 200 while the program serves, else 503."""
+    """Return 200 while the program is serving, otherwise 503."""
     if request.app[SOURCE].program.serving:
         return web.Response(text="ok\n")
     return web.Response(status=503, text="not serving\n")

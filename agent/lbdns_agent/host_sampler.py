@@ -1,4 +1,4 @@
-"""Takes samples of a host: reads every sensor once, and compares the readings with the previous ones."""
+"""Takes samples of a host: reads every sensor once, and computes metrics from the last two readings."""
 
 from __future__ import annotations
 

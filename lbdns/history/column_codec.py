@@ -2,7 +2,7 @@
 
 The first byte of a packed column identifies its format; no format needs a Python loop where C code can do the work.
 Format "rounded" keeps 11 significant bits (an error of at most 0.025 %) as the upper three bytes of a float32. Most
-digits of a measurement are noise, which does not compress: with 200 members, it would make up most of the file. Format
+digits of a measurement are noise, which does not compress; with 200 members, digits make up most of the file. Format
 "steps" is for counters, times and scores, which must not be rounded: it stores differences between whole multiples of 1
 or 1e-6. Format "exact" stores everything else as float64.
 """

@@ -123,7 +123,8 @@ class HistoryStore:
     ) -> None:
         """Write everything in one transaction. ``pools`` maps new or changed pools to their zone and policies.
 
-        Each chunk is a (tier, key in milliseconds, columns) tuple. A chunk replaces any chunk with the same key.
+        Each chunk is a (tier, key in milliseconds, columns) tuple. Each chunk replaces any stored chunk with the same
+        key.
         """
         run = self._connection.execute
         run("BEGIN IMMEDIATE")

@@ -46,7 +46,7 @@ class WebServerProcesses:
         self._of_group: float | None = None  # the group's seconds at that time
 
     def find(self, wanted: frozenset[int], listening: frozenset[int]) -> frozenset[int]:
-        """Find the owners of the ``wanted`` sockets (inodes), unless they are already known and nothing has changed.
+        """Find the owners of the ``wanted`` sockets (inodes), unless the owners are known and nothing has changed.
 
         Returns the sockets in ``listening`` that the owners hold; empty if this process isn't permitted to see the
         owners.

@@ -1,4 +1,4 @@
-"""Access control: which networks and credentials have read access via HTTP, and how often clients may try to log in."""
+"""Access control: which networks and credentials allow reading via HTTP, and how often clients may try credentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue of reported metrics, with each metric's unit, meaning, better direction and agent sensor.
+"""The catalogue of metrics in reports: each metric's unit and meaning, which direction is better, and its sensor.
 
 Scores are computed from these metrics, and web pages label them. A report may contain other metrics too, which are
 passed on unchanged.

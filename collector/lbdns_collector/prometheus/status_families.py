@@ -41,7 +41,10 @@ async def metrics_text(source: StatusSource, refused: Mapping[str, int] = NO_REF
 
 
 def metric_families(source: StatusSource, refused: Mapping[str, int] = NO_REFUSALS) -> Iterator[Metric]:
-    """Yield every family of ``source``. Families are computed one by one, all from the program's state when called."""
+    """Yield every family of ``source``.
+
+    Families are computed one by one, but all from the program's state at the time of the call.
+    """
     inputs, program = member_inputs(source), source.program
     build, versions = "Version of the program; the value is always 1", (__version__, platform.python_version())
     reports = "Datagrams on the report port by result: accepted, or the reason for the drop"

@@ -4,11 +4,11 @@ Sans-I/O: the caller supplies the time and the random number generator.
 
 Each trial shifts some weight from one term of the score to another. The trial alternates between the old and the new
 weights every ``period`` seconds, so that changes in load affect both alike. The trial ends as soon as the new weights
-do worse. The search accepts the new weights only after four rounds that show a significant gain. From time to time, the
-search compares the configured weights with those in use, and returns to the configured weights unless they give longer
+do worse. The search accepts the new weights only if four rounds show a significant gain. From time to time, the search
+compares the configured weights with those in use, and returns to the configured weights unless they give longer
 response times. Each weight stays within a fixed factor of its configured value, and the sum of all weights stays
-constant. Simulated annealing, which accepts any better result and sometimes a worse one, was tried first. Response
-times vary so much that annealing reported gains that did not exist.
+constant. Simulated annealing, which accepts a change after a single better result and sometimes after a worse one, was
+tried first. Response times vary so much that annealing reported gains that did not exist.
 """
 
 from __future__ import annotations

@@ -19,10 +19,10 @@ _BUCKETS: Final = len(BOUNDS) + 1
 
 @dataclass(frozen=True, slots=True)
 class AnswerCounters:
-    """The counters of one process, or the sums over several processes.
+    """The counters of one process, or their totals across several processes.
 
-    Each field has the same name as its key in the stat file. For sums that never decrease, the caller must include the
-    counters of ended processes. ``levels`` are gauges, which are summed over running processes only.
+    Each field has the same name as its key in the stat file. To keep totals from decreasing, the caller must include
+    the counters of processes that have ended. ``levels`` are gauges, summed across running processes only.
     """
 
     # Queries: zone, type, transport, rcode
@@ -47,7 +47,10 @@ class AnswerCounters:
         return sum(self.durations)
 
     def by_pool(self) -> dict[str, Counter[str]]:
-        """Return, for each pool, how many answers named each member (by full name), summed over all policies."""
+        """Return, for each pool, the number of answers that named each member.
+
+        The result is keyed by full name and summed over all policies.
+        """
         found: dict[str, Counter[str]] = {}
         for (pool, _, member), count in self.answers.items():
             found.setdefault(pool, Counter())[member] += count
@@ -61,7 +64,7 @@ class AnswerCounters:
         )
 
     def beyond(self, other: AnswerCounters) -> AnswerCounters:
-        """Return the amount by which each counter exceeds its counterpart in ``other``, or 0.
+        """Return the amount by which each counter exceeds its counterpart in ``other``, but at least 0.
 
         The result has no ``levels``.
         """
@@ -136,7 +139,7 @@ def count_answers(
 
 
 def by_type_and_rcode(*asked: Mapping[tuple[str, int, str, int], int]) -> tuple[Counter[str], Counter[str]]:
-    """Return the number of queries of each type and the number of responses with each RCODE, by name.
+    """Return the number of queries per type and the number of responses per RCODE, each keyed by name.
 
     Types outside TYPE_NAMES count as "other".
     """

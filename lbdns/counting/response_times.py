@@ -14,9 +14,9 @@ BOUNDS: Final = (
 
 
 class ResponseTimes:
-    """Histogram of the seconds from reading a query to sending its response.
+    """Histogram of the time, in seconds, from reading a query to sending its response.
 
-    All queries answered in one wake-up are counted with their mean response time.
+    Each query answered in a wake-up is counted with the mean response time of that wake-up's queries.
     """
 
     def __init__(self) -> None:
@@ -34,5 +34,5 @@ class ResponseTimes:
 
 
 def cumulative(counts: Sequence[int]) -> list[tuple[str, int]]:
-    """Return Prometheus's cumulative buckets: each upper bound, as text, with the number of queries up to it."""
+    """Return cumulative Prometheus buckets: each upper bound, as text, and the number of queries at or below it."""
     return list(zip((*map(repr, BOUNDS), "+Inf"), accumulate(counts), strict=True))

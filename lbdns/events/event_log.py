@@ -54,7 +54,7 @@ class LoggedEvent:
 
 
 class EventLog:
-    """Keeps the newest events of a program, and passes new events to subscribers. Use it from one thread."""
+    """Keeps the newest events of a program, and passes new events to subscribers. Use each log from a single thread."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         #: Per kind and level: the number of events so far, and the newest event
@@ -89,7 +89,7 @@ class EventLog:
             subscriber(event)
 
     def newest(self, limit: int = KEPT, since: float = 0.0) -> Sequence[LoggedEvent]:
-        """Return the newest events later than ``since`` (Unix seconds), at most ``limit``, in order of time."""
+        """Return up to ``limit`` of the newest events after ``since`` (Unix seconds), in chronological order."""
         found = [event for event in self._kept if event.time > since]
         return found[-limit:] if limit > 0 else []
 

@@ -16,7 +16,7 @@ NewT = TypeVar("NewT")
 
 
 class PartlyAppliedError(LbdnsError):
-    """Raised if a part fails to commit, finish or roll back. The message says which configuration the others use."""
+    """Raised if a part fails to commit, finish or roll back. The message says which configuration the other parts use."""
 
 
 def _do_nothing() -> None:
@@ -29,7 +29,7 @@ async def _wait_for_nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class PreparedChange:
-    """The steps with which one part completes or undoes a change that it has prepared.
+    """The steps by which a part completes or undoes a change that it has prepared.
 
     ``apply`` calls either ``commit`` and then ``finish``, or only ``rollback``. None of them may raise.
     """
@@ -48,7 +48,7 @@ class Part(Protocol[NewT_contra]):
     """A part of a program that uses the program's configuration."""
 
     async def prepare(self, new: NewT_contra) -> PreparedChange:
-        """Acquire everything for ``new`` that may be unavailable, such as sockets, and return the change.
+        """Acquire the resources for ``new`` that may be unavailable, such as sockets, and return the prepared change.
 
         The part continues to use the old configuration until the change commits. The caller must not prepare another
         change before this one has finished or rolled back. If ``new`` cannot be used, releases everything acquired and

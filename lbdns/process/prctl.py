@@ -1,4 +1,4 @@
-"""Sets the process name (prctl(2)) and drops capabilities (capabilities(7)), for which Python has no functions."""
+"""Sets the process name (prctl(2)) and drops capabilities (capabilities(7)); Python's library can do neither."""
 
 from __future__ import annotations
 

@@ -34,18 +34,18 @@ _LATE_MODULES_OF_WORKERS: Final = (
 
 
 def check_user(user: str) -> None:
-    """Raise ConfigError if ``user`` doesn't exist. If ``user`` is empty, the process keeps its own."""
+    """Raise ConfigError if ``user`` doesn't exist. An empty ``user`` is valid: the process keeps its current user."""
     if user:
         _entry(user)
 
 
 def will_become(user: str) -> bool:
-    """Return whether ``become(user)`` changes anything."""
+    """Return whether ``become(user)`` would change anything."""
     return bool(user) and os.geteuid() == 0
 
 
 def ids(user: str) -> tuple[int, int]:
-    """Return the user and group id of ``user``, or of this process if ``user`` is empty. Raises ConfigError."""
+    """Return the user and group IDs of ``user``, or those of this process if ``user`` is empty. Raises ConfigError."""
     if not user:
         return os.geteuid(), os.getegid()
     entry = _entry(user)
@@ -60,13 +60,13 @@ def read_ahead() -> None:
 
 
 def read_ahead_for_workers() -> None:
-    """Import the modules that a process needs later if it only answers queries."""
+    """Import the modules needed later by a process that only answers queries."""
     for module in _LATE_MODULES_OF_WORKERS:
         importlib.import_module(module)
 
 
 def own_folder(path: Path, user: str) -> None:
-    """Create the state folder for ``user`` if it is missing and this process has the permission.
+    """Create the state folder for ``user`` if the folder is missing and this process is permitted to create it.
 
     Ignores errors, because they recur when a file is written to the folder.
     """
@@ -92,8 +92,8 @@ def become(user: str) -> None:
     The user and group IDs do not change if ``user`` is empty or this process is not root. A process that remains root
     keeps its capabilities.
 
-    Ports below 1024 cannot be bound afterwards. CAP_NET_BIND_SERVICE is not kept for later reloads, because it would
-    let a compromised server impersonate another one.
+    Ports below 1024 cannot be bound afterwards. CAP_NET_BIND_SERVICE is not kept for later reloads, because this
+    capability would let a compromised server impersonate another server.
     """
     if will_become(user):
         entry = _entry(user)

@@ -23,7 +23,7 @@ class Program(Protocol):
     async def start(self) -> None:
         """Open everything.
 
-        Called once, before all other methods. On failure, closes everything and raises LbdnsError.
+        Called once, before any other method. On failure, closes everything and raises LbdnsError.
         """
 
     async def reload(self) -> None:
@@ -72,7 +72,7 @@ async def _end(task: asyncio.Task[None]) -> None:
 
 
 async def reload(program: Program) -> None:
-    """Reload, and log the result. Raises what ``Program.reload`` raises."""
+    """Reload, and log the result. Raises the same errors as ``Program.reload``."""
     try:
         await program.reload()
     except Exception as error:

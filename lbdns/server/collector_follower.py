@@ -122,7 +122,7 @@ class CollectorFollower:
                 self._pause = min(2 * self._pause, LONGEST_PAUSE)
 
     async def _read_stream(self, session: aiohttp.ClientSession) -> str:
-        """Read events until the connection ends, and return why it ended."""
+        """Read events until the connection ends, and return the reason why it ended."""
         events = ServerSentEventReader()
         try:
             async with session.get(f"{self._url.rstrip('/')}/api/v1/events", params={"changes": "1"}) as response:
@@ -164,9 +164,9 @@ class CollectorFollower:
         return ""
 
     def _connected(self, missing: set[str]) -> None:
-        """Record the arrival of a full status, which the collector sends over each new connection and at each reload.
+        """Record the arrival of a full status, which the collector sends on each new connection and at each reload.
 
-        ``missing`` holds the members of this server that the collector does not have.
+        ``missing`` holds the members that this server has but the collector lacks.
         """
         if not self.connected:
             self._events.record("collector", f"collector {self._url}: following", logger=log.name)

@@ -25,7 +25,7 @@ from lbdns.sockets.inherited_sockets import InheritedSocket
 
 @dataclass(frozen=True, slots=True)
 class AnsweringConfiguration:
-    """The farm to answer for, and the sockets that each process answers on."""
+    """The farm to answer for, and the sockets on which each process answers."""
 
     farm: Farm
     table: AnswerTable  # for this process; workers build their own from the farm
@@ -43,10 +43,10 @@ class Answerer(Protocol):
 
     @property
     def restarts(self) -> int:
-        """The number of processes that have had to be replaced so far."""
+        """The total number of processes that had to be replaced."""
 
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
-        """Build everything that ``new`` needs in every process, and return the change that puts ``new`` into force.
+        """Build what ``new`` needs, in every process, and return the change that puts ``new`` into force.
 
         No query is lost: each process answers all queries that it has read from sockets that are not in ``new``. The
         caller still owns the sockets, and must keep them open until the change has finished or rolled back. Raises
@@ -70,16 +70,16 @@ class Answerer(Protocol):
         """The number of queries read so far; cheaper to compute than ``counters``."""
 
     def asked(self) -> Mapping[tuple[str, int, str, int], int]:
-        """Return the number of queries so far, by zone, type, transport and RCODE."""
+        """Return the number of queries so far, keyed by (zone, type, transport, RCODE)."""
 
     def answers(self, pool: str) -> Counter[str]:
-        """Return how often each member of a pool was selected so far, by full name. Cheaper than ``counters``."""
+        """Return how often each member of a pool has been selected, keyed by full name. Cheaper than ``counters``."""
 
     def shadow_counters(self) -> AnswerCounters:
         """Return the counters of shadow policies; cheaper to compute than ``counters``."""
 
     def counters(self) -> AnswerCounters:
-        """Return all counters, which never decrease. Other processes report theirs a few times a second."""
+        """Return all counters, which never decrease. Other processes report their counters a few times a second."""
 
     async def refresh(self) -> None:
         """Fetch the current counters of other processes, so that the methods above return them."""
@@ -98,11 +98,11 @@ class DnsService:
         self.own_secrets: tuple[bytes, ...] = (new_cookie_secret(),)
 
     def secrets(self, configuration: ServeConfiguration) -> tuple[bytes, ...]:
-        """Return the secrets for DNS cookies; new cookies are made with the first one."""
+        """Return the secrets for DNS cookies; new cookies are made with the first secret."""
         return configuration.secrets or self.own_secrets
 
     async def start(self, configuration: ServeConfiguration, inherited: Sequence[InheritedSocket] = ()) -> None:
-        """Start answering, also on ``inherited`` sockets that are not configured, because queries may wait in them.
+        """Start answering, including on unconfigured ``inherited`` sockets, because queries may be waiting in them.
 
         A second call, without ``inherited``, answers these queries and then closes the sockets that are not configured.
         Raises LbdnsError.
@@ -110,7 +110,7 @@ class DnsService:
         await commit_all([await self.prepare(configuration, inherited)])
 
     async def prepare(self, new: ServeConfiguration, inherited: Sequence[InheritedSocket] = ()) -> PreparedChange:
-        """Open the sockets that are missing, and have every answering process prepare ``new``. Raises LbdnsError."""
+        """Open the missing sockets, and have every answering process prepare ``new``. Raises LbdnsError."""
         # Close nothing before everything is open: without root, port 53 could not be opened again
         listen, workers = new.farm.config.server.listen, self.answerer.workers
         sockets = self.sockets.prepare(listen, workers, [each for each in inherited if each.purpose == "dns"])

@@ -1,4 +1,4 @@
-"""The handlers of the control commands: each turns the JSON of a command into the JSON of its reply."""
+"""Handlers of the control commands: each takes a command as JSON and returns the reply as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UID_BITS: Final = 0xFFFFFFFF
 def server_commands(
     path: Path, server: program.Program, take_over: CommandHandler, status: ServerStatus
 ) -> Mapping[str, CommandHandler]:
-    """Return the handlers of the server-wide commands, by command name.
+    """Return the handlers of the server-wide commands, keyed by command name.
 
     ``path`` is the path of the configuration file.
     """
@@ -42,7 +42,7 @@ def server_commands(
 
 
 def override_commands(manager: OverrideManager) -> Mapping[str, CommandHandler]:
-    """Return the handlers of ``drain``, ``undrain``, ``force``, ``weight`` and ``overrides``, by command name."""
+    """Return the handlers of ``drain``, ``undrain``, ``force``, ``weight`` and ``overrides``, keyed by name."""
 
     async def change(command: ControlCommand) -> Mapping[str, Any]:
         request = read_override_request(command.fields)

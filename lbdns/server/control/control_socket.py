@@ -1,8 +1,8 @@
 """The control socket receives control commands and replies to them. Every message is a JSON object on one line.
 
 For example, the reply to ``{"command": "reload"}`` is ``{"ok": true, ...}`` or ``{"ok": false, "error": "..."}``. The
-permissions of the socket file decide which users may connect: the file has mode 0660 and belongs to the server's user
-and group.
+socket file's permissions determine which users may connect: the file has mode 0660 and belongs to the server's user and
+group.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ class ControlSocket:
         self._path: Path | None = None  # the path at which it listens, or failed to listen
 
     def duplicate(self) -> tuple[Path, socket.socket] | None:
-        """Return the path and a duplicate of the listening socket, for another process; None if no socket is open."""
+        """Return the path and a duplicate of the listening socket for another process, or None if no socket is open."""
         return (self._file[0], self._sock.dup()) if self._file and self._sock else None
 
     async def start(self, path: Path, owner: tuple[int, int], sock: socket.socket | None = None) -> None:
-        """Accept commands on ``sock``, which must already listen at ``path``; if it is None, open a new socket there.
+        """Accept commands on ``sock``, which must already listen at ``path``; if None, open a new socket there.
 
-        The file of a new socket will belong to ``owner`` (user ID and group ID). A failure is only logged as a warning,
-        because the server can answer queries without a control socket.
+        The file of a new socket will belong to ``owner`` (user ID and group ID). If that fails, only a warning is
+        logged, because the server can answer queries without a control socket.
         """
         self._path = path
         try:
@@ -82,7 +82,7 @@ class ControlSocket:
             log.warning("[server] control: %s: %s. Commands such as 'lbdns reload' are not available", path, why)
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """If ``new`` has a different path, listen there. Commands sent to that path wait until the change commits.
+        """If ``new`` specifies a different path, listen there. Commands sent to that path wait until the change commits.
 
         Raises ListenError if that path is not available.
         """
@@ -149,7 +149,7 @@ class ControlSocket:
             task.add_done_callback(self._clients.discard)
 
     async def _serve(self, sock: socket.socket) -> None:
-        """Carry out the commands of one client, one after another, until it disconnects."""
+        """Execute one client's commands, one after another, until the client disconnects."""
         with sock:
             uid = _PEER.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))[1]
             with contextlib.suppress(OSError, TimeoutError):
@@ -199,7 +199,7 @@ async def _close(
 
 
 async def _lines(sock: socket.socket) -> AsyncIterator[bytes]:
-    """Yield the lines that a client sends. A line that is too long is truncated and ends the input."""
+    """Yield the lines that a client sends. An overlong line is truncated and ends the input."""
     buffer = b""
     while True:
         async with asyncio.timeout(PATIENCE):
@@ -225,7 +225,7 @@ def _failed(error: str) -> dict[str, Any]:
 
 
 def _inode(path: Path) -> int:
-    """Return the inode of a file; 0 if it cannot be read, for example after root privileges have been dropped."""
+    """Return a file's inode number, or 0 if it cannot be read, for example because root privileges have been dropped."""
     try:
         return path.stat().st_ino
     except OSError:
@@ -233,7 +233,7 @@ def _inode(path: Path) -> int:
 
 
 def _bind(path: Path, owner: tuple[int, int]) -> socket.socket:
-    """Return a socket that listens at ``path``, with a file owned by ``owner`` (user, group) if permitted.
+    """Return a socket listening at ``path``; its file is owned by ``owner`` (user, group) if permissions allow.
 
     Raises OSError.
     """

@@ -22,7 +22,7 @@ _ASIDE: Final = 1000  # number of broken files to keep; after that, the last one
 
 
 def read(path: Path) -> tuple[Overrides, str]:
-    """Return the overrides in the file, and a description of the error in it (empty if there is none).
+    """Return the overrides in the file, and a description of any error in the file (empty if there is none).
 
     Blocks on the disk. A faulty file is renamed, so that the next change does not overwrite it; its valid overrides are
     still returned.
@@ -84,7 +84,7 @@ def write(path: Path, overrides: Overrides) -> None:
 
 
 class OverrideStore:
-    """Writes the newest overrides to the file, in threads, one write at a time."""
+    """Writes the newest overrides to the file in background threads, one write at a time."""
 
     def __init__(self, path: Path, events: OverrideEvents) -> None:
         self.path = path  # may be changed; the file at the old path is removed once the new one is written
@@ -115,9 +115,9 @@ class OverrideStore:
             self._writing = asyncio.get_running_loop().create_task(self._write_all())
 
     async def save(self, overrides: Overrides) -> str:
-        """Wait up to PATIENCE seconds until the overrides are on disk.
+        """Wait up to PATIENCE seconds for the overrides to be written to disk.
 
-        Return why they are not, or an empty string if they are.
+        Return the reason if they have not been written, or an empty string if they have.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + PATIENCE

@@ -58,7 +58,7 @@ class OverrideManager:
         return self._answerer.planner.overrides
 
     async def restore(self) -> None:
-        """Reinstate the overrides that were in force at the last stop. Call this before any query is answered."""
+        """Reinstate the overrides that were in force when the server last stopped. Call this before any query is answered."""
         found = await self.store.load()
         if found.items:
             some = join_some((f"{each.member} {each.text()}" for each in found.items), "; ")
@@ -95,7 +95,7 @@ class OverrideManager:
         self._begun.set()
 
     async def carry_out(self, request: OverrideRequest, by: str) -> tuple[OverrideTargets, Sequence[Override]]:
-        """Carry out a request of the user ``by``. Return the request's targets and the overrides that it ended.
+        """Carry out a request from the user ``by``. Return the request's targets and the overrides that it ended.
 
         Queries that arrive after this method has returned are answered according to the new overrides. Raises
         LbdnsError if the request cannot be carried out.

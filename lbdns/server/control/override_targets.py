@@ -25,7 +25,7 @@ GuardsOf = Callable[[str], Sequence[Guard]]
 
 @dataclass(frozen=True, slots=True)
 class OverrideTargets:
-    """The full names of the members that a request concerns, and the pools that it concerns.
+    """The members (by full name) and the pools that a request concerns.
 
     ``pools`` is empty if the members are no longer configured but still have overrides.
     """
@@ -35,12 +35,12 @@ class OverrideTargets:
 
 
 def full_form(name: str) -> str:
-    """Return a name in the form that full names have: in lower case, without a trailing dot."""
+    """Return a name in the form used for full names: lower case, without a trailing dot."""
     return name.lower().removesuffix(".")
 
 
 def find_targets(farm: Farm, request: OverrideRequest) -> OverrideTargets:
-    """Return the targets of a request. A short name may match members of several zones if they have the same addresses.
+    """Return the targets of a request. A short name may match members in several zones if they have the same addresses.
 
     Raises UnknownNameError, whose message suggests the nearest known name.
     """
@@ -62,7 +62,7 @@ def find_targets(farm: Farm, request: OverrideRequest) -> OverrideTargets:
 
 
 def find_forgotten_targets(overrides: Overrides, request: OverrideRequest) -> OverrideTargets | None:
-    """Return the targets of a request for an unconfigured member or pool that still has overrides, else None."""
+    """If a request names an unconfigured member or pool that still has overrides, return the targets, else None."""
     wanted = full_form(request.member)
     known = any(o.member == wanted and request.pool in ("", o.pool) for o in overrides.items)
     return OverrideTargets((wanted,), ()) if known else None
@@ -86,7 +86,7 @@ def in_pools(names: Iterable[str]) -> str:
 
 
 def join_some(texts: Iterable[str], between: str = ", ") -> str:
-    """Return the first SHOWN texts, joined; if there are more, append the number of the others."""
+    """Return the first SHOWN texts, joined; if there are more, append the number of remaining texts."""
     found = list(texts)
     more = f"{between}and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return between.join(found[:SHOWN]) + more
@@ -101,7 +101,7 @@ def why_not_spare(
     guards: GuardsOf,
     now: float,
 ) -> str:
-    """Return why a pool cannot spare the targets; empty if all pools can.
+    """Return why a pool cannot spare the targets, or an empty string if all pools can.
 
     A pool cannot spare them if the overrides ``after`` would leave it without a usable member, or with all its members
     drained. ``now`` is in monotonic seconds.
@@ -171,8 +171,8 @@ class _OverriddenPool:
 def overrides_to_end(targets: OverrideTargets, request: OverrideRequest, overrides: Overrides) -> list[Override]:
     """Return the overrides in force that the request ends.
 
-    If the request names no pool, it also ends those for single pools. Raises LbdnsError if the request ends no
-    override; the message lists those in force for the member.
+    If the request names no pool, it also ends overrides limited to single pools. Raises LbdnsError if the request ends
+    no override; the message lists the member's overrides in force.
     """
     ours = [o for o in overrides.items if o.member in targets.full_names]
     slot = [o for o in ours if o.slot == request.slot]

@@ -109,7 +109,7 @@ class Successor:
         self._channel.send(msgpack.packb(state))
 
     async def finish(self, counters: AnswerCounters) -> None:
-        """Send the final counters of this server, and wait until they are sent."""
+        """Send this server's final counters, and wait until the message has been sent."""
         self._channel.send(msgpack.packb(counters.state()))
         await self._channel.flush(ANSWER)
 
@@ -184,7 +184,7 @@ class Predecessor:
         return await self._ask("reports")
 
     async def finish(self) -> AnswerCounters:
-        """Have the old server answer the queries it has read, then end. Return its counters. Raises LbdnsError."""
+        """Have the old server answer the queries it has read, then stop. Return that server's counters. Raises LbdnsError."""
         counters = await self._ask("finish")
         self._channel.close()
         try:
@@ -205,7 +205,7 @@ class Predecessor:
 
 
 async def _read_line(sock: socket.socket) -> bytes:
-    """Return one line. Reads nothing beyond it, because the next bytes carry descriptors. Raises OSError."""
+    """Return one line. Reads nothing past the line, because the next bytes carry descriptors. Raises OSError."""
     line = b""
     while not line.endswith(b"\n") and len(line) < _MAX_LINE:
         data = await asyncio.get_running_loop().sock_recv(sock, 1)

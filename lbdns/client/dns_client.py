@@ -51,9 +51,9 @@ def ask(
 ) -> DnsReply:
     """Send ``query`` and return the reply; if a UDP response is truncated, repeat the query over TCP.
 
-    Over UDP, the query is sent up to ``tries`` times; each response may take ``timeout`` seconds. Raises LbdnsError if
-    the server cannot be reached, does not respond in time, or responds over TCP with an invalid DNS message; over UDP,
-    invalid datagrams are ignored.
+    Over UDP, the query is sent up to ``tries`` times; each try waits up to ``timeout`` seconds for a response. Raises
+    LbdnsError if the server cannot be reached, does not respond in time, or responds over TCP with an invalid DNS
+    message; over UDP, invalid datagrams are ignored.
     """
     began = time.monotonic()
     try:

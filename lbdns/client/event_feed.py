@@ -36,7 +36,7 @@ class EventFeed:
         threading.Thread(target=self._run, name="event stream", daemon=True).start()
 
     def take(self) -> tuple[bytes | None, list[bytes]]:
-        """Return the data since the last call: the newest status document (or None) and all events, oldest first."""
+        """Return the data received since the last call: the newest status (or None) and all events, oldest first."""
         self.quiet()
         with self._lock:
             status, self._status = self._status, None

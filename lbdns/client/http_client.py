@@ -30,7 +30,7 @@ _PIECE: Final = 65536  # bytes
 
 
 def find_credentials(config: Path | None = None) -> HttpCredentials:
-    """Return the credentials from LBDNS_TOKEN or, if it is unset, from ``config`` if that exists.
+    """Return the credentials from LBDNS_TOKEN or, if it is unset, from ``config`` if that file exists.
 
     Raises ConfigError.
     """

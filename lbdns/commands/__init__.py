@@ -1,1 +1,1 @@
-"""The subcommands of ``lbdns``, one module for each; ``lbdns.cli`` lists all subcommands."""
+"""The subcommands of ``lbdns``, one module per subcommand; ``lbdns.cli`` lists all of them."""

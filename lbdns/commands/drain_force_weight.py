@@ -177,7 +177,7 @@ def _ended(documents: Iterable[Mapping[str, Any]]) -> Iterable[str]:
 
 
 def clock_time(at: float, now: float) -> str:
-    """Return a point in time (Unix seconds) in local time, without the date if it is today."""
+    """Format a point in time (Unix seconds) as local time, omitting the date if it is today's."""
     there, here = time.localtime(at), time.localtime(now)
     date = "" if there[:3] == here[:3] else time.strftime("%Y-%m-%d ", there)
     return date + time.strftime("%H:%M:%S" if abs(at - now) < _SOON else "%H:%M", there)

@@ -180,7 +180,7 @@ def _number(value: float) -> str:
 
 
 def _bars(values: Sequence[float | None], low: float, high: float) -> str:
-    """Return a sparkline: each character shows a mean, or is a blank if values are missing."""
+    """Return a sparkline: each character shows a mean, or is blank if values are missing."""
     count = min(WIDTH, len(values))
     pieces = (values[at * len(values) // count : (at + 1) * len(values) // count] for at in range(count))
     known = ([value for value in piece if value is not None] for piece in pieces)

@@ -93,7 +93,7 @@ def _print_log(base: str, credentials: HttpCredentials, since: float, printer: _
 
 
 def _follow(base: str, credentials: HttpCredentials, begin: float, printer: _Printer) -> None:
-    """Print events from the stream; after a failed connection, read the events missed from the log."""
+    """Print events from the stream; after a failed connection, read the missed events from the log."""
     feed, failures, announced = EventFeed(base, ONLY_LOG, credentials), 0, False
     next_look = settled = time.monotonic() + LOOK
     while True:

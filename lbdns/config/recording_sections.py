@@ -24,7 +24,7 @@ def _duration(table: TomlTable, name: str, default: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class HistoryConfig:
-    """How long values of each resolution are kept, in seconds; 0 means that the resolution is not recorded."""
+    """The retention time, in seconds, for values of each resolution; 0 turns off recording at that resolution."""
 
     on: bool = flag(True)
     keep_raw: float = key(_duration, 3600.0)  # every second

@@ -39,7 +39,7 @@ class TomlErrors:
     def _line_of(self, place: TomlPlace) -> int:
         """Return the line number of a key, or 0 if it is absent.
 
-        Searches the file's text: tomllib returns no positions.
+        Searches the file's text, because tomllib returns no positions.
         """
         key = place.inside.partition(".")[0] or place.key
         inside = not place.header  # whether the current line belongs to the table

@@ -73,7 +73,7 @@ def optional_path() -> Path | None:
 
 
 def read_fields(kind: Callable[..., T], table: TomlTable) -> T:
-    """Create a ``kind``, reading each field that ``key`` declares from the table; record errors in the table."""
+    """Create a ``kind``: read each of its fields declared with ``key`` from the table, and record errors there."""
     declared = [field for field in fields(kind) if "read" in field.metadata]  # type: ignore[arg-type]
     return kind(**{field.name: field.metadata["read"](table, field.name, field.default) for field in declared})
 

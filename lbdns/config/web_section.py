@@ -22,7 +22,7 @@ def _listen(table: TomlTable, name: str, default: Endpoint) -> Endpoint | None:
 
 @dataclass(frozen=True, slots=True)
 class WebConfig:
-    """``listen`` is None if HTTP is off. ``allow``: the networks whose clients may read the pages."""
+    """``listen`` is None if HTTP is off. ``allow`` holds the networks whose clients may read the pages."""
 
     listen: Endpoint | None = key(_listen, Endpoint("127.0.0.1", HTTP_PORT))  # None: HTTP is off
     allow: tuple[Network, ...] = each((), parse_network)  # networks that may read; the loopback always may

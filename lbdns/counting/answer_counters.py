@@ -49,7 +49,7 @@ class AnswerCounters:
     def by_pool(self) -> dict[str, Counter[str]]:
         """Return, for each pool, the number of answers that named each member.
 
-        The result is keyed by full name and summed over all policies.
+        Counts are keyed by the member's full name and summed over all policies.
         """
         found: dict[str, Counter[str]] = {}
         for (pool, _, member), count in self.answers.items():

@@ -23,7 +23,7 @@ class ChildProcesses:
         self._tie = _tie_to_parent()
 
     def start(self, name: str, command: Sequence[str]) -> None:
-        """Start a child in a session of its own, so that Ctrl-C interrupts only the parent; it then stops the child."""
+        """Start a child in a session of its own, so that Ctrl-C interrupts only the parent, which then stops it."""
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

@@ -23,7 +23,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class DemoPlan:
-    """The ports, hosts and settings of one demo. All ports are on the loopback."""
+    """The ports, hosts and settings of one demo. All ports are on the loopback interface."""
 
     dns_port: int = 5300
     report_port: int = 7777

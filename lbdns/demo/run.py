@@ -25,7 +25,7 @@ _POLL: Final = 0.05  # seconds between checks of the children
 
 
 def run(plan: DemoPlan, seconds: float | None) -> None:
-    """Run the demo until SIGINT, SIGTERM or SIGHUP or, if ``seconds`` is given, until that long after it is ready.
+    """Run the demo until SIGINT, SIGTERM or SIGHUP arrives or, if given, ``seconds`` have passed since it was ready.
 
     Raises ListenError before starting anything if a port is taken, and LbdnsError if a process of the demo dies.
     """
@@ -96,7 +96,7 @@ def _until_it_answers(plan: DemoPlan, groups: Iterable[ChildProcesses], stop: St
 
 
 def _answers(plan: DemoPlan) -> bool:
-    """Return whether the server answers over DNS and HTTP; a refused connection means that it does not listen yet."""
+    """Return whether the server answers over DNS and HTTP; a refused connection means that it is not listening yet."""
     with contextlib.suppress(LbdnsError, OSError):
         ask(make_query("hobbit", "SOA"), Endpoint(LOOPBACK, plan.dns_port), timeout=_POLL, tries=1)
         with socket.create_connection((LOOPBACK, plan.http_port), timeout=1):

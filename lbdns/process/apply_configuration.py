@@ -16,7 +16,10 @@ NewT = TypeVar("NewT")
 
 
 class PartlyAppliedError(LbdnsError):
-    """Raised if a part fails to commit, finish or roll back. The message says which configuration the other parts use."""
+    """Raised if a part fails to commit, finish or roll back.
+
+    The message says which configuration the other parts use.
+    """
 
 
 def _do_nothing() -> None:

@@ -72,9 +72,9 @@ class LocalAnswerer:
     def prepare_change(
         self, table: AnswerTable, secrets: Sequence[bytes], fresh: NumberedSockets, wanted: set[int]
     ) -> PreparedChange:
-        """Return a change that makes this process answer from ``table``, on the sockets with the numbers ``wanted``.
+        """Return a change that makes this process answer from ``table``, on the sockets numbered in ``wanted``.
 
-        ``fresh`` holds those wanted sockets on which this process does not answer yet; the change owns them.
+        ``fresh`` holds the wanted sockets on which this process is not yet answering; the change owns these sockets.
         """
 
         def commit() -> None:

@@ -25,7 +25,7 @@ log = logging.getLogger("lbdns.server")
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """Options of ``lbdns serve``. Each option that is set overrides the configuration file."""
+    """Options of ``lbdns serve``. Each option that is set overrides the corresponding key of the configuration file."""
 
     listen: tuple[Endpoint, ...] = ()
     workers: int | None = None
@@ -42,7 +42,7 @@ NO_SERVE_OPTIONS = ServeOptions()
 
 @dataclass(frozen=True, slots=True)
 class ServeConfiguration(CheckedConfiguration):
-    """The checked configuration, with everything else that ``lbdns serve`` reads at start."""
+    """The checked configuration, with everything else that ``lbdns serve`` reads at startup."""
 
     table: AnswerTable
     secrets: tuple[bytes, ...]  # for DNS cookies; empty if the configuration names no file of secrets
@@ -90,7 +90,7 @@ def _secrets(config: Config) -> tuple[bytes, ...]:
 
 
 class CurrentConfiguration:
-    """Holds the configuration in force. The first part to prepare, it rejects changes that need a restart."""
+    """Holds the configuration in force. Prepares before all other parts, and rejects changes that need a restart."""
 
     def __init__(self, path: Path, value: ServeConfiguration) -> None:
         self._path = path

@@ -38,7 +38,7 @@ _SHADOW: Final = ("pool", "policy", "shadow")
 
 
 def dns_families(farm: Farm, counters: AnswerCounters) -> Iterator[Metric]:
-    """Yield the metric families of requests, responses, durations and selections."""
+    """Yield the metric families for requests, responses, durations and selections."""
     requests: Counter[tuple[str, str, str]] = Counter()
     responses: Counter[tuple[str, str]] = Counter()
     for (zone, qtype, transport, rcode), count in counters.asked.items():
@@ -93,7 +93,7 @@ def _shadow_families(farm: Farm, counters: AnswerCounters) -> Iterator[Metric]:
 
 
 def server_families(farm: Farm, counters: AnswerCounters, failing_open: Mapping[str, bool]) -> Iterator[Metric]:
-    """Yield the metric families of all other counters. A counter without an entry in ``_NAMED`` keeps its own name."""
+    """Yield the metric families for all other counters. A counter without an entry in ``_NAMED`` keeps its own name."""
     for key in (*_NAMED, *sorted(counters.named.keys() - _NAMED.keys())):
         name, text = _NAMED.get(key, (f"lbdns_dns_{key}", key.replace("_", " ").capitalize()))
         yield family(name, "counter", text, counters.named.get(key, 0))

@@ -1,4 +1,4 @@
-"""Starts ``lbdns serve``: completes the steps that need a process with a single thread, then runs the event loop."""
+"""Starts ``lbdns serve``: completes the steps that require a single-threaded process, then runs the event loop."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def bind(
     Errors identify the socket by ``purpose`` and by ``key``, its configuration key. With ``share``, the address may
     overlap that of another socket of this process (SO_REUSEADDR). With ``beside``, the socket shares its port and the
     incoming traffic with other sockets of this program (SO_REUSEPORT). With a ``backlog``, the socket listens; only
-    then does a TCP port taken by another program cause an error. Raises ListenError.
+    then does a TCP port in use by another program cause an error. Raises ListenError.
     """
     try:
         family, _, _, _, address = socket.getaddrinfo(
@@ -92,6 +92,6 @@ def overflows(sock: socket.socket) -> int:
 
 
 def bound_endpoint(sock: socket.socket) -> Endpoint:
-    """Return the address of a socket, with the real port even if the socket was bound to port 0."""
+    """Return the address of a socket, with the actual port even if the socket was bound to port 0."""
     host, port = sock.getsockname()[:2]
     return Endpoint(host, port)

@@ -86,7 +86,7 @@ def open_pair(endpoint: Endpoint) -> Pair:
 
 
 def duplicates(sockets: NumberedSockets) -> dict[int, socket.socket]:
-    """Return duplicates (dup(2)) of ``sockets``. Raises ListenError if the process has no descriptor left."""
+    """Return duplicates (dup(2)) of ``sockets``. Raises ListenError if the process has run out of descriptors."""
     made: dict[int, socket.socket] = {}
     try:
         for number, sock in sockets.items():
@@ -138,7 +138,7 @@ class SocketGroups:
 
     @property
     def endpoints(self) -> list[Endpoint]:
-        """The addresses on which DNS is answered, with real ports."""
+        """The addresses on which DNS queries are answered, with the actual ports."""
         return [bound_endpoint(next(iter(group.values()))) for group in self._open.values()]
 
     def inheritable(self) -> Iterator[InheritedSocket]:
@@ -194,14 +194,14 @@ class SocketGroups:
         self.replace({})
 
     def _at(self, endpoint: Endpoint) -> NumberedSockets | None:
-        """Return the open sockets at an address, however the address is written; None if there are none."""
+        """Return the open sockets at an address, however the address is written, or None if there are none."""
         for asked, group in self._open.items():
             if asked == endpoint or same_address(bound_endpoint(next(iter(group.values()))), endpoint):
                 return group
         return None
 
     def _complete(self, group: dict[int, socket.socket], workers: int) -> None:
-        """Add the sockets that a group of inherited ones lacks: all of UDP, all of TCP, or some for further workers."""
+        """Add the sockets that an inherited group lacks: all UDP or all TCP sockets, or some for extra workers."""
         here = bound_endpoint(next(iter(group.values())))
         for kind, opens in _OPENERS.items():
             if not any(sock.type == kind for sock in group.values()):
@@ -235,7 +235,7 @@ def _close_surplus(groups: Mapping[Endpoint, NumberedSockets], kept: Mapping[End
 def _without_surplus(group: NumberedSockets, workers: int) -> dict[int, socket.socket]:
     """Return a copy of ``group`` without the UDP sockets that no worker needs.
 
-    All TCP sockets stay, because closing one would reset the connections that wait in it.
+    All TCP sockets stay, because closing one would reset the connections waiting in it.
     """
     udp = [number for number, sock in group.items() if sock.type == socket.SOCK_DGRAM]
     return {number: sock for number, sock in group.items() if number not in udp[workers:]}

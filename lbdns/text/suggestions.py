@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return ``. Perhaps you meant 'x'?`` or, if no word is similar, all known words; "" if there are none."""
+    """Return ``. Perhaps you meant 'x'?`` or, if no word is similar, all known words; "" if no words are known."""
     names = list(known)
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if close:

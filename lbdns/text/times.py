@@ -15,7 +15,7 @@ TIME_HINT: Final = "write Unix seconds, a time such as 2026-03-01T14:30 (UTC) or
 
 
 def parse_duration(text: str) -> float:
-    """Parse a duration; return it in seconds, always more than 0. Raises ValueError."""
+    """Parse a duration, which must be more than 0, and return it in seconds. Raises ValueError."""
     at, seconds = 0, 0.0
     text = text.strip().lower()
     while at < len(text):
@@ -30,7 +30,7 @@ def parse_duration(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """Format ``seconds``, rounded, in the two largest units, such as ``1d12h``."""
+    """Format ``seconds`` in the two largest units that apply, such as ``1d12h``, and drop smaller units."""
     rest = max(0, round(seconds))
     found = []
     for unit, size in (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)):

@@ -76,7 +76,10 @@ class Screen:
 
     @contextlib.contextmanager
     def open(self, wake: Callable[[], None]) -> Iterator[None]:
-        """Use the terminal in a with statement. A change of size calls ``wake``; SIGTERM and SIGHUP act like Ctrl-C."""
+        """Take over the terminal for the duration of a with statement.
+
+        A change of size calls ``wake``; SIGTERM and SIGHUP act like Ctrl-C.
+        """
         before = termios.tcgetattr(self._stdin)
         handlers: dict[signal.Signals, Callable[[int, Any], None]] = {
             signal.SIGWINCH: lambda *_: wake(),
@@ -100,7 +103,7 @@ class Screen:
         self._live.update(Group(*lines), refresh=True)
 
     def keys(self, timeout: float) -> list[str]:
-        """Wait at most ``timeout`` seconds, and return the keys pressed. Raises EOFError if the terminal was closed."""
+        """Wait up to ``timeout`` seconds for input; return the keys pressed. Raises EOFError if the terminal closed."""
         timeout = ESCAPE_PAUSE if self._keys.pending else timeout
         ready, _, _ = select.select([self._stdin, self._descriptor], [], [], max(0.0, timeout))
         if self._stdin not in ready:

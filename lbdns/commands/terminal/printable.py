@@ -24,7 +24,7 @@ LETTERS: Final = "_.-=+*%#"  # for terminals without block characters
 
 
 def printable(value: object) -> str:
-    """Return ``value`` as one line with control characters escaped: names and reasons come from other machines."""
+    """Return ``value`` as one line with control characters escaped, as names and reasons come from other machines."""
     text = str(value)
     if text.isprintable():
         return text

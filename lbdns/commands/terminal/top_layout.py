@@ -160,7 +160,7 @@ def _heading(columns: Sequence[tuple[str, int]], spark: int) -> Text:
 def _row(
     member: Document, series: Series, columns: Sequence[tuple[str, int]], spark: int, size: Size, since: float
 ) -> Text:
-    """Return a member's line. ``since``, the seconds since the status arrived, is added to the age of the report."""
+    """Return a member's line. ``since``, the seconds elapsed since the status arrived, is added to the report's age."""
     state, age = str(member["state"]), member["age_s"]
     values = [
         number(member["score"]), number(None if age is None else float(age) + since, 1), percent(member["share"]),

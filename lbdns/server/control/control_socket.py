@@ -82,7 +82,7 @@ class ControlSocket:
             log.warning("[server] control: %s: %s. Commands such as 'lbdns reload' are not available", path, why)
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """If ``new`` specifies a different path, listen there. Commands sent to that path wait until the change commits.
+        """If ``new`` names a different path, listen there. Commands sent to that path wait until the change commits.
 
         Raises ListenError if that path is not available.
         """
@@ -225,7 +225,7 @@ def _failed(error: str) -> dict[str, Any]:
 
 
 def _inode(path: Path) -> int:
-    """Return a file's inode number, or 0 if it cannot be read, for example because root privileges have been dropped."""
+    """Return a file's inode number, or 0 if it cannot be read, for example because root privileges were dropped."""
     try:
         return path.stat().st_ino
     except OSError:

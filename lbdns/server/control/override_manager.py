@@ -58,7 +58,7 @@ class OverrideManager:
         return self._answerer.planner.overrides
 
     async def restore(self) -> None:
-        """Reinstate the overrides that were in force when the server last stopped. Call this before any query is answered."""
+        """Reinstate the overrides in force when the server last stopped. Call this before any query is answered."""
         found = await self.store.load()
         if found.items:
             some = join_some((f"{each.member} {each.text()}" for each in found.items), "; ")

@@ -184,7 +184,7 @@ class Predecessor:
         return await self._ask("reports")
 
     async def finish(self) -> AnswerCounters:
-        """Have the old server answer the queries it has read, then stop. Return that server's counters. Raises LbdnsError."""
+        """Have the old server answer the queries it has read, then stop. Return its counters. Raises LbdnsError."""
         counters = await self._ask("finish")
         self._channel.close()
         try:

@@ -58,10 +58,10 @@ class Forwarder:
         self._upstreams.stop()
 
     def counters(self) -> dict[str, int]:
-        """Return counters since the start, by name.
+        """Return the counters since the start, keyed by name.
 
-        Every relayed query has been answered, has failed or is still waiting; every limited query has been refused. The
-        other counters count attempts to ask an upstream.
+        Each query counted as "relayed" has been answered, has failed or is still waiting; each one counted as "limited"
+        has been refused. The other counters count attempts to ask an upstream.
         """
         names = ("relayed", "answered", "failed", "limited", "timeouts", "unreachable", "over_tcp", "ignored")
         return {f"forward_{name}": self._counters[name] for name in names}

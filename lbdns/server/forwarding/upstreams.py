@@ -40,7 +40,7 @@ class Upstreams:
         """Return the first response that is not a failure, else the first failure, or None if no upstream responds.
 
         An upstream that refuses the question or can't be reached is asked once. An upstream that times out is asked
-        again, until TOTAL seconds have passed in all.
+        again, until a total of TOTAL seconds has passed.
         """
         failure: UpstreamResponse | None = None
         try:
@@ -67,7 +67,7 @@ class Upstreams:
             probe.cancel()
 
     def _in_order(self, question: UpstreamQuestion) -> list[_Upstream]:
-        """Return the responsive upstreams, then the silent ones. Start due probes without waiting for their results."""
+        """Return the responsive upstreams, then the silent ones. Start due probes without awaiting their results."""
         answering = [upstream for upstream in self._upstreams if upstream.probe_at is None]
         silent = [upstream for upstream in self._upstreams if upstream.probe_at is not None]
         if answering:
@@ -101,7 +101,7 @@ class Upstreams:
         return response
 
     async def _over_udp(self, endpoint: Endpoint, question: UpstreamQuestion) -> UpstreamResponse | None:
-        """Return the response to one datagram; None if the question must be repeated over TCP."""
+        """Return the response to one datagram, or None if the question must be repeated over TCP."""
         query = _query(question)
         # Each question gets a new socket, so its port is unpredictable. It is connected: the kernel drops datagrams
         # from other senders
@@ -123,7 +123,7 @@ class Upstreams:
     async def _over_tcp(self, endpoint: Endpoint, question: UpstreamQuestion) -> UpstreamResponse:
         """Ask over a new connection and return the response.
 
-        Raises OSError, also if the reply does not match the question.
+        Raises OSError if that fails or if the reply does not match the question.
         """
         query = _query(question)
         reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)

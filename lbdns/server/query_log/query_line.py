@@ -40,7 +40,7 @@ class _Pool:
 
 
 class MemberNames:
-    """Finds the member that a response names, by its CNAME or its address."""
+    """Finds the member that a response names, from the response's CNAME or address."""
 
     def __init__(self, farm: Farm | None = None) -> None:
         self._pools: dict[bytes, _Pool] = {}
@@ -54,7 +54,7 @@ class MemberNames:
             self._pools.update(dict.fromkeys(pool.owners, found))
 
     def find(self, response: bytes) -> tuple[str, str] | None:
-        """Return the pool's name and the member's name relative to the zone; None if the response names no member."""
+        """Return the pool's name and the member's name relative to the zone, or None if no member is named."""
         for owner, rtype, begin, end in _records(response):
             pool = self._pools.get(owner)
             if pool is None:

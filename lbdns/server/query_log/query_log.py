@@ -55,7 +55,7 @@ class QueryLog:
         self._writer.waiting.put(farm)
 
     def tap(self, respond: Respond, run_deferred: RunDeferred) -> QueryLogTap | None:
-        """Return the tap that samples the queries of one socket; None while the log is off."""
+        """Return the tap that samples one socket's queries, or None while the log is off."""
         if self._writer is None:
             return None
         return QueryLogTap(respond, run_deferred, self._config.sample, self._chance, self._take)
@@ -67,7 +67,7 @@ class QueryLog:
             self._writer.waiting.put(sample)
 
     def stop(self, patience: float = LAST) -> None:
-        """Write the waiting lines, for at most ``patience`` seconds, and end the thread."""
+        """Spend up to ``patience`` seconds writing the waiting lines, then end the thread."""
         if self._writer:
             self._writer.end(patience)
             self._gone += self._writer.unwritten
@@ -143,7 +143,7 @@ class _LogThread:
 
 
 class _LogFile:
-    """A file to which several processes append lines. Logs when writing begins to fail, and when it works again."""
+    """A file to which several processes append lines. Logs when writing starts to fail and when it succeeds again."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -165,7 +165,7 @@ class _LogFile:
     def is_ready(self) -> bool:
         """Return whether the file is open.
 
-        Open the file if necessary; after a failure, try only every RETRY seconds.
+        Open the file if necessary; after a failure, retry only every RETRY seconds.
         """
         if self._failed and monotonic() < self._not_before:
             return False

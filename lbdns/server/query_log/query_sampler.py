@@ -17,7 +17,9 @@ RunDeferred = Callable[[DeferredAnswer, Reply], None]  # calls ``Reply`` with th
 
 
 def next_gap(part: float, chance: float) -> int:
-    """Return how many queries to skip before the next sample if the fraction ``part`` (0 < part <= 1) is to be sampled.
+    """Return the number of queries to skip before the next sample.
+
+    ``part`` is the fraction of queries to sample (0 < part <= 1).
 
     Gaps follow a geometric distribution, so a pattern in the queries cannot bias the sample. ``chance`` is a random
     number in [0, 1).
@@ -74,7 +76,7 @@ class QueryLogTap:
         return response
 
     def run_deferred(self, deferred: DeferredAnswer, reply: Reply) -> None:
-        """Run a deferred answer, and log its response if its query is sampled.
+        """Run a deferred answer, and log the response if the query is sampled.
 
         Call this before the next ``respond``.
         """

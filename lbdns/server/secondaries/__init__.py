@@ -1,1 +1,1 @@
-"""Secondary name servers: NOTIFY messages to them, and the SOA serials that they receive."""
+"""Secondary name servers: sends them NOTIFY messages, and advances the SOA serials that they receive."""

@@ -43,7 +43,7 @@ class Notifier:
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
     def reload(self, farm: Farm) -> None:
-        """Notify new secondaries, and those to which the current serial of their zone has not been sent.
+        """Notify new secondaries, and those that have not been sent their zone's current serial.
 
         The first call notifies all secondaries, because their copies may be outdated after a restart.
         """
@@ -109,7 +109,7 @@ class Secondaries:
         self._serial_file, self._notifier = SerialFile(), Notifier()
 
     def start(self, configuration: ServeConfiguration) -> None:
-        """Write the serials and notify secondaries, which request the zones at once, so these must be in force."""
+        """Write the serials and notify secondaries. The zones must be in force, as secondaries request them at once."""
         self._serial_file.write(configuration.farm, configuration.serials)
         self._notifier.reload(configuration.farm)
 
@@ -126,7 +126,7 @@ class Secondaries:
 
 
 def source_for(target: Endpoint, listen: Sequence[Endpoint]) -> str:
-    """Return the address from which to send a NOTIFY; empty if the routing table may choose one.
+    """Return the address from which to send a NOTIFY, or an empty string if the routing table may choose one.
 
     Secondaries accept a NOTIFY only from an address that they are configured to transfer from.
     """
@@ -178,7 +178,7 @@ async def _ask(query: dns.message.Message, wire: bytes, target: Endpoint, source
 
 
 def answer_to(query: dns.message.Message, wire: bytes) -> str | None:
-    """Return the RCODE of the answer to ``query``, empty for NOERROR; None if ``wire`` is not a valid answer."""
+    """Return the RCODE of the answer to ``query`` (empty for NOERROR), or None if ``wire`` is not a valid answer."""
     import dns.exception
     import dns.message
     import dns.opcode

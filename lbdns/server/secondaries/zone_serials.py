@@ -35,9 +35,9 @@ ServedSerials = Mapping[str, ServedSerial]
 
 
 def advance_serials(farm: Farm, before: ServedSerials) -> tuple[Farm, ServedSerials]:
-    """Return a copy of the farm with the serials to serve, and these serials.
+    """Return a copy of the farm with the serials to serve, and the serials themselves.
 
-    ``before`` holds the last ones served. Pure. The serials of removed zones are kept, because a removed zone may
+    ``before`` holds the serials served last. Pure. The serials of removed zones are kept, because a removed zone may
     return.
     """
     zones: dict[bytes, Zone] = {}
@@ -61,7 +61,7 @@ def advance_serials(farm: Farm, before: ServedSerials) -> tuple[Farm, ServedSeri
 
 
 def _next(last: ServedSerial | None, content_digest: str, file: int) -> ServedSerial:
-    """Return the serial in the file if it is ahead of the last one served; else the last one, plus 1 after a change."""
+    """Return the file's serial if it is ahead of the last serial served; otherwise, the last, plus 1 after a change."""
     if last is None or is_ahead(file, last.serial):
         return ServedSerial(content_digest, file, file)
     changed = content_digest != last.digest

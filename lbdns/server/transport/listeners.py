@@ -34,12 +34,12 @@ class Listeners:
         return set(self._open)
 
     def counters(self) -> Counter[str]:
-        """Return the counters since the start, by name. ``server_families`` describes each counter."""
+        """Return the counters since the start, keyed by name. ``server_families`` describes each counter."""
         lost = Counter(query_log_lost=self._query_log.lost)
         return sum((_counted(server) for server in self._open.values()), self._closed + lost)
 
     def levels(self) -> dict[str, int]:
-        """Return the gauges by name: ``tcp_open`` is the number of open TCP connections."""
+        """Return the gauges, keyed by name: ``tcp_open`` is the number of open TCP connections."""
         servers = self._open.values()
         return {"tcp_open": sum(len(server.connections) for server in servers if isinstance(server, TcpServer))}
 
@@ -55,7 +55,7 @@ class Listeners:
         server.tap(tap)
 
     async def take_up(self, sockets: Mapping[int, socket.socket]) -> None:
-        """Also answer on these sockets, which the listeners own from now on."""
+        """Take ownership of these sockets, and answer on them as well."""
         loop = asyncio.get_running_loop()
         for number, sock in sockets.items():
             if sock.type == socket.SOCK_DGRAM:
@@ -91,7 +91,7 @@ class Listeners:
 
 
 def receive_no_more(sock: socket.socket) -> None:
-    """Make the kernel deliver no further datagrams to a UDP socket; those that it already holds stay in it.
+    """Stop the kernel from delivering datagrams to a UDP socket; datagrams already in the socket stay there.
 
     Otherwise, queries that arrive between the last read and the close would be lost. Another socket of the SO_REUSEPORT
     group receives these queries instead.

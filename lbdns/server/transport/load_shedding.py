@@ -1,7 +1,7 @@
 """Load shedding: drops most uncommon queries when a UDP socket receives more queries than the process can answer.
 
 Common queries cost next to nothing; any other query costs many times as much. A flood of garbage, or of queries for
-nonexistent names, would take up all the time, and common queries waiting behind it would be lost. Therefore, once a
+nonexistent names, would take up all the CPU time, and common queries waiting behind it would be lost. Therefore, once a
 socket has not been empty for PATIENCE seconds, only a few queries of each batch take the slow path; the others that
 need it are dropped. Sans-I/O: the caller passes the time.
 """
@@ -16,7 +16,7 @@ SPARED: Final = 4  # queries of each batch that still take the slow path
 
 
 class LoadShedder:
-    """Decides which queries of one socket to drop. Times are in monotonic seconds."""
+    """Decides which of one socket's queries to drop. Times are in monotonic seconds."""
 
     __slots__ = ("_full_since", "_left", "shed", "until")
 
@@ -37,7 +37,7 @@ class LoadShedder:
             self.until = now + HOLD
 
     def sheds(self) -> bool:
-        """Return whether to drop the next query that would take the slow path. Call this only until ``until``."""
+        """Return whether to drop the next query that would take the slow path. Call this only before ``until``."""
         self._left -= 1
         if self._left < 0:
             self.shed += 1

@@ -1,4 +1,4 @@
-"""DNS over TCP (RFC 7766): limits connections, answers many queries on each, and lets zone transfers take turns."""
+"""DNS over TCP (RFC 7766): limits connections, answers many queries on each, and makes zone transfers take turns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SWEEP: Final = 0.5  # s between checks for connections past their deadline
 
 
 class TcpServer:
-    """Answers the queries of one listening socket, from ``start`` to ``stop``."""
+    """Answers the queries received on one listening socket, from ``start`` to ``stop``."""
 
     def __init__(self, sock: socket.socket, responder: Responder, response_times: ResponseTimes) -> None:
         """The server takes ownership of ``sock``."""
@@ -115,14 +115,14 @@ class TransferSender(Protocol):
     """A connection that sends a zone transfer."""
 
     def send_one(self) -> bool:
-        """Send the next message of the transfer. Return whether another message can be sent at once.
+        """Send the next message of the transfer. Return whether another message can be sent immediately.
 
         Returns False at the end of the transfer, and while the client does not read.
         """
 
 
 class TransferQueue:
-    """Lets connections take turns to send zone transfers, one message per iteration of the event loop.
+    """Lets connections take turns sending zone transfers, one message per iteration of the event loop.
 
     A query therefore waits for at most one message. At most TRANSFERS_AT_ONCE transfers are in progress; others wait.
     """
@@ -193,7 +193,7 @@ class _Connection(asyncio.Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether a message has arrived only in part, or the client is not reading its responses."""
+        """Whether a message is still incomplete, or the client is not reading its responses."""
         return bool(self._buffer) or self._full
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -270,7 +270,7 @@ class _Connection(asyncio.Protocol):
             self._finish_turn(more=queries == AT_ONCE)
 
     def send_one(self) -> bool:
-        """Send the next message of the transfer. Return whether another one can be sent at once."""
+        """Send the next message of the transfer. Return whether another can be sent immediately."""
         if self._transfer is None or self._full or self.transport.is_closing():
             return False
         self.deadline = self._loop.time() + IDLE

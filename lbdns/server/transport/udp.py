@@ -33,7 +33,7 @@ _Info = list[tuple[int, int, bytes]]
 
 
 class UdpServer:
-    """Answers the queries of one socket, from ``start`` to ``stop``."""
+    """Answers the queries received on one socket, from ``start`` to ``stop``."""
 
     def __init__(self, sock: socket.socket, responder: Responder, response_times: ResponseTimes) -> None:
         """The server takes ownership of ``sock``."""
@@ -86,7 +86,7 @@ class UdpServer:
         return self._overflows if self._closed else self._overflows + overflows(self.sock)
 
     def _drain(self) -> int:
-        """Read and answer at most ``_most`` waiting queries, so that other work has its turn; return their number."""
+        """Read and answer up to ``_most`` waiting queries, so that other work gets its turn; return their number."""
         begin, now = perf_counter(), monotonic()
         responder = self._responder
         responder.tick(now, time())

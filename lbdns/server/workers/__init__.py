@@ -1,1 +1,1 @@
-"""Answering in several processes: the worker pool, its workers, and their messages."""
+"""Answers queries in several processes: the worker pool, its workers, and their messages."""

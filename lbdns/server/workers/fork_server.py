@@ -1,4 +1,4 @@
-"""The fork server: a small process without threads or event loop that forks workers for the main process.
+"""The fork server: a small process, without threads or an event loop, that forks workers for the main process.
 
 The main process forks the fork server before it starts threads, which do not survive a fork, and after it has imported
 everything that workers need. Later imports may fail: once root privileges are dropped, the interpreter's files may be
@@ -37,7 +37,7 @@ WorkerMain = Callable[[int, socket.socket], None]
 
 @dataclass(frozen=True, slots=True)
 class ForkServer:
-    """The process id of the fork server, and the main process's connection to it."""
+    """The process ID of the fork server, and the main process's connection to it."""
 
     pid: int
     sock: socket.socket
@@ -54,7 +54,7 @@ def start_fork_server(user: str, work: WorkerMain) -> ForkServer:
 
 
 def _never_return(work: Callable[[], None]) -> NoReturn:
-    """Run ``work``, then end this process in any case, because the call stack above belongs to the parent."""
+    """Run ``work``, then always end this process, because the call stack above belongs to the parent."""
     status = 1
     try:
         work()

@@ -123,7 +123,7 @@ class MessageChannel:
             self._write()
 
     async def flush(self, patience: float) -> None:
-        """Wait until all messages are sent or the connection is closed, for at most ``patience`` seconds."""
+        """Wait up to ``patience`` seconds for all messages to be sent or the connection to close."""
         self._drained.clear()
         if self._waiting:
             with contextlib.suppress(TimeoutError):

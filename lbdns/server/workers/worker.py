@@ -172,7 +172,7 @@ class _Worker:
             self._answerer.deliver(snapshot)
 
     def _explain(self, name: str, owner: str) -> Mapping[str, Any] | None:
-        """Return the explanation of answers for ``owner`` in pool ``name``; None if this worker has no such name."""
+        """Return the explanation of answers for ``owner`` in pool ``name``, or None if this worker has no such name."""
         pools = self._answerer.responder.table.farm.pools if self._answerer else ()
         pool = next((pool for pool in pools if pool.name == name and owner in pool.config.names), None)
         return self._answerer.explain_now(pool, owner) if pool and self._answerer else None

@@ -22,7 +22,7 @@ AnswerTotals = Mapping[tuple[str, str], int]
 
 
 class WorkerCounters:
-    """Adds up the counters that workers report. The sums never decrease, although a new process starts at zero."""
+    """Adds up the counters that workers report. The sums never decrease, even though a new process starts at zero."""
 
     def __init__(self) -> None:
         self._past: AnswerCounters = NO_COUNTS  # of processes that have ended
@@ -47,7 +47,7 @@ class WorkerCounters:
         return self._sum
 
     def answers(self, pool: str) -> Counter[str]:
-        """Return how often each member of a pool was selected, by full name."""
+        """Return how often each member of a pool was selected, keyed by full name."""
         if self._by_pool is None:
             self._by_pool = self.sum().by_pool()
         return self._by_pool.get(pool, NO_ANSWERS)
@@ -71,7 +71,7 @@ class AnswerSharing:
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, send: Callable[[int, AnswerTotals], bool]) -> None:
-        """``send`` sends a worker the changed totals of the others, and returns whether it could send them."""
+        """``send`` sends a worker the other workers' changed totals, and returns whether sending succeeded."""
         self._loop, self._send = loop, send
         self._own: dict[int, AnswerTotals] = {}  # by worker that has a process
         self._sent: dict[int, dict[tuple[str, str], int]] = {}
@@ -90,7 +90,7 @@ class AnswerSharing:
         return number in self._sent
 
     def lose(self, number: int) -> None:
-        """Remove the process of worker ``number``, which has ended. The answers of that process stay in the totals."""
+        """Remove the ended process of worker ``number``. The answers of that process stay in the totals."""
         self._own.pop(number, None)
         self._sent.pop(number, None)
 

@@ -41,7 +41,7 @@ REFRESH_PATIENCE: Final = 0.5  # s to wait for counters; a worker that is too bu
 
 @dataclass(frozen=True, slots=True)
 class _Generation:
-    """A configuration in the form in which it is sent to workers."""
+    """A configuration in the form that is sent to workers."""
 
     number: int
     configuration: AnsweringConfiguration
@@ -288,7 +288,7 @@ class WorkerPool:
         await self._supervisor.stop()
 
     async def _until(self, condition: Callable[[], bool], patience: float) -> bool:
-        """Wait up to ``patience`` seconds for ``condition`` to become true; return whether it has.
+        """Wait up to ``patience`` seconds for ``condition`` to become true; return whether it did.
 
         The condition is checked whenever a worker replies or ends.
         """

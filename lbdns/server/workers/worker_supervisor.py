@@ -80,8 +80,8 @@ class WorkerProcess:
     def send_snapshot(self, snapshot: Snapshot, written: dict[int, bytes]) -> None:
         """Send the changes since the last snapshot that was sent.
 
-        Does nothing if the process is behind, which then receives all changes together later. ``written`` caches deltas
-        by the identity of the readings that they start from, because most workers need the same delta.
+        Does nothing if the process is behind, which then receives all changes together later. ``written`` caches
+        deltas, keyed by the identity of the readings they start from, because most workers need the same delta.
         """
         if self.is_behind or self._readings is snapshot.readings:
             return

@@ -1,4 +1,4 @@
-"""Read a running server's event stream in a thread, and reconnect whenever it ends."""
+"""Read a running server's event stream in a thread, and reconnect whenever the stream ends."""
 
 from __future__ import annotations
 

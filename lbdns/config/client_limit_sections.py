@@ -1,4 +1,4 @@
-"""``[rate_limit]``, ``[cookies]``, ``[explain]``: limits on forged queries, and clients that may see explanations."""
+"""``[rate_limit]``, ``[cookies]``, ``[explain]``: defences against forged queries, and who may see explanations."""
 
 from __future__ import annotations
 

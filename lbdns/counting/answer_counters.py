@@ -75,7 +75,7 @@ class AnswerCounters:
         )
 
     def ended(self) -> AnswerCounters:
-        """Return these counters without ``levels``, because gauges are meaningless once their process has ended."""
+        """Return these counters without ``levels``, because gauges are meaningless after the process has ended."""
         return replace(self, levels={}) if self.levels else self
 
     def state(self) -> dict[str, Any]:

@@ -24,7 +24,7 @@ class ResponseTimes:
         self.total = 0.0
 
     def add(self, queries: int, seconds: float) -> None:
-        """Record that this number of queries was answered, one after another, within ``seconds``."""
+        """Record that this many queries were answered, one after another, in ``seconds`` in total."""
         self.counts[bisect_left(BOUNDS, seconds / queries)] += queries
         self.total += seconds
 

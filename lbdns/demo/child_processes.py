@@ -23,7 +23,7 @@ class ChildProcesses:
         self._tie = _tie_to_parent()
 
     def start(self, name: str, command: Sequence[str]) -> None:
-        """Start a child in a session of its own, so that Ctrl-C interrupts only the parent, which then stops it."""
+        """Start a child in its own session, so that Ctrl-C interrupts only the parent, which then stops the child."""
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -41,7 +41,7 @@ class ChildProcesses:
         return ""
 
     def stop(self) -> None:
-        """Stop all children at once; return when they and their own children have ended."""
+        """Stop all children at once, and return when the children and their own children have ended."""
         for _, process in self._children:
             process.terminate()
         for _, process in reversed(self._children):
@@ -60,7 +60,7 @@ class ChildProcesses:
 
 
 def _tie_to_parent() -> Callable[[], None] | None:
-    """Return a function that a child calls first, so that it receives SIGTERM when its parent dies (Linux only)."""
+    """Return a function that a child calls first, to receive SIGTERM when its parent dies (Linux only)."""
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl

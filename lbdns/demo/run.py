@@ -96,7 +96,7 @@ def _until_it_answers(plan: DemoPlan, groups: Iterable[ChildProcesses], stop: St
 
 
 def _answers(plan: DemoPlan) -> bool:
-    """Return whether the server answers over DNS and HTTP; a refused connection means that it is not listening yet."""
+    """Return whether the server answers over DNS and HTTP; a refused connection means it is not listening yet."""
     with contextlib.suppress(LbdnsError, OSError):
         ask(make_query("hobbit", "SOA"), Endpoint(LOOPBACK, plan.dns_port), timeout=_POLL, tries=1)
         with socket.create_connection((LOOPBACK, plan.http_port), timeout=1):
@@ -105,7 +105,7 @@ def _answers(plan: DemoPlan) -> bool:
 
 
 def _what_to_try(plan: DemoPlan, config: Path, seconds: float) -> str:
-    """Return the text to print when the demo is ready, ``seconds`` after its start."""
+    """Return the text to print once the demo is ready; ``seconds`` is the time that starting it took."""
     dig = f"dig @{LOOPBACK} -p {plan.dns_port}"
     server = f"@{LOOPBACK}:{plan.dns_port}"
     program, where = _program(), f"-c {config}"

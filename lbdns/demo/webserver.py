@@ -142,7 +142,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
 
 
 def burn(seconds: float) -> None:
-    """Use CPU time in this thread, as a dynamic page would."""
+    """Use CPU time in this thread, as generating a dynamic page would."""
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         sum(range(1000))

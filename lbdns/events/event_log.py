@@ -77,7 +77,7 @@ class EventLog:
     ) -> None:
         """Log ``text``, keep the event, and pass it to all subscribers.
 
-        ``text`` must make sense on its own, so it must name the pool and the member if they matter.
+        ``text`` must make sense on its own, so it must name the pool and the member where they matter.
         """
         name = logging.getLevelName(level).lower()
         event = LoggedEvent(next(self._numbers), self._clock(), kind, name, text, pool, member)

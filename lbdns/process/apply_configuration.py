@@ -60,7 +60,7 @@ class Part(Protocol[NewT_contra]):
 
 
 async def apply(parts: Sequence[Part[NewT]], new: NewT) -> None:
-    """Make all parts use ``new``, or none of them.
+    """Make either all parts or no part use ``new``.
 
     Parts prepare, commit and finish in order; they roll back in reverse order. The caller must not apply two
     configurations at the same time. If a part's ``prepare`` raises an exception, raises that exception; every part then

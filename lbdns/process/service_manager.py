@@ -14,7 +14,7 @@ STOPPING: Final = "STOPPING=1"
 
 
 def ready(pid: int) -> str:
-    """Return the state "ready" and the process ID of the main process, which changes at a take-over."""
+    """Return the "ready" state and the main process's ID, because a take-over changes this ID."""
     return f"{READY}\nMAINPID={pid}"
 
 

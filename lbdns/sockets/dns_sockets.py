@@ -69,7 +69,7 @@ def make_ready(sock: socket.socket) -> None:
 
 
 def open_pair(endpoint: Endpoint) -> Pair:
-    """Return a UDP and a TCP socket on the same port, which no other program can share; port 0 means any free port.
+    """Return a UDP and a TCP socket on the same port, exclusive to this program; port 0 means any free port.
 
     Raises ListenError.
     """
@@ -109,7 +109,7 @@ class SocketChange:
         self.after: dict[Endpoint, dict[int, socket.socket]] = {}
 
     def dealt(self, workers: int) -> list[dict[int, socket.socket]]:
-        """Return the sockets for each worker, at least one per address and kind. Together, workers use every socket."""
+        """Return each worker's sockets, at least one per address and kind. Together, the workers use all sockets."""
         hands: list[dict[int, socket.socket]] = [{} for _ in range(workers)]
         for group in self.after.values():
             for kind in _OPENERS:
@@ -152,8 +152,8 @@ class SocketGroups:
     ) -> SocketChange:
         """Open the sockets that are missing for these addresses and this many workers, and return the change.
 
-        The change includes all ``inherited`` sockets, even those at addresses that are not configured, since queries
-        may wait in them. If an address is not available, closes every socket opened here and raises ListenError.
+        The change includes all ``inherited`` sockets, even those at addresses that are not configured, because queries
+        may be waiting in them. If an address is not available, closes every socket opened here and raises ListenError.
         """
         change = SocketChange(self, self._open)
         wanted = tuple(dict.fromkeys(endpoints))
@@ -182,7 +182,7 @@ class SocketGroups:
         return change
 
     def replace(self, after: Mapping[Endpoint, dict[int, socket.socket]]) -> None:
-        """Keep the sockets ``after`` and close all others; log the new addresses."""
+        """Keep the sockets in ``after`` and close all others; log the new addresses."""
         before, self._open = self._open, dict(after)
         known = {number for group in before.values() for number in group}
         for group in self._open.values():

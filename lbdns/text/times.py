@@ -41,7 +41,7 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_time(text: str, now: float) -> float:
-    """Parse a point in time; return it in Unix seconds. ``now`` is the current time. Raises ValueError."""
+    """Parse a point in time; return it in Unix seconds. ``now`` is the current Unix time. Raises ValueError."""
     text = text.strip()
     if text == "now":
         return now

@@ -97,8 +97,8 @@ class OverrideManager:
     async def carry_out(self, request: OverrideRequest, by: str) -> tuple[OverrideTargets, Sequence[Override]]:
         """Carry out a request from the user ``by``. Return the request's targets and the overrides that it ended.
 
-        Queries that arrive after this method has returned are answered according to the new overrides. Raises
-        LbdnsError if the request cannot be carried out.
+        Queries that arrive after this method returns are answered according to the new overrides. Raises LbdnsError if
+        the request cannot be carried out.
         """
         await self._begun.wait()
         async with self.handing_over:

@@ -60,8 +60,8 @@ class Forwarder:
     def counters(self) -> dict[str, int]:
         """Return the counters since the start, keyed by name.
 
-        Each query counted as "relayed" has been answered, has failed or is still waiting; each one counted as "limited"
-        has been refused. The other counters count attempts to ask an upstream.
+        Each query counted as "relayed" has been answered, has failed or is still waiting; each query counted as
+        "limited" has been refused. The other counters count attempts to ask an upstream.
         """
         names = ("relayed", "answered", "failed", "limited", "timeouts", "unreachable", "over_tcp", "ignored")
         return {f"forward_{name}": self._counters[name] for name in names}

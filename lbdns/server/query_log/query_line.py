@@ -136,7 +136,7 @@ def _records(response: bytes) -> Iterator[tuple[bytes, int, int, int]]:
 
 
 def _name_at(message: bytes, at: int) -> bytes:
-    """Return the name at offset ``at`` in lower-case wire form; empty if it is malformed."""
+    """Return the name at offset ``at`` in lower-case wire form, or an empty string if the name is malformed."""
     import dns.exception  # imported here: only the query log needs it
     import dns.name
 

@@ -77,8 +77,8 @@ class QueryLog:
 class _LogThread:
     """The thread that writes the log.
 
-    The queue ``waiting`` holds samples, farms (each of which applies to the samples behind it), and None, which ends
-    the thread.
+    The queue ``waiting`` holds samples, farms (each of which applies to the samples queued after it), and None, which
+    ends the thread.
     """
 
     def __init__(self) -> None:

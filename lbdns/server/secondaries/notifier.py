@@ -109,7 +109,10 @@ class Secondaries:
         self._serial_file, self._notifier = SerialFile(), Notifier()
 
     def start(self, configuration: ServeConfiguration) -> None:
-        """Write the serials and notify secondaries. The zones must be in force, as secondaries request them at once."""
+        """Write the serials and notify secondaries.
+
+        The zones must be in force, because secondaries request them at once.
+        """
         self._serial_file.write(configuration.farm, configuration.serials)
         self._notifier.reload(configuration.farm)
 
@@ -139,7 +142,7 @@ def source_for(target: Endpoint, listen: Sequence[Endpoint]) -> str:
 
 
 def make_notify(zone: Zone, key: KeyConfig | None) -> dns.message.Message:
-    """Return a new NOTIFY with the zone's SOA; conversion to wire form signs the message with ``key``."""
+    """Return a new NOTIFY with the zone's SOA record; converting it to wire form signs it with ``key``."""
     # Imported here: only a server with secondaries needs the general message library
     import dns.flags
     import dns.message

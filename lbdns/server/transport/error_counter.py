@@ -1,4 +1,4 @@
-"""The error counter: counts queries dropped because of a bug, which must not affect any other query."""
+"""The error counter: counts queries dropped because of a bug; such a bug must not affect any other query."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Load shedding: drops most uncommon queries when a UDP socket receives more queries than the process can answer.
 
-Common queries cost next to nothing; any other query costs many times as much. A flood of garbage, or of queries for
-nonexistent names, would take up all the CPU time, and common queries waiting behind it would be lost. Therefore, once a
-socket has not been empty for PATIENCE seconds, only a few queries of each batch take the slow path; the others that
-need it are dropped. Sans-I/O: the caller passes the time.
+Common queries take very little CPU time; any other query takes many times as much. A flood of garbage, or of queries
+for nonexistent names, would take up all the CPU time, and common queries waiting behind it would be lost. Therefore,
+once a socket has been non-empty for more than PATIENCE seconds, only a few queries of each batch take the slow path;
+all others that need this path are dropped. Sans-I/O: the caller passes the time.
 """
 
 from __future__ import annotations

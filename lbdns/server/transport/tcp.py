@@ -124,7 +124,8 @@ class TransferSender(Protocol):
 class TransferQueue:
     """Lets connections take turns sending zone transfers, one message per iteration of the event loop.
 
-    A query therefore waits for at most one message. At most TRANSFERS_AT_ONCE transfers are in progress; others wait.
+    A query therefore waits for no more than one message. At most TRANSFERS_AT_ONCE transfers are in progress; others
+    wait.
     """
 
     def __init__(self) -> None:
@@ -139,7 +140,7 @@ class TransferQueue:
         self._promote()
 
     def resume(self, sender: TransferSender) -> None:
-        """Continue a transfer after its client has read more of it."""
+        """Continue a transfer after the client has read more of its data."""
         if sender in self._begun and sender not in self._ready:
             self._ready.append(sender)
             self._schedule()

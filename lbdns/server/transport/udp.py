@@ -137,7 +137,7 @@ class UdpServer:
         return DRAIN
 
     def _answer_batches(self, batch: DatagramBatch, fd: int) -> int:
-        """Let the plane receive and answer whole batches; queries that it does not answer take the slow path."""
+        """Let the plane receive and answer whole batches; queries that the plane does not answer take the slow path."""
         responder, selector = self._responder, self._responder.selector
         queries = 0
         for _ in range(BATCHES):

@@ -54,7 +54,7 @@ class MessageReader:
 
 
 def split_message(payload: bytes, descriptors: Sequence[int]) -> Iterator[tuple[bytes, Sequence[int]]]:
-    """Yield the arguments of each sendmsg call: data, and the descriptors that travel with its first byte."""
+    """Yield the arguments of each sendmsg call: data, and the descriptors to send with its first byte."""
     data = _HEADER.pack(len(payload), len(descriptors)) + payload
     assert len(descriptors) <= AT_ONCE * len(data), "more descriptors than bytes to carry them"
     at = 0

@@ -13,7 +13,7 @@ def write_snapshot_delta(before: Mapping[str, Reading], snapshot: Snapshot) -> b
     """Return the delta that turns the readings ``before`` into ``snapshot`` in another process.
 
     That process keeps its objects for unchanged readings, and for metrics that a new reading shares with the previous
-    one. Choosers detect changes by the identity of these objects.
+    one. Choosers detect changes by comparing the identity of these objects.
     """
     after = snapshot.readings
     changed: dict[str, tuple[Any, ...]] = {}

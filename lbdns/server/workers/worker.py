@@ -67,7 +67,7 @@ class _Prepared:
 
 
 def run(number: int, sock: socket.socket) -> None:
-    """Run worker ``number`` until the main process stops the worker or ends."""
+    """Run worker ``number`` until the main process stops the worker or itself ends."""
     asyncio.run(_Worker(number, sock).run())
 
 

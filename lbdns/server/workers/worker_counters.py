@@ -1,4 +1,4 @@
-"""Adds up the counters of all workers, and sends each worker the totals of the answers that the others have given.
+"""Adds up the counters of all workers, and sends each worker the total answers given by the others.
 
 The kernel distributes queries by the client's address and port. If only a few resolvers send queries, one worker may
 give nearly all answers, so no worker can infer the total from its own answers.

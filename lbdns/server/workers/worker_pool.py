@@ -81,8 +81,8 @@ class WorkerPool:
     async def prepare(self, new: AnsweringConfiguration) -> PreparedChange:
         """Have every worker build its answer table.
 
-        A worker that hangs or dies meanwhile is replaced, and the new process prepares as well. If the new process also
-        fails, the change is rolled back.
+        A worker that hangs or dies during preparation is replaced, and the new process prepares as well. If the new
+        process also fails, the change is rolled back.
         """
         before = self._committed
         new_farm = before is None or before.configuration.farm is not new.farm

@@ -80,7 +80,7 @@ class WorkerProcess:
     def send_snapshot(self, snapshot: Snapshot, written: dict[int, bytes]) -> None:
         """Send the changes since the last snapshot that was sent.
 
-        Does nothing if the process is behind, which then receives all changes together later. ``written`` caches
+        Does nothing if the process is behind; that process later receives all changes at once. ``written`` caches
         deltas, keyed by the identity of the readings they start from, because most workers need the same delta.
         """
         if self.is_behind or self._readings is snapshot.readings:
@@ -165,13 +165,13 @@ class WorkerSupervisor:
             timer.cancel()
 
     async def stop(self) -> None:
-        """Wait until the fork server and all workers have ended, which closes all their sockets."""
+        """Wait until the fork server and all workers have ended and their sockets are thus closed."""
         if self._fork_server:
             self._fork_server.close()
         await asyncio.to_thread(_wait_for, self._fork_server_pid, SHUTDOWN_PATIENCE + 1.0)
 
     def report(self, what: str) -> None:
-        """Record an event about a worker that an operator must see."""
+        """Record an event about a worker that requires an operator's attention."""
         self._events.record("worker", what, level=logging.ERROR, logger=log.name)
 
     def _respawn(self, worker: WorkerProcess) -> None:

@@ -94,7 +94,7 @@ def _report_keys(path: Path) -> tuple[KeyFile, Iterable[str]]:
 
 
 def _about_this_machine(config: Config) -> Iterator[str]:
-    """Yield problems that are no errors in the file but would prevent ``lbdns serve`` from starting on this host."""
+    """Yield problems that are not file errors but would prevent ``lbdns serve`` from starting on this machine."""
     if config.server.user:
         try:
             pwd.getpwnam(config.server.user)

@@ -25,7 +25,9 @@ _POLL: Final = 0.05  # seconds between checks of the children
 
 
 def run(plan: DemoPlan, seconds: float | None) -> None:
-    """Run the demo until SIGINT, SIGTERM or SIGHUP arrives or, if given, ``seconds`` have passed since it was ready.
+    """Run the demo until SIGINT, SIGTERM or SIGHUP arrives.
+
+    If ``seconds`` is given, the demo also ends that many seconds after it becomes ready.
 
     Raises ListenError before starting anything if a port is taken, and LbdnsError if a process of the demo dies.
     """

@@ -122,7 +122,7 @@ class CollectorFollower:
                 self._pause = min(2 * self._pause, LONGEST_PAUSE)
 
     async def _read_stream(self, session: aiohttp.ClientSession) -> str:
-        """Read events until the connection ends, and return the reason for the end."""
+        """Read events until the connection ends, and return the reason that it ended."""
         events = ServerSentEventReader()
         try:
             async with session.get(f"{self._url.rstrip('/')}/api/v1/events", params={"changes": "1"}) as response:

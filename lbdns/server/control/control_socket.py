@@ -71,8 +71,8 @@ class ControlSocket:
     async def start(self, path: Path, owner: tuple[int, int], sock: socket.socket | None = None) -> None:
         """Accept commands on ``sock``, which must already listen at ``path``; if None, open a new socket there.
 
-        The file of a new socket will belong to ``owner`` (user ID and group ID). If that fails, only a warning is
-        logged, because the server can answer queries without a control socket.
+        The file of a new socket will belong to ``owner`` (user ID and group ID). If the socket cannot be opened, only a
+        warning is logged, because the server can answer queries without a control socket.
         """
         self._path = path
         try:

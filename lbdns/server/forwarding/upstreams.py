@@ -123,7 +123,7 @@ class Upstreams:
     async def _over_tcp(self, endpoint: Endpoint, question: UpstreamQuestion) -> UpstreamResponse:
         """Ask over a new connection and return the response.
 
-        Raises OSError if that fails or if the reply does not match the question.
+        Raises OSError if asking fails or the reply does not match the question.
         """
         query = _query(question)
         reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)

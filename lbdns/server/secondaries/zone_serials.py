@@ -61,7 +61,7 @@ def advance_serials(farm: Farm, before: ServedSerials) -> tuple[Farm, ServedSeri
 
 
 def _next(last: ServedSerial | None, content_digest: str, file: int) -> ServedSerial:
-    """Return the file's serial if it is ahead of the last served, else the last served, plus 1 after a change."""
+    """Return the file's serial if it is ahead of the last served; else the last served, plus 1 if content changed."""
     if last is None or is_ahead(file, last.serial):
         return ServedSerial(content_digest, file, file)
     changed = content_digest != last.digest

@@ -1,4 +1,4 @@
-"""The answer table: maps each question to its answers, one for each pool member, which are compiled on demand.
+"""The answer table: maps each question to its answers (one per pool member), which are compiled on demand.
 
 A table belongs to one farm, and a reload replaces the whole table. Sans-I/O.
 """
@@ -41,12 +41,11 @@ QueryCounts = dict[tuple[str, int, str, int], int]
 
 
 class AnswerEntry:
-    """The answer to one question: a single response body, or one body for each member of a pool.
+    """The answer to one question: either a single response body or one body per pool member.
 
-    ``make`` is called with a member's index when the body that names this member is first needed, and returns that
-    body. For each response kind, ``variants`` holds one (head, tail) pair for each member; the fast path joins them.
-    The item for a kind is None until a query of that kind arrives, and empty if a response may be too long for some
-    client.
+    When the body that names a member is first needed, ``make`` is called with the member's index and returns the body.
+    For each response kind, ``variants`` holds one (head, tail) pair per member; the fast path joins them. The item for
+    a kind is None until a query of that kind arrives, and empty if a response may be too long for some client.
     """
 
     __slots__ = (
@@ -78,7 +77,7 @@ class AnswerEntry:
         self.external_aliases: tuple[Record, ...] = ()  # the whole answer, if its aliases lead out of our zones
 
     def body(self, member: int) -> ResponseBody:
-        """Return the body that names ``member`` (an index); pass 0 for an answer that names no member."""
+        """Return the body that names the member with index ``member``; pass 0 for an answer that names no member."""
         body = self._bodies[member]
         if body is None:
             body = self._bodies[member] = self._make(member)
@@ -97,8 +96,8 @@ class AnswerEntry:
 class AnswerTable:
     """The answers for one farm, keyed by question.
 
-    ``cursors`` holds one plan cursor for each pool and policy; the planner sets the cursors' plans. Names are in
-    lower-case wire form.
+    ``cursors`` holds one plan cursor per pool and policy; the planner sets the cursors' plans. Names are in lower-case
+    wire form.
     """
 
     def __init__(self, farm: Farm, plane: Plane = PYTHON_PLANE) -> None:
@@ -134,7 +133,7 @@ class AnswerTable:
         return self._owners[owner][0].zone.origin == origin
 
     def zone_of(self, qname: bytes, qtype: int) -> ZoneIndex | None:
-        """Return the ZoneIndex of the zone that answers for ``qname``; None if no zone does.
+        """Return the ZoneIndex of the zone that answers for ``qname``; None if there is no such zone.
 
         The zone with the longest matching name answers. DS queries for a zone's apex are answered from its parent zone
         if we serve that zone too (RFC 4035 section 3.1.4.1).
@@ -154,8 +153,8 @@ class AnswerTable:
     def entry(self, index: ZoneIndex, qname: bytes, qtype: int) -> AnswerEntry:
         """Return the entry for a question of class IN in the zone of ``index``.
 
-        The table keeps the entry only if the name exists and the type is a common one or exists at that name. So
-        clients cannot fill the memory with made-up questions.
+        The table keeps the entry only if the name exists and the type is a common one or exists at that name. This rule
+        prevents clients from filling the memory with made-up questions.
         """
         key = (qname + qtype.to_bytes(2, "big") + b"\0\1").lower()
         entry = self.entries.get(key)
@@ -189,7 +188,7 @@ class AnswerTable:
         return AnswerEntry(key, name, qtype, make, len(pool.members), cursor if has_member else None)
 
     def _external_aliases(self, sections: AnswerSections, qtype: int) -> tuple[Record, ...]:
-        """Return the records of an answer whose chain of aliases leads out of our zones; () for any other answer."""
+        """If the answer's alias chain leads out of our zones, return the answer's records; otherwise return ()."""
         records = sections.answer
         if not records or records[-1].rtype != Type.CNAME or qtype in (Type.CNAME, Type.ANY) or sections.authority:
             return ()
@@ -223,13 +222,16 @@ class AnswerTable:
             self.native.forget()
 
     def count(self, counter: tuple[str, int, str, int], count: int = 1) -> None:
-        """Count queries for a question without a kept entry. ``counter`` is a (zone, type, transport, RCODE) tuple."""
+        """Count queries for a question whose entry is not kept in the table.
+
+        ``counter`` is a (zone, type, transport, RCODE) tuple.
+        """
         zone, qtype, transport, rcode = counter
         counter = (zone, counted_type(qtype), transport, rcode)
         self._counts[counter] = self._counts.get(counter, 0) + count
 
     def queries(self) -> QueryCounts:
-        """Return the number of queries answered so far, by zone, type, transport and RCODE."""
+        """Return the number of queries answered so far, keyed by (zone, type, transport, RCODE)."""
         total = dict(self._counts)
         for counter, count in self._entry_counts():
             total[counter] = total.get(counter, 0) + count
@@ -244,7 +246,10 @@ class AnswerTable:
                     yield (entry.zone, counted_type(entry.qtype), transport, entry.rcode), count
 
     def take_over(self, old: AnswerTable) -> None:
-        """Continue the counters and rotations of ``old``, the table before the reload. Call this before any query."""
+        """Continue the counters and rotations of ``old``, the table in use before the reload.
+
+        Call this before any query.
+        """
         self._counts = old.queries()
         members = {pool.name: [member.full_name for member in pool.members] for pool in self.farm.pools}
         for pool in old.farm.pools:
@@ -272,12 +277,15 @@ def names_member(index: ZoneIndex, pool: Pool, match: PoolMatch, qtype: int) -> 
 
 
 def _has_addresses(index: ZoneIndex, pool: Pool, match: PoolMatch) -> bool:
-    """Return whether the pool's own name holds the members' addresses. It must at the apex, where CNAME is illegal."""
+    """Return whether the pool's own name holds the members' addresses.
+
+    At the zone apex, it always does, because a CNAME is illegal there.
+    """
     return pool.config.answer == "address" or match.owner == index.zone.origin
 
 
 def _alias_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatch, qtype: int) -> AnswerSections:
-    """Return a CNAME to the member, followed by the member's records of this type."""
+    """Return a CNAME record that points to the member, followed by the member's records of this type."""
     ttl = pool.config.ttl
     chain = (*match.aliases, Record(match.owner, Type.CNAME, ttl, member))
     if qtype in (Type.CNAME, Type.ANY):
@@ -289,7 +297,7 @@ def _alias_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatch,
 
 
 def _address_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatch, qtype: int) -> AnswerSections:
-    """Return the member's addresses under the pool's own name or, for other types, that name's zone file records."""
+    """Return the member's addresses under the pool's own name; for other types, that name's zone file records."""
     addresses = index.node(member) or {}
     if qtype == Type.ANY:
         qtype = next(rtype for rtype in (Type.A, Type.AAAA) if rtype in addresses)
@@ -306,5 +314,5 @@ def _address_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatc
 
 
 def _is_letters(qtype: int) -> bool:
-    """Return whether lower-casing a question could turn this type into another type, or another type into this one."""
+    """Return whether lower-casing a question could turn this type into another type or vice versa."""
     return any(0x41 <= octet <= 0x5A or 0x61 <= octet <= 0x7A for octet in qtype.to_bytes(2, "big"))

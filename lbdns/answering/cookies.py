@@ -67,7 +67,7 @@ def _age(stamp: int, wall: int) -> int:
 
 
 def siphash24(key: bytes, data: bytes) -> bytes:
-    """Return SipHash-2-4 (Aumasson and Bernstein, 2012) of ``data``: 8 bytes, least significant first.
+    """Return the SipHash-2-4 hash (Aumasson and Bernstein, 2012) of ``data`` as 8 bytes, least significant first.
 
     ``key`` is 16 bytes long.
     """

@@ -91,8 +91,8 @@ def answer_options(
 ) -> EdnsOptions:
     """Return the effect of a query's options on the response to a client at address ``host``.
 
-    ``identity`` is the answer to NSID; if it is empty, NSID gets no answer. Without a ``jar``, COOKIE is treated as an
-    unknown option. ``wall`` is in Unix seconds.
+    ``identity`` is the response to the NSID option; if ``identity`` is empty, the option is ignored. Without a ``jar``,
+    COOKIE is treated as an unknown option. ``wall`` is in Unix seconds.
     """
     if not edns.options:
         return NO_OPTIONS
@@ -127,7 +127,7 @@ def write_option(code: int, data: bytes) -> bytes:
 def write_opt(edns: Edns, rcode: int, payload: int = OUR_PAYLOAD, options: bytes = b"") -> bytes:
     """Return the OPT record of the response to a query with ``edns``.
 
-    DO is copied from the query (RFC 3225 section 3). ``rcode`` has 12 bits, of which the upper eight go into this
+    The DO bit is copied from the query (RFC 3225 section 3). ``rcode`` has 12 bits; the upper eight go into this
     record. ``payload`` is in bytes; ``options`` are in wire form.
     """
     flags = DO if edns.dnssec_ok else 0

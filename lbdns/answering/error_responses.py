@@ -1,4 +1,4 @@
-"""Responses that depend on no zone: errors, refusals, replies to cookie-only queries, answers of class CHAOS. Pure."""
+"""Responses that depend on no zone: errors, refusals, replies to cookie-only queries, answers in class CHAOS. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def error_response(query: Query, options: EdnsOptions, server: ServerConfig) -> 
 
 
 def about_server(qname: bytes, qtype: int, config: ServerConfig) -> ResponseBody | None:
-    """Return the server's version or identity (RFC 4892); None if the configuration has no text for the question."""
+    """Return the server's version or identity (RFC 4892); None if none is configured for the question."""
     if qtype not in (Type.TXT, Type.ANY):
         return None
     text = config.version if qname in _VERSIONS else config.identity if qname in _IDENTITIES else ""

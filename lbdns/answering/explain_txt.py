@@ -1,7 +1,7 @@
-"""``explain.NAME TXT``: explains over DNS why NAME, a name that a pool serves, gets its current answer. Sans-I/O.
+"""``explain.NAME TXT``: explains over DNS why NAME, the name of a pool, currently gets the answer it gets. Sans-I/O.
 
 ``explain.NAME`` exists only for clients in ``[explain] allow``, and only if the zone file does not define that name.
-No zone transfer contains the name, and a query for the name selects no member.
+Zone transfers do not include ``explain.NAME``, and a query for it selects no member.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ Explainer = Callable[[Pool, str], Mapping[str, Any] | None]
 class ExplanationEntry(AnswerEntry):
     """The entry for one explanation query. The answer table does not keep this entry.
 
-    The RCODE is known before the body is written, so that no explanation is made for a query over the rate limit.
+    The RCODE is known before the body is written, so a query over the rate limit does not cause the work of an
+    explanation.
     """
 
     __slots__ = ()
@@ -41,7 +42,7 @@ class ExplanationEntry(AnswerEntry):
 
 
 class ExplanationNames:
-    """All names ``explain.NAME`` of one farm, and the networks that may query them."""
+    """All of one farm's ``explain.NAME`` names, and the networks that may query them."""
 
     __slots__ = ("_allowed", "_owners")
 
@@ -75,9 +76,9 @@ class ExplanationNames:
 
 
 def texts(explanation: Mapping[str, Any] | None) -> Sequence[str]:
-    """Return the texts of an explanation, one for each record: a summary, then the members.
+    """Return the texts of an explanation, one per TXT record: a summary, then one text per member.
 
-    The most probable member comes first. Equally probable members are sorted by score, the highest first.
+    The most probable member comes first. Equally probable members are sorted by score in descending order.
     """
     if explanation is None:
         return ("no explanation is available during a reload; query again",)
@@ -89,7 +90,7 @@ def texts(explanation: Mapping[str, Any] | None) -> Sequence[str]:
 def strings(text: str) -> bytes:
     """Return ``text`` as the rdata of a TXT record, split after spaces into character-strings.
 
-    Characters other than printable ASCII are escaped. A text longer than MAX_TEXT octets is truncated.
+    All characters except printable ASCII are escaped. A text longer than MAX_TEXT octets is truncated.
     """
     plain = "".join(c if " " <= c <= "~" else c.encode("unicode_escape").decode("ascii") for c in text)
     if len(plain) > MAX_TEXT:

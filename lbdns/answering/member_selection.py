@@ -1,4 +1,4 @@
-"""Member selection: picks the member for an answer by its plan, address family affinity and retransmissions.
+"""Member selection: picks the member for an answer, based on the plan, address family affinity and retransmissions.
 
 A plan is a sequence of members. Each answer takes the next place in the plan, except in two cases:
 
@@ -7,7 +7,7 @@ A plan is a sequence of members. Each answer takes the next place in the plan, e
   member.
 
 Sans-I/O: the caller passes the time. Memory is bounded: both caches have a fixed number of slots, and a new client or
-query overwrites the old content of its slot. A client whose slot was overwritten takes one extra place in the plan.
+query overwrites the slot's old content. A client whose slot was overwritten takes one extra place in the plan.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FAMILY_TYPES: Final[Mapping[int, int]] = {Type.A: 0, Type.AAAA: 1, Type.HTTPS: 2
 
 
 class PlanCursor:
-    """The plan of one pool and policy, and the current place in that plan.
+    """The plan for one pool and policy, and the current place in that plan.
 
     Each query calls ``next``, which advances one counter. Per-member counts are computed on request, from the plan's
     order and the current place.
@@ -41,7 +41,7 @@ class PlanCursor:
     __slots__ = ("_at", "_before", "_last", "_passes", "affinity_window", "number", "order", "plan", "usable")
 
     def __init__(self, members: int, number: int = 0, affinity_window: float = 0.0) -> None:
-        """Begin with a plan that selects all members in turn; ``members`` is their number.
+        """Begin with a plan that selects all ``members`` members in turn.
 
         ``number`` is unique within one answer table. For ``affinity_window`` seconds, a client's queries for the types
         of FAMILY_TYPES get the same member.
@@ -79,7 +79,7 @@ class PlanCursor:
         return self.order[at]
 
     def _position(self) -> tuple[int, int]:
-        """Return the place in the order, and how many times the end of the order has been reached."""
+        """Return the current place in the order, and how often the end of the order has been reached."""
         return self._at, self._passes
 
     @property
@@ -122,9 +122,9 @@ class PlanCursor:
         return Selections(self.plan, tuple(counts[i] for i in range(len(self._before))), self.last)
 
     def take_over(self, old: PlanCursor, mapping: Sequence[int | None]) -> None:
-        """Continue the totals and the rotation of ``old``. Call this before the first ``next``.
+        """Continue the totals and rotation of ``old``. Call this before the first ``next``.
 
-        ``mapping`` gives the new index of each member of ``old``; None for a member that was removed.
+        ``mapping`` holds the new index of each member of ``old``, or None for a member that was removed.
         """
         for now, total in zip(mapping, old.totals(), strict=True):
             if now is not None:
@@ -154,10 +154,10 @@ class NativePlanCursor(PlanCursor):
 
 
 class RetransmissionCache:
-    """Remembers which member each recent query got, keyed by a hash of the client and the query's bytes.
+    """Stores which member each recent query got, keyed by a hash of the client and the query's bytes.
 
-    A client that receives no response repeats its query with the same id from the same port, and networks duplicate
-    datagrams. The busier the server, the sooner a slot is overwritten.
+    Identical queries arrive because a client without a response repeats its query with the same id from the same port,
+    and because networks duplicate datagrams. The busier the server, the sooner a slot is overwritten.
     """
 
     __slots__ = ("marks", "members", "repeated", "times")
@@ -174,7 +174,7 @@ class RetransmissionCache:
         return hash((host, port, query))
 
     def member(self, mark: int, now: float) -> int | None:
-        """Return the member that this query got before; None if it is new. ``now`` is in monotonic seconds."""
+        """Return the member that this query got before; None if the query is new. ``now`` is in monotonic seconds."""
         at = mark % RETRANSMISSION_SLOTS
         if self.marks[at] == mark and now - self.times[at] < RETRANSMISSION_WINDOW:
             return self.members[at]
@@ -196,12 +196,12 @@ CELLS: Final = _TIMES + 2 * OPEN
 
 
 class FamilyAffinity:
-    """Remembers the newest selections for each client and plan cursor, so that queries for another type can join them.
+    """Stores the newest selections for each client and plan cursor, so that queries for other types can join them.
 
     A client's first query takes a place in the plan, and its queries for the other types get the same member. A second
     query for the same type belongs to the next connection and takes a new place. Many clients may share one resolver's
-    address, so several selections stay open, and queries for each type join them in order. For example, the first AAAA
-    query joins the first selection made for A, and the second AAAA query joins the second.
+    address. Several selections therefore stay open, and queries for each type join them in order. For example, the
+    first AAAA query joins the first selection made for A, and the second AAAA query joins the second.
     """
 
     __slots__ = ("_cells", "coherent")
@@ -213,14 +213,17 @@ class FamilyAffinity:
 
     @staticmethod
     def mark(host: str, number: int) -> int:
-        """Return the hash of a client and a cursor's number. The client's port, which varies by query, is left out."""
+        """Return the hash of a client and a cursor's number.
+
+        The hash excludes the client's port, which varies from query to query.
+        """
         return hash((host, number))
 
     def member(self, mark: int, family: int, since: float) -> int | None:
         """Return the member that a query for ``family`` (a value of FAMILY_TYPES) would get by joining a selection.
 
-        Does not actually join the selection. Returns None if the query can join no selection made after ``since``
-        (monotonic seconds).
+        Does not actually join the selection. Returns None if there is no selection made after ``since`` (monotonic
+        seconds) that the query can join.
         """
         slot = mark % AFFINITY_SLOTS * CELLS
         number = self._number(slot, family, since) if self._cells[slot] == mark else None
@@ -228,9 +231,9 @@ class FamilyAffinity:
         return found
 
     def give(self, cursor: PlanCursor, host: str, family: int, now: float) -> int:
-        """Join an open selection, or else take the next place in the plan, and return the member.
+        """Join an open selection if possible, otherwise take the next place in the plan; return the member.
 
-        If the member of an open selection is no longer usable, it is replaced, also for the types not yet queried.
+        If the member of an open selection is no longer usable, another member replaces it, for the remaining types too.
         """
         mark = hash((host, cursor.number))
         cells, slot = self._cells, mark % AFFINITY_SLOTS * CELLS
@@ -258,7 +261,7 @@ class FamilyAffinity:
         return member
 
     def _number(self, slot: int, family: int, since: float) -> int | None:
-        """Return the number of the oldest selection that this type can join; None if it can join none."""
+        """Return the number of the oldest selection that this type can join; None if there is none."""
         cells = self._cells
         end: int = cells[slot + _END]
         number: int = max(cells[slot + _NEXT + family], cells[slot + _BEGIN], end - OPEN)
@@ -270,7 +273,7 @@ class FamilyAffinity:
 
 
 class MemberSelector:
-    """Selects the member for each query that one responder answers.
+    """Selects a member for each query that one responder answers.
 
     ``family`` is a value of FAMILY_TYPES, or None for a query that shares its member with no other type.
     """
@@ -290,7 +293,8 @@ class MemberSelector:
     ) -> int:
         """Return the member for ``query`` and remember it. Call this only for a response that names the member.
 
-        ``client`` begins with host and port. Queries over TCP are never retransmissions: TCP itself repeats segments.
+        ``client`` begins with host and port. Queries over TCP are never retransmissions: TCP itself retransmits lost
+        segments.
         """
         now = self.now
         if transport == TCP:

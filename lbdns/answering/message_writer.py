@@ -1,7 +1,7 @@
 """Writes DNS response messages (header, records with compressed names, OPT record) within size limits.
 
-Names are compressed against the question, whose name always begins at offset 12. So a body that was written for one
-question fits every query with that question, in any letter case.
+Names are compressed against the question, whose name always begins at offset 12. A body written for one question
+therefore fits every query with that question, in any letter case.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Variant = tuple[bytes, bytes]
 
 
 class Record(NamedTuple):
-    """One resource record: owner in lower-case wire form, rdata uncompressed, TTL in seconds."""
+    """One resource record: the owner in lower-case wire form, the rdata uncompressed, and the TTL in seconds."""
 
     owner: bytes
     rtype: int
@@ -51,7 +51,7 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AnswerSections:
-    """The RCODE and the records of a response, before they are written."""
+    """The RCODE and records of a response that has not been written yet."""
 
     rcode: Rcode = Rcode.NOERROR
     authoritative: bool = True
@@ -106,11 +106,11 @@ def write_variant(
     payload: int = OUR_PAYLOAD,
     options: bytes = b"",
 ) -> Variant:
-    """Return the head and tail of the response with ``body`` to a query with these flags and this OPT record.
+    """Return the head and tail of the response that carries ``body``, for a query with these flags and this OPT record.
 
-    ``rcode`` overrides the body's RCODE. ``payload`` is the maximum length of a query that we accept over UDP, in
-    bytes. ``options`` is the rdata of our OPT record. The opcode is copied from the query, and so is RD if the opcode
-    is QUERY (RFC 1035 section 4.1.1). AD, CD and Z are clear (RFC 4035 section 3.1.6).
+    ``rcode`` overrides the body's RCODE. ``payload`` is the maximum length in bytes of the queries that we accept over
+    UDP. ``options`` is the rdata of our OPT record. The opcode is copied from the query, as is RD if the opcode is
+    QUERY (RFC 1035 section 4.1.1). AD, CD and Z are clear (RFC 4035 section 3.1.6).
     """
     full = body.flags & 0xF if rcode is None else rcode
     copied = query_flags & OPCODE_MASK or query_flags & RD
@@ -132,7 +132,10 @@ def precompiled_variant(
 
 @dataclass(frozen=True, slots=True)
 class ResponseWriter:
-    """Writes whole responses within the limits of one configuration. The caller counts and sends them."""
+    """Writes complete responses within the limits set by one configuration.
+
+    The caller counts and sends the responses.
+    """
 
     payload: int = OUR_PAYLOAD  # bytes that we accept and send over UDP
     udp_without_cookie: int = MAX_TCP_MESSAGE  # maximum bytes over UDP for clients without a valid cookie
@@ -151,7 +154,7 @@ class ResponseWriter:
         return query.signature.sign(response, wall) if query.signature else response
 
     def limit(self, query: Query, options: EdnsOptions, transport: int) -> int:
-        """Return the longest response that we send to this client, in bytes.
+        """Return the maximum length in bytes of a response that we send to this client.
 
         Clients without a valid cookie get only short responses over UDP, so that forged queries amplify little.
         """
@@ -159,17 +162,17 @@ class ResponseWriter:
         return limit if transport == TCP or options.valid_cookie else min(limit, self.udp_without_cookie)
 
     def payload_limit(self, query: Query, transport: int) -> int:
-        """Return the longest response that this client accepts, in bytes."""
+        """Return the maximum length in bytes of a response that this client accepts."""
         if transport == TCP:
             return MAX_TCP_MESSAGE
         return min(max(LEAST_PAYLOAD, query.edns.payload), self.payload) if query.edns else LEAST_PAYLOAD
 
 
 class RecordWriter:
-    """Writes records after a question. The joined ``parts`` are the bytes written so far."""
+    """Writes records after a question. The bytes written so far are the concatenation of ``parts``."""
 
     def __init__(self, qname: bytes, exact_case: bool = False) -> None:
-        """``qname`` is in wire form. With ``exact_case``, compression respects letter case."""
+        """``qname`` is in wire form. With ``exact_case``, name compression is case-sensitive."""
         self.parts: list[bytes] = []
         self._fold = bytes if exact_case else bytes.lower
         self._at = HEADER_LENGTH
@@ -217,7 +220,10 @@ class RecordWriter:
         self._put(name)
 
     def _learn(self, folded: bytes, end: int, pointers: int) -> None:
-        """Let later names point into this name, at labels before ``end``. Reading it follows ``pointers`` pointers."""
+        """Let compression pointers in later names refer to this name's labels before ``end``.
+
+        Reading it follows ``pointers`` pointers.
+        """
         at, here = 0, self._at
         while at < end and here + at <= _MAX_POINTER:
             self._places.setdefault(folded[at:], pointers << _OFFSET_BITS | here + at)

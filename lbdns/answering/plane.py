@@ -1,7 +1,7 @@
 """The plane: the implementation that answers common UDP queries, either Python or the faster native module.
 
 The plane creates the state that the fast path and the slow path share: the rate limiter, the retransmission cache, the
-address family affinity and the place in each plan. Sans-I/O.
+address family affinity cache and the current place in each plan. Sans-I/O.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Plane:
     def native_table(self, payload: int) -> lbdns_native.AnswerTable | None:
         """Return the native part of a new answer table; None on the Python plane.
 
-        ``payload`` is the maximum length of a query that we accept over UDP, in bytes.
+        ``payload`` is the maximum length in bytes of the queries that we accept over UDP.
         """
         return None
 
@@ -44,7 +44,7 @@ class Plane:
         return None
 
     def rate_limiter(self, rules: RateLimitConfig, share: int) -> RateLimiter | lbdns_native.RateLimiter:
-        """Return the rate limiter of one process, for queries that the kernel spreads over ``share`` processes."""
+        """Return the rate limiter for one of ``share`` processes across which the kernel spreads queries."""
         return RateLimiter(rules, share)
 
     def member_selector(self) -> MemberSelector:
@@ -90,7 +90,7 @@ class NativeMissingError(LbdnsError):
 
 
 def choose_plane(requested: PlaneName) -> Plane:
-    """Return the plane that the configuration requests; "auto" means the native plane if its module is installed.
+    """Return the plane that the configuration requests; "auto" selects the native plane if its module is installed.
 
     Raises NativeMissingError if the configuration requests the native plane but its module is not installed.
     """

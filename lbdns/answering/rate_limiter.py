@@ -1,9 +1,10 @@
-"""Response rate limiting: limits how many responses of one kind a network gets per second. Sans-I/O.
+"""Response rate limiting: limits the number of responses of one kind that a network gets per second. Sans-I/O.
 
 All answers to the same question count as one kind. Responses without a kept entry (negative answers, errors, wildcards)
-count as one kind per zone and RCODE, so querying random names does not evade the limit. Across all kinds, a network's
-limit is ``ALL`` times as high, so querying many names in turn does not evade it either. Counters live in a table of
-fixed size, so forged addresses cost no memory. Two networks that hash to the same slot share its limit for that second.
+count as one kind per zone and RCODE. Querying random names therefore does not evade the limit. A network's limit across
+all kinds is ``ALL`` times the limit for one kind, so querying many names in turn does not evade it either. Counters
+live in a table of fixed size, so forged addresses use no extra memory. Two networks that hash to the same slot share
+one limit for that second.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ _EXEMPT: Final = -1
 
 
 class RateLimiter:
-    """Counts responses by network and kind in windows of one second. Addresses are text, as sockets return them."""
+    """Counts responses per network and kind in one-second windows. Addresses are strings, as sockets return them."""
 
     __slots__ = ("_counts", "_end", "_limit", "_networks", "cut", "dropped", "last", "rules")
 
     def __init__(self, rules: RateLimitConfig, share: int = 1) -> None:
-        """``share`` is the number of processes over which the kernel spreads the queries of each network."""
+        """``share`` is the number of processes across which the kernel spreads each network's queries."""
         self.rules = rules
         self._limit = -(-rules.responses_per_second // share)
         self._counts = [0] * SLOTS
@@ -61,7 +62,7 @@ class RateLimiter:
         return max(0, counts[at] - ALL * self._limit)
 
     def drops(self, over: int, host: str) -> bool:
-        """Return whether to drop a response over the limit; every ``slip``-th such response is truncated instead."""
+        """Return whether to drop a response over the limit; every ``slip``-th one is truncated instead."""
         self.last = host
         slip = self.rules.slip
         if slip and over % slip == 0:

@@ -1,4 +1,4 @@
-"""Relayed queries: decides which clients may send them; writes the query to an upstream and the response. Sans-I/O.
+"""Relayed queries: decides which clients may send them; writes the upstream query and the client's response. Sans-I/O.
 
 Each hop is separate, as RFC 5625 requires of a proxy. The query to the upstream has its own id, letter case and OPT
 record. The response to the client has the client's id and letter case, and our OPT record. No EDNS option is passed on
@@ -73,7 +73,7 @@ class RelayedQuery:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamQuestion:
-    """A question for an upstream. All clients that ask the same question wait for one answer."""
+    """A question for an upstream. All clients that ask the same question wait for the same upstream answer."""
 
     qname: bytes  # lower-case wire form
     qtype: int
@@ -89,10 +89,10 @@ def upstream_question(relayed: RelayedQuery) -> UpstreamQuestion:
 
 
 def upstream_query(question: UpstreamQuestion, ident: bytes, chance: int) -> bytes:
-    """Return the query to an upstream, with the 2-byte ``ident`` as its id.
+    """Return the query to send to an upstream, with the 2-byte ``ident`` as its id.
 
-    ``chance`` holds CASE_BITS random bits, which set the letter case that the answer must repeat. AD in the query
-    requests AD in the answer (RFC 6840 section 5.7).
+    ``chance`` holds CASE_BITS random bits, which determine the letter case that the answer must repeat. The AD bit in
+    the query requests the AD bit in the answer (RFC 6840 section 5.7).
     """
     flags = RD | AD | (CD if question.checking_disabled else 0)
     name = bytearray(question.qname)
@@ -108,8 +108,8 @@ def upstream_query(question: UpstreamQuestion, ident: bytes, chance: int) -> byt
 def relayed_body(relayed: RelayedQuery, response: UpstreamResponse | None) -> ResponseBody:
     """Return the body of the response to the client; SERVFAIL if ``response`` is None because no upstream answered.
 
-    RA is set; AA is set only after our own aliases. CD is copied from the query. AD is passed on only if the query asks
-    for it (RFC 6840 section 5.8).
+    RA is set; AA is set only if the answer begins with our own aliases. CD is copied from the query. AD is passed on
+    only if the query asks for it (RFC 6840 section 5.8).
     """
     query = relayed.query
     flags = RA | (query.flags & CD)
@@ -127,7 +127,10 @@ def relayed_body(relayed: RelayedQuery, response: UpstreamResponse | None) -> Re
 
 
 def _after_aliases(relayed: RelayedQuery, response: UpstreamResponse, flags: int) -> ResponseBody:
-    """Return our aliases and the answer. AA is set, as the first name is ours; AD is not, as aliases are unsigned."""
+    """Return our aliases followed by the upstream's answer.
+
+    AA is set because the first name is ours; AD is not set because our aliases are unsigned.
+    """
     # Imported here: only answers after an alias of ours need dnspython's messages, which take 20 ms to import
     import dns.exception
     import dns.message
@@ -147,7 +150,7 @@ def _after_aliases(relayed: RelayedQuery, response: UpstreamResponse, flags: int
 
 
 def _records(section: Sequence[dns.rrset.RRset]) -> tuple[Record, ...]:
-    """Return the records of a section, in order and uncompressed."""
+    """Return a section's records in order, with uncompressed names."""
     return tuple(
         Record(rrset.name.to_digestable(), rrset.rdtype, rrset.ttl, rdata.to_wire())
         for rrset in section

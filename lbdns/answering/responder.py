@@ -1,11 +1,11 @@
-"""The responder: turns one query into one response, by the fast path or the slow path. Sans-I/O.
+"""The responder: turns one query into one response, via the fast path or the slow path. Sans-I/O.
 
 On the fast path, the question's bytes in lower case identify an entry of the answer table, and the bytes around the
 question determine the response kind. The member selector selects a member, and the precompiled parts are joined. Every
-other query takes the slow path: a strict reader, a look-up and a writer. The slow path gives the same answers, and
-precompiles them for the fast path.
+other query takes the slow path: a strict reader, a table look-up and a message writer. The slow path gives the same
+answers, and precompiles them for the fast path.
 
-Only a new response that names a member advances a rotation. No rotation advances for a retransmitted query, a client's
+A rotation advances only when a new response names a member. No rotation advances for a retransmitted query, a client's
 query for a second type, a query over the rate limit, or a response that is truncated because it is too long.
 """
 
@@ -54,7 +54,7 @@ _UNUSUAL_TYPES: Final = META_TYPES | {Type.OPT}
 
 
 class Responder:
-    """Answers queries from one answer table. The caller holds the sockets and reads the clock.
+    """Answers queries using one answer table. The caller holds the sockets and reads the clock.
 
     The caller must
 
@@ -74,7 +74,7 @@ class Responder:
     )  # fmt: skip
 
     def __init__(self, table: AnswerTable, secrets: Sequence[bytes] = (), share: int = 1) -> None:
-        """Take the same arguments as ``use``."""
+        """Create a responder; the arguments are the same as for ``use``."""
         self.now = self.wall = 0.0
         #: Set only while a socket is overloaded. Returns whether to drop the next query that would take the slow path.
         self.sheds: Callable[[], bool] | None = None
@@ -87,7 +87,7 @@ class Responder:
         self.use(table, secrets, share)
 
     def use(self, table: AnswerTable, secrets: Sequence[bytes] = (), share: int = 1) -> None:
-        """Answer from ``table`` from now on. To continue the old table's counters, call its ``take_over`` first.
+        """Answer from ``table`` from now on. To continue the old table's counters, call ``table.take_over`` first.
 
         Server cookies made with any of ``secrets`` (16 bytes each) are valid; new cookies are made with the first
         secret. Without secrets, the server uses no cookies. ``share`` is the number of processes that answer at the
@@ -107,7 +107,7 @@ class Responder:
         self.limiter.tick(self.now)
 
     def tick(self, now: float, wall: float) -> None:
-        """Set the time of the queries that follow: ``now`` in monotonic seconds, ``wall`` in Unix seconds.
+        """Set the time for the queries that follow: ``now`` in monotonic seconds, ``wall`` in Unix seconds.
 
         Call this on each wake-up, before ``respond``. A time that is a few milliseconds old does no harm.
         """
@@ -116,7 +116,7 @@ class Responder:
         self.limiter.tick(now)
 
     def counters(self) -> dict[str, int]:
-        """Return the response counters since the start, by name. Reloads do not reset them."""
+        """Return the response counters since the start, keyed by name. Reloads do not reset them."""
         return {**self._counters_since_start(), "too_long_cut": self.truncated}
 
     def _counters_since_start(self) -> dict[str, int]:
@@ -126,11 +126,12 @@ class Responder:
         return {name: before + count for (name, before), count in zip(self._before.items(), now, strict=True)}
 
     def respond(self, query: bytes, client: Client, transport: int = UDP) -> bytes | DeferredAnswer | None:
-        """Return the response to the message ``query`` from ``client``, by the fast path if possible.
+        """Return the response to the message ``query`` from ``client``, via the fast path if possible.
 
-        Call ``tick`` first. Then send the returned bytes to ``client``, or complete the ``DeferredAnswer``; on None,
-        send nothing. ``transport`` is UDP or TCP; messages have no length prefix. ``query`` may be any bytes: the
-        result is FORMERR for a malformed query, and None for a message that can't be a query. Raises no exception.
+        Call ``tick`` first. Then send the returned bytes to ``client``, or complete the ``DeferredAnswer``; if the
+        result is None, send nothing. ``transport`` is UDP or TCP; messages have no length prefix. ``query`` may be any
+        bytes: the result is FORMERR for a malformed query, and None for a message that can't be a query. Raises no
+        exception.
         """
         end = query.find(0, 12) + 5
         entry = self.table.entries.get(query[12:end].lower())
@@ -161,7 +162,7 @@ class Responder:
         return self.respond_slowly(query, client, transport)
 
     def respond_slowly(self, message: bytes, client: Client, transport: int = UDP) -> bytes | DeferredAnswer | None:
-        """Return the same response as ``respond``, but by the slow path, and precompile it for the fast path.
+        """Return the same response as ``respond``, but via the slow path, and precompile it for the fast path.
 
         Call ``tick`` first, as for ``respond``. The native plane calls this for queries that it leaves to Python.
         """
@@ -199,7 +200,10 @@ class Responder:
     def _answer(
         self, entry: AnswerEntry, message: bytes, query: Query, options: EdnsOptions, client: Client, transport: int
     ) -> bytes | None:
-        """Return the response, whole or truncated; None if the rate limit drops it. Glue is always sent (RFC 9471)."""
+        """Return the complete or truncated response; None if the rate limit drops it.
+
+        Glue is always sent (RFC 9471).
+        """
         if over := self._over_limit(options, client, transport, entry.key if entry.kept else _kind(entry)):
             return self._limit(query, EMPTY_BODY, options, client, over)
         if entry.kept:
@@ -278,7 +282,7 @@ class Responder:
         return 0 if transport == TCP or options.valid_cookie else self.limiter.count(client[0], kind)
 
     def _limit(self, query: Query, body: ResponseBody, options: EdnsOptions, client: Client, over: int) -> bytes | None:
-        """Return a truncated response for a query ``over`` the rate limit; None if the response is dropped."""
+        """Return a truncated response to a query that is ``over`` the rate limit; None if the response is dropped."""
         if self.limiter.drops(over, client[0]):
             return None
         return self._writer.write(query, truncated(body), options, self.wall)
@@ -289,7 +293,7 @@ class Responder:
 
 
 def response_kind(before: bytes, after: bytes) -> int | None:
-    """Return the response kind of a query with these bytes around its question; None for an unusual shape.
+    """Return the response kind for a query with these bytes around its question; None for an unusual shape.
 
     ``before`` holds the flags and counts; ``after`` holds everything that follows the question.
     """
@@ -300,5 +304,5 @@ def response_kind(before: bytes, after: bytes) -> int | None:
 
 
 def _kind(entry: AnswerEntry) -> bytes:
-    """Return the rate limiter's key for answers without a kept entry; these are counted together by zone and RCODE."""
+    """Return the rate limiter's key for answers without a kept entry, which are counted together per zone and RCODE."""
     return b"%s %d" % (entry.zone.encode(), entry.rcode)

@@ -37,7 +37,7 @@ class TsigKey:
     secret: bytes = field(repr=False)
 
     def mac(self, *parts: bytes) -> bytes:
-        """Return the HMAC of the joined ``parts``."""
+        """Return the HMAC of the concatenated ``parts``."""
         return hmac.digest(self.secret, b"".join(parts), self.digest)
 
 
@@ -45,7 +45,7 @@ Keyring = Mapping[bytes, TsigKey]
 
 
 def keyring(configured: Iterable[KeyConfig]) -> Keyring:
-    """Return a mapping from names in wire form to the configured keys."""
+    """Return the configured keys, keyed by name in wire form."""
     keys = (
         TsigKey(names.from_text(k.name), names.from_text(k.algorithm), k.algorithm.removeprefix("hmac-"), k.secret)
         for k in configured
@@ -88,7 +88,7 @@ class QuerySignature:
         return _append(message, self._response_record(message, now))
 
     def sign_all(self, messages: Iterable[bytes], clock: Callable[[], float]) -> Iterator[bytes]:
-        """Yield the messages of one response, each signed together with the preceding MAC (section 5.3.1).
+        """Yield the messages of one response; each signature also covers the preceding MAC (section 5.3.1).
 
         ``clock`` returns Unix seconds. The signature must be valid.
         """
@@ -161,7 +161,10 @@ def _variables(record: TsigRecord) -> bytes:
 
 
 def _append(message: bytes, record: TsigRecord) -> bytes:
-    """Return the message with the record appended and counted. Its names are uncompressed, as some readers require."""
+    """Return the message with the record appended and the record count increased.
+
+    The record's names are uncompressed, because some readers require that.
+    """
     rdata = b"".join((
         record.algorithm,
         _timers(record.time, record.fudge), _LENGTH.pack(len(record.mac)), record.mac,
@@ -198,7 +201,10 @@ def _read(message: bytes, at: int) -> TsigRecord | None:
 
 
 def _name(message: bytes, at: int, pointers: bool) -> tuple[bytes, int]:
-    """Return the lower-case name at ``at``, and its end; an empty name if malformed. Pointers must point backwards."""
+    """Return the lower-case name at ``at``, and its end; the name is empty if it is malformed.
+
+    Pointers must point backwards.
+    """
     labels: list[bytes] = []
     length, end, start = 1, 0, at
     while at < len(message):

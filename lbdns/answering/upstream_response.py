@@ -1,6 +1,6 @@
 """The upstream response reader: decides which messages answer our query, and which records reach the client. Pure.
 
-The reader is as strict as the query reader. The amount of work is bounded, because each name is read only once.
+The reader is as strict as the query reader. The amount of work is bounded because each name is read only once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _GOOD: Final = frozenset((Rcode.NOERROR, Rcode.NXDOMAIN, Rcode.YXDOMAIN))
 class UpstreamResponse:
     """An upstream's well-formed answer to our query, without its OPT record.
 
-    ``owners`` are the offsets in ``records`` at which the question's name occurs, uncompressed and in our query's
+    ``owners`` holds the offsets in ``records`` at which the question's name occurs, uncompressed and in our query's
     letter case.
     """
 
@@ -37,9 +37,9 @@ class UpstreamResponse:
 
     @property
     def failed(self) -> bool:
-        """Whether the response does not answer the question, so that another upstream is worth trying.
+        """Whether the response fails to answer the question, so that another upstream is worth trying.
 
-        A response without RA and AA is a referral from a server that neither recurses nor has the zone.
+        A response without RA and AA is a referral from a server that neither offers recursion nor has the zone.
         """
         return self.rcode not in _GOOD or bool(self.flags & TC) or not self.flags & (RA | AA)
 
@@ -77,7 +77,7 @@ def same_case(query: bytes, message: bytes) -> bool:
 
 
 def _read_records(message: bytes, start: int, flags: int, counts: Sequence[int]) -> UpstreamResponse | None:
-    """Return the response with its records before OPT, which are all that the client needs; None if it is malformed."""
+    """Return the response with the records before OPT, which are all that the client needs; None if malformed."""
     name = message[HEADER_LENGTH : start - 4].lower()
     owners: list[int] = []
     at, kept, rcode, opt_at = start, list(counts), flags & 0xF, 0

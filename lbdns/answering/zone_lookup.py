@@ -1,4 +1,4 @@
-"""Zone look-up: finds a zone's records or negative answer for a name and a type (RFC 1034 section 4.3.2). Pure.
+"""Zone look-up: finds a zone's records, or the negative answer, for a name and type (RFC 1034 section 4.3.2). Pure.
 
 Wildcards follow RFC 4592, DNAME records follow RFC 6672, and empty non-terminals follow RFC 8020.
 """
@@ -18,7 +18,7 @@ MAX_CHAIN: Final = 16  # aliases followed for one question; a longer chain is an
 
 
 class ZoneIndex:
-    """A zone prepared for look-ups. ``pool_owners`` are the owner names that pools answer for."""
+    """A zone prepared for look-ups. ``pool_owners`` holds the owner names that pools answer for."""
 
     def __init__(self, zone: Zone, pool_owners: Iterable[bytes]) -> None:
         self.zone = zone
@@ -57,8 +57,9 @@ class _Alias:
 def look_up(index: ZoneIndex, qname: bytes, qtype: int, follow_pools: bool = True) -> AnswerSections | PoolMatch:
     """Look up ``qname`` (lower-case wire form, at or below the zone's origin) and ``qtype``.
 
-    Aliases are followed inside the zone; a target outside the zone ends the answer. With ``follow_pools`` false, a
-    pool's name is looked up in the zone file like any other name, and the result is never a PoolMatch.
+    Aliases are followed inside the zone; the answer ends with an alias whose target is outside the zone. With
+    ``follow_pools`` false, a pool's name is looked up in the zone file like any other name, and the result is never a
+    PoolMatch.
     """
     aliases: tuple[Record, ...] = ()
     seen: set[bytes] = set()
@@ -78,7 +79,10 @@ def look_up(index: ZoneIndex, qname: bytes, qtype: int, follow_pools: bool = Tru
 
 
 def _after_aliases(aliases: tuple[Record, ...], found: AnswerSections) -> AnswerSections:
-    """Return ``aliases`` followed by ``found``. An answer with aliases is authoritative, as its first name is ours."""
+    """Return ``aliases`` followed by ``found``.
+
+    An answer with aliases is authoritative because its first name is ours.
+    """
     if not aliases:
         return found
     return AnswerSections(found.rcode, True, aliases + found.answer, found.authority, found.additional)
@@ -118,7 +122,7 @@ def _ancestors(name: bytes, origin: bytes) -> list[bytes]:
 
 
 def records(owner: bytes, rtype: int, rrset: RRset) -> tuple[Record, ...]:
-    """Return the records of an RRset under ``owner``."""
+    """Return an RRset's records with ``owner`` as their owner name."""
     return tuple(Record(owner, rtype, rrset.ttl, rdata) for rdata in rrset.rdatas)
 
 

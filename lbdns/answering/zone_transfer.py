@@ -1,7 +1,7 @@
-"""Zone transfers: checks permissions, and writes AXFR messages (RFC 5936), also in reply to IXFR. Pure.
+"""Zone transfers: checks permissions and writes AXFR messages (RFC 5936), including those that answer IXFR queries.
 
-A secondary has no pools. In a secondary's copy, a pool's name holds the addresses of all members, and the secondary
-rotates them, as any name server does.
+Pure. A secondary has no pools. In a secondary's copy, a pool's name holds the addresses of all members, and the
+secondary rotates them, as any name server does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SERIAL_HALF: Final = 2**31
 
 @dataclass(frozen=True, slots=True)
 class ZoneTransfer:
-    """A zone to send over TCP; its messages are generated one by one, as the caller takes them."""
+    """A zone to send over TCP; its messages are generated one at a time, as the caller takes them."""
 
     messages: Iterator[bytes]
     zone: str = ""
@@ -64,7 +64,7 @@ class TransferResponder:
 
 
 def is_permitted(permits: Iterable[TransferPermit], host: str, key: str) -> bool:
-    """Return whether one of ``permits`` allows a client at ``host`` that signs with ``key`` (empty: unsigned)."""
+    """Return whether any of ``permits`` allows a client at ``host`` that signs with ``key`` (empty if unsigned)."""
     address = ipaddress.ip_address(host.partition("%")[0])
     return any(
         (permit.network is None or address in permit.network) and (not permit.key or permit.key == key)
@@ -73,7 +73,7 @@ def is_permitted(permits: Iterable[TransferPermit], host: str, key: str) -> bool
 
 
 def is_ahead(serial: int, other: int) -> bool:
-    """Return whether ``serial`` is later than ``other`` (RFC 1982 section 3.2); false if they are 2**31 apart."""
+    """Return whether ``serial`` is later than ``other`` (RFC 1982 section 3.2); false if they differ by 2**31."""
     return 0 < (serial - other) % 2**32 < _SERIAL_HALF
 
 
@@ -82,7 +82,7 @@ def pools_of(farm: Farm, zone: Zone) -> tuple[Pool, ...]:
 
 
 def content(zone: Zone, pools: Iterable[Pool]) -> Iterator[Record]:
-    """Yield every record in a secondary's copy of the zone except the SOA."""
+    """Yield every record of a secondary's copy of the zone, except the SOA record."""
     for owner, node in zone.nodes.items():
         for rtype, rrset in node.items():
             if rtype != Type.SOA:
@@ -102,7 +102,8 @@ def _of_all_members(zone: Zone, pool: Pool, rtype: int) -> RRset:
 def messages(query: Query, zone: Zone, pools: Iterable[Pool]) -> Iterator[bytes]:
     """Yield the messages of a transfer, with the SOA first and last. Names keep their case (RFC 5936 section 3.4).
 
-    Messages are generated one by one. They depend only on the arguments, so that a reload does not change them midway.
+    Messages are generated one at a time. The messages depend only on the arguments, so a reload does not change them
+    midway.
     """
     soa = _soa(zone)
     writer, count = RecordWriter(query.question[:-4], exact_case=True), 0

@@ -2,8 +2,8 @@
 
 On the fast path, the question's bytes in lower case identify an entry of the answer table, and the bytes around the
 question determine the response kind. The member selector selects a member, and the precompiled parts are joined. Every
-other query takes the slow path: a strict reader, a table look-up and a message writer. The slow path gives the same
-answers, and precompiles them for the fast path.
+other query takes the slow path: a strict reader, a look-up and a message writer. The slow path gives the same answers,
+and precompiles them for the fast path.
 
 A rotation advances only when a new response names a member. No rotation advances for a retransmitted query, a client's
 query for a second type, a query over the rate limit, or a response that is truncated because it is too long.

@@ -34,7 +34,7 @@ class AnswerTally:
         self._by_policy, self._own = old._by_policy, old._own
 
     def answers(self, policy: str) -> WindowRate:
-        """Return the rate of answers by ``policy`` from all processes of this server."""
+        """Return the rate of answers by ``policy``, summed over all processes of this server."""
         return self._by_policy.setdefault(policy, WindowRate(AVERAGE))
 
     def start_round(self, fresh: Iterable[int]) -> None:
@@ -46,7 +46,7 @@ class AnswerTally:
     def add_own(self, policy: str, selections: Selections | None, now: float) -> None:
         """Count the ``selections`` from this process's previous plan of ``policy``; pass None if there was no plan.
 
-        The selections precede the current reports, so they are charged only to members without a new report.
+        The selections were made before the current reports, so only members without a new report are charged for them.
         """
         self.answers(policy).add(now, sum(selections.counts) if selections else 0)
         if selections is None:
@@ -59,17 +59,17 @@ class AnswerTally:
                 self.charges[i] += count * multiplier
 
     def multiplier(self, now: float) -> float:
-        """Return how many answers all processes of all servers give for each answer from this process."""
+        """Return the number of answers that all processes of all servers together give per answer from this process."""
         own = self._own.count(now)
         every = sum(answers.count(now) for answers in self._by_policy.values())
         return self.servers * max(1.0, every / own) if own else float(self.servers)
 
     def rate(self, policy: str, now: float) -> float:
-        """Return the answers/s that all DNS servers together give by ``policy``, as a 10 s average."""
+        """Return the rate in answers/s by ``policy`` across all DNS servers, as a 10 s average."""
         return self.answers(policy).rate(now) * self.servers
 
     def recent_rate(self, policy: str, now: float) -> float:
-        """Return the last second's answers/s by ``policy`` if a crowd has just arrived, else the average."""
+        """Return the last second's answers/s by ``policy`` if a crowd has just arrived, otherwise the average."""
         return self.answers(policy).recent_rate(now, JUST_NOW) * self.servers
 
     def crowd_rate(self, now: float) -> float:

@@ -50,7 +50,7 @@ class Candidates:
         self.liveness = replace(self.liveness, states=known, fail_open=old.liveness.fail_open)
 
     def update(self, fresh: Collection[int], now: float) -> bool:
-        """Update the candidates for the time ``now``. Return whether a state changed, so that new plans are needed.
+        """Update the candidates as of ``now``. Return whether a state changed, in which case new plans are needed.
 
         ``pool`` must already have recorded the snapshot. ``fresh`` holds the indexes of the members with a new report.
         """
@@ -82,7 +82,7 @@ class Candidates:
 
     @property
     def next_change(self) -> float:
-        """Return when the candidates change if no report arrives, in monotonic seconds; inf if never."""
+        """Return the monotonic time in seconds at which the candidates change if no report arrives; inf if never."""
         overdue = (self._pool.members[i].overdue_at for i in self.liveness.candidates)
         next_overdue = min((at for at in overdue if at > self._now), default=math.inf)
         return min(self.liveness.next_change, next_overdue, self.guard_rails.next_change(self._now))
@@ -93,14 +93,14 @@ class Candidates:
 
     @property
     def quarantine_exempt(self) -> frozenset[int]:
-        """Return the candidates that would be quarantined if the pool could carry its load without them."""
+        """Return the candidates that would be quarantined if the pool could carry its load without those members."""
         return frozenset(self.liveness.candidates).intersection(self.guard_rails.caught)
 
     def overdue(self, now: float) -> Collection[int]:
         """Return the candidates that must not be selected because their reports are overdue.
 
-        If the other members could not carry the load, some overdue members are left out of the result. Members with the
-        newest reports are left out first.
+        If the other members could not carry the load, the result omits some overdue members. Members with the newest
+        reports are omitted first.
         """
         members, candidates = self._pool.members, self.liveness.candidates
         late = [i for i in candidates if now >= members[i].overdue_at and i not in self._forced_up]

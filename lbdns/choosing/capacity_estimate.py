@@ -26,7 +26,7 @@ MAX_VALUE: Final = 1e15  # requests or seconds: above it, sums of floats lose si
 
 
 class RequestCost:
-    """The requests and CPU seconds of one member's web server, in which older observations fade."""
+    """The requests and CPU seconds of one member's web server, with less weight for older observations."""
 
     def __init__(self) -> None:
         self.requests = 0.0
@@ -40,9 +40,10 @@ class RequestCost:
     def observe(self, metrics: Mapping[str, float], seconds: float, status_requests: float = 0.0) -> None:
         """Record the metrics of a report that came ``seconds`` after the previous report.
 
-        A counter that has decreased (because of a restart) only sets a new starting point. ``status_requests`` is the
-        number of the agent's own requests for the server status, which are subtracted. Those requests use almost no CPU
-        time: if they counted, every server would look ten times too fast when a crowd arrives after an idle night.
+        If a counter has decreased (because of a restart), its value only becomes the new baseline. ``status_requests``
+        is the number of the agent's own requests for the server status, which are subtracted. Those requests use almost
+        no CPU time: if they counted, every server would look ten times too fast when a crowd arrives after an idle
+        night.
         """
         last, self._last = self._last, metrics
         self.counted = self.counted or "requests_total" in metrics
@@ -88,8 +89,8 @@ def _increase(last: Mapping[str, float], now: Mapping[str, float], counter: str)
 def capacities(costs: Sequence[RequestCost], cores: Sequence[float | None]) -> tuple[float, ...]:
     """Return each member's capacity in requests/s, or its number of cores until the pool has served enough requests.
 
-    ``cores`` holds None for a member that does not report its cores. That member is assumed to have as many cores as
-    the others on average, or 1 core if no member reports them.
+    ``cores`` holds None for a member that does not report its cores. That member is assumed to have the other members'
+    average number of cores, or 1 core if no member reports its cores.
     """
     count = with_mean_for_missing(cores)
     if not enough_observed(costs):
@@ -121,10 +122,10 @@ def _recent_speed_factor(costs: Sequence[RequestCost], speeds: Sequence[float]) 
 
 
 def _shrunk_to_mean(values: Sequence[float], variances: Sequence[float]) -> list[float]:
-    """Return ``values`` shrunk towards their mean, to the extent that their differences may be due to chance.
+    """Return ``values`` shrunk towards their mean, the more so the more likely their differences are due to chance.
 
     This is an empirical Bayes estimate. ``variances`` are relative to the squares of the values; a value that was not
-    observed has variance inf. Equal members get equal results, so that they keep taking turns.
+    observed has infinite variance. Equal members get equal results, so that they keep taking turns.
     """
     known = [
         (v, max(variance, MIN_VARIANCE)) for v, variance in zip(values, variances, strict=True) if variance < math.inf
@@ -140,9 +141,9 @@ def _shrunk_to_mean(values: Sequence[float], variances: Sequence[float]) -> list
 
 
 def _variance_between_members(known: Sequence[tuple[float, float]]) -> float:
-    """Return the relative variance between the members' true values (Paule and Mandel, 1982).
+    """Return the relative variance between the members' true values, by the method of Paule and Mandel (1982).
 
-    ``known`` holds (value, relative variance) pairs. With the variance that is returned, the observed differences are
+    ``known`` holds (value, relative variance) pairs. The result is the variance for which the observed differences are
     as large as expected.
     """
 
@@ -174,9 +175,9 @@ def enough_observed(costs: Sequence[RequestCost]) -> bool:
 
 
 def loads(metrics: Sequence[Mapping[str, float]], capacity: Sequence[float]) -> tuple[float, ...]:
-    """Return each member's load: its requests in progress or waiting, or its runnable tasks if those are more.
+    """Return each member's load: its requests in progress or waiting, or its runnable tasks if there are more of them.
 
-    A member that reports neither is assumed to have the same load per capacity as the other members together.
+    A member that reports neither is assumed to have the same ratio of load to capacity as the other members combined.
     """
     known = [load_of(member) for member in metrics]
     full = sum(load for load in known if load is not None)
@@ -206,8 +207,8 @@ def load_of(metrics: Mapping[str, float]) -> float | None:
     """Return a member's requests in progress or waiting to be accepted; None if the member does not report them.
 
     A web server whose workers are all busy hides the rest of its load in the listen queue. Without ``busy_workers``,
-    the longer of run queue and listen queue is the load. A listen queue alone says nothing, because it is empty on
-    every server that keeps up.
+    the load is the run queue or the listen queue, whichever is longer. The listen queue alone is not informative,
+    because it is empty on every server that keeps up.
     """
     waiting, run_queue = metrics.get("listen_queue", 0.0), metrics.get("run_queue")
     if "busy_workers" in metrics:
@@ -216,7 +217,7 @@ def load_of(metrics: Mapping[str, float]) -> float | None:
 
 
 def with_mean_for_missing(values: Iterable[float | None]) -> list[float]:
-    """Return ``values`` with each missing value replaced by the mean of the known values, or by 1 if none is known."""
+    """Return ``values`` with each missing value replaced by the mean of the known values, or by 1 if none are known."""
     values = list(values)
     known = [value for value in values if value is not None and value > 0]
     mean = sum(known) / len(known) if known else 1.0

@@ -1,6 +1,6 @@
 """The chooser of one pool: receives snapshots and answer counts, and returns a plan for each policy. Sans-I/O.
 
-The server and the simulator both use this class. Time is an argument; queries never reach this module.
+The server and the simulator both use this class. The time is passed as an argument; queries never reach this module.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Chooser:
-    """Keeps the state of one pool that the policies need, and makes the policies' plans.
+    """Keeps the state that the policies need for one pool, and makes the policies' plans.
 
     ``members`` are full names. ``stale_after`` is in report intervals. ``min_usable`` is a fraction of the members,
     from 0 to 1. ``servers`` is the number of DNS servers that answer for the pool. ``ramp_up`` is the length of slow
@@ -56,7 +56,10 @@ class Chooser:
         self._last_before_probes: dict[str, int | None] = {}  # by policy whose plan begins with probes
 
     def take_over(self, old: Chooser) -> None:
-        """Continue from the state of ``old`` for the members in both. Call this before the first ``observe``."""
+        """For the members that ``old`` also has, continue from the state in ``old``.
+
+        Call this before the first ``observe``.
+        """
         places = {member: place for place, member in enumerate(old.members)}
         mapping = [places.get(member) for member in self.members]
         self.pool.take_over(old.pool, mapping)
@@ -70,7 +73,7 @@ class Chooser:
 
     @property
     def next_change(self) -> float:
-        """Return when plans become outdated if no report arrives, in monotonic seconds; inf if never."""
+        """Return the monotonic time in seconds at which plans become outdated if no report arrives; inf if never."""
         return self._candidates.next_change
 
     def guards(self, now: float) -> tuple[Guard, ...]:
@@ -78,7 +81,7 @@ class Chooser:
         return self._candidates.guards(now)
 
     def observe(self, snapshot: Snapshot, overrides: PoolOverrides, now: float) -> bool:
-        """Record a snapshot and the operators' overrides. Return whether a change makes new plans necessary."""
+        """Record a snapshot and the operators' overrides. Return whether new plans are needed because of a change."""
         overridden = overrides != self.pool.overrides
         self.pool.overrides = overrides
         fresh = self.pool.observe(snapshot)
@@ -87,7 +90,7 @@ class Chooser:
         return overridden or bool(fresh) or changed
 
     def count_elsewhere(self, policy: str, count: int, now: float) -> None:
-        """Add ``count`` answers by ``policy`` that other processes of this server gave since the last call."""
+        """Add the ``count`` answers by ``policy`` that this server's other processes have given since the last call."""
         self._tally.answers(policy).add(now, count)
 
     def count_selections(self, counts: Sequence[int], now: float) -> None:
@@ -119,7 +122,7 @@ class Chooser:
         return plan
 
     def _applies_to_alarmed(self, spec: PolicySpec, view: PoolView) -> bool:
-        """Return whether the policy weighs loads, and the loads are known because every candidate is in alarm."""
+        """Return whether the policy weighs loads and every candidate is in alarm with a known load."""
         states = self.liveness.states
         all_alarmed = all(states[i] == "alarm" for i in self.liveness.candidates)
         return spec.weighs_load and view.measured and view.answers_allowed <= 0 and all_alarmed

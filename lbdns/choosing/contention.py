@@ -1,7 +1,8 @@
-"""Contention: the share of a web server's capacity that is left while other programs run on its host.
+"""Contention: the share of a web server's capacity that remains while other programs run on its host.
 
 The estimated capacity assumes that the web server has its host's CPUs to itself. While other programs run, the server
-gets fewer CPU seconds and waits longer for them. Judged by its capacity alone, the server would then seem nearly empty.
+gets fewer CPU seconds and waits longer for them. A server judged only by its estimated capacity would then seem nearly
+empty.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ PRIOR: Final = 0.5  # requests in progress for a second: weight of the prior bel
 
 
 class Contention:
-    """Estimates, from the last few seconds, how much capacity other programs leave to a member's web server."""
+    """Estimates how much capacity other programs have left to a member's web server over the last few seconds."""
 
     def __init__(self) -> None:
         self._got = self._wanted = 0.0
@@ -46,7 +47,7 @@ class Contention:
 
     @property
     def available_share(self) -> float:
-        """Return the share of its capacity that is left to the web server, above 0 and at most 1."""
+        """Return the share of the web server's capacity that other programs leave free, above 0 and at most 1."""
         return min(1.0, (self._got + PRIOR) / (self._wanted + PRIOR))
 
 

@@ -1,4 +1,7 @@
-"""Moving averages: rates over a sliding window, exponential means, fading counts. Sans-I/O: time is an argument."""
+"""Moving averages: rates over a sliding window, exponential means, and exponentially fading counts.
+
+Sans-I/O: time is an argument.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,8 @@ MATTERS: Final = 1.5  # times the average: for a smaller burst, the average is g
 class WindowRate:
     """The rate of events over a sliding window of ``span`` seconds.
 
-    Events are counted in slices of a twentieth of the window. The window is at most one slice shorter than ``span``.
+    Events are counted in slices, each a twentieth of the window long. The actual window is up to one slice shorter than
+    ``span``.
     """
 
     SLICES: Final = 20
@@ -30,7 +34,7 @@ class WindowRate:
         self._marks: deque[tuple[float, int]] = deque()  # (time, total) about half a slice apart, the newest last
 
     def add(self, now: float, count: int) -> None:
-        """Add ``count`` events since the last call. ``now`` is in seconds and must not go back."""
+        """Add ``count`` events that occurred since the last call. ``now`` is in seconds and must not go back."""
         self._advance(now)
         self._counts[self._newest % self.SLICES] += count
         self._total += count
@@ -54,8 +58,8 @@ class WindowRate:
     def recent_rate(self, now: float, seconds: float) -> float:
         """Return events per second over about the last ``seconds`` if that rate is significantly higher than ``rate``.
 
-        Otherwise return ``rate``. The recent span begins at a call to ``add``: if calls are rare, events that one call
-        reports together must not look like a burst.
+        Otherwise return ``rate``. The recent span begins at a call to ``add``: if calls are rare, the events reported
+        by a single call must not look like a burst.
         """
         average = self.rate(now)
         mark = next((mark for mark in reversed(self._marks) if mark[0] <= now - seconds), None)
@@ -98,7 +102,8 @@ class ExponentialMean:
 class FadingCounts:
     """Counts by index; older counts fade with time constant ``tau`` in seconds. Only their ratios are meaningful.
 
-    New counts get a larger weight, while old counts stay unchanged, so that the mere passing of time causes no work.
+    Instead of reducing old counts as time passes, new counts are given larger weights, so no regular updates are
+    needed.
     """
 
     RESCALE_AFTER: Final = 100.0  # time constants; e ** 100 is far from overflowing
@@ -114,7 +119,7 @@ class FadingCounts:
         self.values = [0.0 if place is None else old.values[place] for place in places]
 
     def add(self, counts: Sequence[int], now: float) -> None:
-        """Add ``counts`` since the last call. ``now`` is in seconds and must not go back."""
+        """Add the ``counts`` accumulated since the last call. ``now`` is in seconds and must not go back."""
         if self._since is None:
             self._since = now
         age = (now - self._since) / self.tau

@@ -1,4 +1,4 @@
-"""The observed pool: its members' load, request rate, capacity and report interval over time. Sans-I/O."""
+"""The observed pool: tracks its members' load, request rate, capacity and report interval over time. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -50,9 +50,10 @@ class ObservedMember:
         self.overdue_at = reading.received + OVERDUE_AFTER * self.interval
 
     def _with_busy_workers(self, metrics: Mapping[str, float], now: float) -> Mapping[str, float]:
-        """Return ``metrics``; if only ``busy_workers`` is missing, add its last value while that is still valid.
+        """Return ``metrics``; if only ``busy_workers`` is missing, add its last value if that value is still valid.
 
-        Judged by its run queue alone, a server too busy to serve its status page would seem empty and get more clients.
+        Otherwise a server too busy to serve its status page would be judged by its run queue alone, seem empty and get
+        more clients.
         """
         if "busy_workers" in metrics:
             self._busy_workers, self._busy_workers_at = metrics["busy_workers"], now
@@ -76,7 +77,7 @@ class ObservedPool:
         ]
 
     def observe(self, snapshot: Snapshot) -> list[int]:
-        """Record the readings in ``snapshot``; return the indexes of the members with a new reading."""
+        """Record the readings in ``snapshot``; return the indexes of members with a new reading."""
         fresh = []
         for i, (name, member) in enumerate(zip(self.names, self.members, strict=True)):
             reading = snapshot.readings.get(name)
@@ -97,11 +98,11 @@ class ObservedPool:
 
     @property
     def measured(self) -> bool:
-        """Return whether capacities are observed requests/s; if not, only their ratios are meaningful."""
+        """Return whether capacities are in observed requests/s; if not, only their ratios are meaningful."""
         return enough_observed([member.request_cost for member in self.members])
 
     def observed_capacities(self) -> tuple[float, ...]:
-        """Return each member's capacity as observed from its reports, without the operators' weights."""
+        """Return each member's capacity as observed from its reports, before any operator weights are applied."""
         cores = [member.metrics.get("cpu_count") for member in self.members]
         return capacities([member.request_cost for member in self.members], cores)
 

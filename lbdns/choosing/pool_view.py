@@ -1,4 +1,4 @@
-"""Builds the view of a pool that a policy reads: members with load, capacity and charge, and the pool's rates."""
+"""Builds a policy's view of a pool: the members with their load, capacity and charge, and the pool's rates."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Black-hole detection: finds members that are selected but serve nothing, by the metrics they report. Sans-I/O.
+"""Black-hole detection: uses reported metrics to find members that are selected but serve nothing. Sans-I/O.
 
-The host of a dead web server has nothing to do, so its score and load make it the best member of all. Rules:
+The host of a dead web server has nothing to do, so its score and load make it look like the best member. Rules:
 
-1. The agent could read the server-status page before and cannot now, although it still reports. This rule needs no
-   selections, because quarantining a member that gets no traffic costs nothing. The agent's own request serves as the
-   probe: once the counters are back, the quarantine ends.
-2. The member is selected, but its requests rise only by the agent's own, while its errors rise or connections wait to
-   be accepted. A lack of requests alone proves nothing, since resolvers cache names and browsers cache pages. A
-   quarantined member is probed with a selection from time to time, because without traffic nothing shows that it works.
+1. The agent still reports, but can no longer read the server-status page. This rule needs no selections, because
+   quarantining a member that gets no traffic costs nothing. The agent's own request serves as the probe: once the
+   counters are available again, the quarantine ends.
+2. The member is selected, but the only requests it serves are the agent's own, while its errors rise or connections
+   wait to be accepted. A lack of requests alone proves nothing, because resolvers cache names and browsers cache pages.
+   A quarantined member is occasionally selected as a probe, because without traffic nothing shows that it works.
 3. A member that never reported its requests is never quarantined.
 """
 
@@ -28,7 +28,7 @@ MEMORY: Final = 60.0  # s for which errors count against a member with so little
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """A symptom that reports can show, and the evidence that is needed to quarantine a member for it."""
+    """A symptom that reports can show, and the evidence required to quarantine a member that shows it."""
 
     text: str
     reports: int  # consecutive reports that must show it
@@ -48,10 +48,10 @@ FAILING: Final = Symptom("it serves no requests, and its errors are rising", rep
 
 
 class BlackHoleWatch:
-    """Collects the evidence against one member, report by report.
+    """Collects evidence against one member, report by report.
 
     The caller passes every new reading to ``observe``, adds selections to ``selections``, and calls ``probed`` when the
-    member was selected while ``caught``.
+    member has been selected while ``caught``.
     """
 
     def __init__(self) -> None:
@@ -151,7 +151,7 @@ class BlackHoleWatch:
 
 
 def _served(before: Reading, reading: Reading) -> bool | None:
-    """Return whether requests rose by more than the agent's own request per interval; None if unknown."""
+    """Return whether the member served more requests than the agent's own (one per interval); None if unknown."""
     now, then = reading.metrics.get("requests_total"), before.metrics.get("requests_total")
     if now is None or then is None or now < then:
         return None

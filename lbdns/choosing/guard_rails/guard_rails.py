@@ -1,7 +1,6 @@
-"""The guard rails of one pool: decide which members are in slow start, or quarantined despite good reports.
+"""The guard rails of one pool: decide which members are in slow start and which are quarantined despite good reports.
 
-Reports determine a member's state (``lbdns.model.liveness``). A guard gives a usable member less than its full share.
-Sans-I/O.
+Reports determine a member's state (``lbdns.model.liveness``). A guard reduces the share of a usable member. Sans-I/O.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Guard:
     ramp: float = 1.0  # share of its weight during slow start
 
     def text(self, now: float) -> str:
-        """Return the guard in words; empty if the member gets its full share."""
+        """Return a description of the guard; empty if the member gets its full share."""
         if self.why:
             what = "quarantined" if self.quarantined else "needed, but"
             return f"{what}: {self.why}, for {max(0.0, now - self.since):.0f} s"
@@ -44,7 +43,7 @@ Spare = Callable[[Sequence[int], Sequence[int], float], Sequence[int]]
 
 
 class GuardRails:
-    """The black-hole watches, alarms and slow starts of a pool's members, by index."""
+    """The black-hole watches, alarms and slow starts of a pool's members, keyed by member index."""
 
     def __init__(self, members: int, min_usable: float, ramp_up: float, black_hole: bool) -> None:
         self.caught: tuple[int, ...] = ()  # members with enough evidence for a quarantine
@@ -101,7 +100,7 @@ class GuardRails:
 
     @property
     def needs_counts(self) -> bool:
-        """Return whether the number of selections currently affects any member."""
+        """Return whether any member's guard currently depends on the number of selections."""
         watches = (self._watches[i] for i in self._suspected)
         return any(watch.symptom is not None and watch.symptom.probed for watch in watches)
 
@@ -112,7 +111,7 @@ class GuardRails:
         forced_up: Collection[int] = (),
         needed_despite_alarm: Sequence[int] = (),
     ) -> tuple[int, ...]:
-        """Return the members that may be selected: the candidates of ``liveness`` without the quarantined ones.
+        """Return the members that may be selected: the candidates in ``liveness`` except the quarantined ones.
 
         While the pool fails open, no member is quarantined. Members that an operator has forced up are never
         quarantined. The members in ``needed_despite_alarm`` are candidates although they give an alarm.
@@ -131,7 +130,7 @@ class GuardRails:
         return tuple(i for i in live if i not in self.quarantined)
 
     def _is_doubtful(self) -> bool:
-        """Return whether, for any caught member, it may be the monitoring that has failed, not the server."""
+        """Return whether, for any caught member, the monitoring rather than the server may have failed."""
         watches = [self._watches[i] for i in self.caught]
         since = [watch.since for watch in watches]
         return any(watch.caught and not watch.caught.certain for watch in watches) or (
@@ -148,7 +147,7 @@ class GuardRails:
         self._alarmed_for.clear()
 
     def probes(self, now: float) -> list[int]:
-        """Return the caught members that must now be selected once, as a probe.
+        """Return the caught members that must now be selected once each, as a probe.
 
         Members that the pool cannot do without are included: they have the lowest score, so some policies might never
         select them.
@@ -165,7 +164,7 @@ class GuardRails:
     def guards(self, now: float, ramps: Mapping[int, float]) -> tuple[Guard, ...]:
         """Return each member's guard; ``ramps`` holds the shares of the members in slow start.
 
-        If no member has a guard, every call returns the same object, so that callers can compare with ``is``.
+        If no member has a guard, every call returns the same object, so that callers can use ``is`` to compare results.
         """
         if not self.caught and not self._needed and not self.slow_start.running:
             return self._no_guards

@@ -1,7 +1,8 @@
 """Slow start: a returning member gets its share gradually while the other members carry the load. Sans-I/O.
 
-A returning member is empty and has the best score, so it would get most new clients at once, before its caches are warm
-and its processes have started. A member that keeps failing and returning would disturb the whole pool each time.
+A returning member is empty and has the best score. It would therefore get most new clients at once, before its caches
+are warm and its processes have started. A member that repeatedly fails and returns would disturb the whole pool each
+time.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ LONGEST: Final = 8.0  # ... up to this multiple of the configured length
 
 
 class SlowStart:
-    """The members of a pool that are in slow start, by index. ``seconds`` is the length of slow start (0: none)."""
+    """The members of a pool that are in slow start, keyed by member index.
+
+    ``seconds`` is the length of slow start (0: none).
+    """
 
     def __init__(self, members: int, seconds: float) -> None:
         self._seconds = seconds
@@ -39,7 +43,7 @@ class SlowStart:
                     self._spans[i] = old._spans[place]
 
     def restart(self, now: float, interval: float) -> None:
-        """Start afresh after a fail-open, during which all members were selected until ``now``.
+        """Reset the state after a fail-open, during which all members were selected until ``now``.
 
         Members that become candidates with their next reports have been serving all along and need no slow start.
         ``interval`` is the longest time between reports, in seconds.
@@ -52,8 +56,8 @@ class SlowStart:
     def observe(self, candidates: tuple[int, ...], now: float, alarmed_for: Mapping[int, float]) -> None:
         """Begin slow start for each member that has become a candidate by ``now``.
 
-        ``alarmed_for`` maps members to the seconds for which an alarm kept them out. Such members are still warm, so
-        their slow start lasts no longer than the alarm did.
+        ``alarmed_for`` maps each member that an alarm excluded to the length of that exclusion in seconds. Such members
+        are still warm, so their slow start lasts no longer than the alarm did.
         """
         if candidates == self._candidates:
             return
@@ -71,7 +75,7 @@ class SlowStart:
                 self._spans[i] = (now, now + factor * min(self._seconds, alarmed_for.get(i, self._seconds)))
 
     def ramps(self, now: float) -> dict[int, float]:
-        """Return, for each member in slow start, the share of its weight that it gets, from FLOOR to 1."""
+        """Return, for each member in slow start, its current share of its weight, from FLOOR to 1."""
         if not self._spans:
             return {}
         self._spans = {i: (began, end) for i, (began, end) in self._spans.items() if now < end}

@@ -1,4 +1,7 @@
-"""Spare capacity: how many members a pool can do without while the others still carry the demand. Pure functions."""
+"""Spare capacity: how many members a pool can do without while the other members still carry the demand.
+
+Pure functions.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,10 @@ def spare(
 ) -> list[int]:
     """Return the members of ``suspended`` that the pool can do without.
 
-    ``suspended`` begins with the least bad members, which are the first to be put back into use. ``others`` stay in
-    use; at least ``minimum`` members in total must stay in use. ``demand`` is in requests/s, like ``capacity``; 0 if
-    unknown. Without ``others``, no member can be spared: if all members look bad, the monitoring has most likely
-    failed.
+    ``suspended`` is sorted from the least bad member to the worst; the least bad are put back into use first.
+    ``others`` stay in use; at least ``minimum`` members in total must stay in use. ``demand`` is in requests/s, like
+    ``capacity``; 0 if unknown. Without ``others``, no member can be spared: if all members look bad, a monitoring
+    failure is the most likely cause.
     """
     if not others:
         return []
@@ -38,9 +41,9 @@ def needed_despite_alarm(
 ) -> list[int]:
     """Return the members of ``alarmed`` that ``others`` cannot do without while ``demand`` requests/s come in.
 
-    All alarmed members can be spared if the others can serve all waiting and new requests within ``horizon`` seconds.
-    Even if the others cannot, an alarmed member is spared if its load per capacity is above the level that the others
-    will reach. That member works off its queue meanwhile, so nothing is lost. ``load`` is in requests.
+    All alarmed members can be spared if the other members can serve all waiting and new requests within ``horizon``
+    seconds. Otherwise, an alarmed member is still spared if its load per capacity is above the level that the others
+    will reach. Such a member works off its queue in the meantime, so no capacity is lost. ``load`` is in requests.
     """
     waiting = sum(load[i] for i in others)
     level = (waiting + horizon * demand) / sum(capacity[i] for i in others)
@@ -68,9 +71,9 @@ def total_demand(
 ) -> float:
     """Return the requests/s that clients send, based on the counts of the ``serving`` members; 0 if none counts them.
 
-    The requests sent to ``failing`` members are not counted anywhere. They are estimated from how often each member was
-    ``selected`` recently (in any unit), because a rotation sends a strong member no more requests than the others.
-    Without recent selections, the requests are assumed to be in proportion to capacity.
+    No report counts the requests sent to ``failing`` members. These requests are estimated from how often each member
+    was ``selected`` recently (in any unit), rather than from capacity, because a rotation sends a strong member no more
+    requests than the others. Without recent selections, the requests are assumed to be in proportion to capacity.
     """
     unit = selected if sum(selected[i] for i in serving) > 0 else capacity
     total = sum(unit[i] for i in serving)

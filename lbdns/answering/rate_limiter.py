@@ -43,7 +43,7 @@ class RateLimiter:
             self._counts = [0] * SLOTS
 
     def count(self, host: str, kind: bytes) -> int:
-        """Count one response of ``kind`` to ``host``; return by how much the count exceeds the limit, or 0."""
+        """Count one response of ``kind`` to ``host``; return the number of responses over the limit, or 0."""
         if not self._limit:
             return 0
         network = self._networks.get(host)

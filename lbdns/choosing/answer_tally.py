@@ -1,4 +1,4 @@
-"""The answer tally: a pool's answer rates by policy, the charge on each member, and crowds that have just arrived."""
+"""The answer tally: a pool's answer rates by policy, each member's charge, and the detection of arriving crowds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ class AnswerTally:
         self._fresh: frozenset[int] = frozenset()  # members with a new report in the current round
 
     def take_over(self, old: AnswerTally, places: Sequence[int | None]) -> None:
-        """Continue from the counts of ``old``; ``places`` holds each member's index in ``old``, None if it is new."""
+        """Continue from the counts of ``old``.
+
+        ``places`` holds each member's index in ``old``, or None for a new member.
+        """
         self.charges = [0.0 if place is None else old.charges[place] for place in places]
         self.recent.take_over(old.recent, places)
         self._by_policy, self._own = old._by_policy, old._own

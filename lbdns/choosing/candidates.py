@@ -43,7 +43,10 @@ class Candidates:
         self.liveness: Liveness = assess(pool.readings, [""] * len(pool.names), 0.0, stale_after, min_usable)
 
     def take_over(self, old: Candidates, places: Sequence[int | None]) -> None:
-        """Continue from the states of ``old``; ``places`` holds each member's index in ``old``, None if it is new."""
+        """Continue from the states of ``old``.
+
+        ``places`` holds each member's index in ``old``, or None for a new member.
+        """
         self.guard_rails.take_over(old.guard_rails, places)
         states = zip(self.liveness.states, places, strict=True)
         known = tuple(state if place is None else old.liveness.states[place] for state, place in states)
@@ -111,7 +114,7 @@ class Candidates:
         return self._can_spare(late, others, self._min_usable * len(candidates), now)
 
     def ramps(self, now: float) -> Mapping[int, float]:
-        """Return the share of full weight that each member in slow start gets, raised if the others lack capacity."""
+        """Return each slow-starting member's share of its full weight, raised if the other members lack capacity."""
         ramps = self.guard_rails.slow_start.ramps(now)
         if not ramps:
             return ramps

@@ -107,7 +107,7 @@ def capacities(costs: Sequence[RequestCost], cores: Sequence[float | None]) -> t
 
 
 def _recent_speed_factor(costs: Sequence[RequestCost], speeds: Sequence[float]) -> float:
-    """Return how many times faster requests are served now than over the last minute; 1 unless the change is large.
+    """Return how many times as fast requests are served now as over the last minute; 1 unless the change is large.
 
     Without this factor, a pool would seem to have room for twenty times its load when CGI programs replace its static
     pages.

@@ -94,7 +94,7 @@ class Chooser:
         self._tally.answers(policy).add(now, count)
 
     def count_selections(self, counts: Sequence[int], now: float) -> None:
-        """Add to each member's total how often all processes together have selected it since the last call.
+        """Add to each member's total the number of its selections, across all processes, since the last call.
 
         Only processes that make no plans call this. A process that makes plans passes its selections to ``plan``.
         """
@@ -122,7 +122,7 @@ class Chooser:
         return plan
 
     def _applies_to_alarmed(self, spec: PolicySpec, view: PoolView) -> bool:
-        """Return whether the policy weighs loads and every candidate is in alarm with a known load."""
+        """Return whether the policy weighs loads and every candidate is in alarm, so that all loads are known."""
         states = self.liveness.states
         all_alarmed = all(states[i] == "alarm" for i in self.liveness.candidates)
         return spec.weighs_load and view.measured and view.answers_allowed <= 0 and all_alarmed

@@ -1,4 +1,4 @@
-"""Light traffic: so few queries that answers can name the member with the highest score, unless each brings a crowd.
+"""Light traffic: so few queries that each answer can name the highest-scoring member, unless answers bring crowds.
 
 A few answers can still represent many clients: two resolvers that cache an answer for a second send two queries a
 second, however many clients they serve. Each answer then decides where hundreds of requests go, and always naming the

@@ -56,7 +56,7 @@ class WindowRate:
         return self.count(now) / lasted
 
     def recent_rate(self, now: float, seconds: float) -> float:
-        """Return events per second over about the last ``seconds`` if that rate is significantly higher than ``rate``.
+        """Return events/s over roughly the last ``seconds`` if this rate is significantly higher than ``rate``.
 
         Otherwise return ``rate``. The recent span begins at a call to ``add``: if calls are rare, the events reported
         by a single call must not look like a burst.
@@ -114,7 +114,10 @@ class FadingCounts:
         self._since: float | None = None
 
     def take_over(self, old: FadingCounts, places: Sequence[int | None]) -> None:
-        """Continue from the counts of ``old``; ``places`` holds each count's index in ``old``, None if it is new."""
+        """Continue from the counts of ``old``.
+
+        ``places`` holds each count's index in ``old``, or None for a new count.
+        """
         self._since = old._since
         self.values = [0.0 if place is None else old.values[place] for place in places]
 

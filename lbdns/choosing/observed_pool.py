@@ -71,7 +71,10 @@ class ObservedPool:
         self.overrides: PoolOverrides = NO_POOL_OVERRIDES
 
     def take_over(self, old: ObservedPool, places: Sequence[int | None]) -> None:
-        """Continue from the observations of ``old``; ``places`` holds each member's index in ``old``, None if new."""
+        """Continue from the observations of ``old``.
+
+        ``places`` holds each member's index in ``old``, or None for a new member.
+        """
         self.members = [
             mine if place is None else old.members[place] for mine, place in zip(self.members, places, strict=True)
         ]

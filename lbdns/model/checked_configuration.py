@@ -20,7 +20,7 @@ class CheckedConfiguration:
 
 
 def build_score(config: Config) -> Score:
-    """Return the score that ``[collector] score`` selects: a built-in one or a ``[score.NAME]`` table."""
+    """Return the score that ``[collector] score`` selects: either a built-in score or a ``[score.NAME]`` table."""
     return _named(config.collector.score, config)
 
 

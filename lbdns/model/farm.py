@@ -1,6 +1,6 @@
 """The farm: a configuration joined with its zones, with all its names looked up in them.
 
-A farm is built completely or not at all.
+A farm is either built completely or not at all.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class ReportingHost:
-    """A host that may send reports: the members that its reports describe, and its permitted source addresses."""
+    """A host that may send reports: the members that its reports describe and its permitted source addresses."""
 
     members: tuple[str, ...]  # full names
     addresses: frozenset[str]
@@ -157,7 +157,7 @@ def _conflicts(pool: Pool, others: Iterable[Pool]) -> Iterable[str]:
 
 
 def _not_ours(owner: bytes, zone: Zone) -> str:
-    """Return why the zone is not authoritative for ``owner`` (a delegation or a DNAME); an empty string if it is."""
+    """Return the reason (a delegation or a DNAME) why the zone is not authoritative for ``owner``; empty if it is."""
     for above in names.suffixes(owner):
         node = zone.nodes.get(above, {})
         if NS in node and above != zone.origin:
@@ -170,7 +170,7 @@ def _not_ours(owner: bytes, zone: Zone) -> str:
 
 
 def _hosts(config: Config, pools: Iterable[Pool]) -> tuple[dict[str, ReportingHost], list[str]]:
-    """Return the reporting hosts, keyed by both short and full name, and a warning for each ambiguous short name."""
+    """Return the reporting hosts, keyed by both short and full name, and one warning per ambiguous short name."""
     members = {member.full_name: member for pool in pools for member in pool.members}
     by_name: dict[str, list[Member]] = {}
     for member in members.values():

@@ -1,6 +1,6 @@
 """Liveness: derives each member's state (usable, silent, alarm ...) from its reading, and decides on fail-open.
 
-Pure functions: time is an argument.
+Pure functions: the time is passed as an argument.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ def state_of(reading: Reading | None, now: float, stale_after: float, forced: Fo
 
 
 def silent_at(reading: Reading, stale_after: float) -> float:
-    """Return when a member becomes silent if no further report arrives, in monotonic seconds.
+    """Return the monotonic time in seconds at which a member becomes silent if no further report arrives.
 
-    Every caller must use this function: if ``next_change`` were computed differently, a rounding error could make the
-    planner wake up just before the state changes.
+    Every caller must use this function: if ``next_change`` were computed differently, a rounding error could wake the
+    planner just before the state changes.
     """
     return reading.received + stale_after * reading.interval
 
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
-    """The states of a pool's members, in the pool's order, and the indexes of those that may be selected."""
+    """The states of a pool's members, in the pool's order, and the indexes of the members that may be selected."""
 
     states: tuple[State, ...]
     candidates: tuple[int, ...]
@@ -57,9 +57,10 @@ def assess(
 ) -> Liveness:
     """Return the states and candidates of a pool; ``readings`` and ``forced`` are in the order of its members.
 
-    Candidates are the usable members. If no member is usable, or if too few are because many reports stopped all at
-    once, the pool fails open: every member that is not drained is a candidate. A monitoring failure is then more likely
-    than a failure of all servers. ``min_usable`` is a fraction of the members that are not drained.
+    Candidates are the usable members. The pool fails open if no member is usable, or if too few members are usable
+    because many reports stopped at once. Every member that is not drained is then a candidate. In such cases, the
+    monitoring is more likely to have failed than all the servers. ``min_usable`` is a fraction of the members that are
+    not drained.
     """
     states = tuple(state_of(r, now, stale_after, f) for r, f in zip(readings, forced, strict=True))
     usable = tuple(i for i, state in enumerate(states) if state == "usable")
@@ -95,7 +96,7 @@ def pool_liveness(pool: Pool, snapshot: Snapshot, overrides: Overrides, now: flo
 def _stopped_at_once(readings: Sequence[Reading | None], states: Sequence[State], stale_after: float) -> bool:
     """Return whether the silent members became silent within ``stale_after`` intervals of each other, without a "bye".
 
-    Servers fail one after another; several failures at the same moment point to the network or the collector.
+    Servers usually fail one after another; simultaneous failures point to the network or the collector.
     """
     lost = [r for r, s in zip(readings, states, strict=True) if s == "silent" and r is not None and not r.gone]
     if len(lost) < 2:

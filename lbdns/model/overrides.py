@@ -1,4 +1,4 @@
-"""Operators' overrides, which drain members, force them up or down, or set their weight, regardless of reports.
+"""Operators' overrides, which drain members, force them up or down, or set their weights, regardless of reports.
 
 The objects are immutable. ``lbdns.server.control`` receives the orders and keeps them on disk.
 """
@@ -23,7 +23,7 @@ MAX_REASON: Final = 200  # characters
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """One override in force: an operator's order for one member.
+    """One override that is in force: an operator's order for one member.
 
     ``member`` is a full name; ``since`` and ``until`` are in Unix seconds.
     """
@@ -53,7 +53,7 @@ class Override:
     def text(self, until: str = "") -> str:
         """Return a description such as ``drained by root: new kernel``.
 
-        ``until``, a phrase for the end time, is inserted after the verb.
+        ``until``, a phrase that states the end time, is inserted after the verb.
         """
         what = {"drain": "drained", "up": "forced up", "down": "forced down", "weight": f"weight {self.factor:g}"}
         by = f" by {self.by}" if self.by else ""
@@ -74,7 +74,7 @@ class Override:
 
 
 def read_override(value: Any) -> Override:
-    """Convert a result of ``Override.document`` back to an override. Raises ValueError if ``value`` is not valid."""
+    """Convert the result of ``Override.document`` back to an override. Raises ValueError if ``value`` is not valid."""
     try:
         kind = next((known for known in KINDS if known == value["kind"]), None)
         until = value["until"]
@@ -125,12 +125,12 @@ class Overrides:
         return Overrides(tuple(o for o in self.items if o not in removed))
 
     def ended(self, now: float) -> list[Override]:
-        """Return the overrides that have expired at ``now`` (Unix seconds)."""
+        """Return the overrides that have expired by ``now`` (Unix seconds)."""
         return [o for o in self.items if o.until <= now]
 
     @property
     def next_end(self) -> float:
-        """Return when the next override expires, in Unix seconds; inf if none does."""
+        """Return the Unix time in seconds at which the next override expires; inf if none expires."""
         return min((o.until for o in self.items), default=math.inf)
 
     def of(self, pool: str, member: str) -> list[Override]:

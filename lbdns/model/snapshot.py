@@ -15,10 +15,11 @@ NO_METRICS: Final[Mapping[str, float]] = MappingProxyType({})
 class Reading:
     """The newest accepted report of one member, with its score.
 
-    ``received`` is in seconds on the receiver's monotonic clock; ``interval`` is in seconds, as the agent declares it.
-    ``gone`` is true after a "bye". ``alarm`` is the reason why the agent asks for no traffic, and is empty if it does
-    not ask for that. ``metrics`` come from the report; an alarm or a "bye" without metrics keeps the previous metrics.
-    ``shadow_score`` is the score that ``[collector] shadow_score`` gives to the report; None if that setting is absent.
+    ``received`` is in seconds on the receiver's monotonic clock; ``interval`` is the agent's declared interval in
+    seconds. ``gone`` is true after a "bye". ``alarm`` is the agent's reason for requesting no traffic; it is empty if
+    there is no such request. ``metrics`` come from the report; an alarm or a "bye" without metrics keeps the previous
+    metrics. ``shadow_score`` is the score that ``[collector] shadow_score`` gives to the report; None if that setting
+    is absent.
     """
 
     received: float
@@ -31,7 +32,7 @@ class Reading:
 
 
 def write_reading(reading: Reading, now: float) -> list[Any]:
-    """Return a reading as plain data, with its age at ``now`` (monotonic seconds) instead of its time of receipt.
+    """Return a reading as plain data, with its age as of ``now`` (monotonic seconds) instead of its time of receipt.
 
     Monotonic times are meaningless on another machine.
     """
@@ -40,7 +41,7 @@ def write_reading(reading: Reading, now: float) -> list[Any]:
 
 
 def read_reading(value: Any, now: float) -> Reading:
-    """Convert a result of ``write_reading`` back to a reading; ``now`` is on the reader's monotonic clock.
+    """Convert the result of ``write_reading`` back to a reading; ``now`` is on the reader's monotonic clock.
 
     Raises ValueError or TypeError if ``value`` is not a valid reading.
     """
@@ -53,10 +54,10 @@ def read_reading(value: Any, now: float) -> Reading:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The newest reading of every member that has ever reported, by the member's full name.
+    """The newest reading of every member that has ever reported, keyed by the member's full name.
 
-    A full name is lower case without the final dot: ``gandalf.hobbit``. ``version`` increases with every snapshot that
-    a source publishes.
+    A full name is in lower case and has no final dot: ``gandalf.hobbit``. ``version`` increases with every snapshot
+    that a source publishes.
     """
 
     version: int = 0

@@ -1,7 +1,7 @@
 """Explains which member the next answer for a name selects, and why, as one JSON document.
 
 ``lbdns explain``, the HTTP interface, the page and the TXT answers show the document. docs/reference/explain.md
-describes every key. Pure functions: the time is an argument.
+describes every key. Pure functions: the time is passed as an argument.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ScoreParts = Callable[[Mapping[str, float]], Mapping[str, float]]
 
 
 def find_owner(farm: Farm, name: str) -> tuple[Pool, str] | None:
-    """Return the pool that serves ``name`` (any letter case) and the owner name as the configuration writes it.
+    """Return the pool that serves ``name`` (in any letter case), and the owner name as written in the configuration.
 
     A name with a final dot is absolute. A name without a final dot may also be relative to a zone, if only one pool
     matches. Returns None if no pool matches.
@@ -58,7 +58,7 @@ def full_owner(pool: Pool, owner: str) -> str:
 
 
 def unknown_name(farm: Farm, name: str) -> str:
-    """Return the error message for a name that ``find_owner`` does not find."""
+    """Return the error message for a name that ``find_owner`` cannot find."""
     owners = [(full_owner(pool, owner), owner) for pool in farm.pools for owner in pool.config.names]
     same = [full for full, owner in owners if owner == name.lower()]
     if len(same) > 1:
@@ -72,9 +72,9 @@ def unknown_name(farm: Farm, name: str) -> str:
 def explain(
     pool: Pool, owner: str, chooser: Chooser, cursor: PlanCursor, overrides: Overrides, parts: ScoreParts, now: float
 ) -> dict[str, Any]:
-    """Return which member the next answer for ``owner`` selects, and the reasons; ``now`` is in monotonic seconds.
+    """Explain which member the next answer for ``owner`` selects, and why; ``now`` is in monotonic seconds.
 
-    This function does not change any state, so the next answer stays the same.
+    This function changes no state, so it does not affect the next answer.
     """
     policy = pool.config.names[owner]
     view, liveness, plan, taken = chooser.view(policy, now), chooser.liveness, cursor.plan, cursor.taken
@@ -163,7 +163,7 @@ def _by_member(overrides: Overrides) -> Mapping[str, Sequence[Override]]:
 
 
 def _first_until(policy: str, plan: Plan) -> int:
-    """Return the length of the plan's first part if the policy gives a different reason for that part, else 0."""
+    """Return the length of the plan's first part if the policy gives a different reason for it, otherwise 0."""
     return plan.repeat_from if POLICIES[policy].why_first and plan.repeat_from > plan.probes else 0
 
 
@@ -174,7 +174,7 @@ def _allowed(policy: str, plan: Plan, taken: int, view: PoolView) -> int:
 
 
 def next_selections(plan: Plan, taken: int, count: int) -> Sequence[int]:
-    """Return the next ``count`` selections from a plan after the first ``taken`` selections."""
+    """Skip the first ``taken`` selections of a plan, and return the next ``count`` selections."""
     order, begin = plan.order, plan.repeat_from
     at = taken if taken < len(order) else begin + (taken - len(order)) % (len(order) - begin)
     return tuple(islice(chain(order[at:], cycle(order[begin:])), count))
@@ -230,7 +230,7 @@ def reported(reading: Reading | None, parts: ScoreParts, now: float) -> dict[str
 def score_parts(reading: Reading, parts: ScoreParts) -> dict[str, float]:
     """Return the points that each metric adds to the score of ``reading``.
 
-    The result is empty if the points do not add up to that score. That happens if another collector computed the score,
+    The result is empty if the points do not add up to the score. That happens if another collector computed the score,
     or if the weights have changed since.
     """
     found = parts(reading.metrics)
@@ -239,7 +239,7 @@ def score_parts(reading: Reading, parts: ScoreParts) -> dict[str, float]:
 
 
 def reason(state: State, reading: Reading | None, overrides: Sequence[Override], now: float) -> str:
-    """Return in words why a member is in its state; empty if the member is usable and has no override."""
+    """Return a description of why a member is in its state; empty if the member is usable and has no override."""
     if state == "usable" and not overrides:
         return ""
     by_slot = {override.slot: override for override in overrides}

@@ -1,4 +1,4 @@
-"""The plans of a farm: for each pool, observes the snapshot, makes new plans, and passes them to the plan cursors."""
+"""The plans of a farm: for each pool, observes the snapshot, makes new plans and passes them to the plan cursors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FailOpenTimes:
         self._since: dict[str, float] = {}  # pool that fails open now -> when it began
 
     def begin(self, pool: str, now: float) -> None:
-        """Record that ``pool`` begins to fail open."""
+        """Record that ``pool`` has begun to fail open."""
         self.count += 1
         self._since.setdefault(pool, now)
 
@@ -63,7 +63,7 @@ class FarmPlans:
         self._ended: Counter[tuple[str, str]] = Counter()  # answers from plans that have ended, by pool and policy
 
     def use(self, farm: Farm, cursors: PlanCursors, now: float) -> None:
-        """Switch to another configuration, and keep the state of members that remain.
+        """Switch to another configuration while keeping the state of members that remain.
 
         Until ``plan`` is called for a pool, its cursors continue with the remaining members of their old plans.
         """
@@ -92,7 +92,7 @@ class FarmPlans:
 
     @property
     def next_change(self) -> float:
-        """Return when plans become outdated if no report arrives, in monotonic seconds; inf if never."""
+        """Return the monotonic time in seconds at which plans become outdated if no report arrives; inf if never."""
         return min((chooser.next_change for chooser in self.choosers.values()), default=math.inf)
 
     def plan(self, pool: Pool, snapshot: Snapshot, overrides: Overrides, now: float) -> bool:
@@ -146,7 +146,7 @@ class FarmPlans:
         )
 
     def _carry_over(self, pool: Pool, members: tuple[str, ...], cursors: PlanCursors) -> None:
-        """Continue the old plans in the new ``cursors``, with those members that remain."""
+        """Continue the old plans in the new ``cursors`` with the members that remain."""
         places = {member.full_name: index for index, member in enumerate(pool.members)}
         mapping = [places.get(member) for member in members]
         for policy in dict.fromkeys(pool.owners.values()):

@@ -25,13 +25,13 @@ PLANNING: Final = DutyCycle(10.0, longest=1.0)
 
 
 class Planner:
-    """Plans all pools of a farm whenever a snapshot, an override or the passing of time changes anything.
+    """Makes new plans for a farm's pools whenever a snapshot, an override or the passage of time changes anything.
 
     Pools are planned one after another. If one turn is enough for all pools, their plans are in force when ``deliver``
     returns; otherwise queries are answered between the turns. A process without plan cursors (a collector or the parent
     of worker processes) only tracks the members' states.
 
-    Use the planner only on the thread of ``loop``. Call ``stop`` when you no longer need it.
+    Use the planner only on the thread of ``loop``. Call ``stop`` when the planner is no longer needed.
     """
 
     def __init__(
@@ -45,9 +45,9 @@ class Planner:
     ) -> None:
         """``events`` records changes of state; it is None if another process records them.
 
-        ``answers`` returns how often each member of a pool has been selected so far, by full name. Pass it in processes
-        that have no cursors but receive other processes' counts. If there are neither cursors nor ``answers``, black
-        holes go undetected.
+        ``answers`` returns how often each member of a pool has been selected so far, keyed by full name. Pass
+        ``answers`` in processes that have no cursors but receive other processes' counts. If there are neither cursors
+        nor ``answers``, black holes go undetected.
         """
         self._loop = loop
         self._farm = farm
@@ -66,7 +66,7 @@ class Planner:
         self.use(farm, cursors)
 
     def use(self, farm: Farm, cursors: PlanCursors) -> None:
-        """Switch to another configuration, and keep the state of members that remain.
+        """Switch to another configuration while keeping the state of members that remain.
 
         Until a pool has its turn, its cursors continue with their old plans.
         """
@@ -75,7 +75,7 @@ class Planner:
         self._restart()
 
     def deliver(self, snapshot: Snapshot) -> None:
-        """Record a new snapshot, and make new plans for the pools that the snapshot affects."""
+        """Record a new snapshot and make new plans for the pools that it affects."""
         self.snapshot = snapshot
         self._begin()
 
@@ -87,9 +87,9 @@ class Planner:
         )
 
     def count_elsewhere(self, answers: Mapping[tuple[str, str], int]) -> None:
-        """Record the total number of answers by this server's other processes, by pool and policy.
+        """Record the total number of answers by this server's other processes, keyed by pool and policy.
 
-        A missing key keeps its last total. The first call only sets the baseline for later calls.
+        If a key is missing, its last total remains. The first call only sets the baseline for later calls.
         """
         if self._elsewhere is None:
             self._elsewhere = dict(answers)
@@ -166,12 +166,12 @@ class Planner:
 
     @property
     def fail_opens(self) -> int:
-        """Return how often a pool has begun to fail open, summed over all pools."""
+        """Return how often pools have begun to fail open, summed over all pools."""
         return self._plans.fail_open.count
 
     @property
     def failing_open(self) -> dict[str, bool]:
-        """Return, for each pool, whether it currently fails open."""
+        """Return, for each pool, whether it is currently failing open."""
         return {name: bool(chooser.liveness.fail_open) for name, chooser in self._plans.choosers.items()}
 
     def fail_open_seconds(self, pool: str) -> float:
@@ -179,7 +179,7 @@ class Planner:
         return self._plans.fail_open.seconds(pool, self._loop.time())
 
     def capacities(self, pool: str) -> tuple[Sequence[float], bool]:
-        """Return each member's capacity in the pool's order, and whether capacities are observed requests/s."""
+        """Return the members' capacities in the pool's order, and whether the capacities are in observed requests/s."""
         chooser = self._plans.choosers.get(pool)
         return (chooser.pool.weighted_capacities(), chooser.pool.measured) if chooser else ((), False)
 

@@ -37,7 +37,7 @@ class ShadowConfig:
 
 
 def shadows_of(pool: PoolConfig, collector: CollectorConfig) -> tuple[ShadowConfig, ...]:
-    """Return the shadows of a pool: at most one for each policy, and none that would do the same as its live policy."""
+    """Return the shadows of a pool: at most one per policy, and none that would do the same as its live policy."""
     found = []
     for live in dict.fromkeys(pool.names.values()):
         policy = pool.shadow or live
@@ -50,8 +50,8 @@ def shadows_of(pool: PoolConfig, collector: CollectorConfig) -> tuple[ShadowConf
 class ShadowCursor:
     """The place in a shadow's plan, its selections, and how many live selections the shadow would have diverted.
 
-    Live and shadow selections are compared by member once for each plan; the order within a plan makes no difference.
-    At the end of each live plan, the caller calls ``end_plan`` and then ``set_plan``.
+    Live and shadow selections are compared by member once per plan; the order within a plan makes no difference. At the
+    end of each live plan, the caller calls ``end_plan`` and then ``set_plan``.
     """
 
     def __init__(self, members: int) -> None:
@@ -73,13 +73,13 @@ class ShadowCursor:
         self._plan = plan
 
     def totals_after(self, count: int) -> list[int]:
-        """Return ``totals`` as they will be once the live plan has made ``count`` selections."""
+        """Return the ``totals`` that will result once the live plan has made ``count`` selections."""
         return [total + more for total, more in zip(self.totals, self._selections(count).counts, strict=True)]
 
     def take_over(self, old: ShadowCursor, mapping: Sequence[int | None]) -> None:
-        """Continue where ``old`` stopped; call ``old.end_plan`` first.
+        """Continue where ``old`` stopped. Call ``old.end_plan`` first.
 
-        ``mapping`` gives the new index of each member of ``old``; None for a member that was removed.
+        ``mapping`` holds the new index of each member of ``old``, or None for a member that was removed.
         """
         for now, total in zip(mapping, old.totals, strict=True):
             if now is not None:
@@ -130,7 +130,7 @@ class ShadowPlans:
                     cursor.take_over(cursors[key], [places.get(name) for name in members[pool.name]])
 
     def follow(self, pool: str, policy: str, live: Selections, plan: Plan, chooser: Chooser, now: float) -> None:
-        """End the shadow's plan along with a live plan of ``policy``, and begin the shadow's next plan.
+        """When a live plan of ``policy`` ends, end its shadow's plan too, and begin the shadow's next plan.
 
         ``live`` holds the live plan's selections; ``plan`` is the next live plan.
         """
@@ -145,9 +145,10 @@ class ShadowPlans:
         cursor.set_plan(plan)
 
     def counters(self, live: Mapping[ShadowKey, PlanCursor]) -> AnswerCounters:
-        """Return the selections of all shadows up to the current place of the ``live`` cursors.
+        """Return the selections that all shadows have made up to the current place of the ``live`` cursors.
 
-        Diversions are counted up to the beginning of the current plans, because within a plan they may still even out.
+        Diversions are counted up to the beginning of the current plans, because differences may still even out within a
+        plan.
         """
         answers: dict[tuple[str, str, str, str], int] = {}
         diverted: dict[tuple[str, str, str], int] = {}

@@ -1,4 +1,4 @@
-"""Announces changes in members' states, quarantines and fail-open as events, each of which is also logged."""
+"""Announces changes in members' states, quarantines and fail-opens as events, which are also logged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class StateAnnouncer:
         self._events, self._selects = events, selects
 
     def new_pool(self, pool: Pool) -> None:
-        """Announce a pool for which no report has arrived yet."""
+        """Announce the state of a pool for which no report has arrived yet."""
         text = "no report yet: all members take turns until the first report arrives"
         self._announce("fail_open", logging.INFO, pool, text)
 

@@ -58,7 +58,10 @@ class GuardRails:
         self.slow_start = SlowStart(members, ramp_up)
 
     def take_over(self, old: GuardRails, places: Sequence[int | None]) -> None:
-        """Continue from the state of ``old``; ``places`` holds each member's index in ``old``, None if it is new."""
+        """Continue from the state of ``old``.
+
+        ``places`` holds each member's index in ``old``, or None for a new member.
+        """
         self.slow_start.take_over(old.slow_start, places)
         if old._black_hole and self._black_hole:
             for i, place in enumerate(places):
@@ -155,7 +158,7 @@ class GuardRails:
         return [i for i in self.caught if now >= self._watches[i].probe_at]
 
     def next_change(self, now: float) -> float:
-        """Return when, after ``now``, plans expire if no report arrives, in monotonic seconds; inf if never."""
+        """Return the monotonic time after ``now`` at which plans expire if no report arrives; inf if never."""
         if not self.caught and not self.slow_start.running:
             return math.inf
         probes = (at for i in self.caught if (at := self._watches[i].probe_at) > now)

@@ -32,7 +32,10 @@ class SlowStart:
         self._returns: list[tuple[float, ...]] = [()] * members  # when each member came back, within MEMORY
 
     def take_over(self, old: SlowStart, places: Sequence[int | None]) -> None:
-        """Continue from the state of ``old``; ``places`` holds each member's index in ``old``, None if it is new."""
+        """Continue from the state of ``old``.
+
+        ``places`` holds each member's index in ``old``, or None for a new member.
+        """
         self._first_reports_until = old._first_reports_until
         self._candidates = tuple(i for i, place in enumerate(places) if place in old._candidates)
         self._seen = {i for i, place in enumerate(places) if place in old._seen}

@@ -1,4 +1,4 @@
-"""The candidates of a pool: members that may be selected, given liveness, overrides, guard rails and spare capacity."""
+"""The candidates of a pool: members that may be selected, after liveness, overrides, guard rails and spare capacity."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class RequestCost:
 
     @property
     def relative_variance(self) -> float:
-        """Return the variance of ``requests / cpu_seconds`` divided by its squared mean; inf without observations."""
+        """Return the variance of ``requests / cpu_seconds`` divided by the squared mean; inf without observations."""
         if self.requests <= 0 or self.cpu_seconds <= 0:
             return math.inf
         each = self.cpu_seconds / self.requests

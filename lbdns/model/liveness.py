@@ -1,4 +1,4 @@
-"""Liveness: derives each member's state (usable, silent, alarm ...) from its reading, and decides on fail-open.
+"""Liveness: derives each member's state (usable, silent, alarm ...) from its reading, and decides when pools fail open.
 
 Pure functions: the time is passed as an argument.
 """

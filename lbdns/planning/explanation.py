@@ -72,7 +72,7 @@ def unknown_name(farm: Farm, name: str) -> str:
 def explain(
     pool: Pool, owner: str, chooser: Chooser, cursor: PlanCursor, overrides: Overrides, parts: ScoreParts, now: float
 ) -> dict[str, Any]:
-    """Explain which member the next answer for ``owner`` selects, and why; ``now`` is in monotonic seconds.
+    """Return an explanation of which member the next answer for ``owner`` selects; ``now`` is in monotonic seconds.
 
     This function changes no state, so it does not affect the next answer.
     """
@@ -155,7 +155,7 @@ def _members(
 
 
 def _by_member(overrides: Overrides) -> Mapping[str, Sequence[Override]]:
-    """Group overrides by full name; searching all of them for each of 200 members would dominate the run time."""
+    """Group overrides by full name: searching all overrides for each of 200 members would dominate the run time."""
     found: dict[str, list[Override]] = defaultdict(list)
     for override in overrides.items:
         found[override.member].append(override)

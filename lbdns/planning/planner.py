@@ -1,4 +1,4 @@
-"""The planner: decides when to plan each pool, in short turns between queries, and notifies subscribers of changes."""
+"""The planner: plans each pool when necessary, in short turns between queries, and notifies subscribers of changes."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ class Planner:
         return choosers[pool].guards(self._loop.time()) if pool in choosers else ()
 
     def explain(self, pool: Pool, owner: str, parts: ScoreParts) -> dict[str, Any] | None:
-        """Return the explanation of the next answer for ``owner`` of ``pool``; None if there is no plan for it."""
+        """Return the explanation of the next answer for ``owner`` of ``pool``; None if no plan exists for ``owner``."""
         plans = self._plans
         chooser = plans.choosers.get(pool.name)
         cursor = plans.cursors.get((pool.name, pool.config.names.get(owner, "")))

@@ -25,7 +25,7 @@ class StateAnnouncer:
         self._events, self._selects = events, selects
 
     def new_pool(self, pool: Pool) -> None:
-        """Announce the state of a pool for which no report has arrived yet."""
+        """Announce that no report has arrived yet for ``pool``."""
         text = "no report yet: all members take turns until the first report arrives"
         self._announce("fail_open", logging.INFO, pool, text)
 

@@ -1,13 +1,14 @@
 """``best``: selects the member with the highest score in light traffic, and uses level filling in heavy traffic.
 
-Level filling distributes the requests expected within a horizon so that every member ends up equally far above its
-ideal load (``operating_point``). The emptiest members are filled first, and no member is filled above the level of the
-rest. Level filling does not herd, because each member's level already includes the requests assigned to it before the
-next report.
+Level filling distributes the requests expected within a certain time (the horizon) so that every member ends up equally
+far above its ideal load (see ``operating_point``). The emptiest members are filled first, and no member is filled above
+the level of the others. Level filling does not herd, because each member's level already includes the requests assigned
+to it before the next report.
 
-If one answer brings many requests (because clients keep it or resolvers cache it), the DNS server cannot see how long
-that answer's clients stay. Small differences are then left alone, and large ones are corrected slowly. Correcting every
-difference would keep moving clients around, and each move would leave a gap that the next report shows.
+If one answer brings many requests (because clients keep it or resolvers cache it), the DNS server cannot tell how long
+the clients that got this answer will stay. In that case, small differences in load are ignored and large ones are
+corrected slowly. Correcting every difference would constantly move clients between members, and each move would cause a
+new difference in the next report.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ HALF_CORRECTED: Final = 10.0  # requests: a deviation this large is corrected by
 
 
 def best(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
-    """Return a plan of policy ``best``.
+    """Return a plan for policy ``best``.
 
     In light traffic, the plan begins with ``view.answers_allowed`` selections of members with the highest score. Level
     filling follows, in case more answers are needed before the next report.
@@ -93,10 +94,10 @@ def level_filling_shares(view: PoolView) -> tuple[float, ...]:
 def fill_to_level(
     loads: Sequence[float], widths: Sequence[float], limits: Sequence[float], amount: float
 ) -> list[float]:
-    """Split ``amount`` so that all members reach the same level (load per width) within ``limits``; return the parts.
+    """Split ``amount`` so that, within ``limits``, all members reach the same level (load per width); return the parts.
 
-    If the limits together leave no room for ``amount``, every part is raised above its limit in proportion. ``widths``
-    and ``limits`` are above 0.
+    If ``amount`` exceeds the sum of the limits, all parts exceed their limits by the same factor. ``widths`` and
+    ``limits`` are above 0.
     """
     parts = [0.0] * len(loads)
     unlimited, rest = list(range(len(loads))), amount
@@ -116,11 +117,12 @@ def fill_to_level(
 
 
 def expected_rates(view: PoolView) -> tuple[float, float]:
-    """Return the requests/s and answers/s to expect now.
+    """Return the currently expected requests/s and answers/s.
 
-    An arriving crowd shows in the answers at once, in the requests only when they are complete, and in the averages
-    after some seconds. Each answer to the crowd is assumed to bring the usual number of requests, at least one. If the
-    crowd looks up names but sends no requests, traffic is split by capacity for a while, which does no harm.
+    An arriving crowd appears in the answers at once, but in the requests only when they are complete, and in the
+    averages only after some seconds. Each answer to the crowd is assumed to bring the usual number of requests, but at
+    least one. If the crowd looks up names but sends no requests, traffic is split by capacity for a while, which does
+    no harm.
     """
     if not view.crowd_arriving:
         return view.requests_per_s, view.answers_per_s
@@ -132,11 +134,11 @@ def expected_rates(view: PoolView) -> tuple[float, float]:
 def with_backlog(
     point: OperatingPoint, loads: Sequence[float], capacities: Sequence[float], cores: Sequence[float]
 ) -> tuple[float, ...]:
-    """Return each member's ideal load when the pool has more requests in progress than ``point`` accounts for.
+    """Return each member's ideal load if the pool has more requests in progress than ``point`` accounts for.
 
-    The backlog is split so that it is worked off as soon as possible. Members that serve traffic in any case take parts
-    in proportion to their capacity. A member that should stay empty takes a part only if waiting for another member
-    takes longer than being served by the empty one.
+    The backlog is split so that it is worked off as soon as possible. Members that serve traffic anyway take parts of
+    the backlog in proportion to their capacity. A member that should stay empty takes a part only if waiting for
+    another member would take longer than being served by this one.
     """
     backlog = sum(loads) - sum(point.loads)
     if backlog <= 0:

@@ -1,6 +1,6 @@
 """``best_score``: always selects the member with the highest score, as the 1999 thesis does; tied members take turns.
 
-The policy herds under heavy traffic: every client is sent to one member until the next report.
+The policy causes herding under heavy traffic: all clients are sent to the same member until the next report.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def best_score(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
-    """Return a plan of policy ``best_score``; members with the same score take turns."""
+    """Return a plan for policy ``best_score``; members with the same score take turns."""
     candidates = view.candidates
     best = max((view.members[i].score for i in candidates), default=0)
     return rotation([i for i in candidates if view.members[i].score == best], previous)

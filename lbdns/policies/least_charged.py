@@ -1,6 +1,6 @@
 """``least_charged``: each answer names the least full member, counting selections since that member's last report.
 
-The policy approximates join-shortest-queue with delayed reports, and works best at low rates and behind caches.
+The policy approximates join-shortest-queue with delayed reports; it works best at low rates and behind caches.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class ChargedLoads:
     """Each member's load relative to its capacity, including the charge of every selection since its last report.
 
-    ``members`` holds the indexes to select from. A selection counts as ``view.multiplier`` requests, because other
+    ``members`` holds the indexes to select from. One selection counts as ``view.multiplier`` requests, because other
     processes and DNS servers make selections at the same time.
     """
 
@@ -29,7 +29,7 @@ class ChargedLoads:
         self._capacities = [max(member.capacity * member.ramp, 1e-9) for member in view.members]
 
     def fullness(self, member: int) -> float:
-        """Return how full ``member`` would be after one more selection, in seconds of work at its capacity."""
+        """Return the seconds of work (at full capacity) that ``member`` would have after one more selection."""
         return (self._loads[member] + self._multiplier) / self._capacities[member]
 
     def charge(self, member: int) -> None:
@@ -38,7 +38,7 @@ class ChargedLoads:
 
 
 def least_charged(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
-    """Return a plan of policy ``least_charged``; members that are equally full take turns."""
+    """Return a plan for policy ``least_charged``; equally full members take turns."""
     charges = ChargedLoads(view)
     turns = rotation(charges.members, previous).order
     heap = [(charges.fullness(member), turn, member) for turn, member in enumerate(turns)]

@@ -1,9 +1,9 @@
-"""The operating point: the requests/s that each member should serve for the lowest total response time.
+"""The operating point: the requests/s that each member should serve so that the total response time is lowest.
 
 A member with ``m`` cores that serve ``a`` requests/s each takes about ``1 / (a * (1 - p ** m))`` seconds per request at
 utilisation ``p``. The formula is exact for one and two cores and within a few percent for more (M/M/m; the cores share
-the work, so the distribution of request sizes hardly matters). The total is lowest where one more request/s costs the
-same at every member. That marginal cost has a closed form, which leaves one unknown to search for.
+the work, so the distribution of request sizes hardly matters). The total response time is lowest where one more
+request/s costs the same at every member. That marginal cost has a closed form, which leaves one unknown to search for.
 
 As a result, slow cores stay empty while fast ones have room, and large members run fuller than small ones. Shares in
 proportion to capacity are right only under high load; under low load they lengthen the response time.
@@ -25,8 +25,8 @@ _STEPS: Final = 60  # of the bisection, at most
 class OperatingPoint:
     """The requests/s that each member should serve (``rates``), and its requests in progress at that rate (``loads``).
 
-    ``cost`` is the marginal cost of one more request, in seconds: its own response time plus the time by which it
-    delays others. The cost is the same at every member whose rate is above 0.
+    ``cost`` is the marginal cost of one more request, in seconds: its own response time plus the delay that it causes
+    to other requests. The cost is the same at every member whose rate is above 0.
     """
 
     rates: tuple[float, ...]
@@ -39,9 +39,10 @@ def operating_point(
 ) -> OperatingPoint:
     """Return the best split of ``rate`` requests/s over members that can serve ``capacities`` (requests/s, above 0).
 
-    ``cores`` may contain fractions, because CPU quotas do; less than one core counts as one. A rate above the total
-    capacity is split like the highest rate that the pool can serve. The result has at most ``in_progress`` requests in
-    progress in the whole pool: clients that wait for a response before they send the next request limit that number.
+    ``cores`` may contain fractions, because CPU quotas can be fractional; less than one core counts as one. A rate
+    above the total capacity is split like the maximum rate that the pool can serve. In the result, at most
+    ``in_progress`` requests are in progress across the whole pool; this number is limited if clients wait for a
+    response before they send the next request.
     """
     servers = [(capacity, parallel_requests(m)) for capacity, m in zip(capacities, cores, strict=True)]
     wanted, in_progress = min(rate, MAX_UTILISATION * sum(capacities)), max(1.0, in_progress)
@@ -79,15 +80,15 @@ def parallel_requests(cores: float) -> float:
 
 
 def _missing(point: OperatingPoint, wanted: float, in_progress: float) -> float:
-    """Return the missing fraction of the wanted rate or load, whichever is smaller; negative if either is exceeded."""
+    """Return the smaller of the missing fractions of the wanted rate and load; negative if either is exceeded."""
     return min(1 - sum(point.rates) / wanted, 1 - sum(point.loads) / in_progress)
 
 
 def _split(servers: Sequence[tuple[float, float]], cost: float) -> OperatingPoint:
     """Return the operating point at which one more request/s costs ``cost`` seconds at every member.
 
-    ``servers`` holds pairs of a capacity and a number of parallel requests m. Solves cost * capacity / m = (1 + (m - 1)
-    * x) / (1 - x) ** 2 for x = p ** m.
+    ``servers`` holds pairs (capacity, number of parallel requests m). Solves cost * capacity / m = (1 + (m - 1) * x) /
+    (1 - x) ** 2 for x = p ** m.
     """
     rates, loads = [], []
     for capacity, m in servers:

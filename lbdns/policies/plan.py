@@ -1,9 +1,9 @@
-"""The data types for selection: the view of a pool that a policy reads, and the plan that it returns.
+"""The data types for selection: the view of a pool that a policy reads, and the plan that the policy returns.
 
 A policy is a pure function ``(view, previous, rng) -> Plan``. ``view`` is the pool as the newest reports show it.
 ``previous`` holds the selections from the policy's previous plan (None if there was none). ``rng`` is the only source
-of randomness. Answers then take the plan's members one after another, so under any policy a query only advances a
-counter.
+of randomness. Answers then take the plan's members one after another, so a query only advances a counter, whatever the
+policy.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ class Plan:
     """The order in which members (by index) are selected until the next plan.
 
     ``order`` is never empty. After the end of ``order``, selection continues at index ``repeat_from``. ``weights``
-    holds the members' shares, and ``credits`` the number of selections that each member was owed when the plan began.
+    holds the members' shares, and ``credits`` holds the number of selections owed to each member when the plan began.
     For policies without shares, ``weights`` and ``credits`` are empty. The first ``probes`` selections do not come from
-    the policy: each tests whether a quarantined member works again.
+    the policy; each of them tests whether a quarantined member works again.
     """
 
     order: Sequence[int]
@@ -90,7 +90,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Selections:
-    """The selections from ``plan``: the count of each member, and the last member selected from any plan, if any."""
+    """The selections from ``plan``: each member's count, and the last member selected from this or an earlier plan."""
 
     plan: Plan
     counts: tuple[int, ...]

@@ -1,8 +1,7 @@
 """``two_choices``: each answer names the less full of two members drawn at random (power of two choices).
 
-The policy cannot herd badly, however many DNS servers there are, but it spreads answers less evenly than the
-deterministic policies.
-Source: M. Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing" (1996).
+The policy cannot cause severe herding, regardless of the number of DNS servers, but it spreads answers less evenly than
+the deterministic policies do. Source: M. Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing" (1996).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def two_choices(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
-    """Return a plan of policy ``two_choices``, with all its random draws made in advance."""
+    """Return a plan for policy ``two_choices``, with all random draws made in advance."""
     charges = ChargedLoads(view)
     if len(charges.members) == 1:
         return Plan((charges.members[0],))

@@ -15,7 +15,7 @@ MAX_LENGTH: Final = 1024  # selections: a share of 0.1 % still appears; longer p
 
 
 def weighted(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
-    """Return a plan of policy ``weighted``."""
+    """Return a plan for policy ``weighted``."""
     capacities = {i: view.members[i].capacity * view.members[i].ramp for i in view.on_time}
     total = sum(capacities.values())
     return smooth_plan(view, [capacities.get(i, 0.0) / total for i in range(len(view.members))], previous)
@@ -27,8 +27,8 @@ WEIGHTED: Final = PolicySpec("weighted", weighted, why="in proportion to capacit
 def smooth_plan(view: PoolView, weights: Sequence[float], previous: Selections | None) -> Plan:
     """Return a plan that gives each member its share (``weights``, sum 1) as evenly as possible.
 
-    The selections that the previous plan still owes a member become its credit, which is between -1 and 1. The k-th
-    selection of a member with share w and credit c is due in the middle of its turn, after (k - 1/2 - c) / w
+    The selections that the previous plan still owes a member become the member's credit, which is between -1 and 1. The
+    k-th selection of a member with share w and credit c is due in the middle of its turn, after (k - 1/2 - c) / w
     selections. The plan lists the selections in the order in which they are due.
     """
     credits = carried_credits(previous, len(weights))
@@ -48,7 +48,7 @@ def plan_length(view: PoolView) -> int:
 
 
 def carried_credits(previous: Selections | None, members: int) -> tuple[float, ...]:
-    """Return how many selections each member is owed after ``previous``, between -1 and 1."""
+    """Return the number of selections (between -1 and 1) owed to each member after ``previous``."""
     if previous is None or len(previous.plan.weights) != members:
         return (0.0,) * members
     total = sum(previous.counts)

@@ -1,4 +1,7 @@
-"""Scores: each reduces the metrics of a report to an integer, the weighted sum of the score's terms. Pure functions."""
+"""Scores: each score reduces a report's metrics to an integer, the weighted sum of the score's terms.
+
+Pure functions.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from lbdns_shared.metric_catalogue import Better
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One metric's part of a score.
+    """The term that one metric contributes to a score.
 
     If low values are better, the term is ``weight * (limit - value) / limit``, and 0 above the limit. If high values
     are better, the term is ``weight * value / limit``; it is at most ``weight`` if ``cap`` is true, and unlimited
@@ -31,10 +34,10 @@ _ROUNDING: Final = 1e-9  # so that 0.1 + 0.2 + 0.7 counts as 1 when the sum is t
 
 
 class Score:
-    """A weighted sum of metrics, with one of ``terms`` for each metric. Two scores are equal if their terms are equal.
+    """A weighted sum of metrics, with one term in ``terms`` per metric. Two scores are equal if their terms are equal.
 
     If a metric is missing, its term is left out. The sum of the other terms is then multiplied by the total of all
-    weights divided by the total of the other weights. So a missing sensor neither helps nor harms the member.
+    weights divided by the total of the other weights. A missing sensor therefore neither helps nor harms the member.
     """
 
     def __init__(self, terms: Mapping[str, Term]) -> None:
@@ -77,7 +80,7 @@ class Score:
 
 
 def _line(metric: str, term: Term) -> tuple[str, float, float, float, float, float]:
-    """Return a term as a straight line: metric, weight, slope, where it is 0, where it ends, and its value beyond."""
+    """Return a term as a straight line: metric, weight, slope, zero point, end point, and the value beyond the end."""
     slope = term.weight / term.limit
     if term.better == "low":
         return metric, term.weight, -slope, term.limit, term.limit, 0.0

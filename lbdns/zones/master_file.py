@@ -34,7 +34,7 @@ _UNFIT: Final = (dns.exception.DNSException, ArithmeticError, ValueError, Recurs
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """One zone as read from its file: its RRsets by lower-case wire name and type. Immutable."""
+    """One zone as read from its file: its RRsets, keyed by lower-case wire name and type. Immutable."""
 
     name: str  # lower case, without the final dot
     origin: bytes
@@ -64,9 +64,9 @@ def read_zone(name: str, path: Path) -> Zone:
 
 
 def parse_zone(name: str, text: str, path: Path) -> Zone:
-    """Return the zone in a master file's text. ``path`` names the file in errors; $INCLUDE paths are relative to it.
+    """Return the zone that a master file's text describes.
 
-    Raises ZoneFileError.
+    ``path`` names the file in errors; $INCLUDE paths are relative to it. Raises ZoneFileError.
     """
     try:
         origin = dns.name.from_text(name + ".")
@@ -86,19 +86,19 @@ def parse_zone(name: str, text: str, path: Path) -> Zone:
 
 
 def _never_ends(path: Path) -> bool:
-    """Return whether ``path`` is a device or a pipe, which may block for ever or fill the memory."""
+    """Return whether ``path`` is a device or a pipe, which may block forever or fill the memory."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
 @dataclass(slots=True)
 class _ExpansionLimits:
-    """Counts the records and files that the directives of one zone have added so far, and limits both."""
+    """Counts, and limits, the records and files that one zone's directives have added so far."""
 
     generated: int = 0  # records
     included: int = 0  # files
 
     def generate(self, text: str) -> None:
-        """Count the records that a $GENERATE makes. Raises UnservableError if they are too many."""
+        """Count the records that a $GENERATE directive creates. Raises UnservableError if there are too many."""
         try:
             start, stop, step = dns.grange.from_text(text)
         except Exception:  # AssertionError among them; dnspython reports the error when it reads the range
@@ -114,7 +114,7 @@ class _ExpansionLimits:
 
 
 class _Tokenizer(dns.tokenizer.Tokenizer):
-    """Resolves the path of an $INCLUDE relative to the including file, and records the line of the last word."""
+    """Resolves $INCLUDE paths relative to the including file, and records the line of the last word."""
 
     near = ""
     _line = 1

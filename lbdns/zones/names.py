@@ -1,4 +1,4 @@
-"""Domain names in lower-case wire form (RFC 1035 section 3.1), the keys of every table. Pure."""
+"""Domain names in lower-case wire form (RFC 1035 section 3.1), which serve as keys in every table. Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def parent(wire: bytes) -> bytes:
 
 
 def suffixes(wire: bytes) -> list[bytes]:
-    """Return the name and every name above it, up to the root."""
+    """Return the name followed by every name above it, up to the root."""
     found = [wire]
     while wire[0]:
         wire = wire[wire[0] + 1 :]

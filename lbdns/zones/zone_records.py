@@ -1,6 +1,6 @@
-"""Collects the records of one zone as they are read; rejects unservable ones while their line is known. Sans-I/O.
+"""Collects one zone's records as they are read; rejects unservable records while their line is still known. Sans-I/O.
 
-This module replaces dnspython's transaction, which compares and copies a whole RRset for every record added to it.
+This module replaces dnspython's transaction, which compares and copies a whole RRset for every record added.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class UnservableError(dns.exception.DNSException):
 
 
 class _RecordSet:
-    """The records read so far for one name, type and covered type, by their canonical form."""
+    """The records read so far for one name, type and covered type, keyed by their canonical form."""
 
     __slots__ = ("rdatas", "ttl")
 
@@ -58,7 +58,7 @@ _RecordSets = dict[Kind, _RecordSet]
 
 
 class ZoneRecords:
-    """Collects the records that dnspython's reader finds. The reader uses this object as its transaction."""
+    """Collects the records that dnspython's reader finds. The reader uses the collector as its transaction."""
 
     def __init__(self, origin: dns.name.Name) -> None:
         self.manager = self
@@ -117,7 +117,7 @@ class ZoneRecords:
         """No-op: the Unicode form of names does not affect the records."""
 
     def nodes(self) -> dict[bytes, Node]:
-        """Return the RRsets by lower-case wire name and type."""
+        """Return the RRsets, keyed by lower-case wire name and type."""
         return {owner: _node(sets) for owner, sets in self._sets.items() if sets}
 
 

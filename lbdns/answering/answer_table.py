@@ -89,7 +89,7 @@ class AnswerEntry:
 
     @property
     def rcode(self) -> int:
-        """The RCODE, which is the same for every member."""
+        """The RCODE of the response, which is the same for every member."""
         return self.body(0).flags & 0xF
 
 
@@ -266,7 +266,7 @@ def counted_type(qtype: int) -> int:
 
 
 def names_member(index: ZoneIndex, pool: Pool, match: PoolMatch, qtype: int) -> bool:
-    """Return whether the answer names a member.
+    """Return whether the answer to this question names a member.
 
     If the pool's own name holds the members' addresses, only answers to A, AAAA and ANY queries name a member. An
     answer to an A or AAAA query does so only if some member has a record of that type.

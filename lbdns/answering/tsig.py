@@ -1,4 +1,4 @@
-"""TSIG (RFC 8945): checks the signature of a query and signs its response. Pure: the time is an argument.
+"""TSIG (RFC 8945): checks the signature of a query and signs its response. Pure: the time is passed as an argument.
 
 Checking a query computes at most one HMAC over the message, and raises no exception.
 """

@@ -76,6 +76,6 @@ class AnswerTally:
         return self.answers(policy).recent_rate(now, JUST_NOW) * self.servers
 
     def crowd_rate(self, now: float) -> float:
-        """Return the total answers/s of the policies whose rate shows that a crowd has just arrived; 0 if none does."""
+        """Return the total answers/s of all policies whose rates show a crowd that has just arrived; 0 if none do."""
         rates = [(answers.rate(now), answers.recent_rate(now, JUST_NOW)) for answers in self._by_policy.values()]
         return self.servers * sum(recent for average, recent in rates if recent > average)

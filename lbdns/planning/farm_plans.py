@@ -84,7 +84,7 @@ class FarmPlans:
         self._counted.clear()
 
     def answers(self) -> Counter[tuple[str, str]]:
-        """Return the number of answers by this process since its start, by pool (including removed ones) and policy."""
+        """Return the number of answers by this process so far, keyed by pool (including removed ones) and policy."""
         found = self._ended.copy()
         for key, cursor in self.cursors.items():
             found[key] += cursor.counts().total()

@@ -157,7 +157,7 @@ class Planner:
                 callback()
 
     def answers(self) -> Counter[tuple[str, str]]:
-        """Return the number of answers by this process since its start, by pool (including removed ones) and policy."""
+        """Return the number of answers by this process so far, keyed by pool (including removed ones) and policy."""
         return self._plans.answers()
 
     def shadow_counters(self) -> AnswerCounters:

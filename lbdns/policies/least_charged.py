@@ -1,4 +1,4 @@
-"""``least_charged``: each answer names the least full member, counting selections since that member's last report.
+"""``least_charged``: each answer names the least full member, including selections since its last report.
 
 The policy approximates join-shortest-queue with delayed reports; it works best at low rates and behind caches.
 """

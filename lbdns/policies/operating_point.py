@@ -75,7 +75,7 @@ def operating_point(
 
 
 def parallel_requests(cores: float) -> float:
-    """Return how many requests a member can serve at the same time without one slowing another down."""
+    """Return the number of requests that a member can serve at once without them slowing each other down."""
     return max(1.0, round(cores))
 
 

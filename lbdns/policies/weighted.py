@@ -1,4 +1,4 @@
-"""``weighted``: smooth weighted round robin in proportion to estimated capacity, in a deterministic, even order."""
+"""``weighted``: smooth weighted round robin by estimated capacity, in a deterministic and even order."""
 
 from __future__ import annotations
 

@@ -59,7 +59,10 @@ class Score:
         return int(min(score * self._scale(present) + _ROUNDING, MAX_SCORE))
 
     def parts(self, metrics: Mapping[str, float]) -> dict[str, float]:
-        """Return the points that each metric in ``metrics`` adds to the score; ``of`` returns their truncated sum."""
+        """Return the points that each metric in ``metrics`` adds to the score.
+
+        ``of`` returns the truncated sum of these points.
+        """
         found: dict[str, float] = {}
         present = 0.0
         for metric, weight, slope, zero, end, beyond in self._lines:

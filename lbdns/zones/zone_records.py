@@ -67,7 +67,7 @@ class ZoneRecords:
         self._sets: dict[bytes, _RecordSets] = {}
 
     def origin_information(self) -> tuple[dns.name.Name, bool, dns.name.Name]:
-        """Return what the reader expects from its ``manager``: origin, whether names are relative, origin again."""
+        """Return what the reader expects from its ``manager``: origin, whether names are relative, and origin again."""
         return self._name, False, self._name
 
     def add(self, name: dns.name.Name, ttl: int, rdata: dns.rdata.Rdata) -> None:

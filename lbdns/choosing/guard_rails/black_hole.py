@@ -96,7 +96,10 @@ class BlackHoleWatch:
                 self._release(reading.received)
 
     def _judge(self, before: Reading | None, reading: Reading, served: bool | None) -> Symptom | None:
-        """Return the symptom that this report shows. ``served`` is true if requests were served, None if unknown."""
+        """Return the symptom that the current report shows.
+
+        ``served`` is true if requests were served, None if unknown.
+        """
         metrics = reading.metrics
         waiting = metrics.get("listen_queue")
         if waiting is not None:

@@ -26,7 +26,7 @@ _MASK: Final = 0xFFFFFFFFFFFFFFFF
 
 
 class ServerCookies:
-    """Makes server cookies with the first secret; accepts cookies made with any secret, so that secrets can rotate."""
+    """Makes server cookies with the first secret; accepts cookies made with any secret, to allow secret rotation."""
 
     def __init__(self, secrets: Sequence[bytes]) -> None:
         self.secrets = tuple(secrets)

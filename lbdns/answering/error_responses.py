@@ -34,7 +34,7 @@ def error_response(query: Query, options: EdnsOptions, server: ServerConfig) -> 
 
 
 def about_server(qname: bytes, qtype: int, config: ServerConfig) -> ResponseBody | None:
-    """Return the server's version or identity (RFC 4892); None if none is configured for the question."""
+    """Return the server's version or identity (RFC 4892); None if no such text is configured."""
     if qtype not in (Type.TXT, Type.ANY):
         return None
     text = config.version if qname in _VERSIONS else config.identity if qname in _IDENTITIES else ""

@@ -1,4 +1,4 @@
-"""``explain.NAME TXT``: explains over DNS why NAME, the name of a pool, currently gets the answer it gets. Sans-I/O.
+"""``explain.NAME TXT``: explains over DNS why a pool's name, NAME, gets its current answer. Sans-I/O.
 
 ``explain.NAME`` exists only for clients in ``[explain] allow``, and only if the zone file does not define that name.
 Zone transfers do not include ``explain.NAME``, and a query for it selects no member.
@@ -30,8 +30,7 @@ Explainer = Callable[[Pool, str], Mapping[str, Any] | None]
 class ExplanationEntry(AnswerEntry):
     """The entry for one explanation query. The answer table does not keep this entry.
 
-    The RCODE is known before the body is written, so a query over the rate limit does not cause the work of an
-    explanation.
+    The RCODE is known before the body is written, so no explanation is generated for a query over the rate limit.
     """
 
     __slots__ = ()

@@ -41,7 +41,7 @@ class PlanCursor:
     __slots__ = ("_at", "_before", "_last", "_passes", "affinity_window", "number", "order", "plan", "usable")
 
     def __init__(self, members: int, number: int = 0, affinity_window: float = 0.0) -> None:
-        """Begin with a plan that selects all ``members`` members in turn.
+        """Begin with a plan that selects each of the ``members`` members in turn.
 
         ``number`` is unique within one answer table. For ``affinity_window`` seconds, a client's queries for the types
         of FAMILY_TYPES get the same member.

@@ -222,7 +222,7 @@ class RecordWriter:
     def _learn(self, folded: bytes, end: int, pointers: int) -> None:
         """Let compression pointers in later names refer to this name's labels before ``end``.
 
-        Reading it follows ``pointers`` pointers.
+        Reading this name requires following ``pointers`` pointers.
         """
         at, here = 0, self._at
         while at < end and here + at <= _MAX_POINTER:

@@ -3,8 +3,8 @@
 All answers to the same question count as one kind. Responses without a kept entry (negative answers, errors, wildcards)
 count as one kind per zone and RCODE. Querying random names therefore does not evade the limit. A network's limit across
 all kinds is ``ALL`` times the limit for one kind, so querying many names in turn does not evade it either. Counters
-live in a table of fixed size, so forged addresses use no extra memory. Two networks that hash to the same slot share
-one limit for that second.
+live in a table of fixed size, so forged addresses use no extra memory. Two networks that hash to the same slot within
+one second share one limit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The candidates of a pool: members that may be selected, after liveness, overrides, guard rails and spare capacity."""
+"""The candidates of a pool: members that may be selected under its liveness, overrides, guard rails and capacity."""
 
 from __future__ import annotations
 

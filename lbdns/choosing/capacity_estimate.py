@@ -107,7 +107,7 @@ def capacities(costs: Sequence[RequestCost], cores: Sequence[float | None]) -> t
 
 
 def _recent_speed_factor(costs: Sequence[RequestCost], speeds: Sequence[float]) -> float:
-    """Return how many times as fast requests are served now as over the last minute; 1 unless the change is large.
+    """Return the factor by which serving is faster now than over the last minute; 1 unless the change is large.
 
     Without this factor, a pool would seem to have room for twenty times its load when CGI programs replace its static
     pages.
@@ -122,7 +122,7 @@ def _recent_speed_factor(costs: Sequence[RequestCost], speeds: Sequence[float]) 
 
 
 def _shrunk_to_mean(values: Sequence[float], variances: Sequence[float]) -> list[float]:
-    """Return ``values`` shrunk towards their mean, the more so the more likely their differences are due to chance.
+    """Return ``values`` shrunk towards their mean to the extent that their differences can be explained by chance.
 
     This is an empirical Bayes estimate. ``variances`` are relative to the squares of the values; a value that was not
     observed has infinite variance. Equal members get equal results, so that they keep taking turns.

@@ -56,7 +56,7 @@ class Chooser:
         self._last_before_probes: dict[str, int | None] = {}  # by policy whose plan begins with probes
 
     def take_over(self, old: Chooser) -> None:
-        """For the members that ``old`` also has, continue from the state in ``old``.
+        """Continue from the state in ``old`` for all members that exist in both.
 
         Call this before the first ``observe``.
         """

@@ -51,7 +51,7 @@ class WindowRate:
         return sum(self._counts)
 
     def rate(self, now: float) -> float:
-        """Return events per second over the window, which is shorter until ``span`` seconds after the first ``add``."""
+        """Return events/s over the window, which is shorter for the first ``span`` seconds after the first ``add``."""
         lasted = self.span if self._began is None else min(self.span, max(MIN_SPAN, now - self._began))
         return self.count(now) / lasted
 
@@ -102,8 +102,7 @@ class ExponentialMean:
 class FadingCounts:
     """Counts by index; older counts fade with time constant ``tau`` in seconds. Only their ratios are meaningful.
 
-    Instead of reducing old counts as time passes, new counts are given larger weights, so no regular updates are
-    needed.
+    The weight of new counts grows with time while old counts stay unchanged, so no periodic updates are needed.
     """
 
     RESCALE_AFTER: Final = 100.0  # time constants; e ** 100 is far from overflowing

@@ -69,7 +69,7 @@ def total_demand(
     serving: Sequence[int],
     failing: Sequence[int],
 ) -> float:
-    """Return the requests/s that clients send, based on the ``serving`` members' counts; 0 if none of them counts.
+    """Return the requests/s that clients send, based on the ``serving`` members' counts; 0 if none reports counts.
 
     No report counts the requests sent to ``failing`` members. These requests are estimated from how often each member
     was ``selected`` recently (in any unit), rather than from capacity, because a rotation sends a strong member no more

@@ -1,4 +1,7 @@
-"""The candidates of a pool: members that may be selected under its liveness, overrides, guard rails and capacity."""
+"""The candidates of a pool, which are the members that may be selected.
+
+They depend on liveness, overrides, guard rails and spare capacity.
+"""
 
 from __future__ import annotations
 

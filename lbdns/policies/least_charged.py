@@ -1,4 +1,4 @@
-"""``least_charged``: each answer names the least full member, including selections since its last report.
+"""``least_charged``: each answer names the least full member, taking selections since its last report into account.
 
 The policy approximates join-shortest-queue with delayed reports; it works best at low rates and behind caches.
 """

@@ -40,9 +40,9 @@ def operating_point(
     """Return the best split of ``rate`` requests/s over members that can serve ``capacities`` (requests/s, above 0).
 
     ``cores`` may contain fractions, because CPU quotas can be fractional; less than one core counts as one. A rate
-    above the total capacity is split like the maximum rate that the pool can serve. In the result, at most
-    ``in_progress`` requests are in progress across the whole pool; this number is limited if clients wait for a
-    response before they send the next request.
+    above the total capacity is split like the maximum rate that the pool can serve. The result has at most
+    ``in_progress`` requests in progress across the whole pool. Clients that wait for a response before they send the
+    next request limit this number.
     """
     servers = [(capacity, parallel_requests(m)) for capacity, m in zip(capacities, cores, strict=True)]
     wanted, in_progress = min(rate, MAX_UTILISATION * sum(capacities)), max(1.0, in_progress)

@@ -55,7 +55,10 @@ class PoolView:
 
     @property
     def on_time(self) -> list[int]:
-        """Return the candidates that are not overdue, or all if at least half are: the network then seems at fault."""
+        """Return the candidates that are not overdue, or all candidates if at least half are overdue.
+
+        In the latter case, the network is probably at fault.
+        """
         candidates = self.candidates
         found = [i for i in candidates if not self.members[i].overdue]
         return found if 2 * len(found) > len(candidates) else candidates

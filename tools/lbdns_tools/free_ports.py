@@ -36,7 +36,7 @@ def free_port() -> int:
 
 @cache
 def _register() -> IO[bytes]:
-    """Open this user's lock file, in which each port has a byte; the file stays open until the process ends."""
+    """Open this user's lock file, which has one byte per port; the file stays open until the process ends."""
     return open(Path(tempfile.gettempdir(), f"lbdns-ports-{os.getuid()}"), "ab")
 
 

@@ -19,7 +19,7 @@ NARROWEST: Final = 10.0  # a logarithmic axis spans at least one decade
 
 
 def check_file(path: Path) -> None:
-    """Raise LbdnsError, before anything is measured, if the plot could not be drawn."""
+    """Raise LbdnsError, before anything is measured, if a plot could not be drawn afterwards."""
     if path.suffix.lower() not in ENDINGS:
         raise ConfigError(f"--plot: {path}: the name must end with one of {', '.join(ENDINGS)}")
     folder = path.resolve().parent

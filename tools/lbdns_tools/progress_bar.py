@@ -23,7 +23,7 @@ def count_bar(total: int, unit: str) -> Iterator[Callable[[object], None]]:
 
 @contextmanager
 def share_bar(visible: bool) -> Iterator[Callable[[str, float, str], None]]:
-    """Yield a function that takes a run's label, the fraction of the run completed, and a text.
+    """Yield a function that takes a run's label, the fraction of the run completed, and text to show.
 
     Runs must not overlap.
     """

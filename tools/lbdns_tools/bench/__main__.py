@@ -22,13 +22,13 @@ example: {PROGRAM} dns.peers --rounds 7 --peers nsd
 
 
 def listing() -> str:
-    """Return a line for each benchmark: its name and what it measures."""
+    """Return one line per benchmark: its name and what it measures."""
     width = max(map(len, BENCHMARKS)) + 2
     return "".join(f"{name:<{width}}{benchmark.help}\n" for name, benchmark in BENCHMARKS.items())
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a benchmark, ``list`` or ``all``. Return the exit status, which is 2 for bad arguments."""
+    """Run a benchmark, ``list`` or ``all``. Return the exit status, which is 2 if the arguments are invalid."""
     name, rest = (arguments[0], arguments[1:]) if arguments else ("", ())
     if name in ("-h", "--help"):
         print(f"{USAGE}\nbenchmarks:\n{listing()}", end="")

@@ -1,4 +1,4 @@
-"""Measures the cost of an agent with every sensor on: its share of one core and its memory.
+"""Measures the cost of an agent with every sensor enabled: the share of one core that it uses, and its memory use.
 
 For comparison, 'floor' is the cost of a Python process that does nothing but sleep, one interval at a time.
 """
@@ -31,13 +31,13 @@ WARM_UP: Final = 3.0  # seconds; the figures exclude the start of the interprete
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU seconds used by all threads of a process, to the nanosecond (Linux: sched-stats.rst)."""
+    """Return the CPU seconds used by all threads of a process, with nanosecond precision (Linux: sched-stats.rst)."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
 def cost_of(pids: Sequence[int], seconds: float) -> list[dict[str, float]]:
-    """Measure all the processes over the same ``seconds`` and return the cost of each.
+    """Measure all processes at the same time, for ``seconds``, and return the cost of each.
 
     PSS divides each shared page among the processes that use it.
     """

@@ -33,7 +33,7 @@ HEADS: Final = ("benchmark", "figure", "now", "kept", "change", "")
 
 @dataclass(frozen=True, slots=True)
 class KeptFigure:
-    """A row of the table in benchmarks.md: a headline figure of a benchmark, measured on ``date`` (ISO 8601)."""
+    """A row of the table in benchmarks.md: one headline figure of one benchmark, measured on ``date`` (ISO 8601)."""
 
     benchmark: str
     figure: str
@@ -79,7 +79,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
 def run_all(names: Sequence[str]) -> tuple[list[KeptFigure], dict[str, str]]:
     """Run benchmarks one after another.
 
-    Return the headline figures of the benchmarks that succeed, and the error of each benchmark that fails, by name.
+    Return the headline figures of the benchmarks that succeeded, and the error of each one that failed, keyed by name.
     """
     found: list[KeptFigure] = []
     errors: dict[str, str] = {}
@@ -98,7 +98,7 @@ def run_all(names: Sequence[str]) -> tuple[list[KeptFigure], dict[str, str]]:
 
 
 def results_of(name: str, seconds: float) -> dict[str, Any]:
-    """Run the short form of a benchmark in a process of its own and return its results. Raises LbdnsError."""
+    """Run the short form of a benchmark in a separate process and return its results. Raises LbdnsError."""
     with tempfile.TemporaryDirectory(prefix="lbdns-bench-") as folder:
         path = Path(folder, "results.json")
         command = [sys.executable, "-m", "lbdns_tools.bench", name, *BENCHMARKS[name].short, "--json", str(path)]
@@ -109,7 +109,7 @@ def results_of(name: str, seconds: float) -> dict[str, Any]:
 
 
 def headlines(name: str, benchmark: Benchmark, results: dict[str, Any]) -> list[KeptFigure]:
-    """Return the headline figures in the results of a benchmark. Raises LbdnsError if a figure is missing."""
+    """Return the headline figures from a benchmark's results. Raises LbdnsError if a figure is missing."""
     python = ".".join(platform.python_version_tuple()[:2])
     where = f"{results['cores']} cores, {platform.machine()}, Python {python}"
     conditions = " ".join((*benchmark.short, "on" if benchmark.short else "", where)).strip()
@@ -126,7 +126,7 @@ def headlines(name: str, benchmark: Benchmark, results: dict[str, Any]) -> list[
 def compared(
     found: Sequence[KeptFigure], kept: dict[tuple[str, str], KeptFigure]
 ) -> tuple[list[tuple[str, ...]], bool]:
-    """Return the rows of the table, and whether any figure is worse than the recorded one for the same conditions."""
+    """Return the rows of the table, and whether any figure is worse than the one recorded for the same conditions."""
     rows: list[tuple[str, ...]] = []
     any_worse = False
     for figure in found:
@@ -145,7 +145,7 @@ def compared(
 
 
 def figures_file(checkout: Path = _CHECKOUT) -> Path:
-    """Return the path of benchmarks.md below docs/. Raises LbdnsError outside a checkout."""
+    """Return the path of benchmarks.md within docs/. Raises LbdnsError outside a checkout."""
     found = sorted(checkout.glob("docs/**/benchmarks.md"))
     if not found:
         raise LbdnsError(f"{checkout / 'docs'}: has no benchmarks.md; run this in a checkout of the project")
@@ -155,7 +155,7 @@ def figures_file(checkout: Path = _CHECKOUT) -> Path:
 def read_figures(text: str) -> dict[tuple[str, str], KeptFigure]:
     """Return the recorded figures, keyed by benchmark and figure name.
 
-    Raises LbdnsError if the table is missing or broken.
+    Raises LbdnsError if the table is missing or malformed.
     """
     lines = text.splitlines()
     begin, end = _table_rows(lines)
@@ -185,7 +185,7 @@ def with_figures(text: str, figures: Sequence[KeptFigure]) -> str:
 
 
 def _table_rows(lines: Sequence[str]) -> tuple[int, int]:
-    """Return the index of the table's first row, and the index after its last."""
+    """Return the index of the table's first row, and the index just after its last row."""
     try:
         begin = lines.index(HEAD) + 2
     except ValueError:

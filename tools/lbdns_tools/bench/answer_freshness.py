@@ -43,7 +43,7 @@ TARGET_TEXT: Final = f"p99 at most {TARGET:g} ms"
 class FreshnessFarm:
     """The files and ports of a farm.
 
-    The pool's name ``best`` uses policy ``best_score``, so each report affects the answers at once.
+    The pool's name ``best`` uses the policy ``best_score``, so each report affects the answers immediately.
     """
 
     def __init__(self, folder: Path, agents: int, plane: str = "auto") -> None:
@@ -60,7 +60,7 @@ class FreshnessFarm:
 
 
 def send_and_watch(farm: FreshnessFarm, reports: int, interval: float) -> list[float]:
-    """Send the agents' reports in turn; return, for each, the time in ms until an answer named its sender, or inf."""
+    """Send the agents' reports in turn; return, per report, the ms until an answer named its sender, or inf."""
     udp = (socket.AF_INET, socket.SOCK_DGRAM)
     begin, hosts, times = time.monotonic(), list(farm.members), []
     with socket.socket(*udp) as sender, socket.socket(*udp) as client:
@@ -84,7 +84,7 @@ def send_and_watch(farm: FreshnessFarm, reports: int, interval: float) -> list[f
 
 
 def _best_member(client: socket.socket) -> bytes:
-    """Send a query; return the 4 bytes of the address in its answer, or b"" if the query or the answer is lost."""
+    """Send a query; return the address in its answer as 4 bytes, or b"" if the query or the answer is lost."""
     query = random.randbytes(2) + QUERY[2:]
     client.send(query)
     try:

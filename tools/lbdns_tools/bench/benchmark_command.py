@@ -29,7 +29,10 @@ _CONDITIONS: Final = ("load_before", "cores", "python")
 
 
 class BenchmarkModule(Protocol):
-    """The members that a benchmark's module must have. The module's docstring is the description that --help shows."""
+    """The members that a benchmark's module must define.
+
+    The module's docstring is the description that --help shows.
+    """
 
     __doc__: str | None
     #: How long the benchmark runs with its default options
@@ -115,7 +118,7 @@ def add_dns_options(parser: argparse.ArgumentParser) -> None:
 def add_number(
     parser: argparse.ArgumentParser, name: str, kind: type, least: float, most: float, default: float, text: str
 ) -> None:
-    """Add an option for a number from ``least`` to ``most``."""
+    """Add an option that takes a number from ``least`` to ``most``."""
 
     def read(value: str) -> Any:
         number = kind(value)
@@ -128,7 +131,7 @@ def add_number(
 
 
 def _require_writable(path: Path) -> None:
-    """Raise BenchmarkError if ``path`` is not writable, before minutes are spent on the benchmark."""
+    """Raise BenchmarkError if ``path`` is not writable, so that a long benchmark does not end in this error."""
     try:
         path.open("a").close()
     except OSError as error:
@@ -140,7 +143,10 @@ def _end(number: int, _: object) -> None:
 
 
 def machine() -> Results:
-    """Return the conditions of a run. A load above 0 before the run means that other programs were running."""
+    """Return the conditions of a benchmark run.
+
+    A load average above 0 before the run means that other programs were running.
+    """
     return {"load_before": round(os.getloadavg()[0], 2), "cores": os.cpu_count(), "python": platform.python_version()}
 
 
@@ -158,18 +164,18 @@ def rounds(count: int) -> Iterator[int]:
 
 
 def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Return the median of the rounds' ratios of our figure to theirs, ignoring rounds in which theirs is 0."""
+    """Return the median ratio of our figure to theirs across the rounds, ignoring rounds in which theirs is 0."""
     found = [a / b for a, b in zip(ours, theirs, strict=True) if b]
     return round(statistics.median(found), 3) if found else 0.0
 
 
 def medians(rounds: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Return the median of each figure over the rounds."""
+    """Return the median of each figure across the rounds."""
     return {name: round(statistics.median(one[name] for one in rounds), 3) for name in rounds[0]}
 
 
 def table(title: str, columns: Iterable[str], rows: Iterable[Sequence[object]]) -> Table:
-    """Return a table with its first column aligned to the left and the others to the right."""
+    """Return a table with the first column left-aligned and the others right-aligned."""
     made = Table(title=title, title_justify="left")
     for number, column in enumerate(columns):
         made.add_column(column, justify="right" if number else "left")
@@ -179,14 +185,14 @@ def table(title: str, columns: Iterable[str], rows: Iterable[Sequence[object]]) 
 
 
 def side_by_side(title: str, servers: dict[str, Results]) -> Table:
-    """Return a table with a column for each server and a row for each of its figures."""
+    """Return a table with one column per server and one row per figure."""
     names = next(iter(servers.values()))
     rows = [(name.replace("_", " "), *(found.get(name, "") for found in servers.values())) for name in names]
     return table(title, ("", *servers), rows)
 
 
 def figures(title: str, results: Results) -> Table:
-    """Return a table with one row per figure, except conditions, note and verdict.
+    """Return a table with one row per figure, omitting the conditions, the note and the verdict.
 
     Figures in nested dicts are included.
     """

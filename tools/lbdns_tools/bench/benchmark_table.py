@@ -25,7 +25,7 @@ class Headline:
         return float(found)
 
     def is_worse(self, now: float, kept: float) -> bool:
-        """Return whether the figure got worse by more than the noise."""
+        """Return whether the figure worsened by more than the usual noise."""
         change = kept - now if self.higher_is_better else now - kept
         return change > self.noise * abs(kept)
 

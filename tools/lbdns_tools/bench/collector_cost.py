@@ -1,11 +1,11 @@
-"""Measures the CPU time and memory of a real lbdns-collector that receives the reports of many agents.
+"""Measures the CPU time and memory use of a real lbdns-collector that receives reports from many agents.
 
 One process simulates all agents and spreads their reports evenly over the interval. Each agent has its own key and
 reports every metric in the catalogue. The figure 'lag' is the time from the creation of a report until the collector
 accepts it; sender and collector use the same clock. The lag may be slightly negative, because the collector reads the
 clock once per batch of datagrams. The figure 'follower age' is the time from the acceptance of a report until an event
 stream delivers its reading. The figure 'overflows' is the number of reports lost to a full buffer; 'sender behind' is
-how late the sender itself was at worst.
+the longest delay in the sender itself.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def listening_address(collector: MeasuredProcess, log_text: str) -> tuple[str, i
 
 
 def send_reports(to: tuple[str, int], secret: bytes, agents: int, interval: float, seconds: float) -> tuple[int, float]:
-    """Send the reports of all agents; return how many were sent, and how many seconds late the sender was at worst."""
+    """Send the reports of all agents; return how many were sent, and the sender's longest delay in seconds."""
     master = MasterKey(secret)
     keys = [master.agent_key(f"m{number}") for number in range(agents)]
     chance = random.Random(1)
@@ -106,7 +106,7 @@ class FollowerProbe:
 
 
 def samples(text: str, name: str) -> Iterator[tuple[str, float]]:
-    """Yield the last label's value and the sample's value for every sample of a metric family."""
+    """For every sample of a metric family, yield the value of its last label and the value of the sample."""
     for match in re.finditer(rf'^{name}(?:{{[^}}]*"([^"]*)"}})? (\S+)$', text, re.MULTILINE):
         yield match[1] or "", float(match[2])
 

@@ -1,8 +1,8 @@
-"""Measures the size of a day of history, the cost of recording it, and the time to read plots from it.
+"""Measures the size of one day's history, the cost of recording it, and the time it takes to read plots from it.
 
 Drives the real recorder through virtual time as fast as possible, with a sample every second and a commit every five
-seconds. Every member reports all metrics of the catalogue every second. The load rises and falls over the day, with the
-noise of real sensors: counts are whole numbers, percentages have two decimals, and no value repeats.
+seconds. Every member reports all metrics in the catalogue every second. The load rises and falls over the day, with
+the noise of real sensors: counts are whole numbers, percentages have two decimals, and no value repeats.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _tier_sizes(path: Path) -> dict[str, int]:
 
 
 def _bytes_written() -> int:
-    """Return how many bytes this process has written to the disk, or 0 if the kernel does not count them."""
+    """Return the number of bytes that this process has written to disk, or 0 if the kernel does not count them."""
     try:
         lines = Path("/proc/self/io").read_text().splitlines()
     except OSError:
@@ -156,7 +156,7 @@ def _bytes_written() -> int:
 
 
 def _read_times(path: Path, members: int, seconds: int) -> dict[str, float]:
-    """Return how many seconds it takes to read each of several plots of 600 points, for three members and for all."""
+    """Return the seconds it takes to read each of several 600-point plots, for three members and for all members."""
     end = BEGIN + seconds
     found = {}
     three = [f"web{number}" for number in range(min(3, members))]

@@ -1,10 +1,10 @@
 """Measures the speed of one process of lbdns-load, and compares its figures with those of wrk, ab and httperf.
 
 Apache (event) runs on one core, the load generator on the other. The benchmark answers three questions. How many
-requests/s does one process send for a 1 kB page, with and without keep-alive? How many requests/s does a CGI page reach
-at the same concurrency, where the server is the limit? How long does a connection take on average at a fixed rate, for
-the CGI page and for a page that sleeps 0.2 s, as in the studies' rate sweep? The answers to the last two questions must
-not depend on the generator. Figures for the CGI page are sensitive to other work on the machine.
+requests/s does one process send for a 1 kB page, with and without keep-alive? At the same concurrency, how many
+requests/s does a CGI page reach, for which the server is the limit? How long does a connection take on average at a
+fixed rate, for the CGI page and for a page that sleeps 0.2 s, as in the studies' rate sweep? The answers to the last
+two questions must not depend on the generator. Figures for the CGI page are sensitive to other work on the machine.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def httperf(url: str, rate: float, seconds: float) -> dict[str, float]:
 
 
 def _figures(program: Sequence[str], **patterns: str) -> dict[str, float]:
-    """Run a load generator, and return the figures in its output that ``patterns`` match. Raises BenchmarkError."""
+    """Run a load generator, and return the figures that ``patterns`` match in its output. Raises BenchmarkError."""
     done = subprocess.run(program, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
         raise BenchmarkError(f"{program[0]}: exit status {done.returncode}: {done.stderr.strip()[-300:]}")

@@ -1,4 +1,4 @@
-"""Starts programs on a core of their own, measures their CPU time and memory, and ends them by their process ID."""
+"""Starts programs on their own cores, measures their CPU time and memory use, and ends them by process ID."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class BenchmarkError(LbdnsError):
 
 
 def need(program: str, package: str) -> str:
-    """Return the path of a program. If it is missing, raises BenchmarkError with the name of its Debian package."""
+    """Return the path of a program. If it is missing, raises BenchmarkError, which names its Debian package."""
     found = installed_programs.find(program)
     if found is None:
         raise BenchmarkError(f"{program} is not installed; on Debian: apt-get install {package}")
@@ -67,7 +67,7 @@ class MeasuredProcess:
         return [top, *top.children(recursive=True)]
 
     def cpu_seconds(self) -> float:
-        """Return the user and system seconds that the process and its children have used so far."""
+        """Return the user and system CPU seconds that the process and its children have used so far."""
         self.require_alive()
         return sum(sum(process.cpu_times()[:2]) for process in self.tree())
 

@@ -1,10 +1,10 @@
-"""Measures the latency of DNS answers while readers load the web pages without a pause.
+"""Measures the latency of DNS answers while readers load web pages without pausing.
 
 Each round runs dnsperf at a fixed rate twice: while the readers load lbdns, and while they load a dummy server without
-DNS. The dummy answers as often as lbdns did, with as many bytes, so that the readers cause the same load in both runs.
-The figure 'kernel' is the latency that a prober alongside dnsperf measures, until the kernel receives the answer;
-'dnsperf' is the latency that dnsperf measures. The figure that matters is the ratio of the 'kernel' p99 with lbdns to
-that with the dummy.
+DNS. The dummy sends as many answers/s as lbdns did, with as many bytes, so that the readers cause the same load in
+both runs. The figure 'kernel' is the latency that a prober alongside dnsperf measures, until the kernel receives the
+answer; 'dnsperf' is the latency that dnsperf measures. The figure that matters is the ratio of the 'kernel' p99 with
+lbdns to that with the dummy.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TARGET_TEXT: Final = f"kernel p99 at most {TARGET:g} times as high as with the d
 
 
 def page_farm(folder: Path, plane: str, pools: int, members: int) -> tuple[BenchmarkFarm, int, list[str]]:
-    """Return a farm that serves pages, the port of the pages, and the farm's members except the usual three."""
+    """Return a farm that serves pages, the pages' port, and the farm's members other than the usual three."""
     farm, port = BenchmarkFarm(folder, plane=plane), free_port()
     names = [[f"p{pool}m{member}" for member in range(members)] for pool in range(pools)]
     flat = [name for pool in names for name in pool]
@@ -58,7 +58,7 @@ def page_farm(folder: Path, plane: str, pools: int, members: int) -> tuple[Bench
 
 @contextlib.contextmanager
 def page_readers_part(part: str, folder: Path, core: int, **options: object) -> Iterator[Path]:
-    """Run a part of ``page_readers`` for the duration of a with statement, and yield the file with its output."""
+    """Run one part of ``page_readers`` for the duration of a with statement, and yield the path of its output."""
     arguments = [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", str(value))]
     log = folder / f"{part}.log"
     program = [sys.executable, "-m", "lbdns_tools.bench.page_readers", part]
@@ -68,7 +68,7 @@ def page_readers_part(part: str, folder: Path, core: int, **options: object) -> 
 
 
 def raise_priority(thread: int) -> None:
-    """Give a thread nearly all the time of its core whenever the thread has work. Does nothing unless run as root.
+    """Give a thread nearly all of its core's time whenever the thread has work. Does nothing unless run as root.
 
     A real-time priority would delay the kernel's own threads, and therefore datagrams, whenever TCP keeps those threads
     busy.
@@ -110,7 +110,7 @@ def per_second(before: Mapping[str, float], after: Mapping[str, float]) -> dict[
 
 
 class PageReaderRounds:
-    """Measures one farm in several rounds."""
+    """Measures one farm over several rounds."""
 
     def __init__(self, server: MeasuredServer, web_port: int, folder: Path, options: argparse.Namespace) -> None:
         self._server, self._web_port, self._folder, self._options = server, web_port, folder, options
@@ -175,7 +175,7 @@ def measure_farm(folder: Path, options: argparse.Namespace, pools: int, members:
 
 
 def summary(rounds: Mapping[str, list[dict[str, float]]]) -> command.Results:
-    """Return the medians over the rounds, and the median of the rounds' ratios of lbdns to the dummy."""
+    """Return the medians across the rounds, and the median ratio of lbdns to the dummy."""
     result: command.Results = {name: command.medians(column) for name, column in rounds.items()}
     for key in ("kernel_p99", "dnsperf_p99"):
         ours, theirs = ([one[f"{key}_ms"] for one in rounds[name]] for name in ("lbdns", "dummy"))

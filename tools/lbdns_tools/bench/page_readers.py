@@ -1,6 +1,6 @@
-"""Helper processes of the page benchmark: readers that load pages without a pause, a dummy server, and a farm's agents.
+"""Helper processes of the page benchmark: non-stop readers of pages, a dummy server, and a farm's agents.
 
-The dummy answers the readers as often as lbdns did, but serves no DNS.
+The dummy sends the readers as many answers/s as lbdns did, but serves no DNS.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class QueryTally:
 
 
 class QueryLoad:
-    """Sends at least ``queries`` queries, and more while ``goes_on`` is set, and waits for the answers."""
+    """Sends at least ``queries`` queries, continues while ``goes_on`` is set, and waits for the answers."""
 
     def __init__(self, port: int, queries: int, rate: float) -> None:
         """``rate`` is in queries/s; 0 means as fast as answers arrive."""

@@ -1,8 +1,8 @@
-"""Measures the cost of a scrape of /metrics for a server with many members, and how long queries wait for it.
+"""Measures the cost of scraping /metrics on a server with many members, and how long queries wait for a scrape.
 
 Uses the server's own source of statistics, with a report from each member, in a single process and without a network.
 The scrape is compared with prometheus_client's own exposition. The figure 'work' is the CPU time of a scrape. A scrape
-runs in steps, and a query may have to wait for the longest one.
+runs in steps, and a query may have to wait for the longest step.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Registry(Registry):
 
 
 def make_farm(folder: Path, pools: int, members: int) -> Farm:
-    """Write and read a configuration with ``members`` members in total, spread over ``pools`` pools."""
+    """Write a configuration with a total of ``members`` members across ``pools`` pools, and read it back."""
     names = [[f"m{number}" for number in range(pool, members, pools)] for pool in range(pools)]
     (folder / "farm.zone").write_text(ZONE_HEAD + address_records(f"m{number}" for number in range(members)))
     text = f'[web]\nmax_member_series = {members}\n[[zone]]\nname = "farm"\nfile = "farm.zone"\n'

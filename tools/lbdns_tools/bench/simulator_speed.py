@@ -39,7 +39,7 @@ def measure_case(farm: str, policy: str, requests: int) -> command.Results:
 
 
 def bare_loop(requests: int, rate: float) -> int:
-    """Push and pop an arrival and a departure for each of ``requests`` on one heap; return the number of departures."""
+    """Push and pop one arrival and one departure per request on a heap; return the number of departures."""
     chance = Random(1)
     events: list[tuple[float, int]] = [(0.0, 0)]
     departed = arrived = 0

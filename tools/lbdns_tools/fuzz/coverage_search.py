@@ -77,6 +77,6 @@ def findings_writer(target: FuzzTarget, folder: Path) -> Callable[[bytes], None]
 
 
 def _place(error: Exception) -> str:
-    """Return a text that identifies a failure: the type of the error and the last lines of its traceback."""
+    """Return text that identifies a failure: the type of the error and the last lines of its traceback."""
     frames = traceback.extract_tb(error.__traceback__)[-2:]
     return " < ".join([type(error).__name__, *(f"{Path(f.filename).name}:{f.lineno}" for f in reversed(frames))])

@@ -16,20 +16,20 @@ Mutator = Callable[[bytes, int], bytes]
 
 
 class FuzzTarget(Protocol):
-    """What the module of a target must contain."""
+    """The members that a target's module must define."""
 
     SECONDS: float  # CPU seconds that one input may take, instrumented
     MAX_LENGTH: int  # bytes of an input
     WORDS: tuple[bytes, ...]  # byte strings to build inputs from
 
     def seeds(self) -> Mapping[str, bytes]:
-        """Return the initial inputs by name, made with the project's own encoders and dnspython."""
+        """Return the initial inputs, keyed by name and made with the project's own encoders and dnspython."""
 
     def check(self, data: bytes) -> None:
         """Run the code on one input. Raises an exception if the code misbehaves."""
 
     def mutate(self, data: bytes, max_size: int, chance: random.Random, bytewise: Mutator) -> bytes:
-        """Return a mutation of ``data``, at most ``max_size`` bytes long; mutations respect the structure of inputs."""
+        """Return a mutation of ``data`` of up to ``max_size`` bytes; mutations respect the structure of inputs."""
 
 
 #: The part of dnspython that reads master files; its messages are only used for checking
@@ -61,7 +61,7 @@ def run_target(target: FuzzTarget, data: bytes) -> None:
 
 
 def shrink_input(target: FuzzTarget, data: bytes) -> bytes:
-    """Return ``data`` without the parts that its failure does not require.
+    """Return ``data`` without the parts that are not needed to reproduce its failure.
 
     Raises ValueError if ``data`` does not fail.
     """

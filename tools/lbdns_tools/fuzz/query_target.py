@@ -1,9 +1,9 @@
 """Fuzz target ``query``: the path of a query through the responder, over UDP and TCP.
 
-An input is a byte that selects client, transport and rate limit, followed by the query. Every feature is on: pools of
-both kinds, cookies, rate limiting, forwarding, transfers. The responder must return a response, a deferred answer or
-None, and the same result if the query is repeated. A response must be well-formed, match the query, and not exceed the
-client's limit.
+An input is a byte that selects the client, the transport and the rate limit, followed by the query. Every feature is
+on: pools of both kinds, cookies, rate limiting, forwarding, transfers. The responder must return a response, a
+deferred answer or None, and must return the same result if the query is repeated. A response must be well-formed,
+match the query, and not exceed the client's limit.
 """
 
 from __future__ import annotations

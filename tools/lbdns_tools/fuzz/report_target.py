@@ -1,8 +1,9 @@
 """Fuzz target ``report``: the decoder of report datagrams and the collector's table.
 
-An input is a sequence of datagrams, each preceded by a byte of elapsed time and two bytes of length. The decoder and a
-table without keys receive each datagram unchanged. A table with a key receives each datagram twice: unchanged, and with
-a valid key id and tag. The search thus reaches the code behind the tag check without forging a tag.
+An input is a sequence of datagrams, each preceded by one byte for the elapsed time and two bytes for the length. The
+decoder and a table without keys receive each datagram unchanged. A table with a key receives each datagram twice:
+unchanged, and with a valid key id and tag. The search thus reaches the code behind the tag check without forging a
+tag.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def _check_accepted(datagram: bytes, now: float, seen: set[tuple[str, int, int]]
 
 
 def _check_readings(table: ReportTable) -> None:
-    """Check that published readings belong to members, have a score, and are valid as JSON."""
+    """Check that published readings belong to members, have a valid score, and can be written as JSON."""
     snapshot = table.snapshot()
     assert snapshot is table.snapshot()
     members = {member for host in HOSTS.values() for member in host.members}

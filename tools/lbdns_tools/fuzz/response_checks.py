@@ -1,4 +1,4 @@
-"""Checks that every DNS response must pass, made with dnspython, which shares no code with the server."""
+"""Checks that every DNS response must pass, implemented with dnspython, which shares no code with the server."""
 
 from __future__ import annotations
 

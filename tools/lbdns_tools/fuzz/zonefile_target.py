@@ -111,7 +111,10 @@ def check(data: bytes) -> None:
 
 
 def _read(contents: Mapping[str, bytes]) -> Zone:
-    """Read the zone. Creates a folder only if the zone includes files: creating it takes longer than all the rest."""
+    """Read the zone.
+
+    Creates a folder only if the zone includes files: creating one takes longer than everything else.
+    """
     try:
         text = contents["zone"].decode()
     except UnicodeDecodeError:
@@ -140,7 +143,7 @@ def _check_zone(zone: Zone) -> None:
 
 
 def _check_served(zone: Zone) -> None:
-    """Query names for types they have and types they lack, and check that answers contain the names' records."""
+    """Query names for types that they have and lack, and check that answers contain the names' records."""
     responder = _responder()
     responder.table = _table(zone)
     owners = list(zone.nodes)
@@ -154,7 +157,7 @@ def _check_served(zone: Zone) -> None:
 
 @cache
 def _responder() -> Responder:
-    """Return the responder shared by all inputs: creating a responder takes as long as ten answers."""
+    """Return the responder shared by all inputs: creating a responder takes as long as computing ten answers."""
     return Responder(_table(parse_zone(ORIGIN, HEAD, Path("zone"))))
 
 

@@ -1,12 +1,12 @@
-"""Compares CPU time per query with and without address family affinity ('coherence': A and AAAA name one member).
+"""Compares CPU time per query with and without address family affinity ('coherence': A and AAAA name the same member).
 
-On each plane, two servers take turns, one with 'coherence' at its default and one with 0; each ratio compares figures
-from the same round. There are three kinds of load. With A queries alone, the server stores every selection but reuses
-none. With pairs of A and AAAA queries, the second query of a pair reuses the selection made for the first. Affinity
-does not apply to the third kind, queries for round.robin. In most rows, dnsperf sends all queries from one address. In
-the rows 'from N addresses', another generator sends from each client address in turn, so that a client's stored
-selection has left the processor's cache by the client's next query. This other generator does not saturate a native
-server.
+On each plane, two servers take turns, one with the default 'coherence' and one with 'coherence' set to 0; each ratio
+compares figures from the same round. There are three kinds of load. With A queries alone, the server stores every
+selection but reuses none. With pairs of A and AAAA queries, the second query of a pair reuses the selection made for
+the first. Affinity does not apply to the third kind, queries for round.robin. In most rows, dnsperf sends all queries
+from one address. In the rows 'from N addresses', another generator sends from each client address in turn, so that a
+client's stored selection has left the processor's cache by the client's next query. This other generator does not
+saturate a native server.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FIRST: Final = 0x7F010000
 
 @dataclass(frozen=True, slots=True)
 class QueryPattern:
-    """The questions to send, and from how many client addresses; 0 means from dnsperf's single address."""
+    """The questions to send, and the number of client addresses to use; 0 means dnsperf's single address."""
 
     name: str
     questions: tuple[tuple[str, str], ...]
@@ -57,7 +57,10 @@ class QueryPattern:
 
 
 def query_from(port: int, queries: Sequence[bytes], addresses: int, seconds: float) -> DnsperfResult:
-    """Send ``queries`` from each address in turn, in bursts of BURST. Raises BenchmarkError if no answer arrives."""
+    """Send ``queries`` from each address in turn, in bursts of BURST queries.
+
+    Raises BenchmarkError if no answer arrives.
+    """
     sent = answered = 0
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("0.0.0.0", 0))
@@ -135,7 +138,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def summary(costs: Mapping[str, Mapping[str, list[float]]]) -> dict[str, command.Results]:
-    """Return, for each query pattern, the medians over the rounds and the median of the rounds' ratios."""
+    """Return, for each query pattern, the medians and the median ratio across the rounds."""
     return {
         name: {
             "on_us": round(statistics.median(found["on"]), 2),

@@ -1,7 +1,7 @@
-"""Measures amplification: bytes sent for each byte received, by kind of query, with rate limiting at its default.
+"""Measures amplification: bytes sent per byte received, for each kind of query, with the default rate limits.
 
-Sends plain UDP queries at a high rate: each kind from a loopback network of its own (rate limits apply per prefix),
-and finally all kinds in turn from one address. Only the bytes of DNS messages count, not the IP and UDP headers, which
+Sends plain UDP queries at a high rate: each kind from its own loopback network (rate limits apply per prefix), and
+finally all kinds in turn from one address. Only the bytes of DNS messages count, not the IP and UDP headers, which
 would lower the ratio. The bytes sent are those that the victim of a spoofed address would receive.
 """
 
@@ -59,7 +59,7 @@ class AmplificationFlow:
 
 
 def query_at_rate(port: int, source: str, queries: Sequence[bytes], rate: float, seconds: float) -> AmplificationFlow:
-    """Send ``queries`` in turn from ``source`` at ``rate``/s, and count the answers."""
+    """Send ``queries`` in turn from ``source`` at ``rate`` queries/s, and count the answers."""
     flow, begin = AmplificationFlow(), time.monotonic()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)

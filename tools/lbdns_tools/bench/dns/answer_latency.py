@@ -1,10 +1,10 @@
 """Measures the latency of answers at half of each server's maximum rate, for lbdns and NSD in the same run.
 
-In each round, dnsperf finds a server's maximum rate and then sends half of that rate for some seconds. The figure
+In each round, dnsperf finds a server's maximum rate and then sends half of that rate for several seconds. The figure
 'kernel' is the latency that a prober alongside dnsperf measures, from sending a query until the kernel receives the
 answer. This figure excludes delays on the core that generates the load. The figure 'dnsperf' is the latency that
-dnsperf measures for its own queries, including its own delays. The figure that matters is the ratio of lbdns's 'kernel'
-p99 to the other server's.
+dnsperf measures for its own queries, including its own delays. The figure that matters is the ratio of lbdns's
+'kernel' p99 to the other server's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SETTLE: Final = 0.5  # seconds of load before the prober begins, and after it en
 
 
 def latency_at_share(server: MeasuredServer, queries: Path, options: argparse.Namespace) -> dict[str, float]:
-    """Return the figures of one server in one round, under the requested share of its maximum rate."""
+    """Return the figures of one server in one round, at the requested share of its maximum rate."""
     most = run_dnsperf(DnsperfRun(server.port, queries, options.load_core, seconds=FIND)).rate
     seconds, rate = options.seconds + 2 * SETTLE, most * options.share
     run = DnsperfRun(server.port, queries, options.load_core, seconds=seconds, rate=rate, options=("-e", "-v"))
@@ -51,7 +51,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def summary(rounds: dict[str, list[dict[str, float]]]) -> dict[str, command.Results]:
-    """Return, for each server, its medians over the rounds and the median ratio of lbdns's p99 to the server's p99."""
+    """Return, for each server, its medians across the rounds and the median ratio of lbdns's p99 to its own."""
     result: dict[str, command.Results] = {}
     for name, column in rounds.items():
         result[name] = command.medians(column)

@@ -1,4 +1,4 @@
-"""The farm of the DNS benchmarks: zone ``hobbit`` with three members; for peers, the zone has fixed aliases."""
+"""The farm that DNS benchmarks use: zone ``hobbit`` with three members; for peers, the zone holds fixed aliases."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def zone_text(fixed: bool, ttl: int = 0) -> str:
 
 
 def loopback_address(number: int) -> str:
-    """Return a loopback address that is different for each ``number`` up to a million."""
+    """Return a distinct loopback address for each ``number`` up to a million."""
     return f"127.{1 + number // 62_500}.{number // 250 % 250}.{1 + number % 250}"
 
 
 def address_records(names: Iterable[str]) -> str:
-    """Return one master-file line for each name."""
+    """Return one master-file line per name."""
     return "".join(f"{name} A {loopback_address(number)}\n" for number, name in enumerate(names))
 
 
@@ -91,7 +91,7 @@ class LbdnsProgram:
     checkout: Path | None = None
 
     def __post_init__(self) -> None:
-        """Raise BenchmarkError if ``checkout`` has no package lbdns."""
+        """Raise BenchmarkError if ``checkout`` does not contain the package ``lbdns``."""
         if self.checkout and not (self.checkout / "lbdns" / "__init__.py").is_file():
             raise BenchmarkError(f"{self.checkout}: must be a checkout of the project, but has no lbdns/__init__.py")
 
@@ -111,7 +111,7 @@ class LbdnsProgram:
 
 
 class BenchmarkFarm:
-    """The files of one lbdns in ``folder``, and its ports."""
+    """The files of one lbdns server, which are in ``folder``, and its ports."""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ def reporting_members(port: int, key: MasterKey) -> Iterator[None]:
 
 
 def send_reports(port: int, key: MasterKey, hosts: Sequence[str], ended: threading.Event) -> None:
-    """Send a report from each of ``hosts`` every INTERVAL, evenly spread, with new metrics, until ``ended`` is set."""
+    """Until ``ended`` is set, send a report with new metrics from each of ``hosts`` every INTERVAL, evenly spread."""
     keys = [key.agent_key(host) for host in hosts]
     chance = random.Random(1)
     boot, begin, number = chance.getrandbits(63), time.monotonic(), 0
@@ -180,7 +180,7 @@ def send_reports(port: int, key: MasterKey, hosts: Sequence[str], ended: threadi
 
 
 def random_metrics(chance: random.Random, number: int) -> dict[str, float]:
-    """Return random metrics of a busy member for its report ``number``, including every metric that policies use."""
+    """Return random metrics for report ``number`` of a busy member, including every metric that policies use."""
     return {
         "run_queue": float(chance.randrange(8)),
         "cpu_idle": chance.uniform(20, 90),

@@ -1,8 +1,8 @@
-"""Sends millions of queries to one lbdns, among them random names and malformed datagrams, and measures its memory.
+"""Sends millions of queries, including random names and malformed datagrams, to lbdns and measures its memory use.
 
-Resident memory is read every second. The first tenth of the run is a warm-up, in which the interpreter and the kernel
-settle and tables fill. After the warm-up, memory must not grow; the report shows its slope by least squares, in kB per
-million queries.
+Resident memory is read every second. The first tenth of the run is a warm-up, during which the interpreter and the
+kernel settle and tables fill. After the warm-up, memory use must not grow; the report shows its least-squares slope in
+kB per million queries.
 """
 
 from __future__ import annotations

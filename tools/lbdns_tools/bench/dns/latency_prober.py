@@ -127,7 +127,7 @@ def answered_names(answer: bytes) -> list[str]:
 
 
 def cookie_option(port: int) -> str:
-    """Return an argument for dnsperf's -E: the server's cookie or, failing that, the client cookie alone (RFC 7873)."""
+    """Return an argument for dnsperf -E: the server's cookie or, failing that, the client cookie alone (RFC 7873)."""
     ours = bytes(range(8))
     query = dns.message.make_query(
         "best.hobbit", "A", use_edns=0, options=[dns.edns.GenericOption(dns.edns.OptionType(COOKIE), ours)]

@@ -1,4 +1,4 @@
-"""Floods a server with malformed UDP: does it still answer good queries, keep its memory constant, and log nothing?
+"""Floods a server with malformed UDP: are good queries still answered, memory use constant, and logs empty?
 
 One process sends malformed datagrams of many kinds as fast as it can. This process sends good queries at a modest rate,
 first without the flood and then during it, and reads the kernel's timestamp of each answer. The flood and the good
@@ -62,7 +62,8 @@ def _long_name(chance: random.Random) -> bytes:
 
 
 def _bad_opt(chance: random.Random) -> bytes:
-    """Return a query with two OPT records, or one that has an owner name, a missing octet or an overlong option."""
+    """Return a query with two OPT records, or one OPT record with an owner name, a missing octet or an overlong
+    option."""
     opt = _GOOD[-11:]
     option = struct.pack("!HH", chance.getrandbits(16), chance.choice((1, 200, 65535))) + chance.randbytes(8)
     filled = opt[:-2] + struct.pack("!H", len(option)) + option
@@ -107,7 +108,7 @@ def flooding(
 
 
 def send(port: int, seed: int, seconds: float, rate: float = 0.0) -> int:
-    """Send malformed datagrams for ``seconds``, at most ``rate``/s (0: unlimited), and return their number."""
+    """Send up to ``rate`` malformed datagrams/s (0: unlimited) for ``seconds``, and return the number sent."""
     prepared = datagrams(seed)
     sent, begin = 0, time.monotonic()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:

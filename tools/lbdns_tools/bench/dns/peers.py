@@ -3,8 +3,8 @@
 Servers take turns; each ratio compares figures from the same round. CPU time is the user and system time of all
 processes and threads of a server. All servers listen on a wildcard address and receive queries with EDNS for
 best.hobbit and round.robin.hobbit. lbdns balances both names over three members whose reports arrive every second; the
-peers serve a fixed alias with TTL 0. The figure 'busy' is the share of its core that the server used. If 'busy' is well
-below 100 %, the generator was the limit, and only the CPU time per query can be compared.
+peers serve a fixed alias with TTL 0. The figure 'busy' is the fraction of its core that the server used. If 'busy' is
+well below 100 %, the generator was the limit, and only the CPU time per query can be compared.
 
 --also compares two versions of lbdns: it starts the server of another checkout with that checkout's .venv, or with
 this Python if the checkout has none. With --compare-planes, the ratios compare the two versions on the same plane.
@@ -34,7 +34,7 @@ NAMES: Final = {"best": [BEST], "round.robin": [ROUND_ROBIN], "both": [BEST, ROU
 
 
 def measure_server(server: MeasuredServer, run: DnsperfRun) -> dict[str, float]:
-    """Put one server under load and return its figures; ``busy`` is the share of a core that it used.
+    """Put one server under load and return its figures; ``busy`` is the fraction of a core that it used.
 
     Raises BenchmarkError.
     """
@@ -94,9 +94,9 @@ def reference(name: str, names: Sequence[str]) -> str:
 
 
 def summary(rounds: list[dict[str, dict[str, float]]]) -> dict[str, command.Results]:
-    """Return the medians for each server over the rounds.
+    """Return each server's medians across the rounds.
 
-    Each ratio is a figure of the server's reference divided by the server's own.
+    Each ratio is the reference server's figure divided by the server's own figure.
     """
     columns = {name: [samples[name] for samples in rounds] for name in rounds[0]}
     rate = {name: [one["queries_per_s"] for one in column] for name, column in columns.items()}

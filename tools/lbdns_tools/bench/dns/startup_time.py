@@ -1,8 +1,8 @@
-"""Measures the time from exec to the first answer, and the memory, of lbdns and NSD with a small and a large zone.
+"""Measures the start-up time (exec to first answer) and memory use of lbdns and NSD, with a small and a large zone.
 
 By default the large zone has 100,000 names. Each start is a fresh process that receives a query every 2 ms; the
-kernel's page cache stays warm. --imports lists the modules that take longest to import (python -X importtime, which
-itself slows the imports down).
+kernel's page cache stays warm. --imports lists the modules that take the longest to import (python -X importtime,
+which itself slows the imports down).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class StartedServers:
         }
 
     def imports(self) -> list[tuple[int, str]]:
-        """Start lbdns once; return its slowest imports, each as (microseconds without nested imports, module)."""
+        """Start lbdns once; return its slowest imports, each as (microseconds excluding nested imports, module)."""
         command_line = self._farm.command()
         command_line[1:1] = ["-X", "importtime"]
         self._start("imports", command_line, self._farm.port)
@@ -64,7 +64,7 @@ class StartedServers:
 
 
 def slowest(text: str) -> list[tuple[int, str]]:
-    """Return the slowest imports, without their nested imports, from the output of -X importtime."""
+    """Return the slowest imports from the output of -X importtime; their times exclude nested imports."""
     found = re.findall(r"^import time: +(\d+) \| +\d+ \| +(\S+)$", text, re.MULTILINE)
     return sorted(((int(own), name) for own, name in found), reverse=True)[:SHOWN]
 

@@ -2,7 +2,7 @@
 
 A trial that passes is not repeated. A trial that fails is repeated up to twice and the majority decides, because a
 single hiccup does not prove a limit. The value found must pass one more trial; otherwise the search continues at lower
-values and repeats every further trial. If the load generator itself is the limit, the search ends and reports this,
+values and repeats every later trial. If the load generator itself is the limit, the search ends and reports this,
 since the server's limit stays unknown.
 """
 
@@ -44,7 +44,10 @@ class FailureCriteria:
             raise ValueError(f"the latency limit must be 0 s or more, not {self.limit_s:g}")
 
     def failing(self, figures: RunStatistics, rate: float) -> str:
-        """Return why a trial fails, or "" if it passes. ``rate`` is in requests/s; 0 means as fast as possible."""
+        """Return the reason why a trial fails, or "" if it passes.
+
+        ``rate`` is in requests/s; 0 means as fast as possible.
+        """
         if figures.error_percent is None or figures.requests_per_s is None:
             return "no result"
         if figures.error_percent > self.error_percent:
@@ -94,10 +97,10 @@ class _CapacitySearch:
         return len(self.trials) >= MAX_TRIALS
 
     def decide(self, value: float) -> SearchTrial:
-        """Run trials at ``value``; return the one that decides.
+        """Run trials at ``value``; return the one that decides the result.
 
-        The first trial decides if it passes; otherwise the majority decides, and one of its trials is returned. While
-        ``doubted`` is set, a single trial that passes does not decide.
+        The first trial decides if it passes; otherwise the majority decides, and a trial from that majority is
+        returned. While ``doubted`` is set, a single passing trial is not enough to decide.
         """
         failed: list[SearchTrial] = []
         passed: list[SearchTrial] = []
@@ -121,7 +124,7 @@ class _CapacitySearch:
     def double(self, value: float, high: float, passed: list[SearchTrial]) -> SearchTrial | None:
         """Double ``value`` until a trial fails or ``value`` reaches ``high``.
 
-        Append trials that pass to ``passed``; return the trial that fails, or None.
+        Append passing trials to ``passed``; return the trial that failed, or None if none did.
         """
         while not (trial := self.decide(value)).why:
             passed.append(trial)

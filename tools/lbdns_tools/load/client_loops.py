@@ -234,7 +234,7 @@ class ClientCrowd:
         self.tally.add(due_s, latency_s, timings.dns_s, timings.connect_s, timings.bytes, timings.server, error, late_s)
 
     def _give_turn(self) -> None:
-        """Let the request that has waited longest, if any, take the place of a completed request."""
+        """Let the request that has waited the longest, if any, take the place of a completed one."""
         if self._waiting.under_way:
             task, _ = self._waiting.under_way.popitem(last=False)
             self._loop.call_at(self._loop.clock(), task.resume)

@@ -43,7 +43,10 @@ class LoopTask:
         self._loop, self._coroutine, self._on_end = loop, work, on_end
 
     def resume(self) -> None:
-        """Run the coroutine until it pauses again. An exception from it is a bug and propagates to the caller."""
+        """Run the coroutine until it pauses again.
+
+        An exception that it raises is a bug and propagates to the caller.
+        """
         self._loop.current = self
         try:
             self._coroutine.send(None)
@@ -81,7 +84,7 @@ class Deadlines(Generic[Item]):
         self.under_way.pop(item, None)
 
     def _enforce(self, now: float) -> float:
-        """Expire the items that are overdue; return when the next item expires."""
+        """Expire the items that are overdue; return the time at which the next item expires."""
         while self.under_way:
             item, end = next(iter(self.under_way.items()))
             if end > now:
@@ -98,7 +101,7 @@ class TimeLimits(Deadlines[LoopTask]):
         super().__init__(loop, seconds, lambda task: task.interrupt(error()))
 
     def begin(self) -> LoopTask:
-        """Start the time limit of the current task and return the task. Afterwards, call ``end`` with that task."""
+        """Start the time limit of the current task, and return that task. Call ``end`` with it to lift the limit."""
         task = self._loop.current
         assert task is not None, "only a running task can have a time limit"
         self.under_way[task] = self._loop.clock() + self.seconds
@@ -123,7 +126,7 @@ class DescriptorWaiter:
         self._task = None
 
     def listen(self, events: int) -> None:
-        """Watch for READ or WRITE from now on, even while no task waits."""
+        """Watch for READ or WRITE from now on, even while no task is waiting."""
         if events != self._events:
             self._loop.watch(self._descriptor, events, self._wake)
             self._events = events
@@ -134,7 +137,10 @@ class DescriptorWaiter:
             self._events = 0
 
     def unexpected(self) -> None:
-        """Handle a descriptor that is ready while no task waits. Does nothing unless a subclass overrides it."""
+        """Handle a descriptor that becomes ready while no task is waiting for it.
+
+        Does nothing unless a subclass overrides it.
+        """
 
     def _wake(self) -> None:
         if self._task is not None:

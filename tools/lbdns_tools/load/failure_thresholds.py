@@ -25,7 +25,7 @@ _PARTS: Final = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*([-+.\w]*?)\s*(us|ms|s|%|k
 
 @dataclass(frozen=True, slots=True)
 class FailureThreshold:
-    """The condition under which a measurement fails.
+    """A condition under which a measurement fails.
 
     ``limit`` is in the unit of the statistic: s, %, 1/s, Mbit/s or a count.
     """
@@ -36,7 +36,7 @@ class FailureThreshold:
     limit: float
 
     def broken(self, figures: RunStatistics) -> str:
-        """Return why these statistics fail, or "" if they pass. Statistics without a result fail."""
+        """Return the reason why these statistics fail, or "" if they pass. Statistics without a result fail."""
         value = figures.number(self.name)
         if value is None or not figures.requests:
             return f"{self.text}: no result"
@@ -46,7 +46,7 @@ class FailureThreshold:
 
 
 def parse_threshold(text: str) -> FailureThreshold:
-    """Parse a threshold. Raises ValueError; its message says what to write instead."""
+    """Parse a threshold. Raises ValueError with a message that says what to write instead."""
     parts = _PARTS.fullmatch(text)
     if parts is None:
         raise ValueError(f"{text!r} is not a valid threshold; {HOW}")

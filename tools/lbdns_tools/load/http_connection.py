@@ -37,7 +37,7 @@ class StaleError(Exception):
 class LoadConnections:
     """All connections of a process, including those that are idle or about to close, and their source addresses.
 
-    At most ``limit`` connections are open, unless more requests than that are in progress; 0 means no limit.
+    Up to ``limit`` connections are open at a time, or more if more requests are in progress; 0 means no limit.
     """
 
     def __init__(self, loop: EpollLoop, keep_alive: bool, sources: Sequence[str] = (), limit: int = 0) -> None:
@@ -92,7 +92,10 @@ class LoadConnections:
 
 
 class HttpConnection(DescriptorWaiter):
-    """One HTTP connection. ``connect_s`` is the time it took to connect, ``used`` the number of responses received."""
+    """One HTTP connection.
+
+    ``connect_s`` is the time it took to connect; ``used`` is the number of responses received.
+    """
 
     __slots__ = ("_began", "_sock", "_sockets", "address", "connect_s", "is_open", "port", "used")
 
@@ -149,7 +152,7 @@ class HttpConnection(DescriptorWaiter):
         self.close()
 
     async def _send(self, request: bytes) -> None:
-        """Send at once, without waiting for the connection: over loopback, it is established immediately."""
+        """Send immediately, without waiting for the connection: over loopback, it is established at once."""
         clock, rest = self._loop.clock, request
         while True:
             before = clock()
@@ -191,7 +194,7 @@ class HttpConnection(DescriptorWaiter):
                 return False
 
     def _await_end(self) -> None:
-        """Leave closing to the server, which has usually closed the connection already."""
+        """Let the server close the connection; usually, it has already done so."""
         try:
             self._sock.recv(_PIECE)
         except BlockingIOError:

@@ -43,7 +43,7 @@ def request_bytes(target: RequestTarget, keep_alive: bool) -> bytes:
 
 
 class HttpResponse:
-    """One response. ``status`` is 0 until the head is complete; ``bytes`` counts the body alone, without framing."""
+    """One response. ``status`` is 0 until the head is complete; ``bytes`` counts only the body, without framing."""
 
     __slots__ = ("_held", "_interim", "_left", "_state", "bytes", "is_empty", "keeps", "status")
 
@@ -159,7 +159,7 @@ class HttpResponse:
             at, self._left = match.end(), size + 2
 
     def _take(self, data: bytes, at: int) -> int:
-        """Count a chunk's bytes in ``data``, except its line end (the last two); return the offset after them."""
+        """Count a chunk's bytes in ``data``, except its line end (the last two); return the offset after them all."""
         here = min(self._left, len(data) - at)
         self.bytes += max(0, min(here, self._left - 2))
         for place in range(max(0, self._left - 2), here):

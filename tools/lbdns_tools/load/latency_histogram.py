@@ -1,4 +1,4 @@
-"""A latency histogram with logarithmic buckets: compact, fast, and merged without loss. Sans-I/O."""
+"""A latency histogram with logarithmic buckets: compact, fast, and mergeable without loss. Sans-I/O."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class ResolveRule:
     server: Endpoint | None = None
 
     def interval(self, chance: Random) -> float:
-        """Return the seconds until the next look-up: infinite for ``once``, 0 in modes without an interval."""
+        """Return the number of seconds until the next look-up: inf for ``once``, 0 in modes without an interval."""
         if self.mode == "webstone":
             longest = self.seconds or WEBSTONE_LONGEST
             return chance.uniform(longest / 2, longest)
@@ -67,8 +67,8 @@ def parse_resolve_rule(text: str) -> ResolveRule:
 class ClosedLoop:
     """A closed loop: each of ``clients`` waits for its response, pauses, and sends its next request.
 
-    The loop ends after ``seconds``, or when all clients together have sent ``requests``, whichever comes first; 0 means
-    no limit. A share of a loop that :func:`split_run` returns may have no clients.
+    The loop ends after ``seconds`` or when all clients together have sent ``requests`` requests, whichever comes
+    first; 0 means no limit. If :func:`split_run` returns the loop as one process's share, it may have no clients.
     """
 
     clients: int
@@ -88,10 +88,10 @@ class ClosedLoop:
 
 @dataclass(frozen=True, slots=True)
 class OpenLoop:
-    """An open loop, which sends requests at ``rates`` (requests/s, each for ``step_s``), however slow responses are.
+    """An open loop: requests are sent at ``rates`` (requests/s, each for ``step_s``), however slow responses are.
 
     With ``ramp``, the rate changes linearly from each of ``rates`` to the next within ``step_s``, so there is one step
-    fewer than there are rates. The loop sends at most ``requests``; 0 means no limit.
+    fewer than there are rates. The loop sends up to ``requests`` requests; 0 means no limit.
     """
 
     rates: tuple[float, ...]
@@ -120,8 +120,9 @@ class OpenLoop:
 def arrivals(load: OpenLoop, chance: Random, part: int = 0, parts: int = 1) -> Iterator[float]:
     """Yield every ``parts``-th due time in ascending order, in seconds since the start of the phase.
 
-    If all parts use the same random numbers, together they yield the whole sequence. The first of evenly spaced
-    requests is due at once: at 2/s, requests are due after 0.0, 0.5, 1.0 s. When the rate changes, so do the intervals.
+    If all parts use the same random numbers, together they yield the whole sequence. If requests are evenly spaced,
+    the first is due immediately: at 2/s, requests are due after 0.0, 0.5, 1.0 s. When the rate changes, so do the
+    intervals.
     """
     # Positions at a rate of 1/s, which the rates then stretch
     whole = map(float, count()) if load.spacing == "even" else _poisson(chance)
@@ -164,10 +165,10 @@ class LoadPhase:
 class LoadRun:
     """One run of the load generator. A run without phases holds the settings that several runs share.
 
-    Requests that are due in the first ``warm_up_s`` are sent but not counted; the warm-up is part of ``seconds``. At
-    most ``max_connections`` are open at a time, over all processes; 0 means no limit. All random numbers depend on
-    ``seed`` alone. ``parts`` is the number of processes; ``part`` is the number, from 0, of the process that runs this
-    share.
+    Requests that are due in the first ``warm_up_s`` seconds are sent but not counted; the warm-up is part of
+    ``seconds``. Up to ``max_connections`` connections are open at a time across all processes; 0 means no limit. All
+    random numbers depend on ``seed`` alone. ``parts`` is the number of processes; ``part`` is the number, counted from
+    0, of the process that runs this share.
     """
 
     resolve: ResolveRule
@@ -223,6 +224,6 @@ def _share(phase: LoadPhase, part: int, parts: int, place: int) -> LoadPhase:
 
 
 def shares(total: int, parts: int) -> list[int]:
-    """Divide ``total`` into ``parts`` that differ by at most one, the larger parts first."""
+    """Divide ``total`` into ``parts`` whole numbers that differ by at most one, largest first."""
     each, more = divmod(total, parts)
     return [each + (part < more) for part in range(parts)]

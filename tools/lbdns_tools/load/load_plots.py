@@ -36,7 +36,7 @@ def draw(path: Path, rows: Sequence[ResultRow], edges: Sequence[FrontierPoint] =
 
 
 def sweep(rows: Sequence[ResultRow]) -> Figure:
-    """Plot requests/s, latency and errors against clients or rate, with a line per label and error bars."""
+    """Plot requests/s, latency and errors against clients or rate, with error bars and one line per label."""
     lines, axis = _lines(rows)
     one = len(lines) == 1
     figure, ((rates, latencies), (errors, shares)) = new(2, 2, 10.0, 7.0)

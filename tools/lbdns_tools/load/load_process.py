@@ -84,7 +84,7 @@ class LoadProcess:
 
 
 def _fixed_addresses(run: LoadRun) -> tuple[dict[str, str], bool]:
-    """Return the addresses of hosts that need no look-up, and whether other hosts need one. Raises LbdnsError."""
+    """Return the addresses of hosts that need no look-up, and whether any other host needs one. Raises LbdnsError."""
     hosts = {target.host for phase in run.phases for target in phase.mix.targets}
     fixed = {host: str(ipaddress.ip_address(host)) for host in hosts if Endpoint(host, 0).is_address}
     others = hosts - set(fixed)

@@ -32,7 +32,7 @@ _AHEAD_EACH_S: Final = 0.002  # added for each process
 
 @dataclass(frozen=True, slots=True)
 class LoadPlace:
-    """The place where a load process runs, and the local addresses from which it connects, in turn.
+    """The place where a load process runs, and the local addresses that it connects from in turn.
 
     ``before`` is a prefix for the process's command, such as one that enters a network namespace. The prefix must exec
     the command, not start it as a child.
@@ -44,7 +44,10 @@ class LoadPlace:
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """Progress of all processes together, including the warm-up. ``share`` is the fraction of the run completed."""
+    """Progress of all processes together, including the warm-up.
+
+    ``share`` is the fraction of the run completed, from 0 to 1.
+    """
 
     label: str
     share: float
@@ -60,7 +63,7 @@ class LoadProgress:
 
 
 def share_done(run: LoadRun, elapsed_s: float, requests: int) -> float:
-    """Return the fraction of a run completed, from 0 to 1: of its time or requests, whichever ends the run sooner."""
+    """Return the completed fraction (0 to 1) of a run's time or of its requests, whichever ends the run sooner."""
     shares = [elapsed_s / run.seconds] if run.seconds and math.isfinite(run.seconds) else []
     loads = [phase.load for phase in run.phases]
     if loads and all(isinstance(load, ClosedLoop) and load.requests for load in loads):
@@ -149,7 +152,10 @@ class RunMeasurement:
     on_progress: Callable[[LoadProgress], None] = lambda progress: None
 
     def measure(self, planned: PlannedRun, repetition: int = 1) -> ResultRow:
-        """Run ``planned`` and return its result row. Raises LbdnsError, and InterruptedRunError on Ctrl-C."""
+        """Run ``planned`` and return its result row.
+
+        Raises LbdnsError on failure and InterruptedRunError on Ctrl-C.
+        """
         load = planned.again(repetition)
         processes = self.processes or max(_useful_processes(load), len(self.places))
         result = run(load, processes, self.on_progress, self.places)
@@ -227,7 +233,7 @@ def _receive(
 ) -> Iterator[None]:
     """Read messages until all processes are done; yield at least once per second.
 
-    Raises LbdnsError if a process fails or, after ``limit_s``, with the message ``late``.
+    Raises LbdnsError if a process fails, or with the message ``late`` if this takes longer than ``limit_s`` seconds.
     """
     end = time.monotonic() + limit_s
     while waiting := [member for member in pool if not is_done(member)]:

@@ -53,7 +53,10 @@ def closed(settings: LoadRun, label: str, mix: RequestMix, load: ClosedLoop) -> 
 
 
 def opened(settings: LoadRun, label: str, mix: RequestMix, load: OpenLoop) -> PlannedRun:
-    """Return a planned run of a rate, a ramp or a trace. The warm-up runs at the first rate of ``load``."""
+    """Return a planned run of an open loop: a fixed rate, a ramp or a trace.
+
+    The warm-up runs at the first rate of ``load``.
+    """
     phases = [LoadPhase(settings.warm_up_s, load, mix, label)]
     if settings.warm_up_s:
         warm_up = OpenLoop(load.rates[:1], settings.warm_up_s, load.spacing)

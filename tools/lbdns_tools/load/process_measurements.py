@@ -44,8 +44,8 @@ class ProcessMeasurement:
     """The measurement of one process. Times are in seconds since the start of the run.
 
     ``ok_in_window`` counts the requests that succeeded between the end of the warm-up and the end of sending, whenever
-    they started. ``last_ok`` is when the last successful request ended; ``last_end`` is when the last request of any
-    kind ended.
+    they started. ``last_ok`` is the time at which the last successful request ended; ``last_end`` is the time at which
+    the last request of any kind ended.
     """
 
     tally: RequestTally
@@ -76,7 +76,10 @@ class RunResult:
 
 
 def combine(run: LoadRun, parts: Sequence[ProcessMeasurement], begun: float, stopped_at: float = math.inf) -> RunResult:
-    """Return the result of all processes. ``stopped_at`` is when Ctrl-C ended the run, in seconds since its start."""
+    """Return the combined result of all processes.
+
+    ``stopped_at`` is the time at which Ctrl-C ended the run, in seconds since its start.
+    """
     tally = RequestTally()
     for part in parts:
         tally.merge(part.tally)
@@ -105,7 +108,10 @@ def measured_seconds(run: LoadRun, parts: Sequence[ProcessMeasurement], ok: int,
 
 
 def saturation(parts: Sequence[ProcessMeasurement]) -> str:
-    """Return why the generator was the limit, or "". The generator's limits must not be mistaken for the server's."""
+    """Return the reason why the generator was the limit, or "" if it was not.
+
+    The generator's limits must not be mistaken for the server's.
+    """
     reasons = []
     ports, descriptors = (
         sum(part.local.get(code, 0) for part in parts for code in codes) for codes in (_PORTS, _DESCRIPTORS)

@@ -1,4 +1,4 @@
-"""Read a trace of arrival rates from a CSV column: requests/s, or any values that are scaled to a range of rates."""
+"""Read a trace of arrival rates from a CSV column: requests/s, or any values, to be scaled to a range of rates."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ TraceRow = tuple[int, list[str]]  # the line's number, and its cells
 
 
 def read_trace(path: Path, column: str = "", span: tuple[float, float] | None = None) -> tuple[float, ...]:
-    """Return the rates in ``column`` of a file (default: the only one), scaled to ``span`` (lowest, highest) if given.
+    """Return the rates in ``column`` of a file, scaled to ``span`` (lowest, highest) if given.
 
-    ``column`` is a heading or a number from 1. The first line is a header if that column contains a word. Empty lines
-    and ``# comments`` are skipped. Raises ConfigError with an error for each invalid line.
+    ``column`` is a heading or a column number, counted from 1; it may be omitted if the file has a single column. The
+    first line is a header if that column contains a word. Empty lines and ``# comments`` are skipped. Raises
+    ConfigError with an error for each invalid line.
     """
     index, rows = _column(path, _rows(path), column)
     values: list[float] = []

@@ -98,7 +98,7 @@ def _wrong_host(parts: SplitResult) -> str:
 
 
 def one_url(text: str) -> RequestMix:
-    """Return a mix of one URL. Raises ValueError."""
+    """Return a mix that consists of a single URL. Raises ValueError."""
     return RequestMix(text, (parse_url(text),))
 
 

@@ -1,4 +1,4 @@
-"""Tally of requests: counts, errors, latencies, requests per server and per second; merged over processes. Sans-I/O."""
+"""Tally of requests: counts, errors, latencies, requests by server and by second; merged across processes. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ class RequestTally:
         """Count one request that has ended.
 
         ``start_s`` is in seconds since the start of the run; in an open loop, it is the time at which the request was
-        due. ``latency_s`` counts from ``start_s``. ``dns_s`` is 0.0 if the request made no look-up, ``connect_s`` if it
-        opened no connection. ``server`` is the server's address, or "" if no server was reached. ``error`` is one of
-        ERRORS, or "" on success.
+        due. ``latency_s`` counts from ``start_s``. ``dns_s`` is 0.0 if the request made no look-up; ``connect_s`` is
+        0.0 if it opened no connection. ``server`` is the server's address, or "" if no server was reached. ``error``
+        is one of ERRORS, or "" on success.
         """
         self.requests += 1
         self.bytes += bytes

@@ -1,4 +1,4 @@
-"""Result rows of the load generator, and their CSV and JSON. Each row is one repetition at one point.
+"""Result rows of the load generator, and their CSV and JSON. Each row holds one repetition at one point.
 
 docs/reference/load.md describes every column.
 """
@@ -58,7 +58,7 @@ class ResultRow:
 
 
 def by_point(rows: Sequence[ResultRow]) -> dict[LoadPoint, list[ResultRow]]:
-    """Return the rows of each point, in the order of ``rows``."""
+    """Return the rows keyed by point, in the order of ``rows``."""
     points: dict[LoadPoint, list[ResultRow]] = {}
     for row in rows:
         points.setdefault(row.point, []).append(row)
@@ -123,7 +123,7 @@ def columns(row: ResultRow) -> dict[str, Any]:
 
 
 def as_csv(rows: Sequence[ResultRow]) -> str:
-    """Return CSV with a line per point and repetition, and a column for each server's share.
+    """Return CSV with one line per point and repetition, and one column per server for its share.
 
     An empty field means no result.
     """
@@ -140,7 +140,7 @@ def as_csv(rows: Sequence[ResultRow]) -> str:
 
 
 def frontier_csv(edges: Sequence[FrontierPoint]) -> str:
-    """Return CSV with a line per number of connections. An empty field means no result."""
+    """Return CSV with one line per number of connections. An empty field means no result."""
     lines = []
     for edge in edges:
         found = edge.found

@@ -130,7 +130,7 @@ def _notes(runs: Sequence[ResultRow], found: RepetitionSpread) -> list[str]:
 def show_searches(
     headings: Sequence[str], searches: Iterable[tuple[Sequence[str], SearchResult]], console: Console
 ) -> None:
-    """Print a row for each search: the cells that describe it, its result, and why it ended."""
+    """Print a row for each search: the cells that describe it, its result, and the reason why it ended."""
     table = _table(*headings, "mean ms", "p95", "p99", "error %", "trials")
     table.add_column("ended by")
     for cells, found in searches:

@@ -110,7 +110,7 @@ def run_statistics(tally: RequestTally, seconds: float, saturated: str = "") -> 
 
 @dataclass(frozen=True, slots=True)
 class RepetitionSpread:
-    """Mean and sample standard deviation of each of NUMBERS over the repetitions of a run.
+    """Mean and sample standard deviation of each of NUMBERS across the repetitions of a run.
 
     The mean is None if no repetition has a result; the deviation is None if fewer than two have one.
     """

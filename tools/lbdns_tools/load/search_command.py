@@ -25,7 +25,7 @@ from lbdns_tools.load.run_statistics import RunStatistics
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
-    """The outcome of a search: ``edges`` for rates; for counts, ``found``, pairs of a description and a result."""
+    """The outcome of a search: ``edges`` for rates, and ``found``, (description, result) pairs, for counts."""
 
     criteria: FailureCriteria
     edges: tuple[FrontierPoint, ...] = ()
@@ -37,7 +37,7 @@ class SearchOutcome:
         return all(found.highest is not None for found in (*(e.found for e in self.edges), *(f for _, f in self.found)))
 
     def as_json(self) -> list[dict[str, Any]]:
-        """Return the searches for counts, but not the frontier, which the JSON document of the rows contains."""
+        """Return the searches for counts, without the frontier: the JSON document of the rows already contains it."""
         return [{"search": what, **found_json(found)} for what, found in self.found]
 
 

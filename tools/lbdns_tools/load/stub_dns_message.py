@@ -1,6 +1,6 @@
 """Encode address queries and decode the answers (RFC 1035) that a stub resolver needs. Pure.
 
-This module replaces dnslib, whose parser costs the load generator 25 % more CPU at 2,000 look-ups/s.
+This module replaces dnslib, whose parser costs the load generator 25 % more CPU time at 2,000 look-ups/s.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ _question = cache(question)
 
 
 class NoAnswerError(Exception):
-    """No answer arrived within the time limit of a try."""
+    """No answer arrived within the time limit of one attempt."""
 
 
 def system_server(path: Path = RESOLV_CONF) -> Endpoint:
@@ -67,7 +67,7 @@ def system_address(host: str) -> str:
 
 
 class StubResolver:
-    """Queries one DNS server for addresses: A records, and AAAA records if there are no A records."""
+    """Queries one DNS server for addresses: A records or, if there are none, AAAA records."""
 
     def __init__(self, loop: EpollLoop, server: Endpoint, chance: Random, timeout_s: float = TIMEOUT_S) -> None:
         self._loop, self._chance = loop, chance

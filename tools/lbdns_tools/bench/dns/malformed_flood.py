@@ -62,8 +62,7 @@ def _long_name(chance: random.Random) -> bytes:
 
 
 def _bad_opt(chance: random.Random) -> bytes:
-    """Return a query with two OPT records, or one OPT record with an owner name, a missing octet or an overlong
-    option."""
+    """Return a query with two OPT records, or one OPT with an owner name, a missing octet or an overlong option."""
     opt = _GOOD[-11:]
     option = struct.pack("!HH", chance.getrandbits(16), chance.choice((1, 200, 65535))) + chance.randbytes(8)
     filled = opt[:-2] + struct.pack("!H", len(option)) + option

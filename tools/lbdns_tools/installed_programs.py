@@ -1,4 +1,4 @@
-"""Finds the external programs that the tools run, which may not be installed."""
+"""Finds the external programs that the tools run; they may not be installed."""
 
 from __future__ import annotations
 

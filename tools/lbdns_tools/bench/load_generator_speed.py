@@ -1,10 +1,11 @@
 """Measures the speed of one process of lbdns-load, and compares its figures with those of wrk, ab and httperf.
 
 Apache (event) runs on one core, the load generator on the other. The benchmark answers three questions. How many
-requests/s does one process send for a 1 kB page, with and without keep-alive? At the same concurrency, how many
-requests/s does a CGI page reach, for which the server is the limit? How long does a connection take on average at a
-fixed rate, for the CGI page and for a page that sleeps 0.2 s, as in the studies' rate sweep? The answers to the last
-two questions must not depend on the generator. Figures for the CGI page are sensitive to other work on the machine.
+requests/s does one process send for a 1 kB page, with and without keep-alive? How many requests/s does each generator
+reach at the same concurrency for a CGI page, where the server is the limit? How long does a connection take on average
+at a fixed rate, for the CGI page and for a page that sleeps 0.2 s, as in the studies' rate sweep? The answers to the
+last two questions must not depend on the generator. Figures for the CGI page are sensitive to other work on the
+machine.
 """
 
 from __future__ import annotations

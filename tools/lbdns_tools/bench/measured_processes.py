@@ -46,7 +46,7 @@ def pin_to_core(core: int) -> None:
 
 
 def take_priority() -> bool:
-    """Give this process real-time priority over a generator. Return whether this succeeded, which requires root."""
+    """Give this process real-time priority over a generator. Return whether this succeeded (it requires root)."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(REALTIME))
     except OSError:

@@ -23,7 +23,7 @@ HOW: Final = "write 20, 20,40 or 20..100/10 (first..last/step)"
 
 
 def parse_counts(text: str) -> tuple[int, ...]:
-    """Parse numbers of clients or connections, which are whole and at least 1. Raises ValueError."""
+    """Parse numbers of clients or connections: whole numbers, at least 1. Raises ValueError."""
     points = _points(text)
     for point in points:
         if point.denominator != 1 or not 1 <= point <= MAX_CLIENTS:

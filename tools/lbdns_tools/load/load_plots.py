@@ -73,7 +73,7 @@ def sweep(rows: Sequence[ResultRow]) -> Figure:
 
 
 def _lines(rows: Sequence[ResultRow]) -> tuple[Mapping[str, Points], str]:
-    """Return the points of each label in order, and the label of the x axis."""
+    """Return the points of each label, in order, and the label for the x axis."""
     name = swept(rows)
     lines: dict[str, list[tuple[float, Sequence[ResultRow]]]] = {}
     for number, (point, runs) in enumerate(by_point(rows).items(), 1):

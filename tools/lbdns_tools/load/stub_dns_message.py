@@ -56,7 +56,7 @@ def query(ident: int, asked: bytes) -> bytes:
 
 
 def is_answer(message: bytes, ident: int, asked: bytes) -> bool:
-    """Return whether a message is the response to a query. Ignore any other message, which is stray or forged."""
+    """Return whether a message is the response to a query. Ignore any other message: it is stray or forged."""
     if len(message) < _HEADER.size:
         return False
     found, flags, questions, *_ = _HEADER.unpack_from(message)

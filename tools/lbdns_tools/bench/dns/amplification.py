@@ -1,8 +1,8 @@
 """Measures amplification: bytes sent per byte received, for each kind of query, with the default rate limits.
 
 Sends plain UDP queries at a high rate: each kind from its own loopback network (rate limits apply per prefix), and
-finally all kinds in turn from one address. Only the bytes of DNS messages count, not the IP and UDP headers, which
-would lower the ratio. The bytes sent are those that the victim of a spoofed address would receive.
+finally all kinds in turn from one address. Only the bytes of DNS messages count, not those of IP and UDP headers,
+because they would lower the ratio. The bytes sent are those that the victim of a spoofed address would receive.
 """
 
 from __future__ import annotations

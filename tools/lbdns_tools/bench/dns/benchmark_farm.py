@@ -111,7 +111,7 @@ class LbdnsProgram:
 
 
 class BenchmarkFarm:
-    """The files of one lbdns server, which are in ``folder``, and its ports."""
+    """The ports of one lbdns server, and its files in ``folder``."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Starts the DNS servers that benchmarks compare, each with one process or thread, on a wildcard address.
 
-Response rate limiting is off in the peers, which favours them.
+The peers run without response rate limiting, an advantage for them.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def serving_lbdns(farm: BenchmarkFarm, core: int, name: str = "lbdns") -> Iterat
 def serving_beside_peers(
     programs: Mapping[str, tuple[str, LbdnsProgram]], peers: Sequence[str], folder: Path, core: int, **options: Any
 ) -> Iterator[dict[str, MeasuredServer]]:
-    """Run all servers at once, since idle servers cost nothing.
+    """Run all servers at the same time, since idle servers cost nothing.
 
     ``programs`` maps each name to its plane and program.
     """

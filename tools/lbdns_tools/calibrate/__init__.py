@@ -1,1 +1,1 @@
-"""``lbdns-calibrate``: finds weights and limits for a score by measuring a farm with each metric alone."""
+"""``lbdns-calibrate``: finds weights and limits for a score by measuring how a farm performs with each metric alone."""

@@ -53,7 +53,7 @@ class WeighedMetric(TrialFigures):
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The result of a calibration. ``terms`` are the new score's terms; ``compared`` begins with round robin."""
+    """The result of a calibration. ``terms`` are the new score's terms; the first of ``compared`` is round robin."""
 
     method: Method
     measure: Measure
@@ -102,7 +102,7 @@ def calibrate(
 def weigh(
     alone: Mapping[str, Sequence[TrialOutcome]], base: Sequence[TrialOutcome], method: Method, measure: Measure
 ) -> list[WeighedMetric]:
-    """Return the metrics in ``alone`` with their weights, heaviest first.
+    """Return the metrics in ``alone`` with their weights, in order of decreasing weight.
 
     All weights are 0 if no metric gains anything.
     """
@@ -124,7 +124,7 @@ def mean_figures(
 
 
 def achieved(outcome: TrialOutcome, measure: Measure) -> float:
-    """Return the throughput in responses/s, or the reciprocal of the response time in 1/s: higher is better."""
+    """Return the throughput (responses/s) or the reciprocal of the response time (1/s); higher is better."""
     return outcome.throughput_per_s if measure == "throughput" else 1000.0 / max(outcome.mean_ms, _LEAST)
 
 
@@ -156,7 +156,7 @@ def terms_of(weighed: Sequence[WeighedMetric]) -> dict[str, Term]:
 
 
 def _limit(metric: str, outcomes: Sequence[TrialOutcome]) -> float:
-    """Return a metric's limit: the 99th percentile in its own trials, rounded up to two digits; 0 if all are 0."""
+    """Return a metric's limit: the 99th percentile in its own trials, rounded up to two significant digits."""
     # Trials with round robin do not count: a farm that collapses in them would stretch the range so far that ordinary
     # differences vanish when scores become whole numbers
     highest = max(outcome.ranges.get(metric, 0.0) for outcome in outcomes)

@@ -1,4 +1,4 @@
-"""Format a calibration's result as a TOML table for a configuration, as a text table, and as JSON."""
+"""Formats a calibration's result as a TOML table for a configuration file, as a text table, and as JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def as_toml(found: Calibration, name: str, how: str) -> str:
 
 
 def as_text(found: Calibration) -> str:
-    """Return the figures as a text table: first the metrics, the heaviest last, then the comparison."""
+    """Return the figures as a text table: the metrics in order of increasing weight, then the comparison."""
     rows: list[tuple[str, TrialFigures, str]]
     rows = [(f"{w.name} alone", w, f"{w.weight:.2f}") for w in reversed(found.weighed)]
     rows += [(c.name, c, "") for c in found.compared]
@@ -44,7 +44,7 @@ def as_text(found: Calibration) -> str:
 
 
 def as_json(found: Calibration, name: str) -> dict[str, Any]:
-    """Return the figures for JSON. Here, gains are relative to round robin: 0.1 means a tenth more."""
+    """Return the figures for JSON, with gains relative to round robin: 0.1 means 10% more."""
     compared = [asdict(c) | {"gain": math.expm1(c.gain)} for c in found.compared]
     metrics = [asdict(w) | {"gain": math.expm1(w.gain)} for w in found.weighed]
     return {

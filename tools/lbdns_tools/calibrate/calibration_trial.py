@@ -1,4 +1,4 @@
-"""A calibration trial (a policy and the terms of its score), and what a farm achieved in it."""
+"""Defines a calibration trial (a policy and the terms of its score) and its outcome on a farm."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class TrialFarm(Protocol):
     """A farm that runs trials: simulated or live."""
 
     def metrics(self) -> Sequence[str]:
-        """Return the metrics that all members report, if the catalogue says whether low or high is better."""
+        """Return the metrics that all members report and for which the catalogue says whether low or high is better."""
 
     def run(
         self, trials: Sequence[CalibrationTrial], rounds: int, on_done: Callable[[], None]
     ) -> list[list[TrialOutcome]]:
-        """Return the outcomes of all rounds of each trial; call ``on_done`` after each trial. Raises LbdnsError."""
+        """Return each trial's outcomes, one per round; call ``on_done`` after each trial. Raises LbdnsError."""
 
 
 BASE: Final = CalibrationTrial("round_robin", "round_robin")

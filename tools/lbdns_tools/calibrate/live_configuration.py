@@ -28,7 +28,7 @@ _BY_SCORE: Final = ("best", "best_score")  # policies whose names take part in a
 
 
 def with_trial(values: Mapping[str, Any], trial: CalibrationTrial) -> dict[str, Any]:
-    """Return a copy of a configuration's values, changed for ``trial``.
+    """Return a copy of a configuration's values, adapted to ``trial``.
 
     Raises ConfigError if no name's policy uses a score.
     """

@@ -1,4 +1,4 @@
-"""Calibration trials on a live farm, loaded by the user's command and measured through the members' reports."""
+"""Runs calibration trials on a live farm under load from the user's command, measured via the members' reports."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ class LiveFarm:
         return watch.outcome(requests_between(before, after, time.monotonic() - began), seconds)
 
     def _reported_since(self, moment: float) -> dict[str, Member]:
-        """Wait until every member has reported its requests after ``moment``, then return all members.
+        """Wait for every member to report its request count after ``moment``, then return all members.
 
-        Raises LbdnsError if one is late.
+        Raises LbdnsError if a member's report is late.
         """
         while True:
             members = self._members()
@@ -105,7 +105,7 @@ class LiveFarm:
             self._stop.wait(min(LOOK, longest / 4))
 
     def _members(self) -> dict[str, Member]:
-        """Return the usable members of all pools with their newest reports, by full name."""
+        """Return the usable members of all pools with their newest reports, keyed by full name."""
         try:
             status = json.loads(fetch(self._url, STATUS_PATH))
             members = {
@@ -169,7 +169,7 @@ def requests_between(before: Mapping[str, Member], after: Mapping[str, Member], 
 
 @contextlib.contextmanager
 def _running(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the load command in a session of its own, and kill the session at the end of the with statement."""
+    """Run the load command in its own session, and kill that session at the end of the with statement."""
     try:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
     except OSError as error:
@@ -183,7 +183,7 @@ def _running(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 class _StopSignal:
-    """Receives termination signals, but acts on them only in ``wait``, so none interrupts the restoring of a file."""
+    """Receives termination signals, but acts on them only in ``wait``, so that none interrupts restoring a file."""
 
     def __init__(self) -> None:
         self._received = threading.Event()

@@ -1,1 +1,1 @@
-"""The lab, which builds a farm of web servers on one machine and runs load-balancing studies with that farm."""
+"""The lab: builds a farm of web servers on one machine and runs load-balancing studies on that farm."""

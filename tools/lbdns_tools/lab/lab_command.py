@@ -1,4 +1,4 @@
-"""The command ``lbdns-lab``, which builds farms, runs studies on them, and removes the remains of killed labs."""
+"""The command ``lbdns-lab``: builds farms, runs studies on them, and cleans up after killed labs."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _keep(lab: Lab) -> int:
 
 
 def whereabouts(lab: Lab) -> Iterable[str]:
-    """Yield lines that list the lab's machines, with addresses and namespaces, and commands to try."""
+    """Yield lines that list the lab's machines (with their addresses and namespaces) and some commands to try."""
     for name, place in lab.places.items():
         yield f"{place.machine.kind:9}{name:20}{place.machine.address:16}{place.machine.address6:24}{place.namespace}"
     client = shlex.join(("ip", "netns", "exec", lab.clients()[0].namespace))
@@ -175,7 +175,7 @@ for _preset in PRESETS.values():
 
 @contextmanager
 def ends_once() -> Iterator[None]:
-    """Raise KeyboardInterrupt on the first Ctrl-C or SIGTERM only: later signals must not interrupt a lab's removal."""
+    """Raise KeyboardInterrupt only on the first Ctrl-C or SIGTERM: later ones must not interrupt the lab's removal."""
     interrupted = False
 
     def handle(number: int, frame: FrameType | None) -> None:
@@ -214,7 +214,7 @@ def _need_root() -> None:
 
 
 def _need(farms: Iterable[LabFarm]) -> None:
-    """Raise LbdnsError, which names the missing programs and modules, unless all those needed are installed."""
+    """Raise LbdnsError if required programs or modules are not installed; the error lists what is missing."""
     programs = {"apache2", "perl", "nsenter", "unshare"}
     for each in farms:
         programs |= {proxy for proxy in each.proxies if proxy != "pound"}  # Debian 12 has no package of Pound
@@ -248,5 +248,5 @@ def _new_folder(path: Path, force: bool) -> Path:
 
 
 def main() -> None:
-    """The entry point of the program ``lbdns-lab``."""
+    """Run the program ``lbdns-lab`` and exit with its status."""
     sys.exit(run_command(command, "lbdns-lab"))

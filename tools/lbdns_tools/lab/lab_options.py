@@ -1,4 +1,4 @@
-"""The options of ``lbdns-lab``'s studies (--out, --quick, --farm, ...), and their conversion to StudySettings."""
+"""Defines the options of ``lbdns-lab`` studies (--out, --quick, --farm, ...) and converts them to StudySettings."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ study_options: Final = add_options(OPTIONS)
 
 
 def settings_of(given: Mapping[str, Any]) -> StudySettings:
-    """Return the study settings that the command-line options specify."""
+    """Return the study settings specified by the command-line options."""
     alike: dict[str, Any] = {name: given[name] for name in ("quick", "seconds", "warm_up_s", "seed", "only")}
     clients, selections = given["clients"] or (), given["selections"] or ()
     return StudySettings(repetitions=given["repeat"], clients=clients, selections=selections, **alike)

@@ -1,4 +1,4 @@
-"""Runs a lab: builds a farm's machines, starts lbdns, agents, web servers and balancers, and removes them all."""
+"""Runs a lab: builds a farm's machines; starts lbdns, agents, web servers and balancers; finally removes it all."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ POLL_S: Final = 0.2
 class Lab:
     """A context manager that builds a farm on entry and removes every trace of it on exit. Needs root.
 
-    ``groups`` maps machine names to the control groups that can be sampled. ``NAME-agent`` is the group of the agent on
-    host NAME if the agent runs outside the host's limits. All methods raise LbdnsError.
+    ``groups`` maps machine names to the control groups that can be sampled. If agents run outside their hosts' limits,
+    the agent on host NAME has its own group, ``NAME-agent``. All methods raise LbdnsError.
     """
 
     def __init__(self, farm: LabFarm) -> None:
@@ -94,7 +94,7 @@ class Lab:
             self.start_agent(host.name)
 
     def _use_resolvers(self, *servers: str) -> None:
-        """Assign these DNS servers to the client hosts in turn."""
+        """Point the client hosts at these DNS servers in turn, and all other machines at lbdns."""
         for number, place in enumerate(self.clients()):
             server = self.machines[servers[number % len(servers)]]
             place.resolv_conf(f"nameserver {server.address}", "options timeout:2 attempts:3")
@@ -117,7 +117,7 @@ class Lab:
         )
 
     def stop_web(self, name: str, kill: bool = False) -> None:
-        """Stop a host's Apache with SIGTERM, or kill it with all its workers at once."""
+        """Stop a host's Apache with SIGTERM; with ``kill``, kill Apache and all its workers at once."""
         self._web.pop(name).stop(signal.SIGKILL if kill else signal.SIGTERM)
 
     def start_agent(self, name: str) -> None:
@@ -126,7 +126,7 @@ class Lab:
         self._agents[name] = self.programs.start(f"{name}-agent", place.command(*command, group=group))
 
     def stop_agent(self, name: str, kill: bool = False) -> None:
-        """Stop a host's agent with SIGTERM, so that it reports its shutdown, or kill it."""
+        """Stop a host's agent with SIGTERM, so that it reports its shutdown; with ``kill``, use SIGKILL instead."""
         self._agents.pop(name).stop(signal.SIGKILL if kill else signal.SIGTERM)
 
     def run_in(self, machine: str, name: str, *command: str) -> LabProgram:
@@ -135,7 +135,7 @@ class Lab:
 
     @contextmanager
     def proxy(self, name: str, method: str = balancer_programs.ROUND_ROBIN) -> Iterator[str]:
-        """Run a balancer in front of all web hosts while the context lasts; yield its address."""
+        """Run a balancer in front of all web hosts for the duration of the context, and yield its address."""
         backends = [self.machines[host] for host in self.farm.host_names]
         running = balancer_programs.start(self.programs, name, method, self.places[name], backends, self.folder / name)
         try:
@@ -145,7 +145,7 @@ class Lab:
 
     @contextmanager
     def resolve_by(self, *names: str) -> Iterator[None]:
-        """Make clients query these machines instead of lbdns; the name ``resolvers`` means all caching resolvers."""
+        """Make clients query these machines instead of lbdns; ``resolvers`` stands for all caching resolvers."""
         servers = [name for name, machine in self.machines.items() if machine.kind == "resolver"]
         self._use_resolvers(*(servers if names == ("resolvers",) else names))
         try:
@@ -168,11 +168,11 @@ class Lab:
         return dns_servers.status(self.places[DNS])
 
     def members(self) -> dict[str, Mapping[str, Any]]:
-        """Return the pool's members in the status document, keyed by name."""
+        """Return the pool's members from the status document, keyed by name."""
         return {member["name"]: member for member in self.status()["pools"][0]["members"]}
 
     def settle(self, seconds: float = SETTLED_S) -> None:
-        """Wait until every web host with an agent is usable and idle. Raises LbdnsError after ``seconds``."""
+        """Wait up to ``seconds`` for every web host with an agent to become usable and idle. Raises LbdnsError."""
         end = time.monotonic() + seconds
         while busy := self._busy():
             self.programs.check()

@@ -21,7 +21,7 @@ EXAMPLES: Final = 10  # the approximate number of step names in the error messag
 
 @dataclass(frozen=True, slots=True)
 class StudySettings:
-    """A study's settings from the command line. None or an empty value selects the study's default."""
+    """A study's settings, as given on the command line. None or an empty value selects the study's default."""
 
     quick: bool = False
     seconds: float | None = None  # length of a measurement, without its warm-up
@@ -35,10 +35,11 @@ class StudySettings:
 
 @dataclass(frozen=True, slots=True)
 class StudyStep:
-    """A measurement in a lab, or several that belong together.
+    """One or more related measurements in a lab.
 
-    ``farm`` is the name of one of the study's farms; consecutive steps on a farm share one lab. ``do`` must yield each
-    outcome as soon as it is measured, so that the outcome survives a later failure, and must restore the lab's state.
+    ``farm`` is the name of one of the study's farms; consecutive steps on the same farm share one lab. ``do`` must
+    yield each outcome as soon as it is measured, so that the outcome survives a later failure, and must restore the
+    lab's state.
     """
 
     name: str
@@ -62,7 +63,7 @@ class StudyPlan:
         return sum(step.seconds for step in self.steps)
 
     def only(self, pattern: str) -> StudyPlan:
-        """Return the study with only the steps whose names match ``pattern`` and those they need.
+        """Return a copy of the study with only the steps whose names match ``pattern`` and the steps that these need.
 
         Raises ConfigError.
         """

@@ -65,7 +65,7 @@ def run(
 def take_steps(
     study: StudyPlan, make_lab: MakeLab, keep: Callable[[MeasuredOutcome], None], watcher: StudyProgress
 ) -> StudyResult:
-    """Run all steps; consecutive steps on a farm share one lab, which is rebuilt after a failed step."""
+    """Run all steps. Consecutive steps on the same farm share one lab, which is rebuilt after a failed step."""
     steps = _StepRunner(make_lab, keep, watcher)
     done = steps.done
     try:

@@ -1,4 +1,4 @@
-"""The command ``lbdns-sim acceptance``, which checks the policy ``best`` against its demands and prints verdicts."""
+"""The command ``lbdns-sim acceptance``: checks the policy ``best`` against its demands and prints the verdicts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WIDE = 160  # columns of a table when standard output is not a terminal
 
 @dataclass(frozen=True, slots=True)
 class AcceptanceVerdict:
-    """A demand with its ``value``, averaged over the seeds, and the standard ``error`` (jackknife; 0 for one seed)."""
+    """A demand, its ``value`` averaged over the seeds, and that value's jackknife ``error`` (0 for one seed)."""
 
     demand: AcceptanceDemand
     value: float
@@ -71,7 +71,7 @@ def verdict(demand: AcceptanceDemand, runs: ResultsByCase, seeds: int) -> Accept
 
 
 def _averages(runs: ResultsByCase, left_out: int | None) -> FigureOf:
-    """Return a function that averages a figure over all seeds except ``left_out``."""
+    """Return a function that averages a case's figure over all seeds except ``left_out``."""
 
     def look(case: AcceptanceCase, figure: str) -> float:
         results = runs[case.scenario, case.policy]

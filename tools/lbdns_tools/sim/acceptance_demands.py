@@ -85,7 +85,7 @@ def none_of(row: str, case: AcceptanceCase, figure: str, what: str) -> Acceptanc
 
 
 def demands(quick: bool = False) -> list[AcceptanceDemand]:
-    """Return all demands; with ``quick``, their rows are the same, but with fewer cases and shorter runs."""
+    """Return all demands. With ``quick``, the rows are the same, but have fewer cases and shorter runs."""
     groups = (
         _few, _alike, _unlike, _caches, _few_caches, _closed, _disturbed, _death, _neighbours, _crowds, _first_seconds,
         _overload,
@@ -96,7 +96,7 @@ def demands(quick: bool = False) -> list[AcceptanceDemand]:
 def _case(
     farm: str, workload: str, load: float, quick: bool, text: str | None = None, **changes: Any
 ) -> AcceptanceCase:
-    """Return a case. ``text`` replaces the load in the case's name; ``changes`` are other fields of the scenario."""
+    """Return a case. ``text`` replaces the load in the case's name; ``changes`` sets other fields of the scenario."""
     fields = {"duration": 40.0 if quick else 120.0, **changes}
     return AcceptanceCase(f"{farm} {workload} {text or f'{load:g}'}", Scenario(FARMS[farm], workload, load, **fields))
 

@@ -10,7 +10,7 @@ Callback = Callable[[float], None]
 
 
 class EventCalendar:
-    """Callbacks in order of time; those for the same time run in the order in which they were added.
+    """Callbacks in chronological order; those with equal times run in the order in which they were added.
 
     ``events[0][0]`` is the time of the next event. The heap is never empty, because it always contains an event at
     infinity.
@@ -21,12 +21,12 @@ class EventCalendar:
         self._added = 0
 
     def at(self, when: float, do: Callback) -> None:
-        """Schedule the call ``do(when)`` for the time ``when``."""
+        """Schedule the call ``do(when)`` for time ``when``."""
         self._added += 1
         heappush(self.events, (when, self._added, do))
 
     def every(self, begin: float, period: float, do: Callback) -> None:
-        """Schedule calls of ``do`` at the time ``begin`` and then once every ``period`` seconds."""
+        """Schedule calls to ``do`` at time ``begin`` and every ``period`` seconds after that."""
 
         def repeat(now: float) -> None:
             self.at(now + period, repeat)

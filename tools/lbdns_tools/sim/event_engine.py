@@ -1,4 +1,4 @@
-"""Simulates one scenario under one policy with one seed, by processing events in order of virtual time."""
+"""Simulates one scenario under one policy with one seed by processing events in order of virtual time."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from lbdns_tools.sim.simulation_scenario import DEADLINE, Scenario
 
 
 def simulate(scenario: Scenario, policy: str, seed: int, scorer: ReportScorer | None = None) -> SimulationResult:
-    """Return the result of ``scenario`` when ``policy`` selects the members.
+    """Run ``scenario`` with ``policy`` selecting the members, and return the result.
 
-    The same seed yields the same requests under every policy. If given, ``scorer`` replaces the scenario's score.
+    The same seed yields the same requests under every policy. If ``scorer`` is given, it replaces the scenario's own
+    score.
     """
     return _SimulationRun(scenario, policy, seed, scorer).run()
 
@@ -51,7 +52,7 @@ class _SimulationRun:
         self._moments: list[FarmMoment] = []
 
     def run(self) -> SimulationResult:
-        """Process all events in order of time. On a tie, departures come first, then arrivals, then calendar events."""
+        """Process all events in chronological order; if times are equal, departures come first and arrivals second."""
         self._schedule()
         choose = self._start_requests()
         arrivals, flow, servers = self._arrivals, self._flow, self._servers

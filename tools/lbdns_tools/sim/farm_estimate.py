@@ -58,7 +58,7 @@ def estimate_farm(recording: Recording, mean_work: float) -> FarmEstimate:
 
 
 def _work(reports: Sequence[Reading]) -> RequestCost:
-    """Return the requests and CPU seconds in a member's reports, counted as policy ``best`` does but without decay."""
+    """Return the total requests and CPU seconds in a member's reports, counted as in policy ``best`` but undecayed."""
     total = RequestCost()
     for before, now in pairwise(reports):
         step = RequestCost()
@@ -71,7 +71,7 @@ def _work(reports: Sequence[Reading]) -> RequestCost:
 
 
 def _rates(recording: Recording, series: Sequence[Sequence[Reading]]) -> tuple[float, float | None, tuple[str, ...]]:
-    """Return the requests per answer, the visits/s, and notes on how both were estimated."""
+    """Return the number of requests per answer, the visits per second, and notes on how both were estimated."""
     rates = [rate for reports in series if (rate := _requests_per_s(reports)) is not None]
     # Assume that members without request counts get as many requests as the others
     requests = sum(rates) * len(series) / len(rates) if rates else None

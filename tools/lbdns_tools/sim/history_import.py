@@ -1,4 +1,4 @@
-"""Imports a recording from the part of lbdns's history that holds a value for every second."""
+"""Imports a recording from the second-by-second part of lbdns's history."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _is_history(path: Path) -> bool:
 
 
 def _read_history(path: Path, pool: str, begin: float, end: float) -> Recording:
-    """Return a pool's recording. Times are in seconds since the first second of the period that has values."""
+    """Return a pool's recording. Times are in seconds since the first second with values in the period."""
     reader = HistoryReader(path)
     about = _pool(reader, pool)
     members: dict[str, None] = {}  # in order of appearance
@@ -91,7 +91,7 @@ def _nothing(reader: HistoryReader, pool: str, begin: float, end: float) -> str:
 
 
 def _reports(moment: RawMoment, time: float) -> Iterator[RecordedReport]:
-    """Yield the reports that arrived in this second."""
+    """Yield the reports that arrived during this second."""
     columns = moment.columns
     metrics = [name for name in columns if name not in OWN]
     unknown = [math.nan] * len(moment.members)

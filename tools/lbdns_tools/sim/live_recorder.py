@@ -44,7 +44,7 @@ SAME_REPORT: Final = 0.1  # s; a report's times may differ by this (rounding, ne
 
 
 class LiveRecorder:
-    """Records one pool: calls ``begin`` once with the header, then calls ``take`` with each event in order of time."""
+    """Records one pool: calls ``begin`` once with the header, then ``take`` with each event in chronological order."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class LiveRecorder:
         self._started = 0.0  # on the monotonic clock
 
     async def listen(self, stop: asyncio.Event, seconds: float | None = None) -> None:
-        """Record until ``seconds`` have passed (None: no limit) or ``stop`` is set. Broken connections are reopened.
+        """Record for up to ``seconds`` (None: no limit) or until ``stop`` is set, and reopen broken connections.
 
         Raises LbdnsError if the first response does not come from an lbdns server.
         """

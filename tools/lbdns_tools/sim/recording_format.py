@@ -30,7 +30,7 @@ class RecordingHeader:
 
 @dataclass(frozen=True, slots=True)
 class RecordedReport:
-    """A member's report at ``reading.received``, in seconds since the recording began."""
+    """A member's report, received ``reading.received`` seconds after the recording began."""
 
     member: str
     reading: Reading
@@ -42,7 +42,7 @@ class RecordedReport:
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswers:
-    """The number of answers by member between the previous such event (or the beginning) and ``time``."""
+    """The number of answers per member from the previous such event (or the beginning) until ``time``."""
 
     time: float
     counts: tuple[int, ...]
@@ -62,12 +62,12 @@ class Recording:
 
     @property
     def seconds(self) -> float:
-        """The time from the beginning to the last event."""
+        """The time from the beginning to the last event, in seconds."""
         return max(0.0, self.events[-1].time) if self.events else 0.0
 
     @property
     def answered(self) -> tuple[int, ...]:
-        """The total number of answers by member."""
+        """The total number of answers per member."""
         counts = [event.counts for event in self.events if isinstance(event, RecordedAnswers)]
         return tuple(map(sum, zip(*counts, strict=True))) or (0,) * len(self.members)
 
@@ -91,7 +91,7 @@ def _line(values: Mapping[str, Any]) -> str:
 
 
 def read_recording(path: Path) -> Recording:
-    """Read a recording. Raises ConfigError with the number of the invalid line."""
+    """Read a recording. Raises ConfigError, giving the number of the invalid line."""
     try:
         with path.open("rb") as file:
             return parse_recording(iter(lambda: file.readline(MAX_LINE + 1), b""), str(path))
@@ -100,7 +100,7 @@ def read_recording(path: Path) -> Recording:
 
 
 def parse_recording(lines: Iterable[bytes], name: str) -> Recording:
-    """Parse lines that include their line ends. Raises ConfigError, which refers to the file as ``name``.
+    """Parse lines, including their line endings. Raises ConfigError, calling the file ``name`` in the message.
 
     An incomplete last line is ignored, because the recorder may have been stopped while writing a line.
     """

@@ -21,7 +21,7 @@ _DEFAULT: Final = Scenario(())
 
 
 def read_farm(path: Path) -> tuple[Scenario, ...]:
-    """Return the scenarios of a file, one for each load. Raises ConfigError with every error in the file."""
+    """Return the scenarios in a file, one per load. Raises ConfigError, listing every error in the file."""
     root = read_toml(path)
     servers = _servers(root)
     requests, reports = root.section("requests"), root.section("reports")

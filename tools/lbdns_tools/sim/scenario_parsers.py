@@ -1,4 +1,4 @@
-"""Parses scenario options of ``lbdns-sim``: farms, clients, failures, loads. All functions raise ValueError."""
+"""Parses the scenario options of ``lbdns-sim``: farms, clients, failures, loads. All functions raise ValueError."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def parse_clients(text: str) -> SimulatedClients:
 
 
 def _look_up(seconds: str, text: str) -> float:
-    """Return the seconds for which a client uses an answer."""
+    """Parse the number of seconds for which a client uses an answer."""
     if re.fullmatch(r"0+(\.0*)?", seconds.strip()):
         return 0.0
     what = "not 0 (a look-up before every request) or a number up to 1e+09"
@@ -95,7 +95,7 @@ def _look_up(seconds: str, text: str) -> float:
 
 
 def clients_text(clients: SimulatedClients) -> str:
-    """Return the text from which ``parse_clients`` parses these clients."""
+    """Return the text that ``parse_clients`` would parse into these clients."""
     if clients.kind == "closed":
         return f"closed:{clients.count}:{clients.resolve:g}"
     if clients.kind == "caches":
@@ -120,7 +120,7 @@ def parse_surge(text: str) -> Surge:
 
 
 def parse_other_work(text: str) -> OtherWork:
-    """Parse ``NAME:TASKS@T-T2``: from T to T2, server NAME has TASKS runnable tasks that are not the web server's."""
+    """Parse ``NAME:TASKS@T-T2``: from T to T2, server NAME has TASKS runnable tasks besides the web server's."""
     form = "NAME:TASKS@T-T2, such as s1:4@60-90"
     what, start, end = _span(text, form, ends=True)
     name, colon, tasks = what.rpartition(":")
@@ -135,7 +135,7 @@ def parse_alarm(text: str) -> str:
 
 
 def parse_loads(text: str) -> tuple[float, ...]:
-    """Parse comma-separated loads, which are shares of the farm's capacity."""
+    """Parse comma-separated loads, each a share of the farm's capacity."""
     return tuple(_number(item, "a load", MAX_LOAD) for item in _items(text))
 
 
@@ -152,7 +152,7 @@ def parse_clients_list(text: str) -> tuple[SimulatedClients, ...]:
 
 
 def _span(text: str, form: str, ends: bool = False) -> tuple[str, float, float]:
-    """Return the text before the @, and the two times after it; a missing second time is infinite."""
+    """Return the text before the @ and the two times after it. The second time is infinity if omitted."""
     match = _SPAN.match(text.strip())
     if not match or (ends and not match[3]):
         raise ValueError(f"{text!r} is not of the form {form} (times in s since the start of the warm-up)")

@@ -1,4 +1,4 @@
-"""The program ``lbdns-sim``, which runs the requested simulations or replays, and prints and saves the results."""
+"""The program ``lbdns-sim``: runs the requested simulations or replays, then prints and saves the results."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ command.add_command(acceptance_command.command)
 
 
 def _check(options: Mapping[str, Any]) -> None:
-    """Raise click.UsageError if options exclude each other or require a missing option."""
+    """Raise click.UsageError if options conflict or require an option that is missing."""
     values = {param.opts[0]: options[param.name] for param in command.params if param.name in options}
     for one, other in (
         ("--json", "--csv"), ("--from", "--replay"), ("--servers", "--from"), ("--load", "--rate"),
@@ -175,7 +175,7 @@ def _requested(options: Mapping[str, Any], recording: Recording | None) -> Reque
 
 
 def _replayed(recording: Recording, study: SimulationStudy) -> list[ReplayedPolicy]:
-    """Replay all policies except the oracle, which needs the servers' queues: a recording contains only reports."""
+    """Replay all policies except the oracle, which needs the servers' queues; recordings contain only reports."""
     scenario = study.scenarios[0]
     policies = [policy for policy in study.policies if policy in POLICIES]
     return [replay(recording, policy, scenario.stale_after, scenario.min_usable) for policy in policies]
@@ -214,5 +214,5 @@ def _list_presets() -> None:
 
 
 def main() -> None:
-    """The entry point of the program ``lbdns-sim``."""
+    """Run the program ``lbdns-sim`` and exit with its status."""
     sys.exit(run(command, "lbdns-sim"))

@@ -1,4 +1,4 @@
-"""Simulates agents: the metrics and alarms that ``lbdns-agent`` would report, report times, and lost reports."""
+"""Simulates agents: the metrics and alarms that ``lbdns-agent`` would report, the report times, and lost reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EARLY: Final = 0.1  # share of the interval after which an agent may report earl
 
 
 class SimulatedAgent:
-    """Takes samples as the real agent does, whose requests for server-status are counted by the web server."""
+    """Samples a web server as the real agent does; the web server also counts the agent's server-status requests."""
 
     __slots__ = ("_conditions", "_cpu", "_metrics", "_requests", "_server", "_status_requests", "_time", "alarm")
 
@@ -83,7 +83,7 @@ class SimulatedAgent:
 
 
 class ReportScorer(Protocol):
-    """Scores reports in place of the scenario's score. For each report, ``observe`` is called before ``of``."""
+    """Scores reports instead of the scenario's own score. For each report, ``observe`` is called before ``of``."""
 
     def observe(self, member: str, metrics: Mapping[str, float], now: float) -> None: ...
     def of(self, metrics: Mapping[str, float]) -> int: ...
@@ -93,7 +93,7 @@ class SimulatedReports:
     """Samples all agents at their report times, scores the reports and delivers them to the DNS servers.
 
     ``alive`` states, for each host, whether it is up; a dead host sends no reports. ``count`` is the number of reports
-    sent.
+    sent so far.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class SimulatedReports:
         self.count = 0  # reports sent
 
     def schedule(self, calendar: EventCalendar) -> None:
-        """Schedule the reports of all agents; each agent starts at a random point of its report interval."""
+        """Schedule the reports of all agents; each agent starts at a random point in its report interval."""
         interval = self._scenario.interval
         for i in range(len(self._servers)):
             begin = self._chance.random() * interval

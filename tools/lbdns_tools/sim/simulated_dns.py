@@ -24,7 +24,7 @@ ORACLE: Final = "oracle"
 
 
 class SimulatedDnsServer:
-    """One of ``servers`` DNS servers. It receives reports and plans by ``policy``; its ``cursor`` selects members."""
+    """One of ``servers`` DNS servers. It receives reports and plans with ``policy``; its ``cursor`` selects members."""
 
     def __init__(
         self, members: tuple[str, ...], policy: str, stale_after: float, min_usable: float, chance: Random, servers: int
@@ -62,9 +62,9 @@ class SimulatedDnsServer:
 
 
 class SimulatedLookups:
-    """Answers look-ups by ``policy``.
+    """Answers look-ups according to ``policy``.
 
-    ``dead_since`` holds the time of each host's death, which is infinite for a live host.
+    ``dead_since`` holds the time at which each host died, or infinity for live hosts.
     """
 
     def __init__(self, scenario: Scenario, policy: str, seed: int, servers: Sequence[SimulatedWebServer]) -> None:
@@ -85,7 +85,7 @@ class SimulatedLookups:
         self._recent: deque[float] = deque()  # times of answers
 
     def look_up(self, now: float) -> int:
-        """Answer one look-up; return the index of the member that the answer names."""
+        """Answer one look-up, and return the index of the member that the answer names."""
         if self._is_oracle:
             member = self._shortest_queue()
         else:
@@ -107,7 +107,7 @@ class SimulatedLookups:
                 dns.receive(self._names[member], reading, now)
 
     def schedule(self, calendar: EventCalendar) -> None:
-        """Schedule the checks with which each DNS server detects missing reports."""
+        """Schedule each DNS server's checks for missing reports."""
 
         def check(dns: SimulatedDnsServer, now: float) -> None:
             if now >= dns.next_change:

@@ -27,7 +27,7 @@ LookUp = Callable[[float], int]
 class RequestWorkload:
     """The work per request, in seconds at speed 1.
 
-    ``draw`` takes a random generator; its result draws a request's work.
+    ``draw`` takes a random generator and returns a function that draws the work for one request.
     """
 
     mean: float
@@ -39,7 +39,7 @@ def exponential(mean: float) -> RequestWorkload:
 
 
 def hyperexponential(likely: float, mean: float, other: float) -> RequestWorkload:
-    """Return exponential work with two means: ``mean`` for a share ``likely`` of requests, ``other`` for the rest."""
+    """Return a mix of two exponential workloads: a share ``likely`` has mean ``mean``; the rest has mean ``other``."""
 
     def draw(chance: Random) -> Callable[[], float]:
         random, log = chance.random, math.log
@@ -62,7 +62,7 @@ WORKLOADS: Final[Mapping[str, RequestWorkload]] = {
 
 
 class RequestArrivals:
-    """Arrivals of an open loop, Poisson or recorded; ``next`` is the time of the next arrival, or infinity."""
+    """Open-loop arrivals, either Poisson or recorded; ``next`` is the time of the next arrival, or infinity."""
 
     def __init__(self, rate: float, recorded: tuple[float, ...] | None, chance: Random) -> None:
         self._rate, self._chance = rate, chance
@@ -78,14 +78,14 @@ class RequestArrivals:
             self.next = now - math.log(1.0 - self._chance.random()) / (self._rate * self._factor)
 
     def multiply_rate(self, factor: float, now: float) -> None:
-        """From now on, let requests arrive at ``factor`` times the original rate; recorded arrivals do not change."""
+        """From ``now`` on, make requests arrive at ``factor`` times the original rate; recorded arrivals stay as is."""
         self._factor = factor
         if self.next < math.inf and self._recorded is None:
             self.draw(now)
 
 
 def through_caches(clients: SimulatedClients, look_up: LookUp, chance: Random) -> LookUp:
-    """Return a look-up through caching resolvers; each request uses one resolver, drawn by Zipf's law."""
+    """Return a look-up function that uses caching resolvers; each request picks one according to Zipf's law."""
     weights = list(accumulate((k + 1) ** -clients.zipf for k in range(clients.count)))
     kept_for = [chance.uniform(clients.shortest, clients.longest) for _ in weights]
     until, members = [-math.inf] * clients.count, [0] * clients.count
@@ -101,7 +101,7 @@ def through_caches(clients: SimulatedClients, look_up: LookUp, chance: Random) -
 
 
 class ClosedClients:
-    """Clients of a closed loop: each sends its next request when its previous request has been answered."""
+    """Closed-loop clients: each sends its next request once its previous request has been answered."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class ClosedClients:
             calendar.at(chance.random() * START_SPREAD, partial(self.send_next, client))
 
     def send_next(self, client: int, now: float) -> None:
-        """Send the next request of a client, after a look-up if one is due."""
+        """Send a client's next request, after a look-up if one is due."""
         if now >= self._end:
             return
         if now >= self._resolved_until[client]:
@@ -133,7 +133,7 @@ class ClosedClients:
         self._send(now, self._resolved[client], self._size(), client)
 
     def time_out(self, client: int, when: float) -> None:
-        """At the time ``when``, let a client give up its request, look up again and send its next request."""
+        """At time ``when``, make a client give up on its request, repeat the look-up and send its next request."""
         self._resolved_until[client] = -math.inf
         self._calendar.at(when, partial(self.send_next, client))
 
@@ -162,7 +162,7 @@ class RequestFlow:
         self._lose(now, now, client)
 
     def respond(self, request: SimulatedRequest, now: float) -> None:
-        """Count the response to ``request``; a client of the closed loop sends its next request."""
+        """Count the response to ``request``; a closed-loop client then sends its next request."""
         started, client = request
         seconds = now - started
         self.second_count += 1
@@ -176,7 +176,7 @@ class RequestFlow:
             self.closed.send_next(client, now)
 
     def fail_server(self, member: int, now: float) -> None:
-        """Stop a web server; all requests on this server are lost."""
+        """Stop a web server; all requests that it holds are lost."""
         for started, client in self._servers[member].fail(now):
             self._lose(now, started, client)
         self.ends[member] = math.inf

@@ -1,4 +1,4 @@
-"""Simulates a web server with processor sharing over its cores, a limited number of workers, and a listen queue."""
+"""Simulates a web server with processor sharing across its cores, a limited number of workers, and a listen queue."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class SimulatedWebServer:
     """A web server whose requests share the cores equally, at most one core per request.
 
     ``attained`` is the work done for a request that arrived when the server was last empty. A later request ends when
-    ``attained`` has grown by the request's size since its start. A heap of the values at which requests end orders the
-    departures, so that an arrival or departure changes no other entry.
+    ``attained`` has grown by the request's size since its start. A heap orders the departures by the value of
+    ``attained`` at which each request ends, so that an arrival or departure changes no other entry.
     """
 
     __slots__ = (
@@ -43,16 +43,16 @@ class SimulatedWebServer:
 
     @property
     def busy(self) -> int:
-        """The number of requests that are being processed."""
+        """The number of requests being processed."""
         return len(self._jobs)
 
     @property
     def present(self) -> int:
-        """The number of requests that are being processed or waiting."""
+        """The number of requests being processed or waiting."""
         return len(self._jobs) + len(self.waiting)
 
     def expected(self) -> float:
-        """Return how long a new request would take, per second of its work, if no further requests arrived."""
+        """Return the time that a new request would take per second of its work if no further requests arrived."""
         tasks = self.present + 1 + self.background
         return max(1.0, tasks / self.spec.cores) / self.spec.speed
 
@@ -95,7 +95,7 @@ class SimulatedWebServer:
         return request
 
     def fail(self, now: float) -> list[SimulatedRequest]:
-        """Stop the web server; return the lost requests."""
+        """Stop the web server, and return the lost requests."""
         self.advance(now)
         lost = [request for _, request in self._jobs] + [request for _, request in self.waiting]
         self._jobs.clear()
@@ -121,6 +121,6 @@ class SimulatedWebServer:
         self._rates = [speed * min(1.0, cores / max(1.0, n + others)) for n in range(self.spec.workers + 1)]
 
     def recover(self, now: float) -> None:
-        """Start the stopped web server again, with no requests."""
+        """Restart the stopped web server without any requests."""
         self.advance(now)
         self.up = True

@@ -42,7 +42,7 @@ def in_processes(
 ) -> list[R]:
     """Return the results of ``do`` for all ``items``, in the order of the items.
 
-    ``on_done`` is called in this process after each item.
+    ``on_done`` is called in this process with each item once the item is done.
     """
     if processes <= 1 or len(items) <= 1:
         results = []

@@ -28,7 +28,7 @@ class SimulationRow:
     cell: SeedAverage
 
     def labels(self) -> dict[str, Any]:
-        """Return the scenario's distinguishing settings, for JSON and CSV."""
+        """Return the settings that distinguish the scenario, for JSON and CSV."""
         scenario = self.scenario
         return {
             "servers": ",".join(f"{s.name}={s.speed:.4g}x{s.cores:g}" for s in scenario.servers),
@@ -71,7 +71,7 @@ def as_csv(rows: Sequence[SimulationRow]) -> str:
 
 
 def show(rows: Sequence[SimulationRow], console: Console) -> None:
-    """Print a table of the policies and their results, with the settings in which the scenarios differ."""
+    """Print a table of the policies and their results, including the settings that differ between scenarios."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1))
     varying = _varying(rows)
     for heading in (*dict(varying), "policy"):
@@ -99,7 +99,7 @@ def show(rows: Sequence[SimulationRow], console: Console) -> None:
 
 
 def _varying(rows: Sequence[SimulationRow]) -> list[tuple[str, Callable[[SimulationRow], str]]]:
-    """Return the columns that differ between rows, each as a heading and a function that returns a row's text."""
+    """Return the columns whose values differ between rows, each as a heading and a function that returns the text."""
     columns: Mapping[str, Callable[[SimulationRow], str]] = {
         "servers": lambda row: f"{len(row.scenario.servers)} of {row.scenario.capacity:.3g}",  # number, and capacity
         "workload": lambda row: row.scenario.workload,
@@ -119,7 +119,7 @@ def _shares(shares: Mapping[str, float]) -> str:
 
 
 def show_replay(real: ReplayedPolicy | None, replays: Sequence[ReplayedPolicy], console: Console) -> None:
-    """Print, for each policy, the share of answers by member, and the share that named another member than recorded."""
+    """Print each policy's share of answers per member, and the share that named a different member than recorded."""
     first = replays[0]
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1))
     table.title, table.title_justify, table.title_style = "Shares of the recorded answers, %", "left", ""

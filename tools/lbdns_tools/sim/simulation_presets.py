@@ -1,4 +1,4 @@
-"""The studies of ``lbdns-sim --preset``: the farms, workloads and failures under which they compare policies."""
+"""The studies of ``lbdns-sim --preset``: the farms, workloads and failures with which they compare policies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT_SEEDS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class SimulationStudy:
-    """A study: each scenario runs under each policy with each seed. ``notes`` are printed with the results."""
+    """A study that runs each scenario under each policy with each seed. ``notes`` are printed with the results."""
 
     sentence: str  # the description of a preset in --preset list
     scenarios: tuple[Scenario, ...]
@@ -42,7 +42,7 @@ def _sweep(farm: str) -> tuple[Scenario, ...]:
 
 
 def _servers_1999(workload: str) -> tuple[ServerSpec, ...]:
-    """Return servers in the proportions of farm T3, but as fast as the three machines of 1999 with this workload."""
+    """Return servers in farm T3's proportions, but as fast as the three 1999 machines were with this workload."""
     servers = FARMS["T3"]
     factor = _CARRIED_1999[workload] * WORKLOADS[workload].mean / Scenario(servers).capacity
     return tuple(

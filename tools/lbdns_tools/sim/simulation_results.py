@@ -12,7 +12,7 @@ FIGURES: Final = ("mean_ms", "p50_ms", "p95_ms", "p99_ms", "throughput_per_s", "
 
 @dataclass(frozen=True, slots=True)
 class FarmMoment:
-    """One second of a run, which ends at ``time``. ``answers`` and ``load`` contain one number per server."""
+    """The second of a run that ends at ``time``. ``answers`` and ``load`` contain one number per server."""
 
     time: float
     answers: tuple[int, ...]
@@ -51,19 +51,19 @@ class SimulationResult(RunFigures):
 
     @property
     def few_others(self) -> int:
-        """The number of answers in light traffic that named a member without the highest score."""
+        """The number of answers in light traffic that did not name a member with the highest score."""
         return self.few - self.highest
 
 
 @dataclass(frozen=True, slots=True)
 class SeedAverage(RunFigures):
-    """The average of several runs that had different seeds."""
+    """The average of several runs with different seeds."""
 
     seeds: int
 
 
 def average_runs(results: Sequence[SimulationResult]) -> SeedAverage:
-    """Return the average of ``results``: one or more runs of the same policy."""
+    """Return the average of ``results``, which are one or more runs of the same policy."""
 
     def mean(values: Sequence[float]) -> float:
         return sum(values) / len(values)

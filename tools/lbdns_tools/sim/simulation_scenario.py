@@ -57,7 +57,7 @@ class Surge:
 
 @dataclass(frozen=True, slots=True)
 class OtherWork:
-    """Between ``start`` and ``end`` (s), a server has ``tasks`` additional runnable tasks, outside the web server."""
+    """Between ``start`` and ``end`` (s), a server has ``tasks`` runnable tasks besides the web server's."""
 
     server: str
     start: float
@@ -70,7 +70,7 @@ class SimulatedClients:
     """How requests arrive, and how long clients use an answer.
 
     open: Poisson arrivals, each with its own look-up. caches: Poisson arrivals through resolvers. closed: each client
-    sends its next request when its previous request has been answered.
+    sends its next request once its previous request has been answered.
     """
 
     kind: Literal["open", "closed", "caches"] = "open"

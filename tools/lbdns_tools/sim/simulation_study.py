@@ -1,4 +1,4 @@
-"""Builds a simulation study from the options, which name a farm or preset and override some of its settings."""
+"""Builds a simulation study from options that name a farm or preset and override some of its settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHORTEST_RECORDING: Final = 2.0  # s; a shorter recording shows nothing
 
 @dataclass(frozen=True, slots=True)
 class RequestedStudy:
-    """The study requested by a command line; options that were not given are None or empty."""
+    """The study requested on the command line; omitted options are None or empty."""
 
     servers: str | None = None
     preset: str | None = None
@@ -96,7 +96,7 @@ def _with(study: SimulationStudy, **changes: Any) -> SimulationStudy:
 
 
 def _grid(scenarios: Sequence[Scenario], requested: RequestedStudy) -> tuple[Scenario, ...]:
-    """Return scenarios for all combinations of the requested workloads, loads and clients, with all other values."""
+    """Return scenarios for all combinations of requested workloads, loads and clients, and apply all other options."""
     if requested.loads or requested.rate is not None:
         scenarios = [replace(scenario, rate=requested.rate) for scenario in scenarios]
     grid = {"workload": requested.workloads, "load": requested.loads, "clients": requested.clients}
@@ -111,13 +111,13 @@ def _grid(scenarios: Sequence[Scenario], requested: RequestedStudy) -> tuple[Sce
 
 
 def _having(scenarios: Sequence[Scenario], name: str, value: Any) -> Sequence[Scenario]:
-    """Return the scenarios that already have this value; if none has it, return all scenarios changed to this value."""
+    """Return the scenarios that already have this value or, if none does, all scenarios with their value replaced."""
     having = [scenario for scenario in scenarios if getattr(scenario, name) == value]
     return having or _distinct([replace(scenario, **{name: value}) for scenario in scenarios])
 
 
 def _distinct(scenarios: Sequence[Scenario]) -> tuple[Scenario, ...]:
-    """Return the scenarios without duplicates, which exist if an override made two of a preset's scenarios equal."""
+    """Return the scenarios without duplicates: an override can make two of a preset's scenarios equal."""
     found: list[Scenario] = []  # a list, because a scenario with a custom score cannot be hashed
     for scenario in scenarios:
         if scenario not in found:
@@ -140,7 +140,7 @@ def check_scenario(scenario: Scenario) -> None:
 
 
 def load_of(scenario: Scenario) -> float | None:
-    """Return a scenario's load as a share of the farm's capacity; None for closed clients and recorded arrivals."""
+    """Return the load as a share of the farm's capacity, or None for closed-loop clients and recorded arrivals."""
     if scenario.clients.kind == "closed" or scenario.arrivals is not None:
         return None
     if scenario.rate is None:

@@ -31,7 +31,7 @@ CLIENT_ADDRESSES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class WebHost:
-    """A web server; ``cpu`` limits it in cores (usually less than one), ``memory`` in bytes (0 means no limit).
+    """A web server, limited to ``cpu`` cores (usually less than one) and ``memory`` bytes (0 means no limit).
 
     ``workers`` is the number of Apache processes (MaxRequestWorkers). Each serves one connection at a time; further
     connections wait to be accepted.
@@ -49,9 +49,9 @@ class LabFarm:
 
     ``clients`` is the number of hosts that generate load. ``resolvers`` is the number of caching resolvers between
     clients and lbdns. Each caches answers for at least ``resolver_min_ttl`` seconds or, if that is 0, for the TTL.
-    ``proxies`` are names from PROXIES. ``interval`` is the time in seconds between an agent's reports.
-    ``agents_inside`` puts each agent under its host's CPU quota. An agent uses as much CPU time on a small host as on a
-    large host, so on a host with a tenth of the CPU its share is ten times as large.
+    ``proxies`` are names from PROXIES. ``interval`` is the time between an agent's reports, in seconds.
+    ``agents_inside`` puts each agent under its host's CPU quota. An agent uses the same CPU time on a small host as on
+    a large one, so its share is ten times as large on a host with a tenth of the CPU.
     """
 
     hosts: tuple[WebHost, ...]

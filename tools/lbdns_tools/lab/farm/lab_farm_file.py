@@ -30,7 +30,7 @@ _HOST: Final = WebHost("", 1.0)
 
 
 def read_farm(path: Path) -> LabFarm:
-    """Return the farm that a file describes. Raises ConfigError with every error in the file."""
+    """Return the farm that a file describes. Raises ConfigError, listing every error in the file."""
     root = read_toml(path)
     table = root.section("farm")
     period = table.number("cpu_period", _DEFAULT.cpu_period, *PERIODS)

@@ -2,7 +2,7 @@
 
 The settings are the Debian packages' defaults, except where a default would distort the measurement: the connection
 limit is raised (one study has 1,401 clients), and requests are not logged. Balancers do not reuse connections to the
-web hosts, because Apache closes each of them. They do not pin clients to servers either, because all clients on a
+web hosts, because Apache closes each connection after use. Nor do they pin clients to servers, because all clients on a
 client host share the addresses of that host.
 """
 
@@ -114,7 +114,7 @@ _POUND_HOST: Final = """\
 
 @dataclass(frozen=True, slots=True)
 class BalancerProgram:
-    """A balancer. ``template`` is the template of its configuration, and ``host`` the template of each web host's part.
+    """A balancer. ``template`` is its configuration template; ``host`` is the template for each web host's part.
 
     ``methods`` maps each balancing method to its configuration text. ``arguments`` are the command-line arguments that
     start the balancer in the foreground with the configuration file ``{config}``.

@@ -92,7 +92,7 @@ stub-zone:
 
 
 def zone_text(machines: Sequence[LabMachine]) -> str:
-    """Return the zone file, with the IPv4 and IPv6 address of the DNS server (``ns``) and of every web host."""
+    """Return the zone file, with the IPv4 and IPv6 addresses of the DNS server (``ns``) and every web host."""
     lines = []
     for machine in machines:
         if machine.kind in ("dns", "web"):
@@ -180,9 +180,9 @@ def _write_private(path: Path, line: str) -> None:
 def unbound_conf(machine: LabMachine, dns: LabMachine, min_ttl: int, folder: Path) -> str:
     """Return the text of unbound.conf for a resolver on ``machine`` that queries the server on ``dns``.
 
-    The resolver caches answers for at least ``min_ttl`` seconds. With 0, the resolver obeys the TTL. However, unbound
-    counts whole seconds and reuses even an answer with a TTL of 0 until the current second ends: of 20 queries within 6
-    s, 7 reached lbdns.
+    The resolver caches answers for at least ``min_ttl`` seconds. If that is 0, the resolver obeys the TTL. However,
+    unbound counts whole seconds and reuses even an answer with a TTL of 0 until the current second ends: of 20 queries
+    within 6 s, 7 reached lbdns.
     """
     return _UNBOUND_CONF.format(
         address=machine.address,

@@ -71,17 +71,17 @@ FRESH_S: Final = 5.0  # s until every host is usable after a restart of lbdns an
 
 @dataclass(frozen=True, slots=True)
 class MeasurementLength:
-    """The lengths, in seconds, of a measurement's warm-up and of the measured part that follows."""
+    """The lengths of a measurement's warm-up and of the measured part that follows, in seconds."""
 
     warm_up_s: float
     seconds: float
 
     def total(self, workload: str) -> float:
-        """Return roughly how many seconds a measurement with this workload takes."""
+        """Return the approximate duration of a measurement with this workload, in seconds."""
         return self.warm_up_s + self.seconds + OVERHEAD_S + TAIL_S.get(workload, 0.0)
 
     def with_settings(self, settings: StudySettings) -> MeasurementLength:
-        """Return a copy of this length that has the values of --warm-up and --seconds, if given."""
+        """Return a copy of this length with the values of --warm-up and --seconds, if given."""
         return MeasurementLength(
             self.warm_up_s if settings.warm_up_s is None else settings.warm_up_s,
             self.seconds if settings.seconds is None else settings.seconds,
@@ -94,7 +94,7 @@ def dns_name(policy: str) -> str:
 
 
 def chosen(requested: Sequence[str], known: Sequence[str], usual: Sequence[str]) -> tuple[str, ...]:
-    """Return the ``requested`` selections; if there are none, the ``usual`` selections.
+    """Return the ``requested`` selections or, if there are none, the ``usual`` ones.
 
     Raises ConfigError for unknown names.
     """
@@ -105,12 +105,12 @@ def chosen(requested: Sequence[str], known: Sequence[str], usual: Sequence[str])
 
 
 def strongest(farm: LabFarm) -> WebHost:
-    """Return the host with the most CPU; if there is a tie, the first of these hosts."""
+    """Return the host with the highest CPU limit, or the first such host if there is a tie."""
     return max(farm.hosts, key=lambda host: host.cpu)
 
 
 def front_group(selection: str) -> str | None:
-    """Return the control group of the program that chooses hosts (a proxy or lbdns); None if only one host serves."""
+    """Return the control group of the program that chooses hosts (a proxy or lbdns), or None if one host serves all."""
     if selection in FRONTS:
         return FRONTS[selection][0]
     return None if selection in (ALONE, DIRECT) else DNS
@@ -128,7 +128,7 @@ def reached(lab: Lab, selection: str, balancer: tuple[str, str] | None = None) -
 
 
 class CarriedRates(dict[str, float]):
-    """Maps each selection to the requests/s that the farm carried with it; raises LbdnsError for an unmeasured rate."""
+    """Maps each selection to the rate (requests/s) that the farm carried with it. Raises LbdnsError if not measured."""
 
     def learn(self, selection: str, outcome: MeasuredOutcome) -> None:
         if rate := outcome.row.figures.requests_per_s:
@@ -207,7 +207,7 @@ class FarmLoad:
         return learning(farm, what or self.workload, self.mix(dns_name("best")), self.settings)
 
     def calibration_step(self, selection: str, balancer: tuple[str, str] | None = None) -> StudyStep:
-        """Return the step that measures the rate at which the farm serves clients that send requests without pause."""
+        """Return the step that measures the rate at which the farm serves clients that never pause between requests."""
         load_s = self.seconds(CALIBRATION_S, QUICK_CALIBRATION_S)
 
         def do(lab: Lab) -> Iterable[MeasuredOutcome]:
@@ -228,7 +228,7 @@ class FarmLoad:
         do: Callable[..., Iterable[MeasuredOutcome]],
         farm: str = FARM,
     ) -> Iterator[StudyStep]:
-        """Yield a step for each repetition and selection.
+        """Yield one step per repetition and selection.
 
         ``do`` is called with the lab, ``selection`` and ``repetition``.
         """

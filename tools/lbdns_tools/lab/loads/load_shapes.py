@@ -32,7 +32,7 @@ SCALER_RUNS: Final = (
 
 @cache
 def day(steps: int = DAY_STEPS) -> tuple[float, ...]:
-    """Return the rates in requests/s at the start of the day and at the end of each of its ``steps`` equal parts.
+    """Return the rates (requests/s) at the start of the day and at the end of each of its ``steps`` equal parts.
 
     Raises ValueError unless ``steps`` is a multiple of 24.
     """
@@ -51,7 +51,7 @@ def day(steps: int = DAY_STEPS) -> tuple[float, ...]:
 
 
 def requests(rates: tuple[float, ...], seconds: float) -> float:
-    """Return the number of requests within ``seconds`` if the rate changes linearly between consecutive ``rates``."""
+    """Return the number of requests in ``seconds`` if the rate changes linearly from each of ``rates`` to the next."""
     return sum((first + last) / 2 for first, last in pairwise(rates)) * seconds / (len(rates) - 1)
 
 
@@ -62,7 +62,7 @@ def compressed_day(highest: float, seconds: float) -> OpenLoop:
 
 
 def scaler_highest() -> float:
-    """Return the highest total rate of the scaler study's overlapping runs, in connections/s."""
+    """Return the maximum total rate of the scaler study's overlapping runs, in connections/s."""
     return max(
         sum(rate for begin, count, rate in SCALER_RUNS if begin <= moment < begin + count / rate)
         for moment, _, _ in SCALER_RUNS
@@ -82,7 +82,7 @@ def scaler_phases(mix: RequestMix, begin_s: float, highest: float, seconds: floa
 
 @dataclass(frozen=True, slots=True)
 class FlashCrowd:
-    """A flash crowd in a run of ``seconds``: from ``begin_s``, the rate is multiplied by ``times`` for ``length_s``."""
+    """A flash crowd in a run of ``seconds``: from ``begin_s`` on, the rate is ``times`` as high for ``length_s``."""
 
     seconds: int
     begin_s: int

@@ -1,6 +1,6 @@
 """Programs that compete with a web server on its host: busy loops (CPU burners) and disk writers.
 
-Each program exits by itself after some time, so that none keeps running if the lab is killed.
+Each program exits on its own after some time, so that none keeps running if the lab is killed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def writer_command(seconds: float, file: Path) -> tuple[str, ...]:
 
 @contextmanager
 def burners(lab: Lab, host: str, seconds: float) -> Iterator[None]:
-    """Run busy loops under the host's own CPU quota while the context lasts."""
+    """Run busy loops under the host's own CPU quota for the duration of the context."""
     with ExitStack() as stack:
         for number in range(1, BURNERS + 1):
             running = lab.run_in(host, f"burner{number}-{host}", *burner_command(seconds + LONGER_S))
@@ -46,7 +46,7 @@ def burners(lab: Lab, host: str, seconds: float) -> Iterator[None]:
 
 @contextmanager
 def writers(lab: Lab, hosts: Sequence[str], seconds: float) -> Iterator[None]:
-    """Run a disk writer on each of these hosts while the context lasts; the files are below the lab's folder."""
+    """Run a disk writer on each of these hosts for the duration of the context, with files below the lab's folder."""
     folder = lab.folder / "writers"
     folder.mkdir(exist_ok=True)
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Runs scheduled events, such as a host's death, during a measurement, and records which members answers name."""
+"""Runs scheduled events, such as a host's death, during a measurement, and records which members the answers name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Answers = tuple[float, Mapping[str, int]]  # Unix time, and how often answers ha
 
 @dataclass(frozen=True, slots=True)
 class ScheduledEvent:
-    """An event whose function ``do`` is called ``at_s`` seconds after the events' context is entered."""
+    """An event: ``do`` is called ``at_s`` seconds after the context of the ``ScheduledEvents`` is entered."""
 
     at_s: float
     name: str
@@ -27,11 +27,11 @@ class ScheduledEvent:
 
 
 class ScheduledEvents:
-    """A context manager that runs events in order in a thread, and reads the answer counts between events.
+    """A context manager that runs events in order in a thread and reads the answer counts in between.
 
     ``done`` maps each event's name to the Unix time at which the event was complete. ``seen`` lists the answer counts,
-    each with the time of reading. Leaving the context cancels the remaining events and, if an event failed, raises that
-    event's error.
+    each with the time at which it was read. Leaving the context cancels the remaining events and, if an event failed,
+    raises that event's error.
     """
 
     def __init__(self, events: Sequence[ScheduledEvent], answers: Callable[[], Mapping[str, int]]) -> None:
@@ -82,7 +82,7 @@ class ScheduledEvents:
 
 
 def last_given(seen: Sequence[Answers], member: str, since: float) -> float | None:
-    """Return the seconds from ``since`` until answers stopped naming ``member``; None if nothing was read later.
+    """Return the seconds from ``since`` until answers stopped naming ``member``, or None if nothing was read later.
 
     The result is the time of the last read that found a higher count, so it may be up to LOOK_S too high. The result is
     0.0 if the count never grew.
@@ -93,11 +93,11 @@ def last_given(seen: Sequence[Answers], member: str, since: float) -> float | No
 
 
 def first_given(seen: Sequence[Answers], member: str, since: float) -> float | None:
-    """Return the seconds from ``since`` until answers named ``member`` again; None if no answer did."""
+    """Return the seconds from ``since`` until answers named ``member`` again, or None if no answer did."""
     return min(_growth(seen, member, since), default=None)
 
 
 def _growth(seen: Sequence[Answers], member: str, since: float) -> list[float]:
-    """Return the times, in seconds after ``since``, of the reads that found a higher count than the previous read."""
+    """Return when reads found a higher count than the previous read, in seconds after ``since``."""
     later = [(moment, answers.get(member, 0)) for moment, answers in seen if moment >= since]
     return [moment - since for (_, before), (moment, count) in pairwise(later) if count > before]

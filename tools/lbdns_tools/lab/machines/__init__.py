@@ -1,1 +1,1 @@
-"""The machines of a lab: network namespaces, control groups and programs, and the removal of all of these."""
+"""The machines of a lab: network namespaces, control groups and programs, and their removal."""

@@ -39,7 +39,7 @@ class CgroupHierarchy:
 
 @dataclass(frozen=True, slots=True)
 class CgroupHierarchies:
-    """The hierarchies of the controllers for CPU limits, for CPU times, and for memory (None if not available)."""
+    """The hierarchies of the controllers for CPU limits, CPU time and memory (None if not available)."""
 
     cpu: CgroupHierarchy
     times: CgroupHierarchy
@@ -100,7 +100,7 @@ class ControlGroup:
         return "sh", "-c", f'{moves} && exec "$@"', "sh", *argv
 
     def limit_cpu(self, cores: float, period_s: float) -> None:
-        """Limit the group to ``cores`` cores (often less than one) per period of ``period_s`` seconds.
+        """Limit the group to ``cores`` cores (often less than one), averaged over each period of ``period_s`` seconds.
 
         Raises LbdnsError.
         """
@@ -131,7 +131,7 @@ class ControlGroup:
             _write(directory / swap, "0" if memory.unified else str(size))
 
     def favour(self) -> None:
-        """Give the group precedence over the machine's other CPU users. Raises LbdnsError."""
+        """Give the group precedence over everything else that uses the machine's CPU. Raises LbdnsError."""
         # By default, a group gets no more CPU than a single process outside, however many processes it has
         name, weight = ("cpu.weight", 10_000) if self.hierarchies.cpu.unified else ("cpu.shares", 2**18)
         _write(self.cpu_directory / name, str(weight))
@@ -144,7 +144,7 @@ class ControlGroup:
         return int((directory / "cpuacct.usage").read_bytes()) / 1e9
 
     def memory_bytes(self) -> int | None:
-        """Return the bytes in use, without page cache; None without a memory controller. Raises OSError, ValueError."""
+        """Return the bytes in use without page cache; None without a memory controller. Raises OSError, ValueError."""
         memory = self.hierarchies.memory
         if memory is None:
             return None
@@ -155,7 +155,7 @@ class ControlGroup:
         return max(0, used - sum(stat.get(before + kind, 0) for kind in (b"inactive_file", b"active_file")))
 
     def pids(self) -> set[int]:
-        """Return the process IDs in the group and its children, in all hierarchies; empty if there is no such group."""
+        """Return the process IDs in the group and its children across all hierarchies; empty if there is no group."""
         found: set[int] = set()
         for directory in self.directories():
             for folder in _tree(directory):
@@ -184,7 +184,7 @@ class ControlGroup:
             raise LbdnsError(f"{self.name}: processes {left} did not exit within {KILL_S:g} s after SIGKILL")
 
     def remove(self) -> bool:
-        """Remove the group, its children and empty parents; return whether the group existed.
+        """Remove the group, its children and empty parents, and return whether the group existed.
 
         It must have no processes.
         """

@@ -19,7 +19,7 @@ _STEP_S: Final = 0.02  # polling interval
 
 
 class LabProgram:
-    """A started program, which leads its own session. ``log`` holds the output of the program and its children."""
+    """A program running in its own session. ``log`` holds the output of the program and its children."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path, env: Mapping[str, str] | None = None) -> None:
         """Start the program. Raises LbdnsError if the program cannot be started."""
@@ -57,19 +57,19 @@ class LabProgram:
         self.await_end(time.monotonic() + seconds)
 
     def begin_stop(self, number: signal.Signals = signal.SIGTERM) -> None:
-        """Send a signal without waiting; from then on, an exit is not an error. Call ``await_end`` afterwards."""
+        """Send a signal without waiting; from then on, exiting is not an error. Call ``await_end`` afterwards."""
         self._stopping = True
         if self.running:
             self._process.send_signal(number)
 
     def await_end(self, until: float) -> None:
-        """Wait until the program exits or the monotonic time is ``until``, then kill the rest of its session."""
+        """Wait until monotonic time ``until`` for the program to exit, then kill the rest of its session."""
         while self.running and time.monotonic() < until:
             time.sleep(_STEP_S)
         self._finish()
 
     def trouble(self) -> str | None:
-        """Return a message about an unexpected exit; None if the program is running or was stopped."""
+        """Return a message about an unexpected exit, or None if the program is running or was stopped."""
         if self._stopping or self.running:
             return None
         status = self._finish()
@@ -91,7 +91,7 @@ class LabProgram:
 
 
 class LabPrograms:
-    """The programs of a lab. On exit, this context manager stops all programs, the most recently started first."""
+    """The programs of a lab. On exit, this context manager stops all programs, most recent first."""
 
     def __init__(self, folder: Path) -> None:
         """``folder`` must exist; each program logs to NAME.log in it."""

@@ -1,6 +1,6 @@
-"""Records labs in /var/lib/lbdns-lab, and removes the remains of crashed labs (``lbdns-lab clean``).
+"""Records labs in /var/lib/lbdns-lab, and cleans up after crashed labs (``lbdns-lab clean``).
 
-Each lab is recorded before any of its parts is created.
+Before the lab creates anything, it is recorded there.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class LabTraces:
             return False
 
     def remove(self) -> list[str]:
-        """Remove the lab and return a line for each removed part. Raises LbdnsError."""
+        """Remove the lab, and return one line per removed part. Raises LbdnsError."""
         group = ControlGroup(f"{TOP}/{self.id}", find_hierarchies())
         # Processes are removed first and the record last, so that the next clean() can repeat what failed
         steps: list[Callable[[], list[str]]] = [
@@ -103,7 +103,7 @@ def new_id(registry: Path = REGISTRY) -> str:
 
 
 def record(id: str, registry: Path = REGISTRY) -> LabTraces:
-    """Record this process as the owner of a lab, and make its folder, before anything else. Raises LbdnsError."""
+    """Before anything else, record this process as a lab's owner and create the lab's folder. Raises LbdnsError."""
     owner = _owner(os.getpid())
     traces = LabTraces(id, owner, registry)
     for last in (*[False] * (_TRIES - 1), True):
@@ -138,7 +138,7 @@ def labs(registry: Path = REGISTRY) -> list[LabTraces]:
 
 
 def clean(all: bool = False, registry: Path = REGISTRY) -> list[str]:
-    """Remove the labs whose owner is dead, or ``all`` labs; return a line for each removed part. Raises LbdnsError."""
+    """Remove the labs whose owner is dead, or ``all`` labs, and return one line per removed part. Raises LbdnsError."""
     removed: list[str] = []
     troubles: list[str] = []
     for traces in labs(registry):
@@ -163,7 +163,7 @@ def _end_processes(group: ControlGroup) -> list[str]:
 
 
 def _owner(pid: int) -> LabOwner:
-    """Return the owner that has this process ID.
+    """Return the owner with this process ID.
 
     Raises OSError or ValueError if the process doesn't exist or is a zombie.
     """

@@ -86,7 +86,7 @@ def build(id: str, machines: Sequence[LabMachine]) -> None:
 
 
 def remove(id: str) -> list[str]:
-    """Remove a lab's namespaces and its files below /etc/netns; return a line for each removed item.
+    """Remove a lab's namespaces and its files below /etc/netns, and return one line per removed item.
 
     Raises LbdnsError.
     """
@@ -120,7 +120,7 @@ def inside(namespace: str, do: Callable[[], _Result]) -> _Result:
 
 
 def _in_thread(do: Callable[[], _Result]) -> _Result:
-    """Call ``do`` in a thread of its own, because setns() and unshare() change the calling thread's namespace."""
+    """Call ``do`` in its own thread, because setns() and unshare() change the calling thread's namespace."""
     with ThreadPoolExecutor(1) as threads:
         return threads.submit(do).result()
 

@@ -1,4 +1,4 @@
-"""A machine of a running lab with its network namespace and control group, and the command line that enters both."""
+"""A machine of a running lab with its network namespace and control group, and the command that enters both."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PlacedMachine:
     group: ControlGroup
 
     def command(self, *argv: str, group: ControlGroup | None = None) -> tuple[str, ...]:
-        """Return the command (its prefix without ``argv``) that runs ``argv`` here, in ``group`` or its own group."""
+        """Return the command that runs ``argv`` here, in ``group`` or (by default) in the machine's own group."""
         own_mounts = ("unshare", "--mount", "--propagation", "slave", "--")
         return (group or self.group).command(*own_mounts, "sh", "-c", _ENTER, self.namespace, *argv)
 

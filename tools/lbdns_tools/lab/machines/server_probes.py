@@ -19,7 +19,7 @@ _DNS_S: Final = 1.0
 
 
 def get(place: PlacedMachine, path: str, port: int = HTTP_PORT) -> tuple[int, bytes] | None:
-    """Return the status code and body of a page from a machine's web server; None if the response is incomplete."""
+    """Return the status code and body of a page from a machine's web server, or None if the response is incomplete."""
 
     def ask() -> tuple[int, bytes] | None:
         connection = http.client.HTTPConnection(place.machine.address, port, timeout=_HTTP_S)

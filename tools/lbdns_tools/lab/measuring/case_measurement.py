@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 class MeasuredCase:
     """One point of a study, with the names under which its results appear.
 
-    ``selection`` names the way in which a server is chosen: single, alone, round_robin, best, best_score, haproxy, ...
-    ``resolve`` states how often clients resolve (connection, webstone, ...); "" means that they use an address.
+    ``selection`` names the way in which a server is chosen: ``single``, ``alone``, ``round_robin``, ``haproxy``, ...
+    ``resolve`` states how often clients resolve (``connection``, ``webstone``, ...); "" means that they use an address.
     ``target`` is the name or address that clients use. ``farm`` is the name of one of the study's farms, such as
-    unequal or equal. ``more`` holds columns that only this study has.
+    "unequal" or "equal". ``more`` holds the columns specific to this study.
     """
 
     selection: str
@@ -46,12 +46,12 @@ class MeasuredOutcome:
     answers: Mapping[str, int] = field(default_factory=dict)  # member -> DNS answers that named it during the run
 
     def cpu_percent(self, group: str) -> float | None:
-        """Return the group's mean CPU in % of one core; None if the group was never sampled."""
+        """Return the group's mean CPU use in % of one core, or None if the group was never sampled."""
         values = [sample.cpu[group] for sample in self.samples if group in sample.cpu]
         return sum(values) / len(values) if values else None
 
     def memory_bytes(self, group: str) -> int | None:
-        """Return the group's peak memory in bytes; None if the group was never sampled."""
+        """Return the group's peak memory use in bytes, or None if the group was never sampled."""
         return max((sample.memory[group] for sample in self.samples if group in sample.memory), default=None)
 
 
@@ -75,7 +75,7 @@ def measure(lab: Lab, case: MeasuredCase, planned: PlannedRun, repetition: int =
 
 
 def counted(run: LoadRun, row: ResultRow) -> tuple[float, float]:
-    """Return the Unix times between which the counted requests (those after the warm-up) were sent."""
+    """Return the Unix times at which sending of the counted requests (those after the warm-up) began and ended."""
     begin = (row.begun or 0.0) + run.warm_up_s
     window = run.seconds - run.warm_up_s
     by_requests = any(phase.load.requests for phase in run.phases)
@@ -85,7 +85,7 @@ def counted(run: LoadRun, row: ResultRow) -> tuple[float, float]:
 
 
 def answers(status: Mapping[str, Any]) -> dict[str, int]:
-    """Return, from the status document, how often DNS answers have named each member, summed over all pools."""
+    """Return the number of DNS answers that named each member, summed over all pools in the status document."""
     found: dict[str, int] = {}
     for pool in status["pools"]:
         for member in pool["members"]:

@@ -27,7 +27,7 @@ SAMPLE_COLUMNS: Final = ("time", "case", "second", "group", "cpu_percent", "memo
 
 
 def groups_of(farms: Iterable[LabFarm]) -> tuple[str, ...]:
-    """Return the sampled control groups: one for each machine, and one for each agent outside its host's limits."""
+    """Return the sampled control groups: one per machine, and one per agent that runs outside its host's limits."""
     found: list[str] = []
     for farm in farms:
         found += [machine.name for machine in machines(farm) if machine.name != HUB]  # the hub runs no program
@@ -36,10 +36,10 @@ def groups_of(farms: Iterable[LabFarm]) -> tuple[str, ...]:
 
 
 def line_of(outcome: MeasuredOutcome, study: str, hosts: Sequence[str], groups: Sequence[str]) -> dict[str, Any]:
-    """Return a line of results.csv as a map from column to value, with the columns of 1999 first.
+    """Return a line of results.csv as a map from column to value, starting with the 1999 columns.
 
-    None means no result or not applicable. If any host has a share, a host without one served no requests. Behind a
-    balancer, no host has a share, because clients cannot tell which host served them.
+    None means no result or not applicable. If some hosts have a share, those without a share served no requests. Behind
+    a balancer, no host has a share, because clients cannot tell which host served them.
     """
     case, figures = outcome.case, columns(outcome.row)
     shares, answers = outcome.row.figures.shares, outcome.answers
@@ -104,7 +104,7 @@ class ResultFiles:
         _write(self._samples, sample_lines(outcome, len(self._lines)))
 
     def _write_anew(self) -> None:
-        """Write a new file and replace the old one, so that results.csv is complete at every moment."""
+        """Write a new file and replace the old one, so that results.csv is complete at all times."""
         if self._file:
             self._file.close()
         beside = self._path.with_suffix(".new")
@@ -117,7 +117,7 @@ class ResultFiles:
 
 
 def sample_lines(outcome: MeasuredOutcome, number: int) -> list[list[Any]]:
-    """Return the lines of samples.csv for an outcome: one for each second and group."""
+    """Return the lines of samples.csv for an outcome, one per second and group."""
     begun = outcome.row.begun or 0.0
     return [
         [f"{sample.time:.3f}", number, f"{sample.time - begun:.3f}", group,

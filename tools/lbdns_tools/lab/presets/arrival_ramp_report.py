@@ -1,4 +1,4 @@
-"""The report of the study ``ramp``: the rates that the farm carried, and response times compared with M/M/c."""
+"""The report of the study ``ramp``: the rates that the farm carried, and the response times compared with M/M/c."""
 
 from __future__ import annotations
 

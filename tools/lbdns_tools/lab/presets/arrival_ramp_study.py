@@ -1,8 +1,8 @@
 """The study ``ramp``, modelled on the cloud study: a rate that rises linearly beyond capacity, and service times.
 
-The ramp rises to 1.5 times the rate that the farm carries with ``best``, which is measured first. To measure service
-times, clients request a page that takes 70 ms of CPU time on a host with two processors. In the cloud study, such a
-server handles 2 / 0.070 s = 28.571 requests/s.
+The ramp rises to 1.5 times the rate that the farm carries with ``best``. This rate is measured first. To measure
+service times, clients request a page that takes 70 ms of CPU time on a host with two processors. In the cloud study,
+such a server handles 2 / 0.070 s = 28.571 requests/s.
 """
 
 from __future__ import annotations

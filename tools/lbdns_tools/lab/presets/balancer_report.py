@@ -1,4 +1,4 @@
-"""The report of the study ``balancers``: WebStone's files, concurrency and rate sweeps, ab's table, CPU of choosing."""
+"""The report of the study ``balancers``: WebStone's files, concurrency and rate sweeps, ab's table, CPU cost."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ HONEST: Final = (
 
 
 def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, left_out: Sequence[str]) -> list[ReportSection]:
-    """Return the sections that have at least one result."""
+    """Return all sections that contain at least one result."""
     words = [f"{name} was left out because it is not installed or not part of the farm." for name in left_out]
     found = [
         _web(part(outcomes, "web"), farm, [*HONEST, *words]),
@@ -65,7 +65,7 @@ def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, left_out: Seque
 
 
 def ms_per_request(outcomes: Sequence[MeasuredOutcome], group: str) -> float | None:
-    """Return the CPU time of a control group per successful request, in ms."""
+    """Return a control group's CPU time per successful request, in ms."""
     # 1 % of a core is 10 ms of CPU time per second
     return scaled(quotient(mean_cpu(outcomes, [group]), mean_of(outcomes, "requests_per_s")), 10.0)
 

@@ -80,7 +80,7 @@ def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
 
 
 def _requests(settings: StudySettings) -> FarmLoad:
-    """Return a load without warm-up, as in the original studies. Its clients practically never give up."""
+    """Return a load without warm-up, as in the original studies. Its clients hardly ever give up."""
     return FarmLoad(replace(settings, warm_up_s=0.0), STATIC, "1k", TIMEOUT_S)
 
 
@@ -143,7 +143,7 @@ def _carried(loading: FarmLoad, seconds: float, lab: Lab) -> Iterator[MeasuredOu
 def _rates(
     loading: FarmLoad, selection: str, rates: int, seconds: float, repetition: int, lab: Lab
 ) -> Iterator[MeasuredOutcome]:
-    """Measure at rising rates until most requests fail."""
+    """Measure at increasing rates until most requests fail."""
     with reached(lab, selection, FRONTS.get(selection)) as target:
         for number in range(1, rates + 1):
             lab.settle()

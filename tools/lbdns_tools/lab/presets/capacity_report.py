@@ -1,4 +1,4 @@
-"""The report of the study ``capacity``: carried rates, CPU and response time by rate, highest rate by connections."""
+"""The report of the study ``capacity``: carried rates, CPU use and response time by rate, maximum rates."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _against_rate(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportS
 
 
 def _cost(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
-    """Return a sentence on the CPU cost of choosing hosts, at the highest rate that all selections carried."""
+    """Return a sentence about the CPU cost of choosing hosts at the highest rate that all selections carried."""
     choosing = [selection for selection in by_selection(outcomes) if selection != ALONE]
     held: dict[str, dict[float, list[MeasuredOutcome]]] = {}
     for outcome in outcomes:
@@ -126,7 +126,7 @@ def _cost(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
 
 
 def study_table() -> SectionTable:
-    """Return the operating-system study's table."""
+    """Return the table from the operating-system study."""
     columns = ("connections/s", *(f"{name} CPU %" for name in STUDY), *(f"{name} mean ms" for name in STUDY))
     rows = [
         [rate, *(cpu[place] for cpu, _ in STUDY.values()), *(ms[place] for _, ms in STUDY.values())]

@@ -1,8 +1,8 @@
-"""The study ``capacity``: CPU, memory and response time by rate, and the highest rate by number of connections.
+"""The study ``capacity``: CPU use, memory use and response time by rate, and maximum rate by connections.
 
-The operating-system study opened 30000 connections, at rates of 400, 800, ... 2400 per second, to fetch a 1 kB page.
-Here, the six rates rise in equal steps to the rate that the farm carries, which is measured first. Each rate is held
-for some seconds.
+The operating-system study opened 30,000 connections at rates of 400, 800, ..., 2,400 per second to fetch a 1 kB page.
+Here, the six rates rise in equal steps to the rate that the farm carries. That rate is measured first. Each rate is
+held for some seconds.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _rates(
 
 
 def _search(loading: FarmLoad, selection: str, count: int, lab: Lab) -> Iterable[MeasuredOutcome]:
-    """Yield every trial; then yield the trial at the highest rate once more, with the search's result added."""
+    """Yield every trial, and finally yield the one with the highest rate again, with the search's result added."""
     carried = loading.carried[selection]
     trials: list[MeasuredOutcome] = []
     # No warm-up, which would take most of the time; the farm is still warm from the previous trial

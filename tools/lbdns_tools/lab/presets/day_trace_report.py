@@ -59,7 +59,7 @@ def _scaler(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection
 
 
 def totals(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTable:
-    """Return a table of each selection's means over its repetitions."""
+    """Return a table of each selection's figures, averaged over its repetitions."""
     figures = ("requests", "mean_ms", "p99_ms", "failed", "error_percent")
     rows = [[selection, *means(of, *figures), cpu_share(of, farm)] for selection, of in by_selection(outcomes).items()]
     columns = ("", "requests", "mean ms", "p99 ms", "lost", "lost %", "mean CPU %")
@@ -67,12 +67,12 @@ def totals(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTable:
 
 
 def cpu_share(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> float | None:
-    """Return the total CPU of the hosts in % of the sum of their CPU limits."""
+    """Return the hosts' total CPU use as a percentage of the sum of their CPU limits."""
     return quotient(mean_cpu(outcomes, farm.host_names), farm.cpu)
 
 
 def study_table(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTable:
-    """Return table 6.2 plus columns for the lab's selections, whose lost requests are scaled to the study's total."""
+    """Return table 6.2 plus columns for the lab's selections, with lost requests scaled to the study's total."""
     measured = by_selection(outcomes)
     mine = [
         (*means(of, "mean_ms", "p99_ms"), cpu_share(of, farm), scaled(mean_of(of, "error_percent"), DAY_REQUESTS / 100))

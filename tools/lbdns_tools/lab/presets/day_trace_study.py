@@ -1,6 +1,6 @@
 """The study ``trace``: the cloud study's day and the reactive scaler's load, both compressed to minutes.
 
-Both loads peak at nine tenths of the rate that the farm carries with ``best``, which is measured first.
+Both loads peak at 90% of the rate that the farm carries with ``best``. This rate is measured first.
 """
 
 from __future__ import annotations

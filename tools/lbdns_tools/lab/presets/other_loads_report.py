@@ -59,7 +59,7 @@ def _section(
 
 
 def table(outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str]) -> SectionTable:
-    """Return a table of each selection's means over its repetitions, with each host's share if known."""
+    """Return a table of each selection's figures, averaged over its repetitions, with each host's share if known."""
     rows: list[list[ReportCell]] = []
     for selection, of in by_selection(outcomes).items():
         shared = [outcome.row.figures.shares for outcome in of if outcome.row.figures.shares]
@@ -110,7 +110,7 @@ def _death(heading: str, name: str, outcomes: Sequence[MeasuredOutcome], farm: L
 
 
 def death_sentence(outcome: MeasuredOutcome) -> str:
-    """Return a sentence on how long answers still named the dead host, and when they named the host again."""
+    """Return a sentence about how long answers kept naming the dead host, and when they named it again."""
     more, selection = outcome.case.more, outcome.case.selection
     gone, back = more.get("handed_out_for_s"), more.get("handed_out_after_s")
     if "died_s" not in more:
@@ -143,7 +143,7 @@ def _crowd(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
 
 
 def _recovered(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
-    """Return, for each selection, a sentence on when response times were back to normal."""
+    """Return one sentence per selection about when response times returned to normal."""
     words = []
     for outcome in outcomes:
         begin = float(outcome.case.more["begin_s"])

@@ -1,8 +1,8 @@
 """The study ``other-loads`` compares ``best``, ``round_robin`` and ``best_score`` under disturbances.
 
 There are four kinds of disturbance: programs that compete with web servers for CPU or disk, the death and return of a
-web server or host, a flash crowd, and caching resolvers between clients and lbdns. If a disturbance affects a single
-host, that is the host with the most CPU. ``best`` sends the most requests to this host, and its loss matters most.
+web server or host, a flash crowd, and caching resolvers between clients and lbdns. A disturbance of a single host
+always affects the host with the most CPU, because ``best`` sends it the most requests and its loss matters most.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _dies(
 
 @contextmanager
 def _mortal(lab: Lab, host: str, with_agent: bool) -> Iterator[tuple[Callable[[], None], Callable[[], None]]]:
-    """Yield a function that kills the host and one that brings it back; on exit, the host is always running again."""
+    """Yield a function that kills the host and one that revives it; on exit, the host is always running again."""
     with ExitStack() as stack:
 
         def die() -> None:
@@ -146,7 +146,7 @@ def _mortal(lab: Lab, host: str, with_agent: bool) -> Iterator[tuple[Callable[[]
 
 
 def _death_times(schedule: ScheduledEvents, host: str, outcome: MeasuredOutcome) -> dict[str, float]:
-    """Return, in s, when the host died and returned, and how long answers took to stop and to resume naming it."""
+    """Return when the host died and returned, and how long answers took to stop and resume naming it, in seconds."""
     died, back, begun = schedule.done.get("died"), schedule.done.get("back"), outcome.row.begun or 0.0
     found: dict[str, float | None] = {}
     if died is not None:

@@ -45,7 +45,7 @@ WITHIN_CHANCE: Final = (
 
 
 def sections(outcomes: Sequence[MeasuredOutcome], farms: Mapping[str, LabFarm]) -> list[ReportSection]:
-    """Return the sections that have at least one result."""
+    """Return all sections that contain at least one result."""
     found = OutcomeIndex(outcomes)
     main = next(iter(farms))  # the unequal farm, or that of --farm
     parts = [_demands(outcomes, farms)]
@@ -181,7 +181,7 @@ def _ratio_now(found: OutcomeIndex, key: PointKey, other: str, resolve: str) -> 
 
 
 def _pictures(found: OutcomeIndex, farm: str) -> Iterable[ReportPicture]:
-    """Yield six charts for each measured interval between look-ups; the study of 1999 used WebStone's intervals."""
+    """Yield six charts per measured look-up interval; the 1999 study used WebStone's intervals."""
     for resolve, figure, workload in product(WORDS, PICTURES, webstone_1999.WORKLOADS):
         name, words = FIGURES[figure]
         now = _series(found, farm, resolve, workload, name)
@@ -193,7 +193,7 @@ def _pictures(found: OutcomeIndex, farm: str) -> Iterable[ReportPicture]:
 
 
 def _series(found: OutcomeIndex, farm: str, resolve: str, workload: str, figure: str) -> report_charts.Series:
-    """Return a chart's points by selection. Repetitions are not averaged, so that the chart shows their scatter."""
+    """Return a chart's points by selection. Repetitions are not averaged, so that the chart shows how they vary."""
     lines: dict[str, list[tuple[float, float]]] = {}
     for key in sorted(found.keys, key=lambda key: key.clients):
         ours = key.resolve == resolve or key.selection == "single"
@@ -206,7 +206,7 @@ def _series(found: OutcomeIndex, farm: str, resolve: str, workload: str, figure:
 
 
 def _tables(found: OutcomeIndex, farm: str) -> list[ReportSection]:
-    """Return sections with the nine tables; those of DNS selections appear once for each interval between look-ups."""
+    """Return sections with the nine tables; tables of DNS selections appear once per look-up interval."""
     parts = []
     for resolve in ("", *WORDS):
         tables = [

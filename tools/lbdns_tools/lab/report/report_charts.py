@@ -59,7 +59,7 @@ text {font-family: system-ui, "Segoe UI", Roboto, "Noto Sans", sans-serif !impor
 
 
 def lines(path: Path, series: Series, x: str, y: str, *, log: bool = False) -> None:
-    """Draw a line for each label."""
+    """Draw one line per label."""
     need_matplotlib()
     figure, ((axes,),) = new(1, 1, WIDTH, HEIGHT)
     _lines(axes, series, x, y, log=log)
@@ -70,7 +70,7 @@ def lines(path: Path, series: Series, x: str, y: str, *, log: bool = False) -> N
 def chart(
     name: str, caption: str, series: Mapping[str, Line], x: str, y: str, *, log: bool = False
 ) -> list[ReportPicture]:
-    """Return a list with the picture that ``lines`` draws; the list is empty if there are no series."""
+    """Return a list that contains the picture drawn by ``lines``, or an empty list if there are no series."""
     return [ReportPicture(name, caption, partial(lines, series=series, x=x, y=y, log=log))] if series else []
 
 
@@ -83,7 +83,7 @@ def course(
     window_s: int = 1,
     marks: Mapping[str, float] | None = None,
 ) -> list[ReportPicture]:
-    """Return a picture of each selection's first run over time: rates, failures, responses, and CPU of ``groups``."""
+    """Return a picture of each selection's first run over time: rates, failures, responses, CPU use of ``groups``."""
     panels: dict[str, dict[str, Line]] = {}
     for label, (outcome, *_) in by_selection(outcomes).items():
         parts = windows(outcome.row, window_s)
@@ -129,7 +129,7 @@ def over_time(path: Path, panels: Mapping[str, Series], *, marks: Mapping[str, f
 
 
 def bars(path: Path, groups: Mapping[str, Mapping[str, float | None]], y: str) -> None:
-    """Draw groups of bars, with a bar for each label, and print each value above its bar."""
+    """Draw groups of bars, with one bar per label, and print each value above its bar."""
     need_matplotlib()
     figure, ((axes,),) = new(1, 1, WIDTH, HEIGHT)
     tidy(axes)
@@ -187,7 +187,7 @@ def _lines(
 
 
 def _means(points: Points) -> tuple[list[float], list[float], list[tuple[float, float]]]:
-    """Return the x values, the mean at each x and, if any x repeats, the distances to the lowest and highest value."""
+    """Return the x values, the mean at each x and, if any x repeats, the distances to the minimum and maximum."""
     at: dict[float, list[float]] = defaultdict(list)
     for place, value in points:
         at[place] += [] if value is None else [value]
@@ -206,7 +206,7 @@ def _ordered(labels: Sequence[str]) -> list[str]:
 
 
 def _style(label: str, labels: Sequence[str]) -> dict[str, Any]:
-    """Return a label's style; labels that are not in ORDER take unused colours."""
+    """Return a label's style; labels that are not in ORDER get unused colours."""
     if label in ORDER:
         number = ORDER.index(label)
     else:

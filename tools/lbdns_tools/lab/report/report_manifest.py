@@ -27,7 +27,7 @@ _VERSION: Final = re.compile(r"\d+(?:\.\d+)+[^\s,;)]*")
 
 
 def begin(study: str, settings: Mapping[str, object], farms: Mapping[str, LabFarm]) -> dict[str, Any]:
-    """Return the manifest before the first measurement; the load average in it shows how busy the machine was."""
+    """Return the manifest before the first measurement; its load average shows how busy the machine was."""
     return {
         "study": study,
         "began": _now(),
@@ -51,7 +51,7 @@ def end(document: Mapping[str, Any], failed: Sequence[str] = (), interrupted: bo
 
 
 def versions(farms: Iterable[LabFarm]) -> dict[str, str]:
-    """Return the versions of lbdns, Python, and the programs that these farms use."""
+    """Return the versions of lbdns, Python, and all programs used by these farms."""
     used = ["apache2"]
     for farm in farms:
         used += [*farm.proxies, *(["unbound"] if farm.resolvers else [])]

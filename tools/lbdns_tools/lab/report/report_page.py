@@ -54,7 +54,7 @@ class ReportPicture:
 
 @dataclass(frozen=True, slots=True)
 class ReportSection:
-    """A section of a report, which shows its paragraphs (``words``), then its tables, then its pictures."""
+    """A section of a report: paragraphs (``words``), followed by tables, followed by pictures."""
 
     heading: str
     words: Sequence[str] = ()
@@ -195,7 +195,7 @@ def _table(table: SectionTable) -> Iterator[str]:
 
 
 def shown(cell: ReportCell, digits: int = 3) -> str:
-    """Return a cell as HTML. Numbers have ``digits`` significant digits, or more if their whole part has more."""
+    """Return a cell as HTML. Numbers have ``digits`` significant digits, or more if the integer part is longer."""
     if isinstance(cell, str):
         return escape(cell)
     if cell is None or not math.isfinite(cell):
@@ -251,7 +251,7 @@ def _pairs(pairs: Mapping[str, Any], caption: str = "") -> Iterator[str]:
 
 
 def _text(value: Any) -> str | None:
-    """Return a plain value of the manifest as text; None for an empty value."""
+    """Return a plain value from the manifest as text, or None for an empty value."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Reads WebStone's nine tables of 1999 from facts/webstone_1999.csv; reports show them next to today's results."""
+"""Reads the nine WebStone tables of 1999 from facts/webstone_1999.csv, which reports show next to new results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORKLOADS: Final = ("html", "cgi", "mixed")
 
 @dataclass(frozen=True, slots=True)
 class WebStone1999Row:
-    """A line from a table of 1999, whose fields are named as the columns of results.csv."""
+    """A line from a 1999 table. The fields have the same names as the columns of results.csv."""
 
     table: str
     selection: str
@@ -46,7 +46,7 @@ def lines() -> tuple[WebStone1999Row, ...]:
 
 
 def table_of(selection: str, workload: str) -> str | None:
-    """Return the name of the table for a selection and a workload; None if there was no such table."""
+    """Return the name of the table for a selection and a workload, or None if there was no such table."""
     return next((line.table for line in _those(selection, workload)), None)
 
 
@@ -55,7 +55,7 @@ def line_of(selection: str, workload: str, clients: int) -> WebStone1999Row | No
 
 
 def series(figure: str, workload: str) -> dict[str, list[tuple[float, float]]]:
-    """Return, by selection, a figure's points as (clients, value).
+    """Return a figure's points as (clients, value) pairs, keyed by selection.
 
     Raises ValueError unless ``figure`` is in FIGURES.
     """

@@ -1,1 +1,1 @@
-"""Statistics of a study's outcomes: ratios, scatter, demands, queueing theory."""
+"""Statistics of a study's outcomes: ratios, variation, demands, queueing theory."""

@@ -1,4 +1,4 @@
-"""Groups a study's outcomes by part, selection or point, and returns means and ratios of figures over repetitions."""
+"""Groups a study's outcomes by part, selection or point, and calculates means and ratios over repetitions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PointKey(NamedTuple):
 class OutcomeIndex:
     """Outcomes by point.
 
-    A figure is the mean over the repetitions that have a result; None if no repetition has one.
+    A figure is the mean over all repetitions that have a result, or None if none has one.
     """
 
     def __init__(self, outcomes: Iterable[MeasuredOutcome]) -> None:
@@ -45,15 +45,15 @@ class OutcomeIndex:
         return mean_of(self.at(key), name)
 
     def share(self, key: PointKey, host: str) -> float | None:
-        """Return the share of the requests, 0 to 1, that ``host`` served."""
+        """Return the share of requests that ``host`` served, from 0 to 1."""
         return mean_of_known(o.row.figures.shares.get(host, 0.0) for o in self.at(key) if o.row.figures.shares)
 
     def ratio(self, key: PointKey, other: PointKey, name: str) -> float | None:
-        """Return a figure at ``key`` divided by that at ``other``; None if either is missing, or the divisor is 0."""
+        """Return a figure at ``key`` divided by the one at ``other``; None if either is missing or the divisor is 0."""
         return quotient(self.figure(key, name), self.figure(other, name))
 
     def ratios(self, key: PointKey, other: PointKey, name: str) -> tuple[float, ...]:
-        """Return the ratio for each repetition in which both points have a result."""
+        """Return one ratio per repetition in which both points have a result."""
         mine, theirs = self._repeated(key, name), self._repeated(other, name)
         found = (quotient(mine[number], theirs[number]) for number in mine if number in theirs)
         return tuple(ratio for ratio in found if ratio is not None)
@@ -68,7 +68,7 @@ def part(outcomes: Iterable[MeasuredOutcome], name: str) -> list[MeasuredOutcome
 
 
 def by_selection(outcomes: Iterable[MeasuredOutcome]) -> dict[str, list[MeasuredOutcome]]:
-    """Return the outcomes by selection, in the order in which the selections were first measured."""
+    """Return the outcomes keyed by selection, in the order in which the selections were first measured."""
     found: dict[str, list[MeasuredOutcome]] = {}
     for outcome in outcomes:
         found.setdefault(outcome.case.selection, []).append(outcome)
@@ -76,7 +76,7 @@ def by_selection(outcomes: Iterable[MeasuredOutcome]) -> dict[str, list[Measured
 
 
 def mean_of(outcomes: Iterable[MeasuredOutcome], name: str) -> float | None:
-    """Return a figure's mean over the outcomes that have the figure; None if no outcome has it.
+    """Return a figure's mean over all outcomes that have it, or None if no outcome has it.
 
     ``mean_ms`` is mean_s in ms.
     """
@@ -91,25 +91,25 @@ def means(outcomes: Sequence[MeasuredOutcome], *names: str) -> list[float | None
 
 
 def mean_cpu(outcomes: Iterable[MeasuredOutcome], groups: Sequence[str]) -> float | None:
-    """Return the mean total CPU of ``groups`` in % of one core; None if no outcome has samples of all groups."""
+    """Return the mean total CPU use of ``groups`` in % of one core; None if no outcome has samples of all groups."""
     return mean_of_known(total_cpu(outcome.cpu_percent(group) for group in groups) for outcome in outcomes)
 
 
 def total_cpu(percents: Iterable[float | None]) -> float | None:
-    """Return the sum of ``percents``; None if any of them is None."""
+    """Return the sum of ``percents``, or None if any of them is None."""
     read = list(percents)
     known = [percent for percent in read if percent is not None]
     return sum(known) if len(known) == len(read) else None
 
 
 def most_memory(outcomes: Iterable[MeasuredOutcome], group: str) -> float | None:
-    """Return the peak memory of a control group in MB; None if the group was never sampled."""
+    """Return a control group's peak memory use in MB, or None if the group was never sampled."""
     read = [memory for outcome in outcomes if (memory := outcome.memory_bytes(group)) is not None]
     return max(read) / 1e6 if read else None
 
 
 def mean_of_known(values: Iterable[float | None]) -> float | None:
-    """Return the mean of the values that are not None; None if there are none."""
+    """Return the mean of all values that are not None, or None if there are no such values."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 
@@ -119,5 +119,5 @@ def scaled(value: float | None, factor: float) -> float | None:
 
 
 def quotient(value: float | None, other: float | None) -> float | None:
-    """Return ``value / other``; None if either is None, or ``other`` is 0."""
+    """Return ``value / other``, or None if either is None or ``other`` is 0."""
     return value / other if value is not None and other else None

@@ -19,7 +19,7 @@ def erlang_c(servers: int, offered: float) -> float:
 
 
 def mean_response(servers: int, service_s: float, rate: float) -> float | None:
-    """Return the mean response time of M/M/c in seconds; None if the rate is so high that the queue grows forever.
+    """Return the mean response time of M/M/c in seconds, or None if the rate is so high that the queue keeps growing.
 
     With processor sharing, as in a kernel, the result holds for any distribution of service times: exactly for one
     processor, where it is S / (1 - rho), and approximately for more.

@@ -1,8 +1,8 @@
-"""Estimates from repetitions how measured ratios scatter: standard errors, and the chance range of an extreme.
+"""Estimates from repetitions how measured ratios vary: standard errors, and the chance range of an extreme.
 
-On a machine whose speed varies by a tenth, the lowest of 27 measured ratios lies well below every true ratio.
-Repetitions show how far a single ratio scatters. This scatter determines the range in which the lowest ratio would lie
-if all points had the mean as their true ratio. An extreme within that range is no evidence against any point.
+On a machine whose speed varies by 10%, the lowest of 27 measured ratios lies well below every true ratio. Repetitions
+show how much individual ratios vary. This variation determines the range in which the lowest ratio would lie if the
+true ratio of every point were the mean. An extreme within that range is no evidence against any point.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class ChanceRange(NamedTuple):
 
 
 def deviation(points: Iterable[Ratios]) -> float | None:
-    """Return the pooled standard deviation of ratios, relative to their point's mean; None with too few repetitions."""
+    """Return the pooled standard deviation of ratios relative to their point's mean; None with too few repetitions."""
     residuals = _residuals(points)
     return fmean(residual * residual for residual in residuals) ** 0.5 if residuals else None
 
 
 def error(ratios: Ratios, one: float) -> float:
-    """Return the standard error of the mean of a point's ratios, of which there is at least one.
+    """Return the standard error of the mean of a point's ratios. There must be at least one ratio.
 
-    ``one`` comes from ``deviation``.
+    ``one`` is the result of ``deviation``.
     """
     return one * fmean(ratios) / math.sqrt(len(ratios))
 
@@ -60,8 +60,8 @@ def extreme(points: Iterable[Ratios], of: Callable[[list[float]], float]) -> Cha
     """Return the 95 % range in which the extreme of the points' means would lie if all points had the same true ratio.
 
     ``of`` selects the extreme and is min or max. The range comes from simulated studies (bootstrap), in which each
-    ratio is the overall mean plus a residual drawn at random from those of the measured ratios. Returns None if there
-    are too few repetitions.
+    ratio is the overall mean plus a residual drawn at random from the measured residuals. Returns None if there are too
+    few repetitions.
     """
     found = [ratios for ratios in points if ratios]
     residuals = _residuals(found)

@@ -22,7 +22,7 @@ COMPARED: Final = (
 
 
 def beside_round_robin(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
-    """Return sentences with the figures of both policies, and a verdict; [] unless both were measured."""
+    """Return sentences with both policies' figures and a verdict, or [] unless both were measured."""
     mine, theirs = ([o for o in outcomes if o.case.selection == name] for name in ("best", "round_robin"))
     figures: list[str] = []
     worse: list[str] = []

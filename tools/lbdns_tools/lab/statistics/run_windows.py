@@ -12,11 +12,11 @@ from lbdns_tools.load.result_rows import ResultRow
 
 @dataclass(frozen=True, slots=True)
 class RunWindow:
-    """A window of a run; its middle is ``middle_s`` seconds after the run's start, and rates are in requests/s.
+    """A window of a run, centred ``middle_s`` seconds after the run's start. Rates are in requests/s.
 
     ``response_s`` is the time in the system by Little's law: outstanding requests divided by the rate at which requests
-    end; None if no request ended. Outstanding requests are counted once a second, so the value is rough if there are
-    few.
+    end; None if no request ended. Outstanding requests are counted once a second, so the value is inaccurate if there
+    are only a few.
     """
 
     middle_s: float
@@ -49,7 +49,7 @@ def windows(row: ResultRow, length_s: int = 1) -> list[RunWindow]:
 
 
 def cpu(outcome: MeasuredOutcome, groups: Sequence[str]) -> list[tuple[float, float]]:
-    """Return, for each second with samples, a pair of the second and the groups' total CPU in % of one core."""
+    """Return a pair for each second with samples: the second, and the groups' total CPU use in % of one core."""
     begun = outcome.row.begun
     if begun is None:
         return []
@@ -61,7 +61,7 @@ def cpu(outcome: MeasuredOutcome, groups: Sequence[str]) -> list[tuple[float, fl
 
 
 def broke_at(parts: Sequence[RunWindow], limit_s: float, failed_share: float) -> tuple[float | None, str]:
-    """Return the rate of the first window that exceeds either limit, and the reason; (None, "") if none does."""
+    """Return the rate of the first window that exceeds either limit, and the reason, or (None, "") if none does."""
     for part in parts:
         if part.failed_share > failed_share:
             return part.started, f"{100 * part.failed_share:.3g} % failed"

@@ -30,9 +30,9 @@ AGENT_CPU_PERCENT: Final = 1.0  # of a core, at most
 class SelectionRatios:
     """The ratios of one selection's figures to another's at one point; a ratio is None if either has no result.
 
-    ``throughput`` is ``work`` times ``pace``. ``work`` compares the CPU time that the hosts used, which depends on the
-    selection. ``pace`` compares the requests per CPU second, which depend on the machine and show how far throughputs
-    scatter by chance. ``repeated`` holds the ratios of throughput, p95 and mean latency for each repetition.
+    ``throughput`` is ``work`` times ``pace``. ``work`` compares the CPU time used by the hosts; this time depends on
+    the selection. ``pace`` compares the requests per CPU second, which depend on the machine and show how much
+    throughputs vary by chance. ``repeated`` holds the ratios of throughput, p95 and mean latency for each repetition.
     """
 
     key: PointKey  # the point of the numerators
@@ -58,12 +58,12 @@ def compare(found: OutcomeIndex, selection: str, other: str, hosts: Sequence[str
 
 
 def work_percent(found: OutcomeIndex, key: PointKey, hosts: Sequence[str]) -> float | None:
-    """Return the total CPU of all hosts in % of one core; None if any host was never sampled."""
+    """Return the total CPU use of all hosts in % of one core, or None if any host was never sampled."""
     return total_cpu(mean_cpu(found.at(key), [host]) for host in hosts) if hosts else None
 
 
 def alone(outcomes: Iterable[MeasuredOutcome], farm: str, workload: str) -> dict[str, dict[int, float]]:
-    """Return, by host and number of clients, the throughput of each host that served all requests alone."""
+    """Return the throughput of each host that served all requests alone, keyed by host and number of clients."""
     values: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for outcome in outcomes:
         case, row = outcome.case, outcome.row
@@ -75,7 +75,7 @@ def alone(outcomes: Iterable[MeasuredOutcome], farm: str, workload: str) -> dict
 
 
 def sum_alone(by_host: dict[str, dict[int, float]], hosts: Sequence[str], clients: int) -> float | None:
-    """Return the sum of the throughputs that the hosts reached alone; None if one was not measured."""
+    """Return the sum of the throughputs that the hosts achieved alone, or None if one of them was not measured."""
     if not hosts or any(host not in by_host for host in hosts):
         return None
     # The nearest number of clients will do, because a busy host hardly serves more requests with more clients
@@ -111,7 +111,7 @@ _FIGURE_WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class StudyDemand:
-    """A demand on a study's results: ``value`` must be at least or at most ``bound``, or below it if ``strictly``.
+    """A demand on a study's results: ``value`` must be at least, at most or (if ``strictly``) below ``bound``.
 
     ``points`` is the number of points with a result. For an extreme, ``mean`` is the mean over the points.
     ``by_chance`` is the range in which the extreme would lie if the mean were every point's true value; None if
@@ -190,13 +190,13 @@ def _sums(outcomes: Sequence[MeasuredOutcome], points: Iterable[SelectionRatios]
 
 
 def of_the_sum(outcomes: Sequence[MeasuredOutcome], key: PointKey, hosts: Sequence[str]) -> float | None:
-    """Return the throughput at a point divided by the sum of the throughputs that the hosts reached alone."""
+    """Return the throughput at a point divided by the sum of the throughputs that the hosts achieved alone."""
     whole = sum_alone(alone(outcomes, key.farm, key.workload), hosts, key.clients)
     return quotient(OutcomeIndex(outcomes).figure(key, THROUGHPUT), whole)
 
 
 def busiest_agent(outcomes: Iterable[MeasuredOutcome]) -> float | None:
-    """Return the highest mean CPU of an agent in any run, in % of a core; None if no agent was sampled."""
+    """Return the highest mean CPU use of any agent in any run, in % of a core, or None if no agent was sampled."""
     found = [
         cpu for outcome in outcomes for group in agents(outcome) if (cpu := outcome.cpu_percent(group)) is not None
     ]
@@ -209,19 +209,19 @@ def agents(outcome: MeasuredOutcome) -> set[str]:
 
 
 def agents_demand(outcomes: Sequence[MeasuredOutcome]) -> StudyDemand:
-    """Return the demand that limits the CPU of each agent in every run."""
+    """Return the demand that limits the CPU use of every agent in every run."""
     read = [outcome for outcome in outcomes if agents(outcome)]
     what = "CPU of an agent in % of a core, the highest of any run"
     return StudyDemand(what, busiest_agent(read), AGENT_CPU_PERCENT, False, len(read))
 
 
 def agents_mean(outcomes: Iterable[MeasuredOutcome]) -> float | None:
-    """Return the mean CPU of an agent over all agents and runs, in % of a core."""
+    """Return the mean CPU use across all agents and runs, in % of a core."""
     return mean_of_known(outcome.cpu_percent(group) for outcome in outcomes for group in agents(outcome))
 
 
 def verdict(found: OutcomeIndex, key: PointKey, other: str, floor: str) -> str:
-    """Return "wins", "herds" or "between" as the verdict on the selection at ``key``; "" if there is no result.
+    """Return the verdict on the selection at ``key``: "wins", "herds" or "between", or "" if there is no result.
 
     The selection wins if it beats ``other`` in throughput and p95. It herds if either figure is worse than that of
     ``floor``, a selection that ignores load.

@@ -74,7 +74,7 @@ def page(size: int) -> str:
 
 
 def programs() -> dict[str, str]:
-    """Return the CGI programs by name.
+    """Return the CGI programs, keyed by name.
 
     Requests are ``file?size=BYTES``, ``sleep?s=SECONDS``, ``work?ms=CPU_MILLISECONDS``.
     """

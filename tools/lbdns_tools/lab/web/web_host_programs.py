@@ -51,7 +51,7 @@ def _all_there(place: PlacedMachine, workers: int, content: Path) -> bool:
 def agent_command(site: DnsServerFiles, place: PlacedMachine, gateway: LabMachine, interval: float) -> tuple[str, ...]:
     """Return the command of a web host's agent.
 
-    Whatever group the agent runs in, it reports the metrics of the machine's group.
+    The agent reports the metrics of the machine's group, whatever group the agent itself runs in.
     """
     machine = place.machine
     command = [

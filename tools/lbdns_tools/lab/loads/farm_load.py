@@ -110,7 +110,7 @@ def strongest(farm: LabFarm) -> WebHost:
 
 
 def front_group(selection: str) -> str | None:
-    """Return the control group of the program that chooses hosts (a proxy or lbdns), or None if one host serves all."""
+    """Return the control group of the program that chooses hosts (a proxy or lbdns), or None if there is none."""
     if selection in FRONTS:
         return FRONTS[selection][0]
     return None if selection in (ALONE, DIRECT) else DNS

@@ -75,7 +75,7 @@ def measure(lab: Lab, case: MeasuredCase, planned: PlannedRun, repetition: int =
 
 
 def counted(run: LoadRun, row: ResultRow) -> tuple[float, float]:
-    """Return the Unix times at which sending of the counted requests (those after the warm-up) began and ended."""
+    """Return the Unix times between which the counted requests (those after the warm-up) were sent."""
     begin = (row.begun or 0.0) + run.warm_up_s
     window = run.seconds - run.warm_up_s
     by_requests = any(phase.load.requests for phase in run.phases)

@@ -58,10 +58,7 @@ def is_damage(error: sqlite3.Error) -> bool:
 
 
 def key(milliseconds: int, series: int) -> int:
-    """Return the row key for one column of a chunk.
-
-    Sorting by key keeps a chunk's rows together, oldest first.
-    """
+    """Return the row key for one column of a chunk. Sorting by key keeps a chunk's rows together, oldest first."""
     return milliseconds << SERIES_BITS | series
 
 

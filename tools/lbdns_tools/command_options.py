@@ -17,10 +17,7 @@ MAX_REPETITIONS: Final = 1000
 
 
 def parse_seconds(text: str) -> float:
-    """Return the number of seconds in ``90``, ``1.5`` or a duration such as ``90s`` or ``15min``.
-
-    Raises ValueError.
-    """
+    """Return the number of seconds in ``90``, ``1.5`` or a duration such as ``90s`` or ``15min``. Raises ValueError."""
     text = text.strip()
     return parse_duration(f"{text}s" if re.fullmatch(r"\d+(\.\d+)?", text) else text)
 

@@ -73,7 +73,7 @@ def total_demand(
 
     No report counts the requests sent to ``failing`` members. These requests are estimated from how often each member
     was ``selected`` recently (in any unit), rather than from capacity, because a rotation sends a strong member no more
-    requests than the others. Without recent selections, the requests are assumed to be in proportion to capacity.
+    requests than the others. Without recent selections, requests are assumed to be spread in proportion to capacity.
     """
     unit = selected if sum(selected[i] for i in serving) > 0 else capacity
     total = sum(unit[i] for i in serving)

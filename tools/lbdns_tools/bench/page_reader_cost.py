@@ -68,12 +68,8 @@ def page_readers_part(part: str, folder: Path, core: int, **options: object) -> 
 
 
 def raise_priority(thread: int) -> None:
-    """Give a thread nearly all of its core's time whenever the thread has work. Does nothing unless run as root.
-
-    A real-time priority would delay the kernel's own threads, and therefore datagrams, whenever TCP keeps those threads
-    busy.
-    """
-    # A real-time priority would delay the kernel's own threads, and datagrams with them, whenever TCP keeps them busy
+    """Give a thread nearly all of its core's time whenever the thread has work. Does nothing unless run as root."""
+    # A real-time priority would delay the kernel's own threads, and therefore datagrams, whenever TCP keeps them busy
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, thread, NICE)
 

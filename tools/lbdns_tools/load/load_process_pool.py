@@ -152,10 +152,7 @@ class RunMeasurement:
     on_progress: Callable[[LoadProgress], None] = lambda progress: None
 
     def measure(self, planned: PlannedRun, repetition: int = 1) -> ResultRow:
-        """Run ``planned`` and return its result row.
-
-        Raises LbdnsError on failure and InterruptedRunError on Ctrl-C.
-        """
+        """Run ``planned`` and return its result row. Raises LbdnsError on failure and InterruptedRunError on Ctrl-C."""
         load = planned.again(repetition)
         processes = self.processes or max(_useful_processes(load), len(self.places))
         result = run(load, processes, self.on_progress, self.places)

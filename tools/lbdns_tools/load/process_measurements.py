@@ -41,17 +41,12 @@ class StartLateness:
 
 @dataclass(frozen=True, slots=True)
 class ProcessMeasurement:
-    """The measurement of one process. Times are in seconds since the start of the run.
-
-    ``ok_in_window`` counts the requests that succeeded between the end of the warm-up and the end of sending, whenever
-    they started. ``last_ok`` is the time at which the last successful request ended; ``last_end`` is the time at which
-    the last request of any kind ended.
-    """
+    """The measurement of one process. Times are in seconds since the start of the run."""
 
     tally: RequestTally
     ok_in_window: int  # requests that succeeded between the warm-up and the end of sending, whenever they started
     last_ok: float  # end of the last successful request
-    last_end: float  # end of the last request of any kind
+    last_end: float  # end of the last request, successful or not
     cpu_share: float  # of one core, while sending
     late_s: tuple[float, ...]  # mean lateness in each quarter
     local: Mapping[int, int]  # failures on this machine, by errno
@@ -61,11 +56,7 @@ class ProcessMeasurement:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The result of one run.
-
-    Divide counts by ``seconds`` to get rates. ``saturation`` says why the load generator was the limit, and is "" if it
-    was not. ``interrupted`` is true if Ctrl-C ended the run early.
-    """
+    """The result of one run, combined over its processes."""
 
     tally: RequestTally
     seconds: float  # divide counts by this to get rates

@@ -30,10 +30,7 @@ _UNSAFE: Final = re.compile(r"[\x00-\x20\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class RequestTarget:
-    """A target URL. ``host`` is a name or an address without brackets; ``path`` includes the query.
-
-    ``expect`` is the length of a correct response's body in bytes, if known.
-    """
+    """A target URL, its weight in a mix, and the length of its body."""
 
     host: str  # a name, or an address without brackets
     port: int

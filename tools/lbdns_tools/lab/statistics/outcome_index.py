@@ -21,10 +21,7 @@ class PointKey(NamedTuple):
 
 
 class OutcomeIndex:
-    """Outcomes by point.
-
-    A figure is the mean over all repetitions that have a result, or None if none has one.
-    """
+    """Outcomes by point. A figure is the mean over all repetitions that have a result, or None if none has one."""
 
     def __init__(self, outcomes: Iterable[MeasuredOutcome]) -> None:
         self._by_key: dict[PointKey, list[MeasuredOutcome]] = defaultdict(list)

@@ -225,9 +225,10 @@ class DnsServer:
         if self._changing.locked():
             raise LbdnsError("take-over: a reload or another take-over is in progress; try again later")
         async with self._changing, self._overrides.handing_over:
+            successor = await Successor.meet(command)
             self._record("a new process requests a take-over")
             try:
-                with contextlib.closing(await Successor.meet(command)) as successor:
+                with contextlib.closing(successor):
                     await self._hand_over_to(successor)
             except LbdnsError as error:
                 self._record(f"take-over: {error}; this server continues", logging.ERROR)

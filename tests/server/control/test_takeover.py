@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 import socket
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,7 +22,7 @@ from lbdns_shared.errors import LbdnsError
 from tests.answering.asking import make_query, read, short
 from tests.end_to_end.process import alive, descendants
 from tests.needs import needs
-from tests.server.clients import PATIENCE, ask_tcp, ask_udp, until
+from tests.server.clients import PATIENCE, ask_tcp, ask_udp
 from tests.server.running import Serving, serving, write_config
 from tests.server.test_dns_server import free_endpoint, get, listen_on
 from tests.server.workers.test_worker_pool import clients, metric
@@ -176,17 +177,14 @@ async def goes_on(old: Serving) -> None:
     assert not old.logged("Traceback")
 
 
-async def test_one_that_is_killed_half_way_too(tmp_path: Path) -> None:
+async def test_a_new_process_that_is_killed_leaves_the_old_one_serving(tmp_path: Path) -> None:
     async with running(tmp_path, "--workers", "2") as (old, path):
-        async with serving(path, "--workers", "2", "--take-over", ready=False) as new:
-            await until(lambda: old.logged("a new process requests a take-over"))
+        stalled = "tests.server.control.stalled_take_over"
+        async with serving(path, "--workers", "2", "--take-over", ready=False, module=stalled) as new:
+            await new.waits_for("the take-over stalls")
             new.tell(signal.SIGKILL)
             await new.process.wait()
-        await until(
-            lambda: old.logged("this server continues"), 3 * PATIENCE
-        )  # its children end first, slowly on a busy machine
-        (line,) = old.logged("this server continues")
-        assert "the other process has ended" in line
+        await old.waits_for("the other process has ended; this server continues")
         await goes_on(old)
 
 
@@ -216,21 +214,26 @@ async def test_only_one_at_a_time(tmp_path: Path) -> None:
 
 
 @needs(root=True)
-async def test_only_for_root_and_the_servers_own_user(tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)  # noqa: ASYNC240
-    async with running(tmp_path):
-        (tmp_path / "control.sock").chmod(0o666)
-        code = (
-            "import socket, sys\n"
-            f"sock = socket.socket(socket.AF_UNIX); sock.connect({str(tmp_path / 'control.sock')!r})\n"
-            'sock.send(b\'{"command": "take-over"}\\n\'); print(sock.recv(1000).decode())'
-        )
-        process = await asyncio.create_subprocess_exec(
-            "setpriv", "--reuid=65534", "--clear-groups", "/usr/bin/python3", "-c", code, stdout=asyncio.subprocess.PIPE
-        )
-        out, _ = await asyncio.wait_for(process.communicate(), PATIENCE)
-        if out:
-            assert "only root or the user that this server runs as" in json.loads(out)["error"]
+async def test_only_for_root_and_the_servers_own_user() -> None:
+    # Not in tmp_path, whose parent folder other users cannot enter
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # noqa: ASYNC240
+        async with running(folder) as (server, _):
+            (folder / "control.sock").chmod(0o666)
+            code = (
+                "import socket, sys\n"
+                f"sock = socket.socket(socket.AF_UNIX); sock.connect({str(folder / 'control.sock')!r})\n"
+                'sock.send(b\'{"command": "take-over"}\\n\'); print(sock.recv(1000).decode())'
+            )
+            process = await asyncio.create_subprocess_exec(
+                "setpriv", "--reuid=65534", "--clear-groups", "/usr/bin/python3", "-c", code,
+                stdout=asyncio.subprocess.PIPE,
+            )  # fmt: skip
+            out, _ = await asyncio.wait_for(process.communicate(), PATIENCE)
+            assert "only root and the server's own user" in json.loads(out)["error"]
+            assert not server.logged("requests a take-over")
+            await goes_on(server)
 
 
 async def test_a_take_over_without_a_server(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from lbdns.events.event_log import EventLog
 from lbdns.process.apply_configuration import PartlyAppliedError
+from lbdns.process.background_task import end_task
 from lbdns_shared.errors import LbdnsError
 
 log = logging.getLogger("lbdns")
@@ -58,17 +59,11 @@ async def run(program: Program, over: asyncio.Event | None = None) -> None:
             raise
         reloading = loop.create_task(_reload_on_signal(program, reload_now))
         await stopping
-        await _end(reloading)
+        await end_task(reloading)
     else:
-        await _end(starting)
+        await end_task(starting)
     await program.stop()
     log.info("stopped")
-
-
-async def _end(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
 
 
 async def reload(program: Program) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import time
@@ -20,6 +19,7 @@ from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.model.farm import Farm
 from lbdns.model.snapshot import EMPTY_SNAPSHOT, Reading, Snapshot
 from lbdns.process.apply_configuration import PreparedChange
+from lbdns.process.background_task import end_task
 from lbdns.secrets.http_credentials import HttpCredentials, read_tokens
 from lbdns_collector.reports.snapshot_publisher import SnapshotPublisher
 from lbdns_collector.status.status_document import FOLLOWER_KEEP_ALIVE, read_status
@@ -84,11 +84,8 @@ class CollectorFollower:
     async def stop(self) -> None:
         if self._publisher is not None:
             self._publisher.stop()
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
+        await end_task(self._task)
+        self._task = None
 
     def _use(self, farm: Farm, headers: Mapping[str, str]) -> None:
         self._headers = headers

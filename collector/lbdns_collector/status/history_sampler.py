@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,6 +12,7 @@ from lbdns.config.recording_sections import FILE_NAME
 from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.model.liveness import pool_liveness
 from lbdns.process.apply_configuration import PreparedChange
+from lbdns.process.background_task import end_task
 
 if TYPE_CHECKING:
     from lbdns.history.live_history import LiveHistory
@@ -61,11 +61,8 @@ class HistorySampler:
 
     async def stop(self) -> None:
         """Stop sampling, and write any samples still in memory."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
+        await end_task(self._task)
+        self._task = None
         if self._history is not None:
             await self._history.stop()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ from lbdns.model.liveness import pool_liveness, state_of
 from lbdns.model.overrides import Overrides
 from lbdns.model.snapshot import Reading, Snapshot
 from lbdns.process.atomic_file import replace_file
+from lbdns.process.background_task import end_task
 from lbdns_collector.status.status_source import MemberSource
 from lbdns_shared.metric_catalogue import CATALOGUE
 
@@ -73,11 +73,8 @@ class StatFile:
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
+        await end_task(self._task)
+        self._task = None
 
     async def _run(self) -> None:
         while True:

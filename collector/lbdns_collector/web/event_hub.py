@@ -6,7 +6,6 @@ Each stream has a queue, which holds events until the client reads them. Clients
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import logging
 import math
@@ -19,6 +18,7 @@ from typing import Final, Literal
 from lbdns.events.event_log import LoggedEvent
 from lbdns.events.server_sent_events import encode_event
 from lbdns.model.snapshot import Reading
+from lbdns.process.background_task import end_task
 from lbdns.process.duty_cycle import DutyCycle
 from lbdns_collector.status.status_document import (
     FOLLOWER_KEEP_ALIVE,
@@ -157,10 +157,7 @@ class EventHub:
         self.end_streams()
         if self._turn is not None:
             self._turn.cancel()
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await end_task(self._task)
 
     @property
     def streams(self) -> int:

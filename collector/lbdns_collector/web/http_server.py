@@ -7,7 +7,6 @@ for a new one, and stops without waiting.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import math
 import socket
@@ -17,6 +16,7 @@ from typing import Final
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
+from lbdns.process.background_task import end_task
 from lbdns.sockets.binding import bound_endpoint
 from lbdns_collector.web.app_keys import SCHEDULER
 from lbdns_collector.web.event_hub import MAX_STREAMS
@@ -119,11 +119,8 @@ class HttpServer:
 
     async def stop(self) -> None:
         """Close every connection, including open event streams."""
-        if self._accepting is not None:
-            self._accepting.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._accepting
-            self._accepting = None
+        await end_task(self._accepting)
+        self._accepting = None
         self.sock.close()
         await self._runner.cleanup()
 

@@ -23,6 +23,7 @@ from typing import Any, Final
 from lbdns.model.checked_configuration import CheckedConfiguration
 from lbdns.process import privileges
 from lbdns.process.apply_configuration import PreparedChange
+from lbdns.process.background_task import end_task
 from lbdns.text.suggestions import nearest
 from lbdns_shared.errors import LbdnsError, ListenError
 
@@ -185,10 +186,7 @@ class ControlSocket:
 async def _close(
     accepting: asyncio.Task[None] | None, sock: socket.socket | None, file: tuple[Path, int] | None
 ) -> None:
-    if accepting:
-        accepting.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await accepting
+    await end_task(accepting)
     if sock:
         sock.close()
     if file:

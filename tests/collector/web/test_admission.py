@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import time
 from pathlib import Path
@@ -120,22 +121,23 @@ async def test_too_many_requests_are_refused_at_once(tmp_path: Path, monkeypatch
     async with served(tmp_path, readers) as web:
         statuses: list[int] = []
         scheduler = web.app[SCHEDULER]
-        await scheduler._enter("work")  # no connection is accepted
 
-        async def ask(path: str) -> None:
-            async with web.session.get(web.url(path)) as response:
+        async def ask(session: aiohttp.ClientSession, path: str) -> None:
+            async with session.get(web.url(path)) as response:
                 await response.read()
                 statuses.append(response.status)
 
-        # New connections need the scheduler too, so these are opened first
-        scheduler._leave(0.0)
-        await asyncio.gather(*(ask("/healthz") for _ in range(4)))
-        statuses.clear()
-        await scheduler._enter("work")
-        asking = [asyncio.create_task(ask("/api/v1/status")) for _ in range(4)]
-        await until(lambda: len(statuses) == 2)
-        assert statuses == [503, 503]
-        scheduler._leave(0.0)
-        await asyncio.gather(*asking)
-        assert statuses == [503, 503, 200, 200]
+        async with contextlib.AsyncExitStack() as stack:
+            sessions = [await stack.enter_async_context(aiohttp.ClientSession()) for _ in range(4)]
+            # Accepting a connection needs the scheduler too, so each session opens its connection first
+            for session in sessions:
+                await ask(session, "/healthz")
+            statuses.clear()
+            await scheduler._enter("work")
+            asking = [asyncio.create_task(ask(session, "/api/v1/status")) for session in sessions]
+            await until(lambda: len(statuses) == 2)
+            assert statuses == [503, 503]
+            scheduler._leave(0.0)
+            await asyncio.gather(*asking)
+            assert statuses == [503, 503, 200, 200]
     assert readers.refused["busy"] == 2

@@ -20,6 +20,7 @@ from lbdns.planning.planner import Planner
 from lbdns.process import privileges, program
 from lbdns.process.apply_configuration import Part, PreparedChange, apply
 from lbdns.secrets.key_files import load_report_keys
+from lbdns.text.counts import counted
 from lbdns_collector.reports.collector import Collector
 from lbdns_collector.status.history_sampler import HistorySampler
 from lbdns_collector.status.stat_file import StatFile
@@ -179,7 +180,9 @@ class CollectorProgram:
         self._stat_file.start()
         await self._history_sampler.start()
         members = {member.full_name for pool in farm.pools for member in pool.members}
-        self.events.record("server", f"ready: {len(farm.pools)} pools, {len(members)} members", logger=log.name)
+        self.events.record(
+            "server", f"ready: {counted(len(farm.pools), 'pool')}, {counted(len(members), 'member')}", logger=log.name
+        )
 
     async def stop(self) -> None:
         self.serving = False

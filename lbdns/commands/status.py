@@ -17,6 +17,8 @@ from lbdns.client.http_client import STATUS_PATH, fetch
 from lbdns.client.server_location import http_location
 from lbdns.command_line.common_options import config_option, url_option
 from lbdns.commands.terminal.printable import STATES, number, override_text, percent, printable
+from lbdns.text.counts import counted
+from lbdns.text.times import format_duration
 from lbdns_shared.errors import LbdnsError
 
 #: Column heading, metric, decimals. "idle" is CPU idle time, "queue" the number of runnable tasks.
@@ -65,8 +67,8 @@ def print_status(status: Mapping[str, Any], console: Console) -> None:
     now = float(server.get("started", 0.0)) + float(server["uptime_s"])
     head = [
         Text(
-            f"lbdns {printable(server['version'])}, up {_duration(float(server['uptime_s']))}, "
-            f"{int(server['queries'])} queries, {int(server['workers'])} worker(s)"
+            f"lbdns {printable(server['version'])}, up {format_duration(float(server['uptime_s']))}, "
+            f"{int(server['queries'])} queries, {counted(int(server['workers']), 'worker')}"
         ),
         *_history(server.get("history", {})),
     ]
@@ -138,12 +140,3 @@ def _shadows(pool: Mapping[str, Any]) -> Iterator[Text]:
         policy, shadow = printable(tried["policy"]), printable(tried["shadow"])
         what = f"shadow of {policy}, {shadow}{score}: would have selected another member for"
         yield Text(f"{what} {count} of {total} ({float(tried['diverted_share']):.0%})")
-
-
-def _duration(seconds: float) -> str:
-    minutes, second = divmod(int(seconds), 60)
-    hours, minute = divmod(minutes, 60)
-    days, hour = divmod(hours, 24)
-    parts = [(days, "d"), (hour, "h"), (minute, "min"), (second, "s")]
-    first = next((i for i, (value, _) in enumerate(parts) if value), len(parts) - 1)
-    return " ".join(f"{value} {unit}" for value, unit in parts[first : first + 2])

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lbdns.config import Config, PoolConfig, load_config
+from lbdns.text.counts import counted
 from lbdns.zones import names
 from lbdns.zones.master_file import AAAA, A, Zone, read_zone
 from lbdns_shared.errors import ConfigError, ZoneFileError
@@ -59,6 +60,11 @@ class Farm:
     pools: tuple[Pool, ...]
     hosts: Mapping[str, ReportingHost]  # by the host name in a report
     warnings: tuple[str, ...]
+
+    @property
+    def size(self) -> str:
+        """Return the numbers of zones and pools, such as ``1 zone, 2 pools``, for messages."""
+        return f"{counted(len(self.zones), 'zone')}, {counted(len(self.pools), 'pool')}"
 
 
 def load_farm(path: Path) -> Farm:

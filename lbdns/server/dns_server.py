@@ -138,7 +138,7 @@ class DnsServer:
         self._secondaries.start(self._current.value)
         await self._history.start()
         plane = self._current.value.table.plane.name
-        self._record(f"ready: {len(self.farm.zones)} zones, {len(self.farm.pools)} pools, {plane} plane")
+        self._record(f"ready: {self.farm.size}, {plane} plane")
         service_manager.notify(service_manager.ready(os.getpid()))
 
     async def _open(self) -> None:

@@ -21,6 +21,7 @@ from lbdns.commands.terminal.printable import (
 )
 from lbdns.commands.terminal.top_data import KEPT, Document, Series, TopData, newest
 from lbdns.commands.terminal.top_view import HELP, View
+from lbdns.text.counts import counted
 from lbdns.text.times import format_duration
 
 LEAST_WIDTH: Final = 60
@@ -95,7 +96,7 @@ def _server(data: TopData, now: float) -> Text:
     if data.trouble:
         return line.append(f"{format_duration(age)} old: {printable(data.trouble)}", "bold red")
     line.append(f"{printable(server['version'])}  up {format_duration(float(server['uptime_s']) + age)}  ", "default")
-    line.append(f"{per_second(data.queries_per_s)} queries/s  {int(server['workers'])} worker(s)")
+    line.append(f"{per_second(data.queries_per_s)} queries/s  {counted(int(server['workers']), 'worker')}")
     history = server.get("history") or {}
     if history.get("on") and not history.get("ok", True):
         line.append(f"  history: {printable(history.get('error', ''))}", "bold red")

@@ -29,8 +29,7 @@ def server_commands(
 
     async def reload(command: ControlCommand) -> Mapping[str, Any]:
         await program.reload(server)
-        farm = status.members.farm
-        return {"message": f"{path}: in force: {len(farm.zones)} zones, {len(farm.pools)} pools"}
+        return {"message": f"{path}: in force: {status.members.farm.size}"}
 
     async def explain(command: ControlCommand) -> Mapping[str, Any]:
         name = command.fields.get("name")

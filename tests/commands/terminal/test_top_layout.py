@@ -52,7 +52,7 @@ def test_what_a_row_says() -> None:
     before = status(pool(members=[member("gandalf", answers=10), member("frodo", answers=5)]), queries=100)
     after = status(pool(members=[member("gandalf", answers=22), member("frodo", answers=5)]), queries=160)
     lines = drawn(board_of(before, after), now=3.5)
-    assert lines[0].startswith("lbdns 1.2.3  up 1h1min  60.0 queries/s  1 worker(s)")
+    assert lines[0].startswith("lbdns 1.2.3  up 1h1min  60.0 queries/s  1 worker")
     assert lines[1] == "  web in hobbit: 2 of 2 usable, 12.0 answers/s"
     row = next(line for line in lines if line.startswith("gandalf"))
     # Its age goes on: the status came 2.5 s ago

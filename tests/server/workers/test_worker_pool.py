@@ -188,7 +188,7 @@ async def test_a_reload_is_over_when_all_answer_from_the_new_configuration(tmp_p
         for ttl in (5, 6):
             config = write_config(tmp_path, web="127.0.0.1:0", pool=f"ttl = {ttl}")
             answer = await asyncio.to_thread(send_command, tmp_path / "control.sock", "reload")
-            assert answer == {"ok": True, "message": f"{config}: in force: 1 zones, 1 pools"}
+            assert answer == {"ok": True, "message": f"{config}: in force: 1 zone, 1 pool"}
             with clients(server) as asking:
                 asking.send()
                 for sock in asking.sockets:

@@ -17,7 +17,7 @@ from lbdns_tools.bench.dns.compared_servers import serving_lbdns, verified_plane
 from lbdns_tools.bench.measured_processes import BenchmarkError, MeasuredProcess
 from tests.needs import needs
 
-READY = "INFO lbdns.server: ready: 2 zones, 1 pools, native plane\n"
+READY = "INFO lbdns.server: ready: 2 zones, 1 pool, native plane\n"
 
 
 @pytest.fixture

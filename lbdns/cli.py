@@ -1,4 +1,4 @@
-"""Run the command ``lbdns``: import the subcommand, run it, and exit with its status."""
+"""Run the command ``lbdns``: import and run the requested subcommand, then exit with that subcommand's status."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from lbdns.command_line.run_command import run
 
 #: Command -> its line in ``lbdns --help``, kept here so that listing the commands imports none of them.
 COMMANDS: Final[Mapping[str, str]] = {
-    "serve": "Run the DNS server, with an embedded collector.",
+    "serve": "Run the DNS server with an embedded collector.",
     "check": "Check a configuration and its zones; print a summary or all errors.",
-    "status": "Show the members of a running server: state, score, share of answers.",
-    "top": "Show the members of a running server, continuously updated.",
+    "status": "Show the state, score and share of answers of each pool member.",
+    "top": "Show a continuously updated view of the pool members.",
     "watch": "Print the events of a running server as they happen.",
-    "explain": "Explain which member the next answer for a name selects, and why.",
+    "explain": "Show which member the next answer for a name will contain, and why.",
     "ask": "Send a DNS query and print the response, like dig.",
     "history": "Print recorded metrics, answers and events as a table, CSV or JSON.",
     "drain": "Stop sending clients to a member until it is undrained.",
     "undrain": "Return a member to rotation.",
     "force": "Treat a member as up or down, regardless of its reports.",
-    "weight": "Give a member more or less than its measured share.",
-    "reload": "Make a running server reread its configuration.",
-    "keygen": "Generate a key and print it as a line for a key file.",
+    "weight": "Send a member more or less traffic than its measured capacity warrants.",
+    "reload": "Make a running server reload its configuration.",
+    "keygen": "Generate a key and print it in key file format.",
     "demo": "Run a complete farm on the loopback interface and print commands to try.",
 }
 #: Command -> its module, if the module has another name
@@ -38,7 +38,7 @@ _NATIVE: Final = "installed" if importlib.util.find_spec("lbdns_native") else "n
 
 
 class _LazyCommands(click.Group):
-    """Each command is imported only when it is called, so that ``lbdns --version`` does not load a DNS library."""
+    """A command group that imports a subcommand only when it is called, so that ``lbdns --version`` starts quickly."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -58,7 +58,7 @@ class _LazyCommands(click.Group):
 @click.group(
     cls=_LazyCommands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Every command has its own --help.",
+    epilog="Run 'lbdns COMMAND --help' for details on a command.",
 )
 @click.version_option(__version__, prog_name="lbdns", message=f"%(prog)s %(version)s\nnative part: {_NATIVE}")
 def lbdns() -> None:
@@ -73,5 +73,5 @@ def lbdns() -> None:
 
 
 def main() -> None:
-    """Run the program ``lbdns`` and exit with its status."""
+    """Run the program ``lbdns`` and exit with the subcommand's status."""
     sys.exit(run(lbdns, "lbdns"))

@@ -15,7 +15,7 @@ MAX_REPLY: Final = 64 * 2**20  # bytes
 
 
 def send_command(path: Path, command: str, **words: Any) -> Mapping[str, Any]:
-    """Send ``command`` to the server at ``path`` and return the reply.
+    """Send ``command`` to the server whose control socket is at ``path``, and return the reply.
 
     Raises LbdnsError if the server refuses the command or cannot be reached.
     """
@@ -30,12 +30,14 @@ def send_command(path: Path, command: str, **words: Any) -> Mapping[str, Any]:
         if not isinstance(reply, dict) or type(reply.get("ok")) is not bool:
             raise ValueError("not a reply")
     except OSError as error:
-        hint = "Is 'lbdns serve' running, with this path as [server] control?"
+        hint = "Is 'lbdns serve' running with [server] control set to this path?"
         if isinstance(error, PermissionError):
-            hint = "Only root and the server's user and group may send commands"
+            hint = "Only root, the server's user and members of the server's group may send commands"
         raise LbdnsError(f"{path}: {error.strerror or error}. {hint}") from None
     except ValueError:
-        raise LbdnsError(f"{path}: the server ended before it replied; see its log") from None
+        raise LbdnsError(
+            f"{path}: the server closed the connection without a valid reply; see the server's log"
+        ) from None
     if not reply["ok"]:
-        raise LbdnsError(str(reply.get("error", "the server refused and gave no reason")))
+        raise LbdnsError(str(reply.get("error", "the server refused the command without giving a reason")))
     return reply

@@ -1,4 +1,4 @@
-"""Send one DNS query to a server and wait for the response, over UDP or TCP.
+"""Send one DNS query to a server over UDP or TCP, and wait for the response.
 
 Messages are built and parsed with dnslib.
 """
@@ -26,7 +26,7 @@ PAYLOAD: Final = 1232  # bytes of a UDP response that cross every network in one
 
 @dataclass(frozen=True, slots=True)
 class DnsReply:
-    """A DNS response with its length in bytes, its transport and its response time in seconds."""
+    """A DNS response with its size in bytes, its transport and the response time in seconds."""
 
     message: DNSRecord
     size: int
@@ -35,7 +35,10 @@ class DnsReply:
 
 
 def make_query(name: str, rtype: str = "A", rclass: str = "IN", *, recursion: bool = True) -> DNSRecord:
-    """Return a query with a random id and EDNS(0). Raises ValueError if ``name`` is not a valid domain name."""
+    """Return a DNS query with a random ID and an EDNS(0) OPT record.
+
+    Raises ValueError if ``name`` is not a valid domain name.
+    """
     try:
         question = DNSQuestion(name, getattr(QTYPE, rtype), getattr(CLASS, rclass))
         query = DNSRecord(DNSHeader(rd=int(recursion)), q=question)
@@ -49,11 +52,11 @@ def make_query(name: str, rtype: str = "A", rclass: str = "IN", *, recursion: bo
 def ask(
     query: DNSRecord, server: Endpoint, *, tcp: bool = False, timeout: float = TIMEOUT, tries: int = TRIES
 ) -> DnsReply:
-    """Send ``query`` and return the reply; if a UDP response is truncated, repeat the query over TCP.
+    """Send ``query`` and return the reply; repeat the query over TCP if the UDP response is truncated.
 
-    Over UDP, the query is sent up to ``tries`` times; each try waits up to ``timeout`` seconds for a response. Raises
-    LbdnsError if the server cannot be reached, does not respond in time, or responds over TCP with an invalid DNS
-    message; over UDP, invalid datagrams are ignored.
+    Over UDP, the query is sent up to ``tries`` times; each try waits up to ``timeout`` seconds for a response and
+    ignores invalid datagrams. Raises LbdnsError if the server cannot be reached, does not respond in time, or sends an
+    invalid DNS message over TCP.
     """
     began = time.monotonic()
     try:
@@ -70,11 +73,11 @@ def ask(
     except OSError as error:
         raise LbdnsError(f"{server}: {error.strerror or error}") from None
     except (DNSError, EOFError) as error:
-        raise LbdnsError(f"{server}: the reply over TCP is not a DNS message: {error}") from None
+        raise LbdnsError(f"{server}: the reply over TCP is not a valid DNS message: {error}") from None
 
 
 def _over_udp(query: DNSRecord, server: Endpoint, timeout: float, tries: int) -> bytes:
-    """Return the first datagram that is a response to the query. Raises OSError, or TimeoutError after the last try."""
+    """Return the first response to the query. Raises TimeoutError after the last try, or OSError on a network error."""
     family, address = _address(server)
     with socket.socket(family, socket.SOCK_DGRAM) as sock:
         sock.connect(address)
@@ -91,7 +94,7 @@ def _over_udp(query: DNSRecord, server: Endpoint, timeout: float, tries: int) ->
 
 
 def _answers(wire: bytes, query: DNSRecord) -> bool:
-    """Return whether a datagram is a response with the query's id and, if it has a question, the same question."""
+    """Return whether a datagram is a response whose ID and, if present, question match those of the query."""
     try:
         message = DNSRecord.parse(wire)
     except (DNSError, struct.error):
@@ -101,7 +104,7 @@ def _answers(wire: bytes, query: DNSRecord) -> bool:
 
 
 def _over_tcp(query: bytes, server: Endpoint, timeout: float) -> bytes:
-    """Return the response, read from a new TCP connection (RFC 7766). Raises OSError and EOFError."""
+    """Send the query over a new TCP connection (RFC 7766) and return the response. Raises OSError and EOFError."""
     _, address = _address(server)
     with socket.create_connection(address[:2], timeout) as sock, sock.makefile("rb") as stream:
         sock.sendall(struct.pack("!H", len(query)) + query)
@@ -117,6 +120,6 @@ def _read(stream: BinaryIO, length: int) -> bytes:
 
 
 def _address(server: Endpoint) -> tuple[socket.AddressFamily, tuple[str, int]]:
-    """Return a server's address family and socket address. Raises OSError if its name cannot be resolved."""
+    """Return a server's address family and socket address. Raises OSError if the name cannot be resolved."""
     family, _, _, _, address = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_DGRAM)[0]
     return family, address  # type: ignore[return-value]

@@ -19,7 +19,7 @@ KEPT: Final = 10_000  # events that wait for ``take``
 
 
 class EventFeed:
-    """Collects events and the newest status document; ``descriptor`` is readable when ``take`` has new data."""
+    """Collects events and the newest status document; ``descriptor`` is readable when new data is available."""
 
     def __init__(self, base: str, path: str, credentials: HttpCredentials) -> None:
         self._source = base, path, credentials
@@ -55,7 +55,7 @@ class EventFeed:
         self._ended.set()
 
     def wake(self) -> None:
-        """Make ``descriptor`` readable. Signal handlers may call it."""
+        """Make ``descriptor`` readable. Signal handlers may call this method."""
         with contextlib.suppress(BlockingIOError):  # a full pipe is already readable
             os.write(self._awake, b"\0")
 

@@ -30,7 +30,7 @@ _PIECE: Final = 65536  # bytes
 
 
 def find_credentials(config: Path | None = None) -> HttpCredentials:
-    """Return the credentials from LBDNS_TOKEN or, if it is unset, from ``config`` if that file exists.
+    """Return the credentials from LBDNS_TOKEN if set, or else from ``config`` if that file exists, or else none.
 
     Raises ConfigError.
     """
@@ -58,9 +58,9 @@ def fetch(base: str, path: str, credentials: HttpCredentials | None = None) -> b
 def stream_events(
     base: str, path: str = EVENTS_PATH, credentials: HttpCredentials | None = None
 ) -> Iterator[ServerSentEvent]:
-    """Yield events from a stream until an error ends the stream.
+    """Yield events from an event stream until the stream fails.
 
-    Raises LbdnsError if the server ends the stream, or sends nothing for SILENCE seconds.
+    Raises LbdnsError if the server closes the stream or sends nothing for SILENCE seconds.
     """
     events = ServerSentEventReader()
     with _open(base, path, credentials, SILENCE) as response:
@@ -102,12 +102,12 @@ def _no_response(base: str, error: Exception) -> LbdnsError:
 
 
 def _refusal(base: str, path: str, error: urllib.error.HTTPError) -> str:
-    """Return a message for an HTTP error; if the response is from lbdns, the message quotes the server's text."""
+    """Return a message for an HTTP error, quoting the server's own message if the response is from lbdns."""
     message = ""
     with contextlib.suppress(OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         message = str(json.loads(error.read(_PIECE))["error"])
     if error.code == http.HTTPStatus.UNAUTHORIZED:
-        how = f"set {TOKEN_VARIABLE}, or give -c FILE and run as a user who can read the token_file named in FILE"
+        how = f"set {TOKEN_VARIABLE}, or use -c FILE as a user who can read the token_file named in FILE"
         return f"{base}: {message or 'credentials are required'}; {how}"
     if message:
         return f"{base}: {message}"

@@ -18,35 +18,37 @@ RESOLV_CONF: Final = Path("/etc/resolv.conf")
 def http_location(url: str | None, config: Path) -> tuple[str, HttpCredentials]:
     """Return the base URL of a server and the credentials to send.
 
-    If ``url`` is given, only credentials from the environment are used: the user who set them also chose the URL.
-    Otherwise the URL comes from the configuration, and so do the credentials unless the environment sets them. Raises
-    ConfigError.
+    If ``url`` is given, only credentials from the environment are used, because the user who set them also chose the
+    URL. Otherwise, the URL and the credentials come from the configuration, but credentials from the environment take
+    precedence. Raises ConfigError.
     """
     return (url, find_credentials()) if url is not None else (url_of(config), find_credentials(config))
 
 
 def serves_no_http(config: Path) -> bool:
-    """Return whether this configuration turns HTTP off. Raises ConfigError."""
+    """Return whether the configuration disables HTTP. Raises ConfigError."""
     return not _is_missing(config) and load_config(config).web.listen is None
 
 
 def url_of(config: Path) -> str:
-    """Return the URL at which a server with this configuration serves HTTP.
+    """Return the HTTP URL of the server that ``config`` describes.
 
-    If there is no configuration at the default path, return the URL of the demo. Raises ConfigError.
+    If ``config`` is the default path and no file exists there, return the demo's URL. Raises ConfigError.
     """
     if _is_missing(config):
         return f"http://{Endpoint('127.0.0.1', HTTP_PORT)}"
     web = load_config(config).web.listen
     if web is None:
-        raise ConfigError(f'{config}: [web] listen: is "off", so the server has no HTTP address; give a URL with --url')
+        raise ConfigError(
+            f'{config}: [web] listen: is "off", so the server has no HTTP address; specify a URL with --url'
+        )
     return f"http://{_reachable(web)}"
 
 
 def dns_server_of(config: Path, resolv_conf: Path = RESOLV_CONF) -> Endpoint:
-    """Return the address at which a server with this configuration answers DNS queries.
+    """Return the DNS address of the server that ``config`` describes.
 
-    If there is no configuration at the default path, return the first name server in ``resolv_conf``. Raises
+    If ``config`` is the default path and no file exists there, return the first name server in ``resolv_conf``. Raises
     ConfigError.
     """
     if not _is_missing(config):
@@ -56,7 +58,7 @@ def dns_server_of(config: Path, resolv_conf: Path = RESOLV_CONF) -> Endpoint:
         if len(words) > 1 and words[0] == "nameserver":
             return Endpoint(words[1], DNS_PORT)
     raise ConfigError(
-        f"{config} does not exist and {resolv_conf} names no server; give a server as @SERVER, such as @127.0.0.1:5300"
+        f"{config} does not exist and {resolv_conf} names no server; specify a server, such as @127.0.0.1:5300"
     )
 
 
@@ -66,7 +68,7 @@ def _is_missing(config: Path) -> bool:
 
 
 def _reachable(listen: Endpoint) -> Endpoint:
-    """Return an address that reaches a socket listening at ``listen``; for a wildcard, return the loopback address."""
+    """Return an address at which clients on this machine can reach ``listen``: for a wildcard, the loopback address."""
     address = ipaddress.ip_address(listen.host.partition("%")[0])
     if not address.is_unspecified:
         return listen

@@ -1,4 +1,4 @@
-"""Command-line options that several commands share, so that they look and behave the same everywhere."""
+"""Command-line options that are shared by several commands."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DURATION: Final = ParsedValue(parse_duration, "DURATION")
 
 
 def config_option(command: F) -> F:
-    """Add ``-c``, the path of the configuration. click does not check for the file: reading it gives a better error."""
+    """Add ``-c FILE`` without click's check that FILE exists, because the error from reading FILE is clearer."""
     return click.option(
         "-c", "--config", type=click.Path(path_type=Path), default=DEFAULT_FILE, show_default=True,
         envvar="LBDNS_CONFIG", show_envvar=True, metavar="FILE", help="The configuration file (TOML).",
@@ -47,13 +47,13 @@ def config_option(command: F) -> F:
 
 def url_option(command: F) -> F:
     """Add ``--url``, for commands that read from a running server over HTTP."""
-    help = "The server's URL, such as http://127.0.0.1:8053, instead of the one in FILE."
+    help = "URL of the server, such as http://127.0.0.1:8053. Default: the address in FILE."
     return click.option("--url", help=help)(command)
 
 
 def control_option(command: F) -> F:
     """Add ``--control``, for commands that control a running server."""
-    help = "The server's control socket, instead of the one named in FILE."
+    help = "Control socket of the server. Default: the path in FILE."
     return click.option("--control", type=click.Path(path_type=Path), metavar="PATH", help=help)(command)
 
 

@@ -16,8 +16,8 @@ INTERRUPTED: Final = 130  # exit status after Ctrl-C: 128 + SIGINT, as shells re
 def run(command: click.Command, program: str, arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status; errors that a user can fix are printed without a traceback.
 
-    ``arguments`` defaults to the command-line arguments of this process. Exit status: 0 on success, 1 for a failure
-    while running, 2 for bad arguments or an invalid configuration.
+    ``arguments`` defaults to the command-line arguments of this process. Exit status: 0 on success, 1 on a runtime
+    failure, 2 on invalid arguments or an invalid configuration.
     """
     try:
         result: Any = command.main(arguments, prog_name=program, standalone_mode=False)

@@ -29,7 +29,7 @@ _GENERIC: Final = re.compile(r"TYPE([0-9]{1,5})\Z")  # RFC 3597 section 5
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """The DNS question given on the command line, and the server to send the question to."""
+    """The DNS question from the command line, and the server to query."""
 
     name: str
     rtype: str
@@ -38,21 +38,19 @@ class AskedQuestion:
     options: frozenset[str]
 
 
-@click.command(
-    epilog="Exit status: 0 if a response arrived, whatever its status; 1 if none arrived; 2 for bad arguments."
-)
+@click.command(epilog="Exit status: 0 if a response was received, with any RCODE; 1 if not; 2 on invalid arguments.")
 @click.argument("words", nargs=-1, required=True, metavar="NAME [TYPE] [@SERVER[:PORT]] [+tcp] [+short] [+norecurse]")
-@click.option("-x", "--reverse", is_flag=True, help="Look up the host name of the IP address NAME (type PTR).")
+@click.option("-x", "--reverse", is_flag=True, help="Look up the host name for the IP address NAME (type PTR).")
 @click.option("--json", "as_json", is_flag=True, help="Print the response as JSON.")
 @click.option("--timeout", type=click.FloatRange(0.01, 60.0), default=TIMEOUT, show_default=True, metavar="SECONDS",
-              help="How long to wait for the response in each of three tries.")  # fmt: skip
+              help="How long to wait for a response on each of three tries.")  # fmt: skip
 @config_option
 def ask(words: Sequence[str], reverse: bool, as_json: bool, timeout: float, config: Path) -> None:
     """Send a DNS query and print the response.
 
-    TYPE is a record type such as A (the default), AAAA, TXT, SOA or ANY. Without @SERVER, the query goes to the server
-    that the configuration describes or, if there is no configuration, to the first name server in /etc/resolv.conf. If
-    the response is truncated, the command repeats the query over TCP, as dig does.
+    TYPE is a record type such as A (the default), AAAA, TXT, SOA or ANY. By default, the query is sent to the server
+    described in the configuration file or, if that file does not exist, to the first name server in /etc/resolv.conf.
+    If the response is truncated, the command repeats the query over TCP, as dig does.
 
     \b
     Examples:
@@ -80,7 +78,7 @@ def ask(words: Sequence[str], reverse: bool, as_json: bool, timeout: float, conf
 
 
 def read_words(words: Sequence[str], reverse: bool = False) -> AskedQuestion:
-    """Return the question that the arguments describe; as in dig, arguments may come in any order.
+    """Return the question that the arguments describe; as in dig, the arguments may be in any order.
 
     Raises ConfigError.
     """
@@ -90,9 +88,9 @@ def read_words(words: Sequence[str], reverse: bool = False) -> AskedQuestion:
     for option in sorted(options - {*PLUS_OPTIONS}):
         raise ConfigError(f"lbdns ask: unknown option {option}{nearest(option, PLUS_OPTIONS)}")
     if not plain:
-        raise ConfigError("lbdns ask: the name is missing; write, for example: lbdns ask best.hobbit")
+        raise ConfigError("lbdns ask: no name was given; for example, run 'lbdns ask best.hobbit'")
     if len(servers) > 1:
-        raise ConfigError(f"lbdns ask: give only one server, not @{' and @'.join(servers)}")
+        raise ConfigError(f"lbdns ask: specify only one server, not @{' and @'.join(servers)}")
     server = None
     if servers:
         try:
@@ -109,7 +107,7 @@ def read_words(words: Sequence[str], reverse: bool = False) -> AskedQuestion:
 
 
 def _type(word: str) -> str:
-    """Return the name of a record type as dnslib writes it. Raises ConfigError."""
+    """Return dnslib's name for a record type. Raises ConfigError."""
     text, known = word.upper(), list(QTYPE.reverse)
     generic = _GENERIC.match(text)
     if text in known or (generic and int(generic[1]) < 65_536):
@@ -157,5 +155,5 @@ def _record(record: RR) -> dict[str, Any]:
 
 
 def _named(table: Any, number: int, unknown: str) -> str:
-    """Return a protocol number's name or, if it has none, ``unknown`` and the number, as in TYPE999 (RFC 3597)."""
+    """Return the name of a protocol number, or ``unknown`` and the number, as in TYPE999, if it has none (RFC 3597)."""
     return str(table.forward.get(number, f"{unknown}{number}"))

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """A valid configuration, the contents of its key file (if it names one), and any warnings."""
+    """A valid configuration, the contents of its key file (if any), and any warnings."""
 
     farm: Farm
     keys: KeyFile | None
@@ -36,13 +36,14 @@ class CheckResult:
 
 
 @click.command(
-    epilog="Exit status: 0 if the configuration is valid, 2 if not. Errors have the form FILE:LINE: where: what."
+    epilog="Exit status: 0 if the configuration is valid, 2 if not. Errors are printed as FILE:LINE: where: what."
 )
 @config_option
 def check(config: Path) -> None:
-    """Check the configuration; print a summary if it is valid, and all errors if it is not.
+    """Check the configuration, and print a summary if it is valid or all errors if it is not.
 
-    The command also reads the zone files and the key files. It does not open any port or contact another machine.
+    The command also reads the zone files and the key files. The command does not open any port or contact any other
+    machine.
 
     \b
     Examples:
@@ -54,7 +55,10 @@ def check(config: Path) -> None:
 
 
 def read_all(path: Path) -> CheckResult:
-    """Read a configuration and the files it names: zones, keys, secrets. Raises ConfigError with every error found."""
+    """Read a configuration and the files it names: zones, keys and secrets.
+
+    Raises ConfigError with all errors found.
+    """
     config = load_config(path)
     findings: list[str] = []
     warnings: list[str] = []
@@ -89,12 +93,14 @@ def _farm(path: Path) -> tuple[Farm, Iterable[str]]:
 def _report_keys(path: Path) -> tuple[KeyFile, Iterable[str]]:
     keys, warnings = read_key_file(path)
     if not keys.masters:
-        raise ConfigError(f"{path}: key file: must contain a master key to verify reports; 'lbdns keygen' prints one")
+        raise ConfigError(
+            f"{path}: key file: must contain a master key to verify reports; run 'lbdns keygen' to generate one"
+        )
     return keys, warnings
 
 
 def _about_this_machine(config: Config) -> Iterator[str]:
-    """Yield problems that are not file errors but would prevent ``lbdns serve`` from starting on this machine."""
+    """Yield problems on this machine, rather than in the files, that would prevent ``lbdns serve`` from starting."""
     if config.server.user:
         try:
             pwd.getpwnam(config.server.user)
@@ -109,7 +115,7 @@ def _about_this_machine(config: Config) -> Iterator[str]:
 
 
 def summary(checked: CheckResult) -> Iterator[str]:
-    """Yield the lines of the summary: zones, pools, addresses, reports, warnings."""
+    """Yield the lines of the summary: zones, pools, addresses, reports and warnings."""
     config = checked.farm.config
     yield f"{config.path}: good"
     for zone in checked.farm.zones.values():
@@ -153,7 +159,7 @@ def _about_reports(checked: CheckResult) -> str:
         return f"reports: from the collector at {collector.connect}"
     where = f"reports on {_listed(collector.listen)}, score {collector.score}"
     if checked.keys is None:
-        return f"{where}; no key file: reports are accepted from the member's own address"
+        return f"{where}; no key file: reports must come from the member's own address"
     count = len(checked.keys.masters)
     return f"{where}; signed, {count} master {'key' if count == 1 else 'keys'} in {collector.key_file}"
 

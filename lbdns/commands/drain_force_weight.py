@@ -1,4 +1,4 @@
-"""``lbdns drain``, ``undrain``, ``force`` and ``weight``: override what reports say about a member."""
+"""``lbdns drain``, ``undrain``, ``force`` and ``weight``: override the state or capacity that a member reports."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _SOON: Final = 600.0  # s: times within ten minutes are printed with seconds
 def _parse_reason(text: str) -> str:
     text = text.strip()
     if len(text) > MAX_REASON or not text.isprintable():
-        raise ValueError(f"must have at most {MAX_REASON} characters, all printable")
+        raise ValueError(f"must consist of at most {MAX_REASON} printable characters")
     return text
 
 
 def _override_command(*options: Callable[[Any], Any]) -> Callable[[Callable[..., None]], click.Command]:
-    """Return a decorator that adds MEMBER, ``options`` and the options that all override commands share."""
+    """Return a decorator that adds MEMBER, ``options`` and the options shared by all override commands."""
     every = (
         click.argument("member", required=False),
         *options,
         click.option(
-            "--pool", default="", metavar="POOL", help="Apply only to this pool. Default: all pools with MEMBER."
+            "--pool", default="", metavar="POOL", help="Apply only to this pool. Default: all pools with this member."
         ),
         click.option("--reason", type=ParsedValue(_parse_reason, "TEXT"), default="",
-                     help="The reason, shown in the status and the log."),
-        click.option("--list", "list_all", is_flag=True, help="Print all overrides in force and change nothing."),
+                     help="Reason for the command, shown in the status and the log."),
+        click.option("--list", "list_all", is_flag=True, help="Print all overrides in force without changing any."),
         control_option,
         config_option,
     )  # fmt: skip
@@ -43,7 +43,7 @@ def _override_command(*options: Callable[[Any], Any]) -> Callable[[Callable[...,
     def decorate(command: Callable[..., None]) -> click.Command:
         for option in reversed(every):
             command = option(command)
-        epilog = "Exit status: 0 on success, 1 if the server refuses or does not respond, 2 for bad arguments."
+        epilog = "Exit status: 0 on success, 1 if the server refuses or does not respond, 2 on invalid arguments."
         return click.command(epilog=epilog)(command)
 
     return decorate
@@ -52,15 +52,18 @@ def _override_command(*options: Callable[[Any], Any]) -> Callable[[Callable[...,
 _FOR: Final = click.option(
     "--for", "for_s", type=DURATION, help="End the override after this time, such as 30min or 2h."
 )
-_FORCE: Final = click.option("--force", is_flag=True, help="Proceed even if the pool is left without a usable member.")
+_FORCE: Final = click.option(
+    "--force", is_flag=True, help="Proceed even if this leaves a pool without a usable member."
+)
 
 
 @_override_command(_FOR, _FORCE)
 def drain(**options: Any) -> None:
-    """Stop sending clients to MEMBER, from the next query on.
+    """Stop sending clients to MEMBER, starting with the next query.
 
     MEMBER is a host name from the configuration, with or without its zone. The drain survives restarts. Clients that
-    have cached the member's address may keep using it: watch the member's requests fall in 'lbdns status'.
+    have cached the member's address may keep using it; 'lbdns status' shows how many requests the member still
+    receives.
 
     \b
     Examples:
@@ -73,9 +76,9 @@ def drain(**options: Any) -> None:
 
 @_override_command()
 def undrain(**options: Any) -> None:
-    """Return MEMBER to rotation if its reports allow it; its share then grows gradually during the pool's ramp_up time.
+    """Return MEMBER to rotation if its reports permit; its share then grows gradually over the pool's ramp_up time.
 
-    If MEMBER is no longer in the configuration, give its full name.
+    If MEMBER is no longer in the configuration, specify its full name.
 
     \b
     Examples:
@@ -94,9 +97,10 @@ def undrain(**options: Any) -> None:
 def force(to: str | None, **options: Any) -> None:
     """Treat MEMBER as up or down regardless of its reports; 'auto' ends this override.
 
-    With 'up', lbdns selects the member even if it is silent, has raised an alarm or is quarantined, so a dead member
-    remains selected. With 'down', lbdns treats the member as if it had raised an alarm: if no member is usable, members
-    that are down are selected too, but drained members are not. A drain takes precedence over 'up' and 'down'.
+    With 'up', lbdns selects the member even if it is silent, has raised an alarm or is quarantined, so even a dead
+    member stays in rotation. With 'down', lbdns treats the member as if it had raised an alarm. If no member is usable,
+    members that are down are selected as well, but drained members are not. A drain takes precedence over 'up' and
+    'down'.
 
     \b
     Examples:
@@ -113,7 +117,7 @@ def force(to: str | None, **options: Any) -> None:
 
 @_override_command(click.argument("factor", type=click.FloatRange(LEAST_FACTOR, GREATEST_FACTOR), required=False), _FOR)
 def weight(factor: float | None, **options: Any) -> None:
-    """Multiply MEMBER's measured capacity by FACTOR and, in policies that compare scores, its score as well.
+    """Multiply MEMBER's measured capacity by FACTOR, and also its score in policies that compare scores.
 
     FACTOR is a number from 0.01 to 100; 1 ends the override. Weights affect every policy except 'round_robin'.
 
@@ -140,7 +144,7 @@ def _send_override(
     if list_all and member:
         raise click.UsageError("--list takes no MEMBER")
     if list_all:
-        _show(send_command(path, "overrides"), time.time(), "no overrides: the members' reports decide")
+        _show(send_command(path, "overrides"), time.time(), "no overrides are in force")
         return
     if not member:
         raise click.UsageError("Missing argument 'MEMBER'.")
@@ -149,12 +153,12 @@ def _send_override(
 
 
 def _show(reply: Mapping[str, Any], now: float, nothing: str = "") -> None:
-    """Print the overrides that ended and the overrides in force; print the server's notes to standard error."""
+    """Print the overrides that ended and those in force, and print the server's notes to standard error."""
     try:
         lines = [*_ended(reply.get("ended", ())), *_in_force(reply["in_force"], now)]
         notes = list(map(str, reply["notes"]))
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise LbdnsError("the server's reply is not valid; does the server run another version of lbdns?") from None
+        raise LbdnsError("the server's reply is not valid; is the server running another version of lbdns?") from None
     for line in lines or [nothing]:
         click.echo(line)
     for note in notes:
@@ -177,7 +181,7 @@ def _ended(documents: Iterable[Mapping[str, Any]]) -> Iterable[str]:
 
 
 def clock_time(at: float, now: float) -> str:
-    """Format a point in time (Unix seconds) as local time, omitting the date if it is today's."""
+    """Format Unix time ``at`` as local time, omitting the date if it is the same as that of ``now``."""
     there, here = time.localtime(at), time.localtime(now)
     date = "" if there[:3] == here[:3] else time.strftime("%Y-%m-%d ", there)
     return date + time.strftime("%H:%M:%S" if abs(at - now) < _SOON else "%H:%M", there)

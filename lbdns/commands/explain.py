@@ -1,4 +1,4 @@
-"""``lbdns explain``: print which member the next answer for a name selects, and why."""
+"""``lbdns explain``: show which member the next answer for a name will contain, and why."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _INDENT: Final = "    "
 @control_option
 @config_option
 def explain(name: str, as_json: bool, url: str | None, control: Path | None, config: Path) -> None:
-    """Show which member the next answer for NAME selects, and explain the choice with each member's figures.
+    """Show which member the next answer for NAME will contain, and explain why with figures for each member.
 
-    NAME is one of a pool's names, with its zone (best.hobbit) or without (best). The command does not advance the
-    rotation. Like 'lbdns status', the command uses HTTP; if --control is given or [web] is off, it uses the control
-    socket.
+    NAME is one of a pool's names, with or without the zone: best.hobbit or best. The command does not advance the
+    rotation. Like 'lbdns status', the command uses HTTP unless --control is given or HTTP is disabled; it then uses the
+    control socket.
 
     \b
     Examples:
@@ -52,7 +52,7 @@ def explain(name: str, as_json: bool, url: str | None, control: Path | None, con
     try:
         lines = list(explanation_lines(document))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise LbdnsError(f"{where}: the response is not from lbdns: not a valid explanation: {error!r}") from None
+        raise LbdnsError(f"{where}: the response is not from lbdns; it is not a valid explanation: {error!r}") from None
     if as_json:
         click.echo(json.dumps(document, indent=2))
         return
@@ -62,7 +62,7 @@ def explain(name: str, as_json: bool, url: str | None, control: Path | None, con
 
 
 def _fetch_explanation(name: str, url: str | None, control: Path | None, config: Path) -> tuple[Any, str]:
-    """Return the explanation, and the URL or socket path that it came from. Raises LbdnsError."""
+    """Return the explanation and its source, which is a URL or a socket path. Raises LbdnsError."""
     if control is None and url is None and serves_no_http(config):
         control = control_path(config, None)
     if control is not None:
@@ -72,7 +72,9 @@ def _fetch_explanation(name: str, url: str | None, control: Path | None, config:
     try:
         return json.loads(body), base
     except ValueError as error:
-        raise LbdnsError(f"{base}: the response is not from lbdns: {EXPLAIN} has no explanation: {error}") from None
+        raise LbdnsError(
+            f"{base}: the response is not from lbdns: {EXPLAIN} returned no explanation: {error}"
+        ) from None
 
 
 def explanation_lines(document: Mapping[str, Any]) -> Iterator[Text]:
@@ -91,7 +93,7 @@ def _header(document: Mapping[str, Any]) -> Iterator[Text]:
     line = Text(printable(document["name"]), "bold")
     line.append(f": pool {printable(document['pool'])}, policy {printable(document['policy'])}", "default")
     if int(document["workers"]) > 1:
-        line.append(f", as worker {int(document['worker'])} of {int(document['workers'])} sees it")
+        line.append(f", according to worker {int(document['worker'])} of {int(document['workers'])}")
     yield line
     yield Text("next: ").append(printable(document["next"]), "bold green").append(f", {printable(document['why'])}")
     if document["fail_open"]:
@@ -141,7 +143,7 @@ def _member(member: Mapping[str, Any], now: float) -> Iterator[Text]:
 
 
 def _parts(parts: Mapping[str, float]) -> Iterator[Text]:
-    """Yield lines that list the parts of a score, largest first."""
+    """Yield lines that list the components of a score, largest first."""
     words = [f"{printable(metric)} {float(part):.1f}" for metric, part in sorted(parts.items(), key=lambda p: -p[1])]
     line, between = f"{_INDENT}score:", " "
     for word in words:

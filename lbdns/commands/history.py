@@ -36,19 +36,21 @@ WIDTH: Final = 32  # characters of a line of bars
 _TIME: Final = ParsedValue(lambda text: parse_time(text, time.time()), "T")
 
 
-@click.command(epilog="Exit status: 0 on success, 1 if the history is missing or cannot be read, 2 for bad arguments.")
+@click.command(epilog="Exit status: 0 on success, 1 if the history file cannot be read, 2 on invalid arguments.")
 @config_option
 @click.option(
     "--file", type=click.Path(path_type=Path), metavar="DB",
-    help="Read this history file instead of the one that FILE names.",
+    help="Read this history file instead of the one in FILE's state folder.",
 )  # fmt: skip
 @click.option("--pool", help="Name of the pool; required if several pools are recorded.")
 @click.option(
     "--metric", default="answers", show_default=True,
-    help="A reported metric, or score, answers, usable, age_s or reports; for the server, queries, types or rcodes.",
+    help="A reported metric, score, answers, usable, age_s or reports; for the whole server: queries, types or rcodes.",
 )  # fmt: skip
 @click.option("--member", "members", multiple=True, metavar="X", help="Print only this member. Can be repeated.")
-@click.option("--from", "start", type=_TIME, help="Start time: Unix seconds, ISO 8601, or -2h for two hours ago.")
+@click.option(
+    "--from", "start", type=_TIME, help="Start time: Unix seconds, an ISO 8601 time, or -2h for two hours ago."
+)
 @click.option("--to", "end", type=_TIME, help="End time.  [default: now]")
 @click.option("--last", type=DURATION, help="Start this long before --to, such as 30min or 7d.  [default: 1h]")
 @click.option(
@@ -56,14 +58,16 @@ _TIME: Final = ParsedValue(lambda text: parse_time(text, time.time()), "T")
     help="Approximate number of points.",
 )  # fmt: skip
 @click.option("--events", is_flag=True, help="Print events instead of a metric.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with a line per time and a column per member.")
+@click.option(
+    "--csv", "as_csv", is_flag=True, help="Print CSV with one row per point in time and one column per member."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the JSON that /api/v1/history or /api/v1/log returns.")
 def history(config: Path, file: Path | None, events: bool, **options: Any) -> None:
-    """Print recorded data: one metric of a pool's members over time, or the events.
+    """Print recorded data: the history of one metric for each member of a pool, or the events.
 
-    The command reads the history file named by the configuration, whether the server is running or not. By default the
-    file keeps values of every second for an hour, 10-second means for a day, and one-minute means for 30 days; the
-    [history] section can change these periods.
+    The command reads the history file named by the configuration, whether or not the server is running. By default, the
+    file keeps one-second values for an hour, 10-second means for a day, and one-minute means for 30 days; the [history]
+    section can change these periods.
 
     \b
     Examples:
@@ -95,7 +99,7 @@ def _pool(reader: HistoryReader, pool: str | None, metric: str) -> str:
     known = [info.name for info in reader.pools()]
     if pool is None and len(known) != 1:
         raise ConfigError(
-            f"--pool: choose one of: {', '.join(known)}" if known else f"{reader.path}: the history has no pools"
+            f"--pool: choose one of: {', '.join(known)}" if known else f"{reader.path}: the history contains no pools"
         )
     return pool if pool is not None else known[0]
 
@@ -139,7 +143,7 @@ def _print_events(events: Sequence[LoggedEvent], options: Any) -> None:
 
 
 def _print_table(series: HistorySeries, console: Console) -> None:
-    """Print a table with one line per member."""
+    """Print a table with one row per member."""
     where = f"pool {series.pool}" if series.pool else "the server"
     console.print(Text(f"{series.metric} of {where}, {_unit(series.metric)}"))
     values = [value for column in series.series.values() for value in column if value is not None]
@@ -150,7 +154,7 @@ def _print_table(series: HistorySeries, console: Console) -> None:
     console.print(
         Text(
             f"{format_time(series.times[0])} to {format_time(series.times[-1])}, "
-            f"{len(series.times)} points of {series.step_s:g} s, from {kind}"
+            f"{len(series.times)} points, {series.step_s:g} s apart, from {kind}"
         )
     )
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 0))
@@ -180,7 +184,7 @@ def _number(value: float) -> str:
 
 
 def _bars(values: Sequence[float | None], low: float, high: float) -> str:
-    """Return a sparkline: each character shows a mean, or is blank if values are missing."""
+    """Return a sparkline in which each character represents a mean, or is blank if values are missing."""
     count = min(WIDTH, len(values))
     pieces = (values[at * len(values) // count : (at + 1) * len(values) // count] for at in range(count))
     known = ([value for value in piece if value is not None] for piece in pieces)

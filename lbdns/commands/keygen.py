@@ -11,17 +11,15 @@ from lbdns_shared.keys import agent_line, new_master_key, read_key_file
 from lbdns_shared.report import is_host_name
 
 
-@click.command(
-    epilog="If a key file contains several keys, all are accepted and the first one signs. Keep key files at mode 0600."
-)
+@click.command(epilog="All keys in a key file are accepted, and the first one signs. Key files should have mode 0600.")
 @click.option("--agent", metavar="HOST", help="Print the key of this host's agent. Requires --master.")
 @click.option("--master", type=click.Path(path_type=Path), metavar="FILE",
-              help="The collector's key file; the agent key is derived from its first master key.")  # fmt: skip
+              help="The collector's key file, whose first master key is used to derive the agent key.")  # fmt: skip
 def keygen(agent: str | None, master: Path | None) -> None:
     """Print a line for a key file on standard output.
 
-    Without options, the line contains a new master key for the collector. With --agent, it contains the key of one
-    host; that key can sign only that host's reports.
+    Without options, the line contains a new master key for the collector. With --agent, the line contains a key that
+    can sign only that host's reports.
 
     \b
     Examples:
@@ -37,15 +35,19 @@ def keygen(agent: str | None, master: Path | None) -> None:
 
 
 def line_for(agent: str, master: Path) -> str:
-    """Return one host's line for a key file. Raises KeyFileError, or BadParameter if the name is not valid."""
+    """Return a key file line with one host's key.
+
+    Raises KeyFileError, or BadParameter if the host name is not valid.
+    """
     host = agent.lower()
     if not is_host_name(host):
         raise click.BadParameter(
-            f"{agent!r} is not a valid host name: a label is at most 63 letters, digits, - and _.", param_hint="--agent"
+            f"{agent!r} is not a valid host name: each label must be 1 to 63 letters, digits, - or _.",
+            param_hint="--agent",
         )
     keys, warnings = read_key_file(master)
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
     if not keys.masters:
-        raise KeyFileError(f"{master}: key file: contains no master key; give the collector's key file")
+        raise KeyFileError(f"{master}: key file: contains no master key; specify the collector's key file")
     return agent_line(keys.masters[0].agent_key(host))

@@ -1,4 +1,4 @@
-"""``lbdns reload``: make a running server reread its configuration, and print the result."""
+"""``lbdns reload``: make a running server reload its configuration, and print the result."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from lbdns.command_line.common_options import config_option, control_option, con
 
 
 @click.command(
-    epilog="Exit status: 0 if the new configuration is in force, 1 if the old one still is, 2 if FILE is not valid."
+    epilog="Exit status: 0 if the new configuration is in force, 1 if the old one stays in force, 2 if FILE is invalid."
 )
 @config_option
 @control_option
 def reload(config: Path, control: Path | None) -> None:
-    """Make a running server reread its configuration and its zones.
+    """Make a running server reload its configuration and zones.
 
-    The command returns when every process uses the new configuration. If the new configuration has errors,
-    the command prints them and the server keeps the old one.
+    The command returns when every process uses the new configuration. If the new configuration has errors, the command
+    prints them and the server keeps the old one.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``lbdns status``: print the members of a running server, as one 80-column table per pool or as JSON."""
+"""``lbdns status``: print the status of a running server, as one 80-column table per pool or as JSON."""
 
 from __future__ import annotations
 
@@ -32,17 +32,15 @@ METRICS: Final = (
 MOST_LINES: Final = 10  # of one kind below a table; if a whole farm is silent, the table already shows it
 
 
-@click.command(
-    epilog="Exit status: 0 on success, 1 if the server does not respond, 2 if the configuration is not valid."
-)
+@click.command(epilog="Exit status: 0 on success, 1 if the server does not respond, 2 if the configuration is invalid.")
 @click.option("--json", "as_json", is_flag=True, help="Print the server's full status as JSON.")
 @url_option
 @config_option
 def status(as_json: bool, url: str | None, config: Path) -> None:
-    """Show the members of a running server: state, score, age of the last report, share of the answers.
+    """Show the state, score, age of the last report and share of the answers of each pool member.
 
-    The command reads the status over HTTP, from the address in the configuration's [web] section or, if there is no
-    configuration, from the default address.
+    The command reads the status over HTTP from the address in the configuration's [web] section or, if there is no
+    configuration file, from the default address.
 
     \b
     Examples:
@@ -58,7 +56,7 @@ def status(as_json: bool, url: str | None, config: Path) -> None:
         else:
             print_status(answer, Console(highlight=False))
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise LbdnsError(f"{base}: the response is not from lbdns: {STATUS_PATH} has no valid status") from None
+        raise LbdnsError(f"{base}: the response is not from lbdns: {STATUS_PATH} returned no valid status") from None
 
 
 def print_status(status: Mapping[str, Any], console: Console) -> None:
@@ -87,7 +85,7 @@ def _history(history: Mapping[str, Any]) -> Iterator[Text]:
     if not history["ok"]:
         yield Text(f"history: cannot be written: {printable(history['error'])}", "bold red")
     if history["dropped"]:
-        yield Text(f"history: {int(history['dropped'])} records lost since the start", "red")
+        yield Text(f"history: {int(history['dropped'])} records lost since startup", "red")
 
 
 def _table(pool: Mapping[str, Any]) -> Table:
@@ -95,7 +93,7 @@ def _table(pool: Mapping[str, Any]) -> Table:
     title = Text(f"pool {printable(pool['name'])} in zone {printable(pool['zone'] or '.')}, names {asked}")
     if pool["fail_open"]:
         why = printable(pool.get("fail_open_reason") or "no member is usable")
-        title.append(f"\nfail open ({why}): every member that is not drained is selected", "bold red")
+        title.append(f"\nfail open ({why}): lbdns selects from all members that are not drained", "bold red")
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 0))
     table.title, table.title_justify, table.title_style = title, "left", ""
     table.add_column("member", overflow="fold", min_width=12)
@@ -117,7 +115,7 @@ def _table(pool: Mapping[str, Any]) -> Table:
 
 
 def _member_notes(pool: Mapping[str, Any], now: float) -> Iterator[Text]:
-    """Yield lines about individual members: overrides, reasons for their states, guards. ``now`` is in Unix seconds."""
+    """Yield lines about individual members: overrides, reasons for states, and guards. ``now`` is in Unix seconds."""
     overrides, reasons, guards = [], [], []
     for member in pool["members"]:
         name, guard = printable(member["name"]), printable(member.get("guard", ""))

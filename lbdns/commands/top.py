@@ -1,4 +1,4 @@
-"""``lbdns top``: show the members of a running server, continuously updated, with sparklines of recent values."""
+"""``lbdns top``: show a continuously updated view of the pool members, with sparklines of recent values."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ LOG: Final = "/api/v1/log?limit=50"
 SHORTEST: Final = 0.1  # s between frames: faster than people can read
 
 
-@click.command(epilog="Exit status: 0 after q or Ctrl-C, 1 if there is no server or no terminal, 2 for bad arguments.")
+@click.command(epilog="Exit status: 0 after q or Ctrl-C, 1 without a server or a terminal, 2 on invalid arguments.")
 @click.option("--interval", type=click.FloatRange(SHORTEST, 60.0), default=1.0, show_default=True, metavar="SECONDS",
-              help="Time between frames and between samples.")  # fmt: skip
-@click.option("--once", is_flag=True, help="Print one frame after one interval and exit; needs no terminal.")
+              help="Interval at which the screen and the sparklines are updated.")  # fmt: skip
+@click.option("--once", is_flag=True, help="Print one frame after one interval and exit. Does not require a terminal.")
 @url_option
 @config_option
 def top(interval: float, once: bool, url: str | None, config: Path) -> None:
-    """Show the members of a running server: state, score, share, answers, CPU, and the newest events.
+    """Show the state, score, share, answers and CPU use of each pool member, and the newest events.
 
     The command reconnects when the server restarts. Press q to quit, or ? to list all keys.
 
@@ -62,7 +62,7 @@ def top(interval: float, once: bool, url: str | None, config: Path) -> None:
             _follow(data, console, EventFeed(base, EVENTS_PATH, credentials), interval)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise LbdnsError(
-            f"{base}: the response is not from lbdns: {STATUS_PATH} has no valid status: {error!r}"
+            f"{base}: the response is not from lbdns: {STATUS_PATH} returned no valid status: {error!r}"
         ) from None
     except (KeyboardInterrupt, EOFError):
         pass  # the usual ways to quit

@@ -31,18 +31,18 @@ REMEMBERED: Final = 2000  # newest events, kept to recognise duplicates
 
 
 @click.command(
-    epilog="Exit status: 0 after Ctrl-C, 1 if the server does not respond at the start, 2 for bad arguments."
+    epilog="Exit status: 0 after Ctrl-C, 1 if the server does not respond initially, 2 on invalid arguments."
 )
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(EVENT_KINDS), metavar="KIND",
               help=f"Print only events of this kind. Can be repeated. Kinds: {', '.join(EVENT_KINDS)}.")  # fmt: skip
-@click.option("--since", type=DURATION, help="Begin with the events of the last DURATION, such as 10m.")
-@click.option("--json", "as_json", is_flag=True, help="Print each event as JSON on one line.")
+@click.option("--since", type=DURATION, help="Begin with the events of the last DURATION, such as 10min.")
+@click.option("--json", "as_json", is_flag=True, help="Print each event as one line of JSON.")
 @url_option
 @config_option
 def watch(kinds: tuple[str, ...], since: float | None, as_json: bool, url: str | None, config: Path) -> None:
-    """Print the events of a running server as they happen: members that fall silent, drains, reloads, failures.
+    """Print the events of a running server, such as drains, reloads and failures, as they happen.
 
-    The command runs until Ctrl-C and reconnects when the server restarts.
+    The command runs until you press Ctrl-C, and reconnects when the server restarts.
 
     \b
     Examples:
@@ -89,7 +89,7 @@ def _print_log(base: str, credentials: HttpCredentials, since: float, printer: _
         for event in json.loads(fetch(base, f"{LOG}?{query}", credentials))["events"]:
             printer.show(event)
     except (KeyError, TypeError, ValueError) as error:
-        raise LbdnsError(f"{base}: the response is not from lbdns: {LOG} has no valid events: {error!r}") from None
+        raise LbdnsError(f"{base}: the response is not from lbdns: {LOG} returned no valid events: {error!r}") from None
 
 
 def _follow(base: str, credentials: HttpCredentials, begin: float, printer: _Printer) -> None:

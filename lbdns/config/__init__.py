@@ -1,4 +1,4 @@
-"""Read lbdns.toml into frozen dataclasses. Each section has its own module with the keys, defaults and ranges."""
+"""Read lbdns.toml into frozen dataclasses. The keys, defaults and ranges of each section are in a separate module."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Config:
 
 
 def load_config(path: Path) -> Config:
-    """Read the configuration at ``path``. Raises ConfigError with every error found in the file."""
+    """Read the configuration at ``path``. Raises a ConfigError that lists every error in the file."""
     root = read_toml(path)
     scores = read_scores(root)
     server = read_section(root, "server", ServerConfig, check_server)

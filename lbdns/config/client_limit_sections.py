@@ -1,4 +1,4 @@
-"""``[rate_limit]``, ``[cookies]``, ``[explain]``: defences against forged queries, and who may see explanations."""
+"""``[rate_limit]``, ``[cookies]``, ``[explain]``: defences against forged queries, and access to explanations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lbdns.config.value_readers import LOOPBACK, Network, each, integer, optiona
 class RateLimitConfig:
     """Limits the rate of identical responses sent to a network, so that forged queries cannot flood a victim.
 
-    The limits apply to UDP queries without a valid cookie; ``responses_per_second`` = 0 turns them off.
+    The limits apply to UDP queries without a valid cookie; ``responses_per_second = 0`` disables the limits.
     """
 
     responses_per_second: int = integer(1000, 0, 10**9)  # with the same name, type and status, to one network

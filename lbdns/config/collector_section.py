@@ -32,7 +32,10 @@ class CollectorConfig:
 
 
 def read_collector(root: TomlTable, scores: Iterable[str]) -> CollectorConfig:
-    """Return the section; record errors in the table. ``scores`` holds the names of the configured scores."""
+    """Return the section ``[collector]``, and record its errors.
+
+    ``scores`` contains the names of the configured scores.
+    """
     known = (*SCORES, *scores)
 
     def check(collector: CollectorConfig, table: TomlTable) -> None:
@@ -60,10 +63,14 @@ def _check_source(collector: CollectorConfig, table: TomlTable) -> None:
             table.wrong("connect", f"must be the URL of a collector, not {collector.connect!r}; write http://HOST:PORT")
         for key in ("listen", "key_file"):
             if key in table.values:
-                table.wrong(key, "must not be set together with connect: the followed collector receives the reports")
+                table.wrong(
+                    key, "must not be set together with connect, because the followed collector receives the reports"
+                )
         if collector.adapt:
-            table.wrong("adapt", "must not be set together with connect: the followed collector computes the scores")
+            table.wrong(
+                "adapt", "must not be set together with connect, because the followed collector computes the scores"
+            )
     elif collector.connect_token_file:
-        table.wrong("connect_token_file", "has no effect without connect, the URL of the collector")
+        table.wrong("connect_token_file", "has no effect without connect, the URL of the collector to follow")
     elif not collector.listen:
-        table.wrong("listen", "must name at least one address to receive reports on")
+        table.wrong("listen", "must contain at least one address for receiving reports")

@@ -17,7 +17,7 @@ MAX_UPSTREAMS: Final = 8  # no client waits long enough for more to be tried
 def _parse_allowed(text: str) -> Network:
     network = parse_network(text)
     if not network.prefixlen:
-        raise ValueError(f"{text!r} would make an open resolver, which attackers abuse; name your own networks")
+        raise ValueError(f"{text!r} would create an open resolver, which attackers could abuse; list your own networks")
     return network
 
 
@@ -30,9 +30,9 @@ class ForwardConfig:
 
 
 def read_forward(root: TomlTable, listen: Iterable[Endpoint]) -> ForwardConfig:
-    """Return the section; record errors in the table.
+    """Return the section ``[forward]``, and record its errors in the root table.
 
-    No address in ``listen`` (the server's own) may be an upstream.
+    The server's own addresses, ``listen``, must not be upstreams.
     """
 
     def check(forward: ForwardConfig, table: TomlTable) -> None:
@@ -49,9 +49,9 @@ def read_forward(root: TomlTable, listen: Iterable[Endpoint]) -> ForwardConfig:
 
 
 def loops(upstreams: Iterable[Endpoint], listen: Iterable[Endpoint], is_ours: Callable[[str], bool]) -> Iterator[str]:
-    """Yield an error message for each upstream at whose address this server itself listens.
+    """Yield an error message for each upstream that is one of this server's own listening addresses.
 
-    ``is_ours`` returns whether an address belongs to this machine; a wildcard in ``listen`` covers such addresses.
+    ``is_ours`` returns whether an address belongs to this machine; a wildcard in ``listen`` covers all such addresses.
     """
     here = list(listen)
     for upstream in upstreams:
@@ -61,10 +61,10 @@ def loops(upstreams: Iterable[Endpoint], listen: Iterable[Endpoint], is_ours: Ca
             if upstream.port != endpoint.port or address.version != other.version:
                 continue
             if address == other or (other.is_unspecified and is_ours(str(address))):
-                yield f"{upstream} is this server itself, which listens on {endpoint}: queries would loop for ever"
+                yield f"{upstream} is this server itself, which listens on {endpoint}, so queries would loop forever"
                 break
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether an address is a loopback address, which every machine has."""
+    """Return whether an address is a loopback address, which always belongs to this machine."""
     return ipaddress.ip_address(host).is_loopback

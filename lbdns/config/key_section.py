@@ -26,14 +26,14 @@ class KeyConfig:
 
 
 def read_keys(root: TomlTable) -> tuple[KeyConfig, ...]:
-    """Return the keys in the file, with their warnings; record errors in the table."""
+    """Return the keys in the file with any warnings, and record errors in the root table."""
     keys: list[KeyConfig] = []
     for table in root.tables("key"):
         name = domain_name(table, "name", table.required("name"))
         if name in (key.name for key in keys):
             table.wrong("name", f"two keys have the name {name!r}; rename one of them")
         elif not name and table.values.get("name"):
-            table.wrong("name", "must not be the root; use a name that both servers know, such as 'secondary.'")
+            table.wrong("name", "must not be the root; use the same name on both servers, such as 'secondary.'")
         algorithm = table.one_of("algorithm", ALGORITHMS[0], ALGORITHMS)
         secret, warnings = _read_secret(table)
         keys.append(KeyConfig(name, algorithm, secret, tuple(warnings)))
@@ -90,5 +90,7 @@ def _decode(text: object) -> bytes:
     except ValueError:
         secret = b""
     if not 0 < len(secret) <= MAX_SECRET:
-        raise ValueError(f"must be base64 of 1 to {MAX_SECRET} bytes; 'openssl rand -base64 32' prints a good secret")
+        raise ValueError(
+            f"must be 1 to {MAX_SECRET} bytes in base64; run 'openssl rand -base64 32' to generate a secret"
+        )
     return secret

@@ -1,4 +1,4 @@
-"""``[[pool]]``: the web servers of one service, and the names that select one of them, each with its policy."""
+"""``[[pool]]``: the web servers of one service, and the domain names that clients query, each with its policy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _members(table: TomlTable, key: str, _: object) -> tuple[str, ...]:
         table.wrong(key, "is missing; list the host names of the web servers, relative to the zone")
     for name in members:
         if not HOST_NAME.match(name):
-            table.wrong(key, f"{name!r} is not a valid host name relative to the zone, such as 'gandalf'")
+            table.wrong(key, f"{name!r} is not a host name relative to the zone; write, for example, 'gandalf'")
     for name in sorted({name for name in members if members.count(name) > 1}):
         table.wrong(key, f"{name!r} appears twice")
     return tuple(dict.fromkeys(members))
@@ -49,7 +49,7 @@ def _names(table: TomlTable, key: str, _: object) -> Mapping[str, str]:
         if name != "@" and not HOST_NAME.match(name):
             table.wrong(key, f"{owner!r} is not a valid name relative to the zone; write '@' for the zone's apex")
         if isinstance(policy, dict):
-            table.wrong(key, f"{owner}: unknown policy {policy!r}; quote a name that contains dots")
+            table.wrong(key, f"{owner}: unknown policy {policy!r}; quote any name that contains dots")
         elif not isinstance(policy, str) or policy not in POLICIES:
             table.wrong(key, f"{owner}: unknown policy {policy!r}{nearest(str(policy), POLICIES)}")
         elif name in found:
@@ -57,7 +57,7 @@ def _names(table: TomlTable, key: str, _: object) -> Mapping[str, str]:
         else:
             found[name] = policy
     if not names.values:
-        table.wrong(key, "is empty, so no query could select a member of this pool")
+        table.wrong(key, "is empty, so no member of this pool could be selected; add a name with a policy")
     return found
 
 
@@ -79,7 +79,7 @@ class PoolConfig:
 
 
 def read_pools(root: TomlTable) -> tuple[PoolConfig, ...]:
-    """Return the pools in the file; record errors in the table."""
+    """Return the pools in the file, and record errors in the root table."""
     pools: list[PoolConfig] = []
     for table in root.tables("pool"):
         pool = read.read_fields(PoolConfig, table)

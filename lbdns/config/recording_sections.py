@@ -18,13 +18,13 @@ def _duration(table: TomlTable, name: str, default: float) -> float:
     try:
         return 0.0 if text == "0" else parse_duration(text)
     except ValueError as error:
-        table.wrong(name, f'{error}; or write "0" to keep nothing')
+        table.wrong(name, f'{error}; or write "0" to disable recording')
         return default
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryConfig:
-    """The retention time, in seconds, for values of each resolution; 0 turns off recording at that resolution."""
+    """The retention time, in seconds, for each resolution; 0 disables recording at that resolution."""
 
     on: bool = flag(True)
     keep_raw: float = key(_duration, 3600.0)  # every second

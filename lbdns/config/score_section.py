@@ -1,4 +1,4 @@
-"""``[score.NAME]``: scores that the configuration defines, each from metrics with weights and limits."""
+"""``[score.NAME]``: scores defined by the user, each computed from metrics with weights and limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lbdns_shared.metric_catalogue import CATALOGUE
 
 
 def read_scores(root: TomlTable) -> Mapping[str, Mapping[str, Term]]:
-    """Return the terms of each configured score, keyed by score name; record errors in the table."""
+    """Return the terms of each configured score, keyed by score name; record errors in the root table."""
     tables = root.table("score", TomlPlace("score"))
     scores: dict[str, Mapping[str, Term]] = {}
     for name in tables.values if tables else ():
@@ -24,12 +24,12 @@ def read_scores(root: TomlTable) -> Mapping[str, Mapping[str, Term]]:
             root.findings.add(place, "is the name of a built-in score; choose another name")
         scores[name] = {metric: _term(table, metric) for metric in table.values}
         if not any(term.weight > 0 for term in scores[name].values()):
-            root.findings.add(place, "gives no metric a weight, so every member would score 0")
+            root.findings.add(place, "has no metric with a weight above 0, so every member would score 0")
     return scores
 
 
 def _term(table: TomlTable, metric: str) -> Term:
-    """Read ``metric = { weight = W, limit = L }``; ``better`` is required if the catalogue lacks the metric."""
+    """Read ``metric = { weight = W, limit = L }``; ``better`` is required if the metric is not in the catalogue."""
     known = CATALOGUE.get(metric)
     term = table.table(metric)
     if term is None:

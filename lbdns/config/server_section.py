@@ -15,7 +15,7 @@ PLANES: Final[tuple[PlaneName, ...]] = ("auto", "python", "native")
 
 
 def _short_text(table: TomlTable, name: str, _: str) -> str:
-    """Return text that fits into a character-string (RFC 1035 section 3.3)."""
+    """Return the value, which must fit into a DNS character-string (RFC 1035 section 3.3)."""
     text = table.string(name)
     if len(text.encode()) > 255:
         table.wrong(name, "must not be longer than 255 bytes")
@@ -40,4 +40,4 @@ class ServerConfig:
 
 def check_server(server: ServerConfig, table: TomlTable) -> None:
     if not server.listen:
-        table.wrong("listen", "must name at least one address to answer on")
+        table.wrong("listen", "must contain at least one address for answering queries")

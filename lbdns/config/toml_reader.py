@@ -32,14 +32,14 @@ class TomlErrors:
         self.found.append(f"{position}: {place}: {what}")
 
     def raise_if_any(self) -> None:
-        """If errors have been found, raise ConfigError with all of them."""
+        """Raise a ConfigError with all errors found, if there are any."""
         if self.found:
             raise ConfigError(*self.found)
 
     def _line_of(self, place: TomlPlace) -> int:
         """Return the line number of a key, or 0 if it is absent.
 
-        Searches the file's text, because tomllib returns no positions.
+        The file's text is searched, because tomllib does not report line numbers.
         """
         key = place.inside.partition(".")[0] or place.key
         inside = not place.header  # whether the current line belongs to the table
@@ -62,9 +62,9 @@ class TomlErrors:
 
 
 class TomlPlace:
-    """Locates a key in a TOML file: ``key`` in the table with number ``index`` among the tables named ``header``.
+    """The location of ``key`` in a TOML file, in the table with number ``index`` among the tables named ``header``.
 
-    ``inside`` is the path of the inline table that holds the key; ``label`` names the table in errors.
+    ``inside`` is the path of the inline table that contains the key; ``label`` names the table in errors.
     """
 
     def __init__(self, header: str = "", index: int = 0, key: str = "", label: str = "", inside: str = "") -> None:
@@ -85,7 +85,7 @@ class TomlTable:
 
     @property
     def folder(self) -> Path:
-        """The folder of the file; relative paths in the file are resolved against this folder."""
+        """The folder of the file, against which relative paths in the file are resolved."""
         return self.findings.path.resolve().parent
 
     def wrong(self, key: str, what: str) -> None:
@@ -93,7 +93,7 @@ class TomlTable:
         self.findings.add(TomlPlace(place.header, place.index, key, place.label, place.inside), what)
 
     def get(self, key: str, kind: type[T], default: T, expected: str) -> T:
-        """Return the value of ``key``. If the type is wrong, report the ``expected`` type and return the default."""
+        """Return the value of ``key``. If its type is wrong, report the ``expected`` type and return the default."""
         self._asked.append(key)
         value = self.values.get(key, default)
         if kind is float and type(value) is int:
@@ -137,7 +137,7 @@ class TomlTable:
         return names[names.index(value)]
 
     def strings(self, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """Return a list of strings; a single string is read as a list of one."""
+        """Return a list of strings; a single string is read as a list with one element."""
         self._asked.append(key)
         value = self.values.get(key, list(default))
         value = [value] if isinstance(value, str) else value
@@ -149,7 +149,7 @@ class TomlTable:
     def each(self, key: str, default: tuple[T, ...], read: Callable[[str], T]) -> tuple[T, ...]:
         """Return a list of strings, each converted by ``read``.
 
-        If ``read`` raises ValueError, report it and return the default.
+        If ``read`` raises ValueError, report the error and return the default.
         """
         before = len(self.findings.found)
         found = []
@@ -194,14 +194,14 @@ class TomlTable:
         ]
 
     def end(self) -> None:
-        """Report each key that no caller has read, since such a key is unknown."""
+        """Report each key that no caller has read as unknown."""
         for key in self.values:
             if key not in self._asked:
                 self.wrong(key, f"unknown key{nearest(key, self._asked)}")
 
 
 def read_toml(path: Path) -> TomlTable:
-    """Return the root table of a TOML file. Raises ConfigError if the file cannot be read or is not TOML."""
+    """Return the root table of a TOML file. Raises ConfigError if the file cannot be read or is not valid TOML."""
     try:
         text = path.read_text("utf-8")
     except OSError as error:

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def key(read: Callable[[TomlTable, str, Any], T], default: Any = MISSING) -> T:
-    """Return a dataclass field whose value is ``read(table, name of the field, default)``."""
+    """Return a dataclass field whose value is read with ``read(table, field_name, default)``."""
     return field(default=default, metadata={"read": read})  # type: ignore[no-any-return]
 
 
@@ -64,7 +64,7 @@ def distinct(parse: Callable[[str], T]) -> tuple[T, ...]:
 
 
 def path(default: str) -> Path:
-    """Return a field for a path; relative paths are resolved against the folder of the configuration file."""
+    """Return a field for a path; relative paths are resolved against the configuration file's folder."""
     return key(lambda table, name, _: table.folder / table.string(name, default), Path(default))
 
 
@@ -73,7 +73,7 @@ def optional_path() -> Path | None:
 
 
 def read_fields(kind: Callable[..., T], table: TomlTable) -> T:
-    """Create a ``kind``: read each of its fields declared with ``key`` from the table, and record errors there."""
+    """Create a ``kind`` from the table, reading each field declared with ``key``; record errors in the table."""
     declared = [field for field in fields(kind) if "read" in field.metadata]  # type: ignore[arg-type]
     return kind(**{field.name: field.metadata["read"](table, field.name, field.default) for field in declared})
 
@@ -81,7 +81,7 @@ def read_fields(kind: Callable[..., T], table: TomlTable) -> T:
 def read_section(
     root: TomlTable, name: str, kind: Callable[..., T], check: Callable[[T, TomlTable], None] | None = None
 ) -> T:
-    """Return the section ``[name]``; record errors in the table. ``check`` reports errors that involve several keys."""
+    """Return the section ``[name]``, and record its errors. ``check`` reports errors that involve several keys."""
     table = root.section(name)
     found = read_fields(kind, table)
     if check:
@@ -91,7 +91,7 @@ def read_section(
 
 
 def domain_name(table: TomlTable, key: str, text: str) -> str:
-    """Return a domain name in lower case, without its final dot; record an error if it is not valid."""
+    """Return a domain name in lower case, without its final dot; record an error if the name is not valid."""
     name = text.lower().removesuffix(".")
     if len(name) > MAX_NAME or (name and not HOST_NAME.match(name.replace("/", "-"))):
         table.wrong(key, f"{text!r} is not a valid domain name")
@@ -103,18 +103,15 @@ def parse_network(text: str) -> Network:
     try:
         return ipaddress.ip_network(text)
     except ValueError as error:
-        raise ValueError(f"{error}; write a network such as 10.0.0.0/8 or 2001:db8::/32, or one address") from None
+        raise ValueError(f"{error}; write a network such as 10.0.0.0/8 or 2001:db8::/32, or a single address") from None
 
 
 def parse_host(text: str, what: str) -> Endpoint:
-    """Return the DNS endpoint ADDRESS[:PORT] of another host; ``what`` describes the host in errors.
-
-    Raises ValueError.
-    """
+    """Parse another host's DNS endpoint, ADDRESS[:PORT]; ``what`` describes the host in errors. Raises ValueError."""
     endpoint = parse_endpoint(text, DNS_PORT)
     if not endpoint.is_address:
         raise ValueError(f"{text!r}: {what} must be an address, such as 192.0.2.1:53, not a name")
     address = ipaddress.ip_address(endpoint.host)
     if address.is_unspecified or address.is_multicast or not endpoint.port:
-        raise ValueError(f"{text!r} is not the address of a host; write one such as 192.0.2.1:53")
+        raise ValueError(f"{text!r} is not a host's address; write, for example, 192.0.2.1:53")
     return endpoint

@@ -22,7 +22,7 @@ def _listen(table: TomlTable, name: str, default: Endpoint) -> Endpoint | None:
 
 @dataclass(frozen=True, slots=True)
 class WebConfig:
-    """``listen`` is None if HTTP is off. ``allow`` holds the networks whose clients may read the pages."""
+    """``listen`` is None if HTTP is off. ``allow`` contains the networks whose clients may read the pages."""
 
     listen: Endpoint | None = key(_listen, Endpoint("127.0.0.1", HTTP_PORT))  # None: HTTP is off
     allow: tuple[Network, ...] = each((), parse_network)  # networks that may read; the loopback always may
@@ -40,5 +40,6 @@ def check_web(web: WebConfig, table: TomlTable) -> None:
         table.wrong("user", "must not contain a colon (HTTP basic authentication, RFC 7617 section 2)")
     if web.listen and not web.allow and not ipaddress.ip_address(web.listen.host.partition("%")[0]).is_loopback:
         table.wrong(
-            "allow", f'is missing; other machines can reach {web.listen}, so name your networks: allow = ["10.0.0.0/8"]'
+            "allow",
+            f'is missing, but other machines can reach {web.listen}; list your networks: allow = ["10.0.0.0/8"]',
         )

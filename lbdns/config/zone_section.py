@@ -15,7 +15,7 @@ from lbdns_shared.endpoint import Endpoint
 
 @dataclass(frozen=True, slots=True)
 class TransferPermit:
-    """Permits a zone transfer to clients in ``network`` that sign with ``key``; an unset condition is not checked."""
+    """Permits zone transfers to clients in ``network`` that sign with ``key``; an unset condition is not checked."""
 
     network: Network | None
     key: str = ""  # the name of a [[key]]
@@ -23,7 +23,7 @@ class TransferPermit:
 
 @dataclass(frozen=True, slots=True)
 class NotifyTarget:
-    """A secondary that receives a NOTIFY when a zone changes; ``key``, if set, signs the message."""
+    """A secondary to which a NOTIFY is sent when a zone changes; ``key``, if set, signs the message."""
 
     endpoint: Endpoint
     key: str = ""
@@ -56,7 +56,7 @@ def read_zones(root: TomlTable, keys: Sequence[KeyConfig]) -> tuple[ZoneConfig, 
         )
         table.end()
     if not zones and not root.findings.found:
-        root.findings.add(TomlPlace(), "must contain a [[zone]] with a name and a file")
+        root.findings.add(TomlPlace(), "must contain at least one [[zone]] with a name and a file")
     return tuple(zones)
 
 
@@ -70,7 +70,9 @@ def _parse_permit(text: str, keys: Sequence[KeyConfig]) -> TransferPermit:
         case [network, "key", name]:
             return TransferPermit(parse_network(network), _key_of(text, name, keys))
         case _:
-            raise ValueError(f"{text!r} must be like '10.0.0.2', '10.0.0.0/8', 'key NAME' or '10.0.0.0/8 key NAME'")
+            raise ValueError(
+                f"{text!r} must have a form such as '10.0.0.2', '10.0.0.0/8', 'key NAME' or '10.0.0.0/8 key NAME'"
+            )
 
 
 def _parse_target(text: str, keys: Sequence[KeyConfig]) -> NotifyTarget:
@@ -81,7 +83,7 @@ def _parse_target(text: str, keys: Sequence[KeyConfig]) -> NotifyTarget:
         case [address, "key", name]:
             return NotifyTarget(parse_host(address, "a secondary"), _key_of(text, name, keys))
         case _:
-            raise ValueError(f"{text!r} must be like '10.0.0.2', '[2001:db8::1]:53' or '10.0.0.2 key NAME'")
+            raise ValueError(f"{text!r} must have a form such as '10.0.0.2', '[2001:db8::1]:53' or '10.0.0.2 key NAME'")
 
 
 def _key_of(text: str, name: str, keys: Sequence[KeyConfig]) -> str:

@@ -110,6 +110,6 @@ def test_nothing_listens(tcp: bool) -> None:
 def test_something_else_over_tcp(sent: bytes) -> None:
     with (
         scripted_server(lambda _: [], lambda _: sent) as server,
-        pytest.raises(LbdnsError, match="the reply over TCP is not a DNS message"),
+        pytest.raises(LbdnsError, match="the reply over TCP is not a valid DNS message"),
     ):
         ask(make_query("best.hobbit"), server.endpoint, tcp=True)

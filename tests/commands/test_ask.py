@@ -47,11 +47,11 @@ def test_what_words_mean(words: list[str], name: str, rtype: str, rclass: str, s
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["@10.0.0.5"], "the name is missing"),
+        (["@10.0.0.5"], "no name was given"),
         (["best.hobbit", "AAA"], "'AAA' is not a record type. Perhaps you meant 'AAAA'?"),
         (["best.hobbit", "TYPE70000"], "'TYPE70000' is not a record type"),
         (["best.hobbit", "+tpc"], "unknown option +tpc. Perhaps you meant '+tcp'?"),
-        (["best.hobbit", "@a", "@b"], "give only one server, not @a and @b"),
+        (["best.hobbit", "@a", "@b"], "specify only one server, not @a and @b"),
         (["best.hobbit", "@10.0.0.5:x"], "@10.0.0.5:x: '10.0.0.5:x': the port must be a number"),
     ],
 )

@@ -48,7 +48,7 @@ def test_a_summary_of_everything(tmp_path: Path, capsys: pytest.CaptureFixture[s
             "  member  gandalf.hobbit      192.0.2.3 2001:db8::3",
             "  member  frodo.hobbit        192.0.2.2",
             "DNS on 0.0.0.0:53, [::]:53",
-            "reports on 0.0.0.0:7777, score thesis; no key file: reports are accepted from the member's own address",
+            "reports on 0.0.0.0:7777, score thesis; no key file: reports must come from the member's own address",
             "HTTP on 127.0.0.1:8053",
         ],
         [],

@@ -98,7 +98,7 @@ def test_the_list(control: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_empty_list(control: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with answering(control, said()):
         status, out, _ = steer(capsys, "drain", "--list", "--control", str(control))
-    assert (status, out) == (0, "no overrides: the members' reports decide\n")
+    assert (status, out) == (0, "no overrides are in force\n")
 
 
 def test_what_is_refused(control: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,7 +113,7 @@ def test_what_can_not_be_understood(control: Path, capsys: pytest.CaptureFixture
     with answering(control, answer):
         status, out, err = steer(capsys, "drain", "gandalf", "--control", str(control))
     assert (status, out) == (1, "")
-    assert "run another version of lbdns?" in err
+    assert "running another version of lbdns?" in err
 
 
 @pytest.mark.parametrize(
@@ -124,8 +124,8 @@ def test_what_can_not_be_understood(control: Path, capsys: pytest.CaptureFixture
         (["drain", "a", "b"], "unexpected extra argument"),
         (["drain", "a", "--list"], "--list takes no MEMBER"),
         (["drain", "a", "--for", "2x"], "'2x' is not a valid duration; write a duration such as 90s"),
-        (["drain", "a", "--reason", "x" * 201], "at most 200 characters"),
-        (["drain", "a", "--reason", "a\x1b[2J"], "all printable"),
+        (["drain", "a", "--reason", "x" * 201], "at most 200 printable characters"),
+        (["drain", "a", "--reason", "a\x1b[2J"], "printable characters"),
         (["undrain", "a", "--force"], "No such option"),
         (["force", "a"], "Missing argument 'up|down|auto'"),
         (["force", "a", "sideways"], "'sideways' is not one of 'up', 'down', 'auto'"),

@@ -90,7 +90,7 @@ def test_what_is_not_so_usual() -> None:
             requests_per_s=None,
         )
     )  # fmt: skip
-    assert lines[0].endswith(", as worker 1 of 4 sees it")
+    assert lines[0].endswith(", according to worker 1 of 4")
     assert lines[2] == "fail open: no member is usable"
     assert "- requests/s" in lines[4]
     assert "estimated from" in lines[5]

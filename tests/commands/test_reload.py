@@ -81,7 +81,7 @@ def test_what_is_no_answer(config: Path, capsys: pytest.CaptureFixture[str], ans
     with answering(config.parent / "control.sock", answer):
         status, out, err = reload(capsys, "-c", str(config))
     assert (status, out) == (1, "")
-    assert "the server ended before it replied" in err
+    assert "the server closed the connection without a valid reply" in err
 
 
 def test_nobody_there(config: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -227,7 +227,7 @@ def test_who_ordered_what_since_when_until_when_and_why() -> None:
 def test_trouble_with_the_history_stands_above() -> None:
     history = {"on": True, "ok": False, "error": "no space left", "dropped": 7, "bytes": 0}
     lines = shown({**STATUS, "server": {**STATUS["server"], "history": history}})  # type: ignore[dict-item]
-    assert lines[1:3] == ["history: cannot be written: no space left", "history: 7 records lost since the start"]
+    assert lines[1:3] == ["history: cannot be written: no space left", "history: 7 records lost since startup"]
     for well in ({**history, "ok": True, "dropped": 0}, {**history, "on": False}):
         lines = shown({**STATUS, "server": {**STATUS["server"], "history": well}})  # type: ignore[dict-item]
         assert lines[1] == ""

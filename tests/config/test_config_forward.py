@@ -46,15 +46,15 @@ class TestForward:
             (
                 forward('["192.0.2.1"]', '["0.0.0.0/0"]'),
                 [
-                    ":8: [forward] allow: '0.0.0.0/0' would make an open resolver, which attackers abuse; "
-                    "name your own networks"
+                    ":8: [forward] allow: '0.0.0.0/0' would create an open resolver, which attackers could abuse; "
+                    "list your own networks"
                 ],
             ),
             (
                 forward('["192.0.2.1"]', '["10.0.0.1/8"]'),
                 [
                     ":8: [forward] allow: 10.0.0.1/8 has host bits set; write a network such as 10.0.0.0/8 or "
-                    "2001:db8::/32, or one address"
+                    "2001:db8::/32, or a single address"
                 ],
             ),
             (
@@ -67,7 +67,7 @@ class TestForward:
             (
                 forward('["0.0.0.0", "192.0.2.1:0", "224.0.0.251"]'),
                 [
-                    f":7: [forward] upstream: {text!r} is not the address of a host; write one such as 192.0.2.1:53"
+                    f":7: [forward] upstream: {text!r} is not a host's address; write, for example, 192.0.2.1:53"
                     for text in ("0.0.0.0", "192.0.2.1:0", "224.0.0.251")
                 ],
             ),
@@ -94,7 +94,7 @@ class TestForward:
         ],
     )
     def test_not_to_ourselves(self, load: Load, listen: str, upstream: str, through: str) -> None:
-        with pytest.raises(ConfigError, match=r"queries would loop for ever") as caught:
+        with pytest.raises(ConfigError, match=r"queries would loop forever") as caught:
             load(forward(f'["{upstream}"]', listen=listen))
         assert f"is this server itself, which listens on {through}" in str(caught.value)
 

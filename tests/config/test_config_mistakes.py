@@ -11,7 +11,7 @@ from tests.config.config_files import POOL, ZONE, Load
 
 #: What is wrong, the file, and its findings after the path; ZONE has 3 lines, POOL 4
 MISTAKES: list[tuple[str, str, list[str]]] = [
-    ("no zone", "", [": file: must contain a [[zone]] with a name and a file"]),
+    ("no zone", "", [": file: must contain at least one [[zone]] with a name and a file"]),
     ("unknown table", ZONE + "[sever]\nlisten = 1\n", [":4: sever: unknown key. Perhaps you meant 'server'?"]),
     (
         "unknown key in server",
@@ -60,7 +60,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "nowhere to listen",
         "[server]\nlisten = []\n" + ZONE,
-        [":2: [server] listen: must name at least one address to answer on"],
+        [":2: [server] listen: must contain at least one address for answering queries"],
     ),
     (
         "listening on a name",
@@ -95,8 +95,8 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         "a member that is no host name",
         ZONE + POOL.replace('"gandalf"', '"gandalf.", "fro do"'),
         [
-            ":7: [pool web] members: 'gandalf.' is not a valid host name relative to the zone, such as 'gandalf'",
-            ":7: [pool web] members: 'fro do' is not a valid host name relative to the zone, such as 'gandalf'",
+            ":7: [pool web] members: 'gandalf.' is not a host name relative to the zone; write, for example, 'gandalf'",
+            ":7: [pool web] members: 'fro do' is not a host name relative to the zone; write, for example, 'gandalf'",
         ],
     ),
     (
@@ -112,7 +112,9 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "dots without quotes",
         ZONE + POOL + 'names = { round.robin = "round_robin" }\n',
-        [":8: [pool web] names: round: unknown policy {'robin': 'round_robin'}; quote a name that contains dots"],
+        [
+            ":8: [pool web] names: round: unknown policy {'robin': 'round_robin'}; quote any name that contains dots"
+        ],
     ),
     ("a name twice", ZONE + POOL + 'names = { a = "best", A = "best" }\n', [":8: [pool web] names: 'A' appears twice"]),
     (
@@ -123,7 +125,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "no names",
         ZONE + POOL + "names = {}\n",
-        [":8: [pool web] names: is empty, so no query could select a member of this pool"],
+        [":8: [pool web] names: is empty, so no member of this pool could be selected; add a name with a policy"],
     ),
     ("names that are none", ZONE + POOL + "names = 5\n", [":8: [pool web] names: must be a table"]),
     (
@@ -175,16 +177,16 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         "following and listening",
         ZONE + '[collector]\nconnect = "http://x"\nlisten = ["::1"]\nkey_file = "x"\n',
         [
-            ":6: [collector] listen: must not be set together with connect: the followed "
+            ":6: [collector] listen: must not be set together with connect, because the followed "
             "collector receives the reports",
-            ":7: [collector] key_file: must not be set together with connect: the followed "
+            ":7: [collector] key_file: must not be set together with connect, because the followed "
             "collector receives the reports",
         ],
     ),
     (
         "a collector that hears nobody",
         ZONE + "[collector]\nlisten = []\n",
-        [":5: [collector] listen: must name at least one address to receive reports on"],
+        [":5: [collector] listen: must contain at least one address for receiving reports"],
     ),
     (
         "web on a name",
@@ -199,7 +201,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "a score without weights",
         ZONE + "[score.mine]\ncpu_idle = { weight = 0, limit = 1 }\n",
-        [":4: [score.mine]: gives no metric a weight, so every member would score 0"],
+        [":4: [score.mine]: has no metric with a weight above 0, so every member would score 0"],
     ),
     (
         "a metric misspelt",

@@ -105,7 +105,7 @@ class TestSecondaries:
 
 
 NAMED = '[[key]]\nname = "n"\n'
-WHAT_FITS = "must be like '10.0.0.2', '10.0.0.0/8', 'key NAME' or '10.0.0.0/8 key NAME'"
+WHAT_FITS = "must have a form such as '10.0.0.2', '10.0.0.0/8', 'key NAME' or '10.0.0.0/8 key NAME'"
 #: What is wrong, the file, and its findings after the path; ZONE and KEY have 3 lines each
 MISTAKES: list[tuple[str, str, list[str]]] = [
     ("a key without all", "[[key]]\n" + ZONE, [
@@ -122,7 +122,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         ":5: [key Secondary] name: two keys have the name 'secondary'; rename one of them",
     ]),
     ("a key called root", KEY.replace("secondary", "") + ZONE, [
-        ":2: [key .] name: must not be the root; use a name that both servers know, such as 'secondary.'",
+        ":2: [key .] name: must not be the root; use the same name on both servers, such as 'secondary.'",
     ]),
     ("an algorithm that is too weak", KEY + 'algorithm = "hmac-sha1"\n' + ZONE, [
         ":4: [key secondary.] algorithm: unknown value 'hmac-sha1'. Perhaps you meant 'hmac-sha512'?",
@@ -132,11 +132,11 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     ]),
     ("a network that is none", ZONE + 'transfer = ["10.0.0.300"]\n', [
         ":4: [zone hobbit] transfer: '10.0.0.300' does not appear to be an IPv4 or IPv6 network; "
-        "write a network such as 10.0.0.0/8 or 2001:db8::/32, or one address",
+        "write a network such as 10.0.0.0/8 or 2001:db8::/32, or a single address",
     ]),
     ("host bits", ZONE + 'transfer = ["10.0.0.1/8"]\n', [
         ":4: [zone hobbit] transfer: 10.0.0.1/8 has host bits set; "
-        "write a network such as 10.0.0.0/8 or 2001:db8::/32, or one address",
+        "write a network such as 10.0.0.0/8 or 2001:db8::/32, or a single address",
     ]),
     ("words in a wrong order", ZONE + 'transfer = ["key a 10.0.0.0/8", ""]\n', [
         f":4: [zone hobbit] transfer: 'key a 10.0.0.0/8' {WHAT_FITS}", f":4: [zone hobbit] transfer: '' {WHAT_FITS}",
@@ -156,14 +156,14 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         ":4: [zone hobbit] notify: 'ns2.example': a secondary must be an address, such as 192.0.2.1:53, not a name",
     ]),
     ("telling nobody", ZONE + 'notify = ["0.0.0.0", "224.0.0.1", "10.0.0.2:0"]\n', [
-        f":4: [zone hobbit] notify: '{text}' is not the address of a host; write one such as 192.0.2.1:53"
+        f":4: [zone hobbit] notify: '{text}' is not a host's address; write, for example, 192.0.2.1:53"
         for text in ("0.0.0.0", "224.0.0.1", "10.0.0.2:0")
     ]),
     ("telling a network", ZONE + 'notify = ["10.0.0.0/8"]\n', [
         ":4: [zone hobbit] notify: '10.0.0.0/8' is not a HOST:PORT such as 127.0.0.1:53",
     ]),
     ("too many words", ZONE + 'notify = ["10.0.0.2 with key"]\n', [
-        ":4: [zone hobbit] notify: '10.0.0.2 with key' must be like '10.0.0.2', '[2001:db8::1]:53' or "
+        ":4: [zone hobbit] notify: '10.0.0.2 with key' must have a form such as '10.0.0.2', '[2001:db8::1]:53' or "
         "'10.0.0.2 key NAME'",
     ]),
 ]  # fmt: skip

@@ -198,7 +198,7 @@ def test_it_will_not_ask_itself(tmp_path: Path) -> None:
     listening = python("lbdns", "serve", "-c", str(site.config), "--listen", f"0.0.0.0:{port}")
     with running(*listening) as server:
         assert server.wait() == 2
-        assert "queries would loop for ever" in server.errors
+        assert "queries would loop forever" in server.errors
 
 
 def getent(client: Namespace, database: str, name: str) -> str:

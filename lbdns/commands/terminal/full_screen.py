@@ -35,23 +35,25 @@ _DUMB: Final = ("", "dumb", "unknown")
 
 def demand_terminal(console: Console) -> None:
     """Raise LbdnsError unless standard input and output are a terminal that can position the cursor."""
-    what = "run 'lbdns top' in a terminal, or use --once for one frame; 'lbdns status' prints a table"
+    what = "run 'lbdns top' in a terminal, use --once to print one frame, or run 'lbdns status'"
     if not (sys.stdin.isatty() and console.is_terminal):
         raise LbdnsError(f"top: standard input and output must be a terminal; {what}")
     if os.environ.get("TERM", "").lower() in _DUMB:
-        raise LbdnsError(f"top: the terminal TERM={os.environ.get('TERM', '')!r} cannot position the cursor; {what}")
+        raise LbdnsError(
+            f"top: the terminal type TERM={os.environ.get('TERM', '')!r} cannot position the cursor; {what}"
+        )
 
 
 class KeyDecoder:
-    """Decodes bytes into keys: printable ASCII characters, and names of other keys. Sequences may arrive in pieces."""
+    """Decodes bytes into printable ASCII characters and names of other keys. Escape sequences may arrive in pieces."""
 
     def __init__(self) -> None:
         self.pending = b""  # the start of a sequence; if no more bytes follow, it was the Escape key
 
     def feed(self, data: bytes) -> list[str]:
-        """Return the keys that ``data`` completes.
+        """Return the keys whose input ``data`` completes.
 
-        Empty ``data`` means that an unfinished escape sequence has ended.
+        Call this with empty ``data`` if no more bytes of an unfinished escape sequence are expected.
         """
         text, self.pending = self.pending + data, b""
         if data and (started := _INCOMPLETE.search(text)):
@@ -78,7 +80,7 @@ class Screen:
     def open(self, wake: Callable[[], None]) -> Iterator[None]:
         """Take over the terminal for the duration of a with statement.
 
-        A change of size calls ``wake``; SIGTERM and SIGHUP act like Ctrl-C.
+        Resizing the terminal calls ``wake``; SIGTERM and SIGHUP act like Ctrl-C.
         """
         before = termios.tcgetattr(self._stdin)
         handlers: dict[signal.Signals, Callable[[int, Any], None]] = {
@@ -103,7 +105,10 @@ class Screen:
         self._live.update(Group(*lines), refresh=True)
 
     def keys(self, timeout: float) -> list[str]:
-        """Wait up to ``timeout`` seconds for input; return the keys pressed. Raises EOFError if the terminal closed."""
+        """Wait up to ``timeout`` seconds for input; return the keys pressed.
+
+        Raises EOFError if the terminal is closed.
+        """
         timeout = ESCAPE_PAUSE if self._keys.pending else timeout
         ready, _, _ = select.select([self._stdin, self._descriptor], [], [], max(0.0, timeout))
         if self._stdin not in ready:

@@ -1,4 +1,7 @@
-"""Format numbers, rates, events, overrides and sparklines for a terminal, and make untrusted text safe. Pure."""
+"""Format numbers, rates, events, overrides and sparklines for a terminal, and make untrusted text safe to print.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ LETTERS: Final = "_.-=+*%#"  # for terminals without block characters
 
 
 def printable(value: object) -> str:
-    """Return ``value`` as one line with control characters escaped, as names and reasons come from other machines."""
+    """Return ``value`` as one line with control characters escaped, because names and reasons are untrusted."""
     text = str(value)
     if text.isprintable():
         return text
@@ -50,7 +53,7 @@ def per_second(value: float | None) -> str:
 
 
 def event_line(event: Mapping[str, Any], is_short: bool = False) -> Text:
-    """Format an event document as one line, without the date if ``is_short``.
+    """Format an event document as one line, without the date if ``is_short`` is true.
 
     Raises KeyError, TypeError or ValueError if the document is not an event.
     """
@@ -78,7 +81,7 @@ def override_text(override: Mapping[str, Any], now: float) -> str:
 def sparkline(values: Sequence[float | None], width: int, top: float | None = None, steps: str = BLOCKS) -> str:
     """Return a sparkline of the newest ``width`` values, with the newest on the right and blanks for missing values.
 
-    The highest block stands for ``top`` or, if that is None, for the greatest value shown; the lowest stands for 0.
+    The tallest block represents ``top`` or, if that is None, the greatest value shown; the shortest block represents 0.
     """
     newest = values[-width:] if width > 0 else ()
     highest = max((value for value in newest if value is not None), default=0.0) if top is None else top

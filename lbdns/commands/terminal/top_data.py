@@ -13,7 +13,7 @@ Document = Mapping[str, Any]
 
 
 class Series:
-    """One member's recent values, for sparklines; None stands for a missing value."""
+    """One member's recent values for the sparklines; None represents a missing value."""
 
     def __init__(self) -> None:
         self.answers: deque[float | None] = deque(maxlen=KEPT)  # per second
@@ -50,7 +50,7 @@ class TopData:
     def sample(self, now: float) -> None:
         """Append each member's newest values to its series.
 
-        Raises KeyError, TypeError or ValueError for a bad status.
+        Raises KeyError, TypeError or ValueError if the status is not valid.
         """
         if self.status is None:
             return

@@ -1,4 +1,4 @@
-"""Lay out a frame of ``lbdns top`` so that it fits the height and width of the screen. Pure."""
+"""Lay out a frame of ``lbdns top`` to fit the height and width of the screen. Pure."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def frame(data: TopData, view: View, size: Size, now: float) -> list[Text]:
     Raises KeyError, TypeError or ValueError if the status is not valid.
     """
     if size.width < LEAST_WIDTH or size.height < LEAST_HEIGHT:
-        lines = [Text(f"too small: needs at least {LEAST_WIDTH}x{LEAST_HEIGHT}, preferably 80x24")]
+        lines = [Text(f"screen too small: {LEAST_WIDTH}x{LEAST_HEIGHT} is required, 80x24 recommended")]
     elif view.help:
         lines = [Text("lbdns top", "bold"), Text(), *(Text(f"  {key:<12}{what}") for key, what in HELP)]
     else:
@@ -140,7 +140,7 @@ def _spark_width(size: Size, columns: Iterable[tuple[str, int]]) -> int:
 
 
 def _cells(values: Iterable[str], widths: Iterable[int]) -> str:
-    """Align the values in columns; cut values that are too long."""
+    """Align the values in columns, truncating values that are too long."""
     cells = []
     for value, width in zip(values, widths, strict=True):
         length = cell_len(value)
@@ -161,7 +161,7 @@ def _heading(columns: Sequence[tuple[str, int]], spark: int) -> Text:
 def _row(
     member: Document, series: Series, columns: Sequence[tuple[str, int]], spark: int, size: Size, since: float
 ) -> Text:
-    """Return a member's line. ``since``, the seconds elapsed since the status arrived, is added to the report's age."""
+    """Return a member's line. The report's age is increased by ``since``, the seconds since the status arrived."""
     state, age = str(member["state"]), member["age_s"]
     values = [
         number(member["score"]), number(None if age is None else float(age) + since, 1), percent(member["share"]),

@@ -1,4 +1,7 @@
-"""The user's choices in ``lbdns top`` (pool, order, filter, position), and the keys that change them. Sans-I/O."""
+"""The user's choices in ``lbdns top`` (pool, sort order, filter, scroll position), and the keys that change them.
+
+Sans-I/O.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +37,14 @@ HELP: Final = (
     ("s", "sort by the next column"),
     ("r", "reverse the order"),
     ("p", "show the next pool"),
-    ("/", "filter members by name or state; Esc clears the filter"),
+    ("/", "filter members by name or state (Esc clears the filter)"),
     ("?", "show this help"),
 )
 
 
 @dataclass(slots=True)
 class View:
-    """The user's choices in one terminal. ``rows`` is the number of members that fit in the last frame."""
+    """The user's current choices in one terminal. ``rows`` is the number of member rows in the last frame."""
 
     pool: str = ""  # empty: the first pool
     sort: str = _ORDER[0]
@@ -54,7 +57,7 @@ class View:
     ended: bool = False
 
     def selected(self, data: TopData) -> Document | None:
-        """Return the displayed pool, or the first pool if the displayed one is gone."""
+        """Return the displayed pool, or the first pool if the displayed pool no longer exists."""
         pools: Sequence[Document] = data.status["pools"] if data.status else ()
         return next((pool for pool in pools if pool["name"] == self.pool), pools[0] if pools else None)
 

@@ -95,7 +95,7 @@ def _text(fields: Mapping[str, Any], key: str, longest: int) -> str:
         raise LbdnsError(f"{fields['command']}: {key}: must be a string")
     value = value.strip()
     if len(value) > longest or not value.isprintable():
-        raise LbdnsError(f"{fields['command']}: {key}: must have at most {longest} characters, all printable")
+        raise LbdnsError(f"{fields['command']}: {key}: must consist of at most {longest} printable characters")
     return value
 
 

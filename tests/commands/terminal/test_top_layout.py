@@ -130,7 +130,7 @@ def test_a_terminal_without_blocks_gets_ascii() -> None:
 
 def test_a_small_terminal_says_what_it_needs() -> None:
     for size in (Size(LEAST_WIDTH - 1, 24), Size(80, LEAST_HEIGHT - 1)):
-        assert drawn(board_of(), size=size)[0].startswith("too small: needs at least 60x10")
+        assert drawn(board_of(), size=size)[0].startswith("screen too small: 60x10 is required")
 
 
 def names(lines: list[str]) -> list[str]:

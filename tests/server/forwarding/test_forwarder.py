@@ -193,7 +193,7 @@ def _with(listen: str, upstream_host: str) -> None:
 
 @pytest.mark.parametrize(("listen", "host"), [("0.0.0.0", "127.0.0.9"), ("::", "::1"), ("127.0.0.9", "127.0.0.9")])
 def test_an_upstream_that_is_this_server(listen: str, host: str) -> None:
-    with pytest.raises(ConfigError, match=r"lbdns.toml: \[forward\] upstream: .* queries would loop for ever"):
+    with pytest.raises(ConfigError, match=r"lbdns.toml: \[forward\] upstream: .* queries would loop forever"):
         _with(listen, host)
 
 

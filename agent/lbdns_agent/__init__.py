@@ -1,1 +1,1 @@
-"""lbdns-agent: measures one host and reports to the collectors on a fixed schedule, at very little cost."""
+"""lbdns-agent: measures one host and sends reports to the collectors on a fixed schedule, with very little overhead."""

@@ -34,7 +34,7 @@ log = logging.getLogger("lbdns.agent")
 
 @dataclass(frozen=True)
 class ReportSchedule:
-    """Report k is due at ``first + k * interval`` (monotonic seconds), however long a report takes.
+    """Report k is due at ``first + k * interval`` (monotonic seconds), however long earlier reports took.
 
     A missed report is skipped, not sent late.
     """
@@ -60,7 +60,7 @@ class ReportSchedule:
 def load_signing_key(path: Path | None, name: str) -> AgentKey | None:
     """Return the key with which host ``name`` signs its reports, or None if there is no key file.
 
-    Raises KeyFileError if the file holds no key for this host. Logs a warning if other users can read the file.
+    Raises KeyFileError if the file contains no key for this host. Logs a warning if other users can read the key file.
     """
     if path is None:
         return None
@@ -69,7 +69,7 @@ def load_signing_key(path: Path | None, name: str) -> AgentKey | None:
     if key is None:
         hosts = ", ".join(sorted({agent.host for agent in keys.agents}))
         raise KeyFileError(
-            f"{path}: key file: has no key for {name!r}, only for {hosts}; set the host name with --name, "
+            f"{path}: key file: contains no key for {name!r}, only for {hosts}; set the host name with --name, "
             f"or add the output of 'lbdns keygen --agent {name} --master FILE'"
         )
     for warning in warnings:
@@ -78,7 +78,7 @@ def load_signing_key(path: Path | None, name: str) -> AgentKey | None:
 
 
 class SignalPipe:
-    """Catches this process's STOP and RELOAD signals until ``close`` is called. Works only in the main thread.
+    """Catches this process's STOP and RELOAD signals until ``close`` is called. Use it only in the main thread.
 
     ``fd`` becomes readable when a signal arrives, so that poll(2) can wait for signals.
     """
@@ -108,10 +108,10 @@ class SignalPipe:
 
 
 class ReportingAgent:
-    """Runs one agent from startup until it has sent its ``bye``."""
+    """Runs one agent from startup until the agent has sent its final ``bye`` report."""
 
     def __init__(self, options: AgentOptions, signals: SignalPipe) -> None:
-        """Raises LbdnsError if the key file or the cgroup can't be used, or if the operating system isn't supported."""
+        """Raises LbdnsError if the key file or the cgroup is unusable, or if the operating system isn't supported."""
         self._options = options
         self._signals = signals
         self._key = load_signing_key(options.key_file, options.name)
@@ -158,7 +158,7 @@ class ReportingAgent:
     def _log_start(self) -> None:
         options = self._options
         log.info(
-            "reporting as %s every %g s to %s, %s",
+            "reporting as %s every %g s to %s (%s)",
             options.name,
             options.interval,
             ", ".join(map(str, options.collectors)),
@@ -204,12 +204,12 @@ class ReportingAgent:
         self._sender.send(encode(report, self._key))
 
     def _reload(self) -> None:
-        """Reread the key file, and look up the collectors' names again. If the key file is bad, keep the old key."""
+        """Reread the key file and resolve the collectors' names again. If the key file is invalid, keep the old key."""
         self._sender.resolve_again()
         try:
             self._key = load_signing_key(self._options.key_file, self._options.name)
         except LbdnsError as error:
-            log.error("the key file was not reloaded; the old key stays in use: %s", error)
+            log.error("keeping the old key, because the key file could not be reloaded: %s", error)
         else:
             log.info("reloaded")
 

@@ -1,6 +1,6 @@
 """Parses alarm conditions such as ``METRIC[/cpu] > NUMBER``, and checks them against a host's metrics. Pure.
 
-An overloaded host sends an alarm at once, and the server sends it no more clients until the alarm ends.
+An overloaded host sends an alarm immediately, and the server then directs no clients to that host until the alarm ends.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _FORM = re.compile(r"\s*([A-Za-z0-9_]+)(\s*/\s*cpu)?\s*(>=|<=|>|<)\s*(\S+)\s*\Z"
 
 @dataclass(frozen=True)
 class AlarmCondition:
-    """A limit for one metric.
+    """A limit for one metric; exceeding the limit triggers an alarm.
 
-    If ``per_cpu`` is true, the metric is first divided by cpu_count (by 1 if cpu_count is less than 1).
+    If ``per_cpu`` is true, the metric is first divided by cpu_count or by 1, whichever is greater.
     """
 
     metric: str
@@ -65,8 +65,8 @@ def parse_alarm_condition(text: str, known: Collection[str]) -> AlarmCondition:
     match = _FORM.match(text)
     if not match:
         raise ValueError(
-            f"{text!r} is not a valid condition such as 'run_queue>100' or 'run_queue/cpu>64'; "
-            "the operators are >, >=, < and <="
+            f"{text!r} is not a valid condition; write, for example, 'run_queue>100' or 'run_queue/cpu>64' "
+            "(the operators are >, >=, < and <=)"
         )
     metric, per_cpu, comparison, number = match.groups()
     if metric not in known:
@@ -80,11 +80,11 @@ def parse_alarm_condition(text: str, known: Collection[str]) -> AlarmCondition:
     except ValueError:
         limit = math.nan
     if not math.isfinite(limit):
-        raise ValueError(f"{text!r}: {number!r} is not a number")
+        raise ValueError(f"{text!r}: {number!r} is not a finite number")
     return AlarmCondition(metric, comparison, limit, per_cpu is not None)
 
 
 def alarm_reason(conditions: Iterable[AlarmCondition], metrics: Mapping[str, float]) -> str:
-    """Return the reasons for all conditions that are met, joined in order, or an empty string if none is met."""
+    """Return the reasons for all conditions that are met, separated by semicolons; empty if no condition is met."""
     text = "; ".join(filter(None, (condition.reason(metrics) for condition in conditions)))
     return text if len(text) <= MAX_REASON_LENGTH else text[: MAX_REASON_LENGTH - 3] + "..."

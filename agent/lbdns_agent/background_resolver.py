@@ -1,4 +1,4 @@
-"""Resolves a host name in a background thread, because look-ups may be slow."""
+"""Resolves a host name in a background thread, so that slow look-ups don't block the agent."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Address = tuple[socket.AddressFamily, tuple[Any, ...]]
 
 
 def look_up_addresses(endpoint: Endpoint) -> list[Address]:
-    """Return the addresses of an endpoint in the order to try them (RFC 6724). Raises OSError."""
+    """Return the addresses of an endpoint in the order in which to try them (RFC 6724). Raises OSError."""
     flags = socket.AI_NUMERICHOST if endpoint.is_address else 0
     answers = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_DGRAM, flags=flags)
     return [(family, where) for family, _, _, _, where in answers]
 
 
 class BackgroundResolver:
-    """Looks up the addresses of one name repeatedly; while look-ups fail, keeps the addresses found last.
+    """Looks up the addresses of one name repeatedly. If a look-up fails, the most recent addresses remain valid.
 
-    If the endpoint is already an IP address, no thread is started. ``error`` says why the last look-up failed, and is
-    empty if it succeeded.
+    If the endpoint is already an IP address, no thread is started. ``error`` states why the last look-up failed; it is
+    an empty string if the last look-up succeeded.
     """
 
     def __init__(self, endpoint: Endpoint, look_up: Callable[[Endpoint], list[Address]] = look_up_addresses) -> None:
@@ -52,7 +52,7 @@ class BackgroundResolver:
         return self._addresses
 
     def refresh(self) -> None:
-        """Look the name up again soon."""
+        """Request a new look-up, which starts as soon as SHORTEST_INTERVAL permits."""
         self._requested.set()
 
     def wait_for_first(self, longest: float) -> None:

@@ -1,4 +1,4 @@
-"""The command line of lbdns-agent: parses the arguments, runs the agent or prints a single sample (``--once``)."""
+"""The lbdns-agent command: parses the arguments, then runs the agent or prints a single sample (``--once``)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EXAMPLES = """examples:
 
 
 def _argument_type(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Wrap ``parse`` so that it raises ArgumentTypeError, because argparse shows no other exception's message."""
+    """Wrap ``parse`` to raise ArgumentTypeError, the only exception whose message argparse shows to the user."""
 
     def parse_argument(text: str) -> Any:
         try:
@@ -45,7 +45,7 @@ def _argument_type(parse: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Return the command-line parser, with the defaults and ranges of all options."""
+    """Return the command-line parser, which defines all options and their defaults."""
     parser = argparse.ArgumentParser(
         prog="lbdns-agent",
         description="Measures this host and reports to the lbdns collectors.",
@@ -59,7 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--once", action="store_true", help="print one sample and send nothing")
     add("--json", action="store_true", help="with --once: print the sample as JSON")
     add("--log-format", default="text", choices=log.FORMATS, help="format of log lines (default: text)")
-    add("--log-level", default="info", choices=log.LEVELS, help="lowest level to log (default: info)")
+    add("--log-level", default="info", choices=log.LEVELS, help="lowest level of messages to log (default: info)")
     add("--version", action="version", version=f"lbdns-agent {__version__}")
     return parser
 
@@ -103,7 +103,7 @@ def _add_sensor_options(add: Callable[..., Any]) -> None:
         default=parse_status_url(DEFAULT_URL),
         type=_argument_type(lambda text: None if text == OFF else parse_status_url(text)),
         metavar="URL|off",
-        help=f"status page of the web server (default: {DEFAULT_URL})",
+        help=f"URL of the web server's status page (default: {DEFAULT_URL})",
     )
     add(
         "--gateway",
@@ -125,10 +125,10 @@ def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace)
     if arguments.json and not arguments.once:
         parser.error("--json needs --once")
     if not arguments.collector and not arguments.once:
-        parser.error("no collector: use --collector HOST[:PORT] at least once, or --once to print a sample")
+        parser.error("no collector given; use --collector HOST[:PORT] at least once, or --once to print a sample")
     alarms = arguments.alarm or list(DEFAULT_CONDITIONS)
     if OFF in alarms and len(alarms) > 1:
-        parser.error("--alarm off can't be combined with other conditions")
+        parser.error("--alarm off can't be combined with alarm conditions")
     try:
         conditions = tuple(parse_alarm_condition(text, CATALOGUE) for text in alarms if text != OFF)
     except ValueError as error:
@@ -136,7 +136,7 @@ def read_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace)
     try:
         name = arguments.name or parse_name(default_name())
     except ValueError as error:
-        parser.error(f"this host's own name can't be used; set one with --name: {error}")
+        parser.error(f"set a host name with --name, because this host's own name can't be used: {error}")
     return AgentOptions(
         name=name,
         collectors=tuple(dict.fromkeys(arguments.collector)),
@@ -194,7 +194,7 @@ def _number(value: float) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program. Return 0 for success, 1 for failure, or 2 for bad arguments or a bad key file."""
+    """Run the program. Return 0 on success, 1 on failure, or 2 if the arguments or the key file are invalid."""
     parser = build_parser()
     try:
         arguments = parser.parse_args(argv)

@@ -19,7 +19,7 @@ SHORTEST_DIFFERENCE: Final = 0.05  # seconds: the kernel counts processor time i
 
 @dataclass(frozen=True)
 class HostSample:
-    """The metrics that could be measured, and the reason why each of the others is missing."""
+    """The metrics that could be measured, and the reason why each other metric is missing."""
 
     metrics: Mapping[str, float]
     missing: Mapping[str, str]
@@ -63,8 +63,8 @@ class HostSampler:
     def sample(self, wait: float, interval: float) -> HostSample:
         """Read every sensor and return the sample.
 
-        Waits up to ``wait`` seconds for non-blocking sensors. A result that arrives later is used in the next sample,
-        unless it is more than ``interval`` seconds old by then.
+        Waits up to ``wait`` seconds for non-blocking sensors. A later result is used in the next sample if the result
+        is then at most ``interval`` seconds old.
         """
         # The agent's own requests put processes to work, so momentary sensors are read first, the others meanwhile
         found: dict[str, float] = {}
@@ -78,13 +78,13 @@ class HostSampler:
         oldest = time.monotonic() - interval
         for state in self._states:
             if state.task is not None:
-                result = state.task.take(oldest) or TimedReading(TimeoutError("no answer in time"), 0.0)
+                result = state.task.take(oldest) or TimedReading(TimeoutError("no response in time"), 0.0)
                 self._take(state, result, found, missing)
         ordered = {name: found[name] for name in self._metrics if name in found}
         return HostSample(ordered, missing)
 
     def quick_read(self, names: frozenset[str]) -> dict[str, float]:
-        """Return the current values of the metrics in ``names`` that are cheap to read and due to be read."""
+        """Return the current values of those metrics in ``names`` that are cheap to read and due to be read."""
         self._host.start_round()
         found: dict[str, float] = {}
         now = time.monotonic()

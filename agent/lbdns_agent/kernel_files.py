@@ -1,4 +1,4 @@
-"""Reads kernel files repeatedly. The files stay open, because opening a file costs as much as reading it."""
+"""Reads kernel files repeatedly. The files stay open, because opening a file takes as long as reading it."""
 
 from __future__ import annotations
 

@@ -13,11 +13,11 @@ log = logging.getLogger("lbdns.agent")
 
 
 class MissingValueError(LbdnsError):
-    """Raised if a source can't be read. The message says how to make the source readable, if that is possible."""
+    """Raised if a source can't be read. If possible, the message explains how to make the source readable."""
 
 
 class SwitchedOffError(MissingValueError):
-    """Raised if the source is switched off on the command line, or doesn't exist on this system. Never logged."""
+    """Raised if a source is switched off on the command line or doesn't exist on this system. Never logged."""
 
 
 def failure_reason(error: Exception, source: str) -> str:

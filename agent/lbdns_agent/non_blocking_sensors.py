@@ -1,8 +1,8 @@
-"""Sensors that wait for a server or the network, all served by one thread that calls poll(2).
+"""Runs the sensors that wait for a server or the network, all in one thread that calls poll(2).
 
 A reading is a generator: it yields each file descriptor on which it must wait, and returns its result. A slow sensor
-does not delay the others. There is only one thread, because switching between threads would cost more than the work
-itself.
+does not delay other sensors. A single thread runs all sensors, because switching between threads would cost more than
+the work itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WRITABLE: Final = select.POLLOUT
 
 
 class DescriptorWait(NamedTuple):
-    """A file descriptor and the event to wait for: READABLE or WRITABLE."""
+    """A file descriptor and the event to wait for (READABLE or WRITABLE)."""
 
     fd: int
     events: int
@@ -32,7 +32,7 @@ ReadingSteps = Generator[DescriptorWait, None, T]
 
 @dataclass(frozen=True)
 class TimedReading:
-    """A sensor's result, or the exception it raised, and when the reading finished (monotonic seconds)."""
+    """A sensor's result or the exception that it raised, and the reading's end time (monotonic seconds)."""
 
     value: Any
     at: float
@@ -55,13 +55,13 @@ class SensorTask:
         return self._steps is not None
 
     def start(self) -> None:
-        """Begin a reading. The task must not be busy."""
+        """Start a reading. The task must not be busy with another reading."""
         self.deadline = time.monotonic() + self._timeout
         self._steps = self._begin()
         self.resume()
 
     def resume(self, error: Exception | None = None) -> None:
-        """Run the reading until it has to wait or finishes. If ``error`` is given, first raise it in the reading."""
+        """Run the reading until it must wait or finishes. If ``error`` is given, raise it in the reading first."""
         assert self._steps is not None
         try:
             self.wait = self._steps.throw(error) if error else next(self._steps)
@@ -71,7 +71,7 @@ class SensorTask:
             self._end(failure.with_traceback(None))
 
     def take(self, oldest: float) -> TimedReading | None:
-        """Remove and return the newest result; return None if it is older than ``oldest`` (monotonic seconds)."""
+        """Remove and return the newest result, or return None if there is none from ``oldest`` (monotonic) or later."""
         result, self.result = self.result, None
         return result if result is not None and result.at >= oldest else None
 
@@ -95,13 +95,13 @@ class SensorTasks:
         return task
 
     def start(self) -> None:
-        """Begin a reading of every idle sensor."""
+        """Start a reading of every idle sensor."""
         for task in self.all:
             if not task.busy:
                 task.start()
 
     def settle(self, end: float) -> None:
-        """Wait for the sensors that were not late last time, until ``end`` (monotonic seconds) at the latest."""
+        """Wait no longer than ``end`` (monotonic seconds) for the sensors that were not late last time."""
         while any(task.busy and not task.late for task in self.all):
             self._poll(end, None)
             if time.monotonic() >= end:
@@ -110,14 +110,14 @@ class SensorTasks:
             task.late = task.busy
 
     def wait(self, end: float) -> bool:
-        """Run the readings until ``end`` (monotonic seconds). Return True as soon as ``alert`` is readable."""
+        """Run the readings until ``end`` (monotonic seconds), or return True as soon as ``alert`` is readable."""
         while not self._poll(end, self._alert):
             if time.monotonic() >= end:
                 return False
         return True
 
     def _poll(self, end: float, alert: int | None) -> bool:
-        """Poll once, waiting until ``end`` at the latest, and resume the tasks that are ready.
+        """Poll once, waiting no longer than ``end``, and resume the tasks that are ready.
 
         Return whether ``alert`` is readable.
         """

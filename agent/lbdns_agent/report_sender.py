@@ -1,4 +1,4 @@
-"""Sends reports to the collectors, through one UDP socket per collector. Nothing is ever received."""
+"""Sends reports to the collectors through one UDP socket per collector. The sockets receive no data."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ log = logging.getLogger("lbdns.agent")
 
 
 class CollectorSocket:
-    """The socket for one collector.
+    """A UDP socket that sends reports to one collector.
 
-    Sending never waits and never raises. The socket is connected, so that the kernel reports a closed port when the
-    next datagram is sent (udp(7)). The datagram is then sent again.
+    Sending never blocks and never raises an exception. The socket is connected, so that the kernel reports a closed
+    port when the next datagram is sent (udp(7)). The datagram is then sent again.
     """
 
     def __init__(
@@ -51,13 +51,13 @@ class CollectorSocket:
             log.info("collector %s can be reached again", self.endpoint)
 
     def close(self) -> None:
-        """Close the socket. The next ``send`` opens another."""
+        """Close the socket. The next ``send`` opens another socket."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
     def _try_all(self, datagram: bytes) -> str:
-        """Try one address after another.
+        """Try the collector's addresses one after another until sending succeeds.
 
         Return the reason why the collector can't be reached, or an empty string if it can.
         """

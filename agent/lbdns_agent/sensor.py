@@ -30,9 +30,9 @@ MetricValues = Mapping[str, Union[float, str]]
 
 @dataclass(frozen=True)
 class MeasuredHost:
-    """Everything that the sensors read. A part is None if it doesn't exist or is switched off.
+    """Everything that the sensors read. A field is None if its source doesn't exist or is switched off.
 
-    On a system without /proc, ``psutil`` is the module of that name, and sensors read from it instead of ``proc``.
+    On a system without /proc, ``psutil`` is the psutil module, and sensors read from it instead of from ``proc``.
     """
 
     proc: ProcFiles
@@ -54,8 +54,8 @@ class MeasuredHost:
 def open_host(options: AgentOptions, proc: str = "/proc") -> MeasuredHost:
     """Return the host to measure.
 
-    Raises ConfigError if the cgroup named in the options doesn't exist, and LbdnsError if there is neither a Linux
-    /proc nor psutil.
+    Raises ConfigError if the cgroup named in the options doesn't exist, and LbdnsError if this system has neither a
+    Linux /proc nor psutil.
     """
     status = ServerStatusPage(options.status) if options.status else None
     files = ProcFiles(proc)
@@ -86,7 +86,7 @@ def _import_psutil(proc: str) -> Any:
 
 @dataclass(frozen=True)
 class Sensor(Generic[T]):
-    """One source of metrics that is read without waiting.
+    """A source of metrics that can be read without waiting.
 
     ``read`` may raise any exception. ``values`` is pure; its arguments are the previous reading (None the first time),
     the current reading, and the seconds between them. ``momentary`` sensors measure the state of the host at one
@@ -106,9 +106,9 @@ class Sensor(Generic[T]):
 
 @dataclass(frozen=True)
 class NonBlockingSensor(Generic[T]):
-    """One source of metrics that may take a while to answer, such as a server.
+    """A source of metrics that may respond slowly, such as a server.
 
-    A reading takes up to ``timeout`` seconds.
+    A reading may take up to ``timeout`` seconds.
     """
 
     source: str
@@ -123,5 +123,5 @@ def newest_value(metric: str) -> Callable[[float | None, float, float], MetricVa
 
 
 def rate(before: float, now: float, seconds: float) -> float:
-    """Return a counter's increase in units/s; 0 if the counter has decreased (a restart) or no time has passed."""
+    """Return a counter's increase per second, or 0 if the counter has decreased (a restart) or no time has passed."""
     return max(0.0, now - before) / seconds if seconds > 0 else 0.0

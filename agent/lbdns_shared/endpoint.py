@@ -1,4 +1,4 @@
-"""Parses HOST:PORT, with IPv6 addresses in brackets. This module is pure: it looks up no names."""
+"""Parses HOST:PORT, with IPv6 addresses in brackets. This module is pure and never resolves names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HTTP_PORT = 8053
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A host and a port; the host is a name, or an address without brackets."""
+    """A port on a host, which is either a name or an IP address without brackets."""
 
     host: str
     port: int
@@ -34,13 +34,13 @@ def parse_endpoint(text: str, default_port: int) -> Endpoint:
     if bracketed:
         host, bracket, rest = host[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
-            raise ValueError(f"{text!r} is not a HOST:PORT; write an IPv6 address as [::1]:{default_port}")
+            raise ValueError(f"{text!r} is not a HOST:PORT pair; write an IPv6 address as [::1]:{default_port}")
         port = rest[1:]
     elif host.count(":") == 1:
         host, _, port = host.partition(":")
     wants_ipv6 = bracketed or ":" in host
     if not host or any(c.isspace() or c in "/[]" for c in host) or wants_ipv6 != (_ip_version(host) == 6):
-        raise ValueError(f"{text!r} is not a HOST:PORT such as 127.0.0.1:{default_port}")
+        raise ValueError(f"{text!r} is not a HOST:PORT pair such as 127.0.0.1:{default_port}")
     if not port:
         return Endpoint(host, default_port)
     if not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:

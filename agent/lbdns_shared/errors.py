@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class LbdnsError(Exception):
-    """Base class of errors that a user can fix. The message says what is wrong, where, and what to do instead.
+    """Base class of errors that a user can fix. The message states what is wrong, where, and how to fix it.
 
     Programs print the message without a traceback and exit with ``exit_status``.
     """
@@ -13,7 +13,7 @@ class LbdnsError(Exception):
 
 
 class ConfigError(LbdnsError):
-    """Raised for bad arguments or a bad configuration. Each finding is one line, ``FILE[:LINE]: where: what``."""
+    """Raised for invalid arguments or configuration. Each finding is one line: ``FILE[:LINE]: where: what``."""
 
     exit_status = 2
 
@@ -27,7 +27,7 @@ class ZoneFileError(ConfigError):
 
 
 class KeyFileError(ConfigError):
-    """Raised for a key file that can't be read, or that has a line without a valid key."""
+    """Raised if a key file can't be read, contains an invalid line or lacks a required key."""
 
 
 class ListenError(LbdnsError):

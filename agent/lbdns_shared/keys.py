@@ -1,6 +1,6 @@
 """Key files for signed reports: master keys for collectors, agent keys for agents, one key per line.
 
-During key rotation, a file holds several keys: all of them are accepted, and the first one signs.
+During key rotation, a file contains several keys: all keys are accepted, and the first key is used for signing.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ class MasterKey:
 
     @property
     def key_id(self) -> bytes:
-        """The key's id in datagrams: the first 4 bytes of its SHA-256."""
+        """The key's id in datagrams: the first 4 bytes of the secret's SHA-256 hash."""
         return hashlib.sha256(self.secret).digest()[:KEY_ID_LENGTH]
 
     def agent_key(self, host: str) -> AgentKey:
-        """Return the key of one host. The host's key reveals neither the master key nor any other host's key."""
+        """Return one host's key. The host's key reveals neither the master key nor any other host's key."""
         secret = hmac.digest(self.secret, _DERIVATION + host.encode("ascii"), hashlib.sha256)
         return AgentKey(self.key_id, host, secret)
 
     def line(self) -> str:
-        """Return the key as a line of a key file."""
+        """Return the key as a line for a key file."""
         return f"master {base64.b64encode(self.secret).decode()}"
 
 
 def agent_line(key: AgentKey) -> str:
-    """Return an agent's key as a line of a key file."""
+    """Return an agent's key as a line for a key file."""
     return f"agent {key.host} {key.key_id.hex()} {base64.b64encode(key.secret).decode()}"
 
 
@@ -66,7 +66,7 @@ class KeyFile:
 
 
 def parse_key_file(text: str, where: str) -> KeyFile:
-    """Parse the text of a key file; ``where`` names it in messages. Raises KeyFileError, which lists all bad lines.
+    """Parse the text of a key file; messages call the file ``where``. Raises KeyFileError, which lists all bad lines.
 
     No message contains a secret.
     """
@@ -83,9 +83,9 @@ def parse_key_file(text: str, where: str) -> KeyFile:
             elif words:
                 raise ValueError("expected 'master BASE64' or 'agent HOST KEY-ID BASE64'")
         except ValueError as error:
-            findings.append(f"{where}:{number}: key: {error}. 'lbdns keygen' prints a valid line")
+            findings.append(f"{where}:{number}: key: {error}; 'lbdns keygen' prints valid lines")
     if not findings and not masters and not agents:
-        findings.append(f"{where}: key: the file holds no key. 'lbdns keygen' prints one")
+        findings.append(f"{where}: key: the file contains no key; 'lbdns keygen' prints a valid line")
     if findings:
         raise KeyFileError(*findings)
     return KeyFile(tuple(masters), tuple(agents))
@@ -98,9 +98,9 @@ def read_key_file(path: Path) -> tuple[KeyFile, list[str]]:
 
 
 def read_private(path: Path, what: str, hint: str) -> tuple[str, list[str]]:
-    """Return the text of a file with secrets, and a warning if other users can read it. Raises KeyFileError.
+    """Return the text of a secret file, and a warning if other users can read the file. Raises KeyFileError.
 
-    ``what`` names the kind of file in messages; ``hint`` ends the message about a file that is not text.
+    ``what`` is the kind of file in messages; ``hint`` is appended to the error message for a file that is not text.
     """
     try:
         text = path.read_text("ascii")

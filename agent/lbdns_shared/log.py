@@ -1,7 +1,7 @@
-"""Logging to standard error for all programs: one line per event, as text or JSON, with floods suppressed.
+"""Logs to standard error for all programs: one line per event, as text or JSON, with floods suppressed.
 
 Under the systemd journal, lines begin with their priority (sd-daemon(3)) and omit the time, because the journal adds
-it.
+the time.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _TextFormatter(logging.Formatter):
 
 
 class _JournalFormatter(logging.Formatter):
-    """Adds the priority to every line of another formatter's output: the journal treats each line as a record."""
+    """Adds the priority to each line of another formatter's output, because the journal stores a record per line."""
 
     def __init__(self, inner: logging.Formatter) -> None:
         super().__init__()
@@ -77,12 +77,12 @@ class _Window:
 
 
 class LogSuppressor:
-    """Decides which records to write when many similar ones arrive at once, and counts the rest.
+    """Decides which records to write when many similar records arrive in a short time, and counts the other records.
 
-    Writes up to ten similar records in ten seconds; after that, one line reports how many more there were. Records are
-    similar if they come from the same place in the program, or are events about the same member. Because there can be
+    Up to ten similar records are written in ten seconds; one line then reports how many more there were. Records are
+    similar if they come from the same place in the program or are events about the same member. Because there can be
     ten thousand members, each kind of record (logger, level, kind of event) also has a limit. This limit bounds the
-    log's rate and the memory used here, and prevents a flood of one kind from hiding others.
+    logging rate and memory use, and prevents a flood of one kind of record from hiding other kinds.
     """
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class LogSuppressor:
         return False
 
     def ended(self, now: float) -> Iterator[tuple[_Window, bool]]:
-        """Yield each ended window that suppressed records, with True if they were similar, False if only of one kind.
+        """Yield each ended window that suppressed records, and whether the records were similar or just of one kind.
 
         Each window is yielded once.
         """
@@ -127,9 +127,9 @@ class LogSuppressor:
 
 
 class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # not subscriptable before Python 3.11
-    """Writes records, or suppresses them and reports their number later.
+    """Writes log records, or suppresses them and later reports how many were suppressed.
 
-    The number is written before the first record that follows the window, or by a timer thread if no record follows.
+    This number is written before the first record that follows the window, or by a timer thread if no record follows.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -150,7 +150,7 @@ class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # not subscrip
             self._start_timer(now)
 
     def close(self) -> None:
-        """Report any suppressed records that have not been reported yet, then close."""
+        """Report any suppressed records that have not been reported yet, then close the handler."""
         self.acquire()
         try:
             if self._timer:
@@ -199,7 +199,7 @@ def _printable(character: str) -> str:
 
 
 def _is_journal() -> bool:
-    """Return whether standard error is the journal, according to systemd's environment (systemd.exec(5))."""
+    """Return whether standard error is connected to the journal, according to JOURNAL_STREAM (systemd.exec(5))."""
     try:
         status = os.fstat(2)
     except OSError:

@@ -1,7 +1,7 @@
-"""The catalogue of metrics in reports: each metric's unit and meaning, which direction is better, and its sensor.
+"""The catalogue of metrics in reports: each metric's unit and meaning, whether high is better, and its sensor.
 
-Scores are computed from these metrics, and web pages label them. A report may contain other metrics too, which are
-passed on unchanged.
+Scores are computed from these metrics, and web pages label the metrics. Other metrics in a report are passed on
+unchanged.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class MetricDescription:
 
 
 CATALOGUE: Final[Mapping[str, MetricDescription]] = {
-    "run_queue": MetricDescription("tasks", "runnable tasks, not counting the sampler itself", "low", "run_queue"),
+    "run_queue": MetricDescription("tasks", "runnable tasks, excluding the sampler itself", "low", "run_queue"),
     "cpu_idle": MetricDescription("%", "idle time of all processors over the interval", "high", "cpu_time"),
     "scan_rate": MetricDescription("pages/s", "pages scanned for reclaim", "low", "scan_rate"),
-    "gateway_ping": MetricDescription("ms", "ICMP echo round trip to the default gateway", "low", "gateway_ping"),
+    "gateway_ping": MetricDescription("ms", "ICMP round-trip time to the default gateway", "low", "gateway_ping"),
     "requests_per_s": MetricDescription("requests/s", "requests since the last sample", "high", "web_server_requests"),
     "busy_workers": MetricDescription("workers", "web server workers at work", "low", "web_server_requests"),
     "idle_workers": MetricDescription("workers", "web server workers waiting for work", "high", "web_server_requests"),
@@ -35,13 +35,13 @@ CATALOGUE: Final[Mapping[str, MetricDescription]] = {
         "requests", "requests since the web server started", None, "web_server_requests"
     ),
     "httpd_cpu_seconds": MetricDescription(
-        "s", "CPU time of the web server and its children, cumulative", None, "httpd_cpu_seconds"
+        "s", "cumulative CPU time of the web server and its children", None, "httpd_cpu_seconds"
     ),
-    "cpu_count": MetricDescription("cores", "processors, or the quota of the cgroup", None, "cpu_count"),
+    "cpu_count": MetricDescription("cores", "number of processors, or the cgroup's quota", None, "cpu_count"),
     "load1": MetricDescription("tasks", "load average over one minute", "low", "load1"),
     "cpu_steal": MetricDescription("%", "time withheld by the hypervisor or the quota", "low", "cpu_time"),
     "mem_available": MetricDescription("%", "memory available without swapping", "high", "mem_available"),
-    "disk_busy": MetricDescription("%", "time for which the busiest disk was busy", "low", "disk_activity"),
+    "disk_busy": MetricDescription("%", "share of time for which the busiest disk was busy", "low", "disk_activity"),
     "disk_await": MetricDescription("ms", "mean time of a request to the busiest disk", "low", "disk_activity"),
     "listen_queue": MetricDescription("connections", "connections waiting to be accepted", "low", "listen_queue"),
     "net_rx": MetricDescription("bytes/s", "bytes received", None, "network_traffic"),

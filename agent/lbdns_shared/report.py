@@ -1,6 +1,6 @@
 """The report datagram, version 1: how to encode, open and decode it. Pure.
 
-The layout of the datagram is the contract between agents and collectors::
+Agents and collectors agree on this datagram layout::
 
     offset  size  field
     0       4     magic "LBR1"
@@ -57,15 +57,15 @@ class AgentKey:
     secret: bytes = field(repr=False)
 
     def tag(self, signed: bytes) -> bytes:
-        """Return the tag: the first 16 bytes of HMAC-SHA256 over everything before the tag."""
+        """Return the tag: the first 16 bytes of the HMAC-SHA256 of everything that precedes the tag."""
         return hmac.digest(self.secret, signed, hashlib.sha256)[:TAG_LENGTH]
 
 
 class Report(NamedTuple):
     """One agent's report about its host.
 
-    ``time`` is in Unix seconds, ``interval`` in seconds. ``metrics`` maps names to finite numbers, in the units of the
-    metric catalogue; metrics that couldn't be read are omitted.
+    ``time`` is in Unix seconds; ``interval`` is in seconds. ``metrics`` maps names to finite numbers, in the units of
+    the metric catalogue; metrics that couldn't be read are omitted.
     """
 
     host: str
@@ -104,7 +104,7 @@ def encode(report: Report, key: AgentKey | None = None) -> bytes:
     """
     if not is_host_name(report.host):
         raise ValueError(
-            f"{report.host!r} can't be the host name of a report: use lower-case letters, digits, - and _ only"
+            f"{report.host!r} can't be the host name of a report: use only lower-case letters, digits, '-', '_' and '.'"
         )
     body: dict[str, Any] = {
         "boot": report.boot,
@@ -136,7 +136,7 @@ def open_envelope(datagram: bytes) -> Envelope:
     host = datagram[_HEADER_LENGTH:body_start]
     if body_end <= body_start or not _HOST.match(host):
         raise ReportError(
-            "malformed", "the host name is not valid, or the datagram is too short to hold a body and a tag"
+            "malformed", "the host name is not valid, or the datagram is too short to contain a body and a tag"
         )
     return Envelope(
         host=host.decode("ascii"),

@@ -43,9 +43,9 @@ QueryCounts = dict[tuple[str, int, str, int], int]
 class AnswerEntry:
     """The answer to one question: either a single response body or one body per pool member.
 
-    When the body that names a member is first needed, ``make`` is called with the member's index and returns the body.
-    For each response kind, ``variants`` holds one (head, tail) pair per member; the fast path joins them. The item for
-    a kind is None until a query of that kind arrives, and empty if a response may be too long for some client.
+    A member's body is created on first use by calling ``make`` with the member's index. For each response kind,
+    ``variants`` contains one (head, tail) pair per member, from which the fast path builds responses. A kind's item in
+    ``variants`` is None until a query of that kind arrives, and empty if a response may be too long for some client.
     """
 
     __slots__ = (
@@ -96,8 +96,8 @@ class AnswerEntry:
 class AnswerTable:
     """The answers for one farm, keyed by question.
 
-    ``cursors`` holds one plan cursor per pool and policy; the planner sets the cursors' plans. Names are in lower-case
-    wire form.
+    ``cursors`` contains one plan cursor per pool and policy; the planner sets the cursors' plans. Names are in
+    lower-case wire form.
     """
 
     def __init__(self, farm: Farm, plane: Plane = PYTHON_PLANE) -> None:
@@ -133,10 +133,10 @@ class AnswerTable:
         return self._owners[owner][0].zone.origin == origin
 
     def zone_of(self, qname: bytes, qtype: int) -> ZoneIndex | None:
-        """Return the ZoneIndex of the zone that answers for ``qname``; None if there is no such zone.
+        """Return the ZoneIndex of the zone that answers for ``qname``, or None if there is no such zone.
 
-        The zone with the longest matching name answers. DS queries for a zone's apex are answered from its parent zone
-        if we serve that zone too (RFC 4035 section 3.1.4.1).
+        The zone with the longest matching name answers. DS queries for a zone's apex are answered from the parent zone
+        if the server serves the parent zone too (RFC 4035 section 3.1.4.1).
         """
         at = 0
         while True:
@@ -153,8 +153,8 @@ class AnswerTable:
     def entry(self, index: ZoneIndex, qname: bytes, qtype: int) -> AnswerEntry:
         """Return the entry for a question of class IN in the zone of ``index``.
 
-        The table keeps the entry only if the name exists and the type is a common one or exists at that name. This rule
-        prevents clients from filling the memory with made-up questions.
+        The table keeps the entry only if the name exists and the type is common or exists at that name. This rule
+        prevents clients from exhausting the server's memory with made-up questions.
         """
         key = (qname + qtype.to_bytes(2, "big") + b"\0\1").lower()
         entry = self.entries.get(key)
@@ -195,7 +195,7 @@ class AnswerTable:
         return records if self.zone_of(records[-1].rdata.lower(), qtype) is None else ()
 
     def precompile(self, entry: AnswerEntry, kind: int, query: Query) -> None:
-        """Precompile the fast path's responses to queries of this kind; ``entry`` must be one that the table keeps.
+        """Precompile the fast path's responses to queries of this kind. The table must keep ``entry``.
 
         If any of these responses may be too long for some client or transport, none is precompiled. A response with a
         cookie is precompiled only up to the cookie, which the fast path appends.
@@ -212,7 +212,7 @@ class AnswerTable:
             self.native.keep(entry.key, cursor, entry.family, kind, variants)
 
     def forget_entries(self) -> None:
-        """Drop all entries, but keep their counts."""
+        """Drop all entries, but keep their query counts."""
         for counter, count in self._entry_counts():
             self.count(counter, count)
         for entry in self.entries.values():
@@ -248,7 +248,7 @@ class AnswerTable:
     def take_over(self, old: AnswerTable) -> None:
         """Continue the counters and rotations of ``old``, the table in use before the reload.
 
-        Call this before any query.
+        Call this method before the table answers any query.
         """
         self._counts = old.queries()
         members = {pool.name: [member.full_name for member in pool.members] for pool in self.farm.pools}
@@ -268,8 +268,8 @@ def counted_type(qtype: int) -> int:
 def names_member(index: ZoneIndex, pool: Pool, match: PoolMatch, qtype: int) -> bool:
     """Return whether the answer to this question names a member.
 
-    If the pool's own name holds the members' addresses, only answers to A, AAAA and ANY queries name a member. An
-    answer to an A or AAAA query does so only if some member has a record of that type.
+    If the pool's own name has the members' addresses, only answers to A, AAAA and ANY queries name a member. An answer
+    to an A or AAAA query names a member only if some member has a record of that type.
     """
     if not _has_addresses(index, pool, match) or qtype == Type.ANY:
         return True
@@ -277,9 +277,9 @@ def names_member(index: ZoneIndex, pool: Pool, match: PoolMatch, qtype: int) -> 
 
 
 def _has_addresses(index: ZoneIndex, pool: Pool, match: PoolMatch) -> bool:
-    """Return whether the pool's own name holds the members' addresses.
+    """Return whether the pool's own name has the members' addresses (rather than a CNAME).
 
-    At the zone apex, it always does, because a CNAME is illegal there.
+    A pool's name at the zone apex always has addresses, because a CNAME is illegal at the apex.
     """
     return pool.config.answer == "address" or match.owner == index.zone.origin
 
@@ -297,7 +297,7 @@ def _alias_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatch,
 
 
 def _address_answer(index: ZoneIndex, pool: Pool, member: bytes, match: PoolMatch, qtype: int) -> AnswerSections:
-    """Return the member's addresses under the pool's own name; for other types, that name's zone file records."""
+    """Return the member's addresses under the pool's own name or, for other types, that name's zone file records."""
     addresses = index.node(member) or {}
     if qtype == Type.ANY:
         qtype = next(rtype for rtype in (Type.A, Type.AAAA) if rtype in addresses)

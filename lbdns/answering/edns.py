@@ -1,9 +1,9 @@
 """EDNS(0) (RFC 6891): reads the options of a query, and writes the OPT record of the response.
 
 The server responds to the options NSID (RFC 5001), COOKIE (RFC 7873), edns-tcp-keepalive (RFC 7828) and client subnet
-(RFC 7871). Client subnet options get scope 0, because no answer depends on the client's subnet. Padding is ignored,
-because it makes sense only under encryption (RFC 7830 section 6). All other options are ignored and not echoed (RFC
-6891 section 6.1.2).
+(RFC 7871). A returned client subnet option has scope 0, because no answer depends on the client's subnet. The padding
+option is ignored, because padding is useful only with encryption (RFC 7830 section 6). All other options are ignored
+and not echoed (RFC 6891 section 6.1.2).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class OptionCode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Edns:
-    """The OPT record of a query. ``options`` holds (code, data) pairs in the query's order, including unknown codes."""
+    """The OPT record of a query. ``options`` lists (code, data) pairs in the query's order, including unknown codes."""
 
     payload: int  # bytes that the client accepts over UDP
     version: int
@@ -63,7 +63,7 @@ NO_OPTIONS: Final = EdnsOptions()
 
 
 def read_options(rdata: bytes) -> tuple[tuple[int, bytes], ...] | None:
-    """Return the options of an OPT record; None if they don't fill its rdata exactly or exceed MAX_OPTIONS."""
+    """Return an OPT record's options, or None if they are malformed or there are more than MAX_OPTIONS options."""
     options: list[tuple[int, bytes]] = []
     at = 0
     while at < len(rdata):
@@ -88,8 +88,8 @@ def answer_options(
 ) -> EdnsOptions:
     """Return the effect of a query's options on the response to a client at address ``host``.
 
-    ``identity`` is the response to the NSID option; if ``identity`` is empty, the option is ignored. Without a ``jar``,
-    COOKIE is treated as an unknown option. ``wall`` is in Unix seconds.
+    ``identity`` is the response to the NSID option; if ``identity`` is empty, NSID is ignored. If ``jar`` is None, the
+    COOKIE option is treated as unknown. ``wall`` is in Unix seconds.
     """
     if not edns.options:
         return NO_OPTIONS
@@ -124,7 +124,7 @@ def write_option(code: int, data: bytes) -> bytes:
 def write_opt(edns: Edns, rcode: int, payload: int = OUR_PAYLOAD, options: bytes = b"") -> bytes:
     """Return the OPT record of the response to a query with ``edns``.
 
-    The DO bit is copied from the query (RFC 3225 section 3). ``rcode`` has 12 bits; the upper eight go into this
+    The DO bit is copied from the query (RFC 3225 section 3). The upper 8 of the 12 bits of ``rcode`` are stored in this
     record. ``payload`` is in bytes; ``options`` are in wire form.
     """
     flags = DO if edns.dnssec_ok else 0
@@ -132,7 +132,7 @@ def write_opt(edns: Edns, rcode: int, payload: int = OUR_PAYLOAD, options: bytes
 
 
 def _is_subnet(data: bytes) -> bool:
-    """Return whether a query's client subnet option has scope 0 and no bits beyond the prefix (RFC 7871 section 6)."""
+    """Return whether a query's client subnet option has scope 0 and no bits set beyond its prefix (RFC 7871)."""
     if len(data) < 4:
         return False
     family, source, scope = struct.unpack_from("!HBB", data)

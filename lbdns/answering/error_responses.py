@@ -16,7 +16,7 @@ _IDENTITIES = frozenset(map(from_text, ("id.server", "hostname.bind")))
 
 
 def error_response(query: Query, options: EdnsOptions, server: ServerConfig) -> tuple[ResponseBody, Rcode] | None:
-    """Return the body and the 12-bit RCODE of a response that depends on no zone; None if it depends on a zone."""
+    """Return the body and 12-bit RCODE of a response that depends on no zone, or None if the response needs a zone."""
     error = query.error or (Rcode.NOERROR if options.sound else Rcode.FORMERR)
     if not error and not query.question:
         # The query asks only for a cookie (RFC 7873 section 5.4)
@@ -34,7 +34,7 @@ def error_response(query: Query, options: EdnsOptions, server: ServerConfig) -> 
 
 
 def about_server(qname: bytes, qtype: int, config: ServerConfig) -> ResponseBody | None:
-    """Return the server's version or identity (RFC 4892); None if no such text is configured."""
+    """Return the server's version or identity (RFC 4892), or None if the requested text is not configured."""
     if qtype not in (Type.TXT, Type.ANY):
         return None
     text = config.version if qname in _VERSIONS else config.identity if qname in _IDENTITIES else ""

@@ -1,7 +1,7 @@
-"""``explain.NAME TXT``: explains over DNS why a pool's name, NAME, gets its current answer. Sans-I/O.
+"""``explain.NAME TXT``: explains over DNS why NAME, a pool's name, currently resolves to its answer. Sans-I/O.
 
 ``explain.NAME`` exists only for clients in ``[explain] allow``, and only if the zone file does not define that name.
-Zone transfers do not include ``explain.NAME``, and a query for it selects no member.
+Zone transfers do not include ``explain.NAME``, and queries for ``explain.NAME`` do not select a member.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Explainer = Callable[[Pool, str], Mapping[str, Any] | None]
 
 
 class ExplanationEntry(AnswerEntry):
-    """The entry for one explanation query. The answer table does not keep this entry.
+    """The entry for one explanation query. The answer table keeps no explanation entries.
 
     The RCODE is known before the body is written, so no explanation is generated for a query over the rate limit.
     """
@@ -55,7 +55,7 @@ class ExplanationNames:
         }
 
     def entry(self, index: ZoneIndex, query: Query, host: str, explainer: Explainer | None) -> AnswerEntry | None:
-        """Return the entry for ``query`` in the zone of ``index``; None if ``host`` may not see the name."""
+        """Return the entry for ``query`` in the zone of ``index``, or None if ``host`` must not see such a name."""
         qname, qtype = query.qname, query.qtype
         found = self._owners.get(qname)
         if found is None or explainer is None or qname in index.names or not self._allowed.has(host):
@@ -77,7 +77,7 @@ class ExplanationNames:
 def texts(explanation: Mapping[str, Any] | None) -> Sequence[str]:
     """Return the texts of an explanation, one per TXT record: a summary, then one text per member.
 
-    The most probable member comes first. Equally probable members are sorted by score in descending order.
+    Members are sorted by probability in descending order. Equally probable members are sorted by score.
     """
     if explanation is None:
         return ("no explanation is available during a reload; query again",)
@@ -87,7 +87,7 @@ def texts(explanation: Mapping[str, Any] | None) -> Sequence[str]:
 
 
 def strings(text: str) -> bytes:
-    """Return ``text`` as the rdata of a TXT record, split after spaces into character-strings.
+    """Return ``text`` as the rdata of a TXT record, split into character-strings after spaces.
 
     All characters except printable ASCII are escaped. A text longer than MAX_TEXT octets is truncated.
     """

@@ -3,8 +3,8 @@
 A plan is a sequence of members. Each answer takes the next place in the plan, except in two cases:
 
 - A retransmitted query gets the same member again, so that a rotation counts clients, not datagrams.
-- A client that queries a name for A and AAAA (and HTTPS) opens one connection, so all these answers name the same
-  member.
+- A client that queries a name for A and AAAA (and HTTPS) opens one connection, so the answers to all these queries name
+  the same member.
 
 Sans-I/O: the caller passes the time. Memory is bounded: both caches have a fixed number of slots, and a new client or
 query overwrites the slot's old content. A client whose slot was overwritten takes one extra place in the plan.
@@ -41,10 +41,10 @@ class PlanCursor:
     __slots__ = ("_at", "_before", "_last", "_passes", "affinity_window", "number", "order", "plan", "usable")
 
     def __init__(self, members: int, number: int = 0, affinity_window: float = 0.0) -> None:
-        """Begin with a plan that selects each of the ``members`` members in turn.
+        """Start with a plan that selects each of the ``members`` members in turn.
 
         ``number`` is unique within one answer table. For ``affinity_window`` seconds, a client's queries for the types
-        of FAMILY_TYPES get the same member.
+        in FAMILY_TYPES get the same member.
         """
         self.number = number
         self.affinity_window = affinity_window
@@ -63,14 +63,14 @@ class PlanCursor:
     def set_plan(self, plan: Plan, usable: Collection[int] | None = None) -> None:
         """Follow ``plan`` from its beginning.
 
-        A plan may leave out usable members. ``usable`` lists all usable members (default: the plan's members); a client
-        that already got one of them may get it again.
+        A plan may omit usable members. ``usable`` lists all usable members (default: the plan's members); a client that
+        was already sent to a usable member may be sent to that member again.
         """
         self._before, self._last = self.totals(), self.last
         self._begin(plan, frozenset(plan.order if usable is None else usable))
 
     def next(self) -> int:
-        """Take the next place in the plan and return its member."""
+        """Take the next place in the plan, and return the member at that place."""
         at = self._at
         if at == len(self.order):
             self._passes += 1
@@ -96,7 +96,7 @@ class PlanCursor:
 
     @property
     def last(self) -> int | None:
-        """The member selected last, by this or an earlier plan; None before the first selection."""
+        """The member selected last by this or an earlier plan, or None before the first selection."""
         at, _ = self._position()
         return self.order[at - 1] if at else self._last
 
@@ -122,9 +122,9 @@ class PlanCursor:
         return Selections(self.plan, tuple(counts[i] for i in range(len(self._before))), self.last)
 
     def take_over(self, old: PlanCursor, mapping: Sequence[int | None]) -> None:
-        """Continue the totals and rotation of ``old``. Call this before the first ``next``.
+        """Continue the totals and rotation of ``old``. Call this method before the first call of ``next``.
 
-        ``mapping`` holds the new index of each member of ``old``, or None for a member that was removed.
+        ``mapping`` contains the new index of each member of ``old``, or None for a member that was removed.
         """
         for now, total in zip(mapping, old.totals(), strict=True):
             if now is not None:
@@ -133,7 +133,7 @@ class PlanCursor:
 
 
 class NativePlanCursor(PlanCursor):
-    """A plan cursor whose counter lives in the native table, where the native fast path advances it."""
+    """A plan cursor whose counter is stored in the native table, where the native fast path advances the counter."""
 
     __slots__ = ("cursor", "store")
 
@@ -154,10 +154,10 @@ class NativePlanCursor(PlanCursor):
 
 
 class RetransmissionCache:
-    """Stores which member each recent query got, keyed by a hash of the client and the query's bytes.
+    """Stores the member selected for each recent query, keyed by a hash of the client and the query's bytes.
 
     Identical queries arrive because a client without a response repeats its query with the same id from the same port,
-    and because networks duplicate datagrams. The busier the server, the sooner a slot is overwritten.
+    and because networks duplicate datagrams. Slots are overwritten sooner on a busy server.
     """
 
     __slots__ = ("marks", "members", "repeated", "times")
@@ -174,7 +174,7 @@ class RetransmissionCache:
         return hash((host, port, query))
 
     def member(self, mark: int, now: float) -> int | None:
-        """Return the member that this query got before; None if the query is new. ``now`` is in monotonic seconds."""
+        """Return the member selected before for this query, or None if it is new. ``now`` is in monotonic seconds."""
         at = mark % RETRANSMISSION_SLOTS
         if self.marks[at] == mark and now - self.times[at] < RETRANSMISSION_WINDOW:
             return self.members[at]
@@ -196,12 +196,13 @@ CELLS: Final = _TIMES + 2 * OPEN
 
 
 class FamilyAffinity:
-    """Stores the newest selections for each client and plan cursor, so that queries for other types can join them.
+    """Stores each client's recent selections per plan cursor, so that queries for other types get the same member.
 
-    A client's first query takes a place in the plan, and its queries for the other types get the same member. A second
-    query for the same type belongs to the next connection and takes a new place. Many clients may share one resolver's
-    address. Several selections therefore stay open, and queries for each type join them in order. For example, the
-    first AAAA query joins the first selection made for A, and the second AAAA query joins the second.
+    A client's first query takes a place in the plan, and its queries for the other types join this selection: they get
+    the same member. A second query for the same type belongs to the next connection and takes a new place. Because many
+    clients may share one resolver's address, several selections stay open, and queries for each type join the open
+    selections in order. For example, the first AAAA query joins the first selection made for A, and the second AAAA
+    query joins the second selection.
     """
 
     __slots__ = ("_cells", "coherent")
@@ -213,7 +214,7 @@ class FamilyAffinity:
 
     @staticmethod
     def mark(host: str, number: int) -> int:
-        """Return the hash of a client and a cursor's number.
+        """Return the hash of a client's address and a cursor's number.
 
         The hash excludes the client's port, which varies from query to query.
         """
@@ -222,8 +223,8 @@ class FamilyAffinity:
     def member(self, mark: int, family: int, since: float) -> int | None:
         """Return the member that a query for ``family`` (a value of FAMILY_TYPES) would get by joining a selection.
 
-        Does not actually join the selection. Returns None if there is no selection made after ``since`` (monotonic
-        seconds) that the query can join.
+        Does not actually join the selection. Returns None if the query can't join any selection made after ``since``
+        (monotonic seconds).
         """
         slot = mark % AFFINITY_SLOTS * CELLS
         number = self._number(slot, family, since) if self._cells[slot] == mark else None
@@ -233,7 +234,7 @@ class FamilyAffinity:
     def give(self, cursor: PlanCursor, host: str, family: int, now: float) -> int:
         """Join an open selection if possible, otherwise take the next place in the plan; return the member.
 
-        If the member of an open selection is no longer usable, another member replaces it, for the remaining types too.
+        If an open selection's member is no longer usable, the next member in the plan replaces it for all other types.
         """
         mark = hash((host, cursor.number))
         cells, slot = self._cells, mark % AFFINITY_SLOTS * CELLS
@@ -261,7 +262,7 @@ class FamilyAffinity:
         return member
 
     def _number(self, slot: int, family: int, since: float) -> int | None:
-        """Return the number of the oldest selection that this type can join; None if there is none."""
+        """Return the number of the oldest selection that this type can join, or None if there is no such selection."""
         cells = self._cells
         end: int = cells[slot + _END]
         number: int = max(cells[slot + _NEXT + family], cells[slot + _BEGIN], end - OPEN)
@@ -275,7 +276,7 @@ class FamilyAffinity:
 class MemberSelector:
     """Selects a member for each query that one responder answers.
 
-    ``family`` is a value of FAMILY_TYPES, or None for a query that shares its member with no other type.
+    ``family`` is a value of FAMILY_TYPES, or None for a query whose type does not share members with other types.
     """
 
     __slots__ = ("affinity", "now", "retransmissions")
@@ -291,10 +292,10 @@ class MemberSelector:
     def select(
         self, cursor: PlanCursor, family: int | None, query: bytes, client: tuple[Any, ...], transport: int
     ) -> int:
-        """Return the member for ``query`` and remember it. Call this only for a response that names the member.
+        """Select a member for ``query``, and remember and return it. Call this only if the response names the member.
 
-        ``client`` begins with host and port. Queries over TCP are never retransmissions: TCP itself retransmits lost
-        segments.
+        ``client`` begins with host and port. A query over TCP is never a retransmission, because TCP itself retransmits
+        lost segments.
         """
         now = self.now
         if transport == TCP:

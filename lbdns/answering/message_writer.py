@@ -1,7 +1,7 @@
 """Writes DNS response messages (header, records with compressed names, OPT record) within size limits.
 
 Names are compressed against the question, whose name always begins at offset 12. A body written for one question
-therefore fits every query with that question, in any letter case.
+therefore works for every query with that question, in any letter case.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class AnswerSections:
 
 @dataclass(frozen=True, slots=True)
 class ResponseBody:
-    """A response written for one question, without the parts that depend on the query: id, copied flags and OPT."""
+    """A response to one question, without the parts that depend on the query (id, copied flags and OPT record)."""
 
     flags: int  # AA and RCODE
     counts: tuple[int, int, int]
@@ -106,11 +106,11 @@ def write_variant(
     payload: int = OUR_PAYLOAD,
     options: bytes = b"",
 ) -> Variant:
-    """Return the head and tail of the response that carries ``body``, for a query with these flags and this OPT record.
+    """Return the head and tail of the response with ``body`` to a query with the given flags and OPT record.
 
     ``rcode`` overrides the body's RCODE. ``payload`` is the maximum length in bytes of the queries that we accept over
-    UDP. ``options`` is the rdata of our OPT record. The opcode is copied from the query, as is RD if the opcode is
-    QUERY (RFC 1035 section 4.1.1). AD, CD and Z are clear (RFC 4035 section 3.1.6).
+    UDP. ``options`` is the rdata of our OPT record. The opcode is copied from the query; RD is copied too if the opcode
+    is QUERY (RFC 1035 section 4.1.1). The AD, CD and Z bits are clear (RFC 4035 section 3.1.6).
     """
     full = body.flags & 0xF if rcode is None else rcode
     copied = query_flags & OPCODE_MASK or query_flags & RD
@@ -145,7 +145,7 @@ class ResponseWriter:
     ) -> bytes:
         """Return the response to ``query``, signed if the query is signed. ``wall`` is in Unix seconds.
 
-        ``rcode`` overrides the body's RCODE: a body has no room for the upper bits of an extended RCODE.
+        ``rcode`` overrides the body's RCODE, because a body has no room for the upper bits of an extended RCODE.
         """
         head, tail = write_variant(body, query.flags, query.edns, rcode, self.payload, options.written)
         if not query.question:
@@ -156,7 +156,7 @@ class ResponseWriter:
     def limit(self, query: Query, options: EdnsOptions, transport: int) -> int:
         """Return the maximum length in bytes of a response that we send to this client.
 
-        Clients without a valid cookie get only short responses over UDP, so that forged queries amplify little.
+        Clients without a valid cookie receive only short responses over UDP, to limit amplification of forged queries.
         """
         limit = self.payload_limit(query, transport)
         return limit if transport == TCP or options.valid_cookie else min(limit, self.udp_without_cookie)
@@ -172,7 +172,7 @@ class RecordWriter:
     """Writes records after a question. The bytes written so far are the concatenation of ``parts``."""
 
     def __init__(self, qname: bytes, exact_case: bool = False) -> None:
-        """``qname`` is in wire form. With ``exact_case``, name compression is case-sensitive."""
+        """``qname`` is in wire form. If ``exact_case`` is true, name compression is case-sensitive."""
         self.parts: list[bytes] = []
         self._fold = bytes if exact_case else bytes.lower
         self._at = HEADER_LENGTH
@@ -206,7 +206,7 @@ class RecordWriter:
         self._at += len(data)
 
     def _name(self, name: bytes) -> None:
-        """Write a name, replacing the longest suffix that the message already contains with a pointer."""
+        """Write a name, with a pointer in place of the longest suffix that the message already contains."""
         folded = self._fold(name)
         find, at = self._places.get, 0
         while length := name[at]:

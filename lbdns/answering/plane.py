@@ -33,14 +33,14 @@ class Plane:
     batch_size = 0  # maximum number of datagrams that ``DatagramBatch.drain`` reads
 
     def native_table(self, payload: int) -> lbdns_native.AnswerTable | None:
-        """Return the native part of a new answer table; None on the Python plane.
+        """Return the native part of a new answer table, or None on the Python plane.
 
         ``payload`` is the maximum length in bytes of the queries that we accept over UDP.
         """
         return None
 
     def datagram_batch(self) -> lbdns_native.DatagramBatch | None:
-        """Return the buffers of one UDP socket; None if Python reads each datagram itself."""
+        """Return the buffers for one UDP socket, or None if Python reads datagrams one at a time."""
         return None
 
     def rate_limiter(self, rules: RateLimitConfig, share: int) -> RateLimiter | lbdns_native.RateLimiter:
@@ -58,7 +58,7 @@ PYTHON_PLANE: Final = Plane()
 
 
 class NativePlane(Plane):
-    """The native plane: answers with the classes of the native module."""
+    """The native plane: answers queries with the native module's classes."""
 
     name = "native"
     batch_size = 64  # lbdns_native.BATCH

@@ -1,11 +1,11 @@
-"""The query reader: is strict, raises no exceptions, and does a bounded amount of work for any input. Pure.
+"""Reads queries strictly, without raising exceptions, and with a bounded amount of work for any input. Pure.
 
-- A response, or a message shorter than a header, gets no answer.
-- A query with an opcode other than QUERY gets NOTIMP.
+- A response, or a message shorter than a header, is not answered.
+- A query with an opcode other than QUERY is answered with NOTIMP.
 - More than one question, an unexpected record, a malformed name or bytes after the last record cause FORMERR.
-- A query may have one OPT record and one TSIG record; the TSIG record must be its last record.
-- Only an IXFR query may have an authority record, the client's SOA (RFC 1995 section 3).
-- A query without a question must have a COOKIE option; such a query asks only for a server cookie (RFC 7873 section
+- A query may have one OPT record and one TSIG record; the TSIG record must come last.
+- Only an IXFR query may have an authority record, namely the client's SOA (RFC 1995 section 3).
+- A query without a question must have a COOKIE option; such a query requests only a server cookie (RFC 7873 section
   5.4).
 """
 
@@ -31,8 +31,8 @@ MAX_ADDITIONAL: Final = 8  # records: a query has an OPT and perhaps a TSIG reco
 class Query:
     """A query as received. An ``error`` other than NOERROR is the RCODE of the response.
 
-    ``question`` holds the question's bytes as received, so that the response can repeat them. ``question`` is empty if
-    there is no well-formed question.
+    ``question`` contains the question's bytes as received, so that the response can repeat the question. ``question``
+    is empty if there is no well-formed question.
     """
 
     id: bytes
@@ -49,7 +49,7 @@ class Query:
 
 
 def read_query(message: bytes) -> Query | None:
-    """Return the query that ``message`` contains; None if the message must not be answered at all."""
+    """Return the query that ``message`` contains, or None if the message must not be answered."""
     if len(message) < HEADER_LENGTH:
         return None
     _, flags, questions, answers, authorities, additionals = _HEADER.unpack_from(message)
@@ -98,7 +98,7 @@ def _error(edns: Edns | None, sound: bool) -> Rcode:
 
 
 def _read_soa(message: bytes, at: int) -> tuple[int, int]:
-    """Return the serial and end of the SOA record at ``at``, ignoring its names; the end is 0 if it is malformed."""
+    """Return the serial and end of the SOA record at ``at``, ignoring its names; the end is 0 if malformed."""
     at = skip_name(message, at)
     if not at or at + _RR_FIXED.size > len(message):
         return NO_SERIAL, 0
@@ -134,9 +134,9 @@ def _read_additional(message: bytes, at: int, count: int) -> tuple[Edns | None, 
 
 
 def skip_name(message: bytes, at: int, pointers: bool = True) -> int:
-    """Return the end of the name that starts at ``at``; 0 if the name is malformed.
+    """Return the end of the name that starts at ``at``, or 0 if the name is malformed.
 
-    With ``pointers``, the name may end in a pointer.
+    If ``pointers`` is true, the name may end with a pointer.
     """
     start = at
     while at < len(message):

@@ -1,8 +1,8 @@
-"""Query shapes: the bytes that nearly all clients send around the question, and the response kind of each shape.
+"""Query shapes: the bytes that nearly all clients send around the question, and the response kind for each shape.
 
-These bytes decide only whether the response copies RD, has an OPT record, sets DO in that record, and carries a cookie.
-The shapes therefore fall into a handful of response kinds. The set of shapes is fixed, so clients can't make the server
-store new shapes.
+These bytes determine only whether the response copies RD, has an OPT record, sets DO in that record, and contains a
+cookie. There are therefore only a handful of response kinds. The set of shapes is fixed, so clients can't make the
+server store new shapes.
 """
 
 from __future__ import annotations

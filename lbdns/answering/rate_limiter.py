@@ -1,10 +1,10 @@
-"""Response rate limiting: limits the number of responses of one kind that a network gets per second. Sans-I/O.
+"""Response rate limiting: limits the number of responses of one kind that a network receives per second. Sans-I/O.
 
-All answers to the same question count as one kind. Responses without a kept entry (negative answers, errors, wildcards)
-count as one kind per zone and RCODE. Querying random names therefore does not evade the limit. A network's limit across
-all kinds is ``ALL`` times the limit for one kind, so querying many names in turn does not evade it either. Counters
-live in a table of fixed size, so forged addresses use no extra memory. Two networks that hash to the same slot within
-one second share one limit.
+All answers to the same question count as one kind. Responses without an entry in the answer table (negative answers,
+errors, wildcards) count as one kind per zone and RCODE. Querying random names therefore does not evade the limit. A
+network's limit across all kinds is ``ALL`` times the limit for one kind, so querying many names in turn does not evade
+the rate limit either. The counters are stored in a table of fixed size, so forged addresses use no extra memory. Two
+networks that hash to the same slot within one second share one limit.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RateLimiter:
         self.last = ""  # the last client that was limited
 
     def tick(self, now: float) -> None:
-        """Begin a new window once a second. Call this before ``count``; ``now`` is in monotonic seconds."""
+        """Begin a new window once a second. Call this method before ``count``; ``now`` is in monotonic seconds."""
         if now >= self._end:
             self._end = now + 1.0
             self._counts = [0] * SLOTS
@@ -62,7 +62,7 @@ class RateLimiter:
         return max(0, counts[at] - ALL * self._limit)
 
     def drops(self, over: int, host: str) -> bool:
-        """Return whether to drop a response over the limit; every ``slip``-th one is truncated instead."""
+        """Return whether to drop a response over the limit; every ``slip``-th such response is truncated instead."""
         self.last = host
         slip = self.rules.slip
         if slip and over % slip == 0:

@@ -1,6 +1,6 @@
-"""Relayed queries: decides which clients may send them; writes the upstream query and the client's response. Sans-I/O.
+"""Relayed queries: checks client permissions, and writes the upstream query and the client's response. Sans-I/O.
 
-Each hop is separate, as RFC 5625 requires of a proxy. The query to the upstream has its own id, letter case and OPT
+The two hops are independent, as RFC 5625 requires. The query to the upstream has its own id, letter case and OPT
 record. The response to the client has the client's id and letter case, and our OPT record. No EDNS option is passed on
 in either direction.
 """
@@ -82,7 +82,7 @@ class UpstreamQuestion:
 
 
 def upstream_question(relayed: RelayedQuery) -> UpstreamQuestion:
-    """Return the question to send upstream: for the query's name or, if that is one of our aliases, for its target."""
+    """Return the question to send upstream, for the query's name or, if the name is our alias, for the alias target."""
     query = relayed.query
     name = relayed.aliases[-1].rdata.lower() if relayed.aliases else query.qname
     return UpstreamQuestion(name, query.qtype, query.edns is not None and query.edns.dnssec_ok, bool(query.flags & CD))
@@ -91,8 +91,8 @@ def upstream_question(relayed: RelayedQuery) -> UpstreamQuestion:
 def upstream_query(question: UpstreamQuestion, ident: bytes, chance: int) -> bytes:
     """Return the query to send to an upstream, with the 2-byte ``ident`` as its id.
 
-    ``chance`` holds CASE_BITS random bits, which determine the letter case that the answer must repeat. The AD bit in
-    the query requests the AD bit in the answer (RFC 6840 section 5.7).
+    ``chance`` contains CASE_BITS random bits, which determine the letter case that the answer must repeat. The AD bit
+    in the query requests the AD bit in the answer (RFC 6840 section 5.7).
     """
     flags = RD | AD | (CD if question.checking_disabled else 0)
     name = bytearray(question.qname)
@@ -106,10 +106,10 @@ def upstream_query(question: UpstreamQuestion, ident: bytes, chance: int) -> byt
 
 
 def relayed_body(relayed: RelayedQuery, response: UpstreamResponse | None) -> ResponseBody:
-    """Return the body of the response to the client; SERVFAIL if ``response`` is None because no upstream answered.
+    """Return the body of the response to the client (SERVFAIL if ``response`` is None because no upstream answered).
 
     RA is set; AA is set only if the answer begins with our own aliases. CD is copied from the query. AD is passed on
-    only if the query asks for it (RFC 6840 section 5.8).
+    only if the query requests AD (RFC 6840 section 5.8).
     """
     query = relayed.query
     flags = RA | (query.flags & CD)

@@ -2,8 +2,8 @@
 
 On the fast path, the question's bytes in lower case identify an entry of the answer table, and the bytes around the
 question determine the response kind. The member selector selects a member, and the precompiled parts are joined. Every
-other query takes the slow path: a strict reader, a look-up and a message writer. The slow path gives the same answers,
-and precompiles them for the fast path.
+other query takes the slow path: a strict reader, a look-up and a message writer. The slow path produces the same
+answers, and precompiles them for the fast path.
 
 A rotation advances only when a new response names a member. No rotation advances for a retransmitted query, a client's
 query for a second type, a query over the rate limit, or a response that is truncated because it is too long.
@@ -54,13 +54,13 @@ _UNUSUAL_TYPES: Final = META_TYPES | {Type.OPT}
 
 
 class Responder:
-    """Answers queries using one answer table. The caller holds the sockets and reads the clock.
+    """Answers queries using one answer table. The caller owns the sockets and reads the clock.
 
     The caller must
 
     - call ``tick`` whenever it wakes up to read queries, before ``respond``;
     - pass each message that it receives to ``respond``;
-    - send the response that ``respond`` returns, or drop it if the socket refuses it: clients repeat the query;
+    - send the response that ``respond`` returns, or drop it if the socket can't send it: clients repeat the query;
     - complete a ``DeferredAnswer``: send every message of a ``ZoneTransfer`` over its TCP connection, or get the
       upstream's answer to a ``RelayedQuery``, pass it to ``finish_relayed`` and send the result;
     - call ``use`` for each new configuration.
@@ -87,7 +87,7 @@ class Responder:
         self.use(table, secrets, share)
 
     def use(self, table: AnswerTable, secrets: Sequence[bytes] = (), share: int = 1) -> None:
-        """Answer from ``table`` from now on. To continue the old table's counters, call ``table.take_over`` first.
+        """Switch to answering from ``table``. To continue the old table's counters, call ``table.take_over`` first.
 
         Server cookies made with any of ``secrets`` (16 bytes each) are valid; new cookies are made with the first
         secret. Without secrets, the server uses no cookies. ``share`` is the number of processes that answer at the
@@ -109,18 +109,18 @@ class Responder:
     def tick(self, now: float, wall: float) -> None:
         """Set the time for the queries that follow: ``now`` in monotonic seconds, ``wall`` in Unix seconds.
 
-        Call this on each wake-up, before ``respond``. A time that is a few milliseconds old does no harm.
+        Call this method on each wake-up, before ``respond``. The times may be a few milliseconds old.
         """
         self.now, self.wall = now, wall
         self.selector.now = now
         self.limiter.tick(now)
 
     def counters(self) -> dict[str, int]:
-        """Return the response counters since the start, keyed by name. Reloads do not reset them."""
+        """Return the response counters since the start, keyed by name. Reloads do not reset the counters."""
         return {**self._counters_since_start(), "too_long_cut": self.truncated}
 
     def _counters_since_start(self) -> dict[str, int]:
-        """Return the counters of the limiter and the selector, including those of the objects that ``use`` replaced."""
+        """Return the limiter's and selector's counters, including those of the objects that ``use`` has replaced."""
         limiter, selector = self.limiter, self.selector
         now = (limiter.dropped, limiter.cut, selector.retransmissions.repeated, selector.affinity.coherent)
         return {name: before + count for (name, before), count in zip(self._before.items(), now, strict=True)}
@@ -164,7 +164,7 @@ class Responder:
     def respond_slowly(self, message: bytes, client: Client, transport: int = UDP) -> bytes | DeferredAnswer | None:
         """Return the same response as ``respond``, but via the slow path, and precompile it for the fast path.
 
-        Call ``tick`` first, as for ``respond``. The native plane calls this for queries that it leaves to Python.
+        Call ``tick`` first, as for ``respond``. On the native plane, this method handles the queries left to Python.
         """
         query = read_query(message)
         if query is None:
@@ -200,7 +200,7 @@ class Responder:
     def _answer(
         self, entry: AnswerEntry, message: bytes, query: Query, options: EdnsOptions, client: Client, transport: int
     ) -> bytes | None:
-        """Return the complete or truncated response; None if the rate limit drops it.
+        """Return the complete or truncated response, or None if the rate limiter drops the response.
 
         Glue is always sent (RFC 9471).
         """
@@ -251,9 +251,9 @@ class Responder:
     def finish_relayed(self, relayed: RelayedQuery, body: ResponseBody) -> bytes:
         """Return the response to a relayed query, truncated if it is longer than the client accepts.
 
-        ``body`` comes from ``relayed_query.relayed_body``. Call this once for each ``RelayedQuery`` that ``respond``
-        returned, then send the response to its client. The cookie limit does not apply: clients in allowed networks are
-        assumed not to be victims of forged queries.
+        ``body`` comes from ``relayed_query.relayed_body``. Call this method once for each ``RelayedQuery`` that
+        ``respond`` returned, then send the response to its client. The length limit for clients without cookies does
+        not apply, because clients in allowed networks are assumed not to be victims of forged queries.
         """
         query, transport = relayed.query, relayed.transport
         self.table.count((relayed.zone, query.qtype, TRANSPORTS[transport], body.flags & 0xF))
@@ -278,11 +278,11 @@ class Responder:
         return answer_options(query.edns, client[0], transport == TCP, identity, self.cookies, self.wall)
 
     def _over_limit(self, options: EdnsOptions, client: Client, transport: int, kind: bytes) -> int:
-        """Count a response of ``kind`` unless the client's address is proven; return the excess over the rate limit."""
+        """Count a response of ``kind`` unless the client's address is verified; return the excess over the limit."""
         return 0 if transport == TCP or options.valid_cookie else self.limiter.count(client[0], kind)
 
     def _limit(self, query: Query, body: ResponseBody, options: EdnsOptions, client: Client, over: int) -> bytes | None:
-        """Return a truncated response to a query that is ``over`` the rate limit; None if the response is dropped."""
+        """Return a truncated response to a query over the rate limit, or None if the response is dropped."""
         if self.limiter.drops(over, client[0]):
             return None
         return self._writer.write(query, truncated(body), options, self.wall)
@@ -293,9 +293,9 @@ class Responder:
 
 
 def response_kind(before: bytes, after: bytes) -> int | None:
-    """Return the response kind for a query with these bytes around its question; None for an unusual shape.
+    """Return the response kind for a query with these bytes around its question, or None for an unusual shape.
 
-    ``before`` holds the flags and counts; ``after`` holds everything that follows the question.
+    ``before`` contains the flags and counts; ``after`` contains everything that follows the question.
     """
     kind = QUERY_SHAPES.get(before + after)
     if kind is None and len(after) in COOKIE_ENDS and after[COOKIE_AT - 1] == len(after) - COOKIE_AT:
@@ -304,5 +304,5 @@ def response_kind(before: bytes, after: bytes) -> int | None:
 
 
 def _kind(entry: AnswerEntry) -> bytes:
-    """Return the rate limiter's key for answers without a kept entry, which are counted together per zone and RCODE."""
+    """Return the rate limiter's key for answers whose entry is not kept; they share one key per zone and RCODE."""
     return b"%s %d" % (entry.zone.encode(), entry.rcode)

@@ -1,6 +1,6 @@
 """TSIG (RFC 8945): checks the signature of a query and signs its response. Pure: the time is passed as an argument.
 
-Checking a query computes at most one HMAC over the message, and raises no exception.
+Checking a query requires at most one HMAC over the message, and raises no exception.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class TsigRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QuerySignature:
-    """The result of checking a query's signature. It also signs the response.
+    """The result of checking a query's signature, with methods that sign the response.
 
     If ``error`` is set, the response's RCODE is NOTAUTH. If ``key`` is None, the response's TSIG record has no MAC
     (section 5.3.2).
@@ -80,7 +80,7 @@ class QuerySignature:
 
     @property
     def key_name(self) -> str:
-        """The configured name of the key, in text form; empty if the signature is not valid."""
+        """The key's configured name in text form, or an empty string if the signature is not valid."""
         return names.to_text(self.record.owner) if self.key and not self.error else ""
 
     def sign(self, message: bytes, now: float) -> bytes:
@@ -88,9 +88,9 @@ class QuerySignature:
         return _append(message, self._response_record(message, now))
 
     def sign_all(self, messages: Iterable[bytes], clock: Callable[[], float]) -> Iterator[bytes]:
-        """Yield the messages of one response; each signature also covers the preceding MAC (section 5.3.1).
+        """Yield the signed messages of one response; each MAC also covers the preceding MAC (section 5.3.1).
 
-        ``clock`` returns Unix seconds. The signature must be valid.
+        ``clock`` returns Unix seconds. The query's signature must be valid.
         """
         key = self.key
         assert key is not None, "transfers are sent only for valid signatures"
@@ -117,7 +117,7 @@ class QuerySignature:
 
 
 def check_signature(message: bytes, at: int, keys: Keyring, now: float) -> QuerySignature | None:
-    """Check the TSIG record at offset ``at``, the query's last record; return None if it is malformed (FORMERR).
+    """Check the query's last record, the TSIG record at offset ``at``. Return None if it is malformed (FORMERR).
 
     The checks follow the order of RFC 8945 section 5.2: key, MAC, time. ``now`` is in Unix seconds.
     """
@@ -163,7 +163,7 @@ def _variables(record: TsigRecord) -> bytes:
 def _append(message: bytes, record: TsigRecord) -> bytes:
     """Return the message with the record appended and the record count increased.
 
-    The record's names are uncompressed, because some readers require that.
+    The record's names are uncompressed, because some implementations can't read compressed names in TSIG records.
     """
     rdata = b"".join((
         record.algorithm,
@@ -176,7 +176,7 @@ def _append(message: bytes, record: TsigRecord) -> bytes:
 
 
 def _read(message: bytes, at: int) -> TsigRecord | None:
-    """Return the TSIG record at ``at``; None unless it is well-formed and ends the message."""
+    """Return the TSIG record at ``at``, or None if it is malformed or does not end the message."""
     owner, at = _name(message, at, pointers=True)
     if not owner or at + _RR_FIXED.size > len(message):
         return None
@@ -201,7 +201,7 @@ def _read(message: bytes, at: int) -> TsigRecord | None:
 
 
 def _name(message: bytes, at: int, pointers: bool) -> tuple[bytes, int]:
-    """Return the lower-case name at ``at``, and its end; the name is empty if it is malformed.
+    """Return the name at ``at`` in lower case, and its end; the returned name is empty if the name is malformed.
 
     Pointers must point backwards.
     """

@@ -24,7 +24,7 @@ _GOOD: Final = frozenset((Rcode.NOERROR, Rcode.NXDOMAIN, Rcode.YXDOMAIN))
 class UpstreamResponse:
     """An upstream's well-formed answer to our query, without its OPT record.
 
-    ``owners`` holds the offsets in ``records`` at which the question's name occurs, uncompressed and in our query's
+    ``owners`` lists the offsets in ``records`` at which the question's name occurs, uncompressed and in our query's
     letter case.
     """
 
@@ -39,18 +39,18 @@ class UpstreamResponse:
     def failed(self) -> bool:
         """Whether the response fails to answer the question, so that another upstream is worth trying.
 
-        A response without RA and AA is a referral from a server that neither offers recursion nor has the zone.
+        A response without RA and AA is a referral from a server that neither offers recursion nor serves the zone.
         """
         return self.rcode not in _GOOD or bool(self.flags & TC) or not self.flags & (RA | AA)
 
     @property
     def truncated(self) -> bool:
-        """Whether the whole answer is available over TCP only."""
+        """Whether the complete answer is available only over TCP."""
         return bool(self.flags & TC)
 
 
 def read_upstream_response(query: bytes, message: bytes) -> UpstreamResponse | None:
-    """Read ``message`` as the response to our ``query``; None if it is malformed or answers another query.
+    """Parse ``message`` as the response to our ``query``; return None if it is malformed or answers another query.
 
     This function ignores letter case; ``same_case`` checks it.
     """
@@ -77,7 +77,7 @@ def same_case(query: bytes, message: bytes) -> bool:
 
 
 def _read_records(message: bytes, start: int, flags: int, counts: Sequence[int]) -> UpstreamResponse | None:
-    """Return the response with the records before OPT, which are all that the client needs; None if malformed."""
+    """Return the response with all records before OPT, the only ones that the client needs; None if malformed."""
     name = message[HEADER_LENGTH : start - 4].lower()
     owners: list[int] = []
     at, kept, rcode, opt_at = start, list(counts), flags & 0xF, 0
@@ -108,7 +108,7 @@ def _read_records(message: bytes, start: int, flags: int, counts: Sequence[int])
 
 
 def _name_end(message: bytes, at: int, known: set[int]) -> int:
-    """Return the end of the name at ``at``; 0 if malformed. ``known`` holds the offsets of labels already read."""
+    """Return the end of the name at ``at``, or 0 if malformed. ``known`` lists the offsets of labels already read."""
     end, bound = 0, at
     passed: list[int] = []
     while at < len(message) and at not in known:

@@ -18,7 +18,7 @@ MAX_CHAIN: Final = 16  # aliases followed for one question; a longer chain is an
 
 
 class ZoneIndex:
-    """A zone prepared for look-ups. ``pool_owners`` holds the owner names that pools answer for."""
+    """A zone prepared for look-ups. ``pool_owners`` contains the owner names that belong to pools."""
 
     def __init__(self, zone: Zone, pool_owners: Iterable[bytes]) -> None:
         self.zone = zone
@@ -57,9 +57,8 @@ class _Alias:
 def look_up(index: ZoneIndex, qname: bytes, qtype: int, follow_pools: bool = True) -> AnswerSections | PoolMatch:
     """Look up ``qname`` (lower-case wire form, at or below the zone's origin) and ``qtype``.
 
-    Aliases are followed inside the zone; the answer ends with an alias whose target is outside the zone. With
-    ``follow_pools`` false, a pool's name is looked up in the zone file like any other name, and the result is never a
-    PoolMatch.
+    Aliases are followed within the zone; an alias whose target is outside the zone ends the answer. If ``follow_pools``
+    is false, a pool's name is looked up in the zone file like any other name, and the result is never a PoolMatch.
     """
     aliases: tuple[Record, ...] = ()
     seen: set[bytes] = set()

@@ -1,7 +1,7 @@
 """Zone transfers: checks permissions and writes AXFR messages (RFC 5936), including those that answer IXFR queries.
 
-Pure. A secondary has no pools. In a secondary's copy, a pool's name holds the addresses of all members, and the
-secondary rotates them, as any name server does.
+Pure. A secondary has no pools. In a secondary's copy of a zone, a pool's name has the addresses of all members, and the
+secondary rotates these addresses as any name server does.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _SERIAL_HALF: Final = 2**31
 
 @dataclass(frozen=True, slots=True)
 class ZoneTransfer:
-    """A zone to send over TCP; its messages are generated one at a time, as the caller takes them."""
+    """A zone to send over TCP in messages that are generated one at a time, as the caller iterates over them."""
 
     messages: Iterator[bytes]
     zone: str = ""
 
 
 class TransferResponder:
-    """Answers the transfer queries for the zones of one farm."""
+    """Answers zone transfer queries for the zones of one farm."""
 
     def __init__(self, farm: Farm) -> None:
         self._permits = {zone.name: zone.transfer for zone in farm.config.zones}
@@ -45,9 +45,9 @@ class TransferResponder:
     def answer(
         self, query: Query, zone: Zone, host: str, key: str, transport: int
     ) -> Rcode | AnswerSections | Iterator[bytes]:
-        """Return the answer to AXFR or IXFR for a name in ``zone``: an error, one response, or an iterator of messages.
+        """Return the answer to an AXFR or IXFR query in ``zone``: an error, one response, or an iterator of messages.
 
-        ``key`` is the name of the TSIG key that signs the query; it is empty if the query is unsigned.
+        ``key`` is the name of the TSIG key that signed the query, or an empty string if the query is unsigned.
         """
         if not is_permitted(self._permits.get(zone.name, ()), host, key):
             return Rcode.REFUSED
@@ -100,10 +100,10 @@ def _of_all_members(zone: Zone, pool: Pool, rtype: int) -> RRset:
 
 
 def messages(query: Query, zone: Zone, pools: Iterable[Pool]) -> Iterator[bytes]:
-    """Yield the messages of a transfer, with the SOA first and last. Names keep their case (RFC 5936 section 3.4).
+    """Yield a transfer's messages, with the SOA record first and last. Names keep their case (RFC 5936 section 3.4).
 
-    Messages are generated one at a time. The messages depend only on the arguments, so a reload does not change them
-    midway.
+    Messages are generated one at a time. The messages depend only on the arguments, so a reload does not affect a
+    transfer in progress.
     """
     soa = _soa(zone)
     writer, count = RecordWriter(query.question[:-4], exact_case=True), 0

@@ -189,7 +189,7 @@ def test_reports_are_signed(tmp_path: Path) -> None:
         # A bad file changes nothing; a good one is taken over
         path.write_text("agent gandalf nonsense")
         running.reload()
-        until(lambda: running.lines("the old key stays") == 1)
+        until(lambda: running.lines("keeping the old key") == 1)
         collector.take(key=master.agent_key("gandalf"))
         second = new_master_key()
         path.write_text(second.line())

@@ -36,14 +36,14 @@ def test_parse(text: str, condition: AlarmCondition) -> None:
     [
         ("run_queu>100", "unknown metric 'run_queu'. Perhaps you meant 'run_queue'?"),
         ("zzz>100", "unknown metric 'zzz'; the metrics are: run_queue, cpu_idle"),
-        ("run_queue", "is not a valid condition such as"),
-        ("run_queue=5", "is not a valid condition such as"),
-        ("run_queue>", "is not a valid condition such as"),
-        ("run_queue/disk>5", "is not a valid condition such as"),
-        ("run_queue>many", "'many' is not a number"),
-        ("run_queue>nan", "'nan' is not a number"),
-        ("run_queue>inf", "'inf' is not a number"),
-        ("run_queue>=>5", "'>5' is not a number"),
+        ("run_queue", "is not a valid condition; write, for example"),
+        ("run_queue=5", "is not a valid condition; write, for example"),
+        ("run_queue>", "is not a valid condition; write, for example"),
+        ("run_queue/disk>5", "is not a valid condition; write, for example"),
+        ("run_queue>many", "'many' is not a finite number"),
+        ("run_queue>nan", "'nan' is not a finite number"),
+        ("run_queue>inf", "'inf' is not a finite number"),
+        ("run_queue>=>5", "'>5' is not a finite number"),
     ],
 )
 def test_what_is_refused(text: str, error: str) -> None:

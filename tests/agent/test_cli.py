@@ -64,7 +64,7 @@ def test_everything_else() -> None:
         (["--once", "--server-status", "127.0.0.1"], "is not the URL of a status page"),
         (["--once", "--name", "a b"], "can't be the host name"),
         (["--once", "--alarm", "run_queu>5"], "Perhaps you meant 'run_queue'?"),
-        (["--once", "--alarm", "off", "--alarm", "run_queue>5"], "can't be combined with other conditions"),
+        (["--once", "--alarm", "off", "--alarm", "run_queue>5"], "can't be combined with alarm conditions"),
         (["--json", "--collector", "x"], "--json needs --once"),
         (["--once", "--log-level", "loud"], "invalid choice: 'loud'"),
         (["--once", "--unknown"], "unrecognized arguments: --unknown"),
@@ -128,7 +128,7 @@ def test_one_sample_at_the_default_interval_is_quick_even_when_the_web_server_ha
         assert time.monotonic() - start < 10.0
     sample = json.loads(run.stdout)
     assert sample["span"] < 1.0
-    assert sample["unavailable"]["busy_workers"] == "server-status: no answer in time"
+    assert sample["unavailable"]["busy_workers"] == "server-status: no response in time"
     assert "cpu_idle" in sample["metrics"]
 
 
@@ -150,7 +150,7 @@ def test_the_host_name_that_is_no_good_is_told(
 ) -> None:
     monkeypatch.setattr(cli, "default_name", lambda: "under the hill")
     assert cli.main(["--once"]) == 2
-    assert "set one with --name" in capsys.readouterr().err
+    assert "set a host name with --name" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

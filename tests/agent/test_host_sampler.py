@@ -143,7 +143,7 @@ def test_a_sensor_that_hangs_costs_its_own_metric(pipe_read_end: int) -> None:
     start = time.monotonic()
     sample = taking.sample(0.05, 1.0)
     assert sample.metrics == {"quick": 2.0}
-    assert sample.missing == {"slow": "slow: no answer in time"}
+    assert sample.missing == {"slow": "slow: no response in time"}
     assert time.monotonic() - start < 1.0
     start = time.monotonic()
     assert taking.sample(30.0, 1.0).metrics == {"quick": 2.0}
@@ -208,4 +208,4 @@ def test_all_sensors_on_every_kernel(kernel: str) -> None:
 
 
 def test_the_reason_of_an_error_is_one_line() -> None:
-    assert failure_reason(TimeoutError("no answer in time"), "gateway") == "gateway: no answer in time"
+    assert failure_reason(TimeoutError("no response in time"), "gateway") == "gateway: no response in time"

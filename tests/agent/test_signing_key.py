@@ -39,7 +39,7 @@ def test_a_file_without_a_key_for_this_host(path: Path) -> None:
     with pytest.raises(KeyFileError) as raised:
         load_signing_key(path, "gandalf")
     text = str(raised.value)
-    assert f"{path}: key file: has no key for 'gandalf', only for bilbo, frodo" in text
+    assert f"{path}: key file: contains no key for 'gandalf', only for bilbo, frodo" in text
     assert "--name" in text
     assert "lbdns keygen --agent gandalf" in text
     assert raised.value.exit_status == 2

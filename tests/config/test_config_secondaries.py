@@ -160,7 +160,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
         for text in ("0.0.0.0", "224.0.0.1", "10.0.0.2:0")
     ]),
     ("telling a network", ZONE + 'notify = ["10.0.0.0/8"]\n', [
-        ":4: [zone hobbit] notify: '10.0.0.0/8' is not a HOST:PORT such as 127.0.0.1:53",
+        ":4: [zone hobbit] notify: '10.0.0.0/8' is not a HOST:PORT pair such as 127.0.0.1:53",
     ]),
     ("too many words", ZONE + 'notify = ["10.0.0.2 with key"]\n', [
         ":4: [zone hobbit] notify: '10.0.0.2 with key' must have a form such as '10.0.0.2', '[2001:db8::1]:53' or "

@@ -115,7 +115,7 @@ class TestBadFiles:
 
     @pytest.mark.parametrize("text", ["", "\n\n", "# nothing yet\n"])
     def test_a_file_without_a_key(self, text: str) -> None:
-        with pytest.raises(KeyFileError, match="holds no key"):
+        with pytest.raises(KeyFileError, match="contains no key"):
             parse_key_file(text, "farm.key")
 
     def test_no_secret_in_a_message(self) -> None:

@@ -8,7 +8,7 @@ from lbdns_agent.kernel_files import KernelFile
 
 
 def parse_flat_keyed(text: bytes) -> dict[bytes, int]:
-    """Return the numbers in a flat-keyed file: one ``KEY NUMBER`` pair per line (cgroup-v2.rst, "Format").
+    """Parse a flat-keyed file, which has one ``KEY NUMBER`` pair per line (cgroup-v2.rst, "Format").
 
     Raises ValueError.
     """
@@ -23,7 +23,7 @@ def parse_cpu_max(text: bytes) -> float | None:
     """
     words = text.split()
     if len(words) != 2 or int(words[1]) <= 0:
-        raise ValueError("cpu.max must hold 'QUOTA PERIOD'")
+        raise ValueError("cpu.max must contain 'QUOTA PERIOD'")
     return None if words[0] == b"max" else int(words[0]) / int(words[1])
 
 
@@ -39,7 +39,7 @@ def parse_cfs_quota(quota: bytes, period: bytes) -> float | None:
 
 
 def parse_byte_limit(text: bytes) -> int | None:
-    """Return a limit in bytes, or None for no limit: ``max`` or, in version 1, a huge number (memory.rst).
+    """Return a limit in bytes, or None if it is ``max`` or, in version 1, a huge number (memory.rst).
 
     Raises ValueError.
     """
@@ -48,7 +48,7 @@ def parse_byte_limit(text: bytes) -> int | None:
 
 
 class CpuController:
-    """The cpu controller of one group in version 2: cpu.max and cpu.stat (cgroup-v2.rst, "CPU Interface Files").
+    """A version 2 group's cpu controller: reads cpu.max and cpu.stat (cgroup-v2.rst, "CPU Interface Files").
 
     All methods may raise OSError or ValueError.
     """
@@ -68,7 +68,7 @@ class CpuController:
             return None  # the root group, or a group without the controller
 
     def used(self) -> float | None:
-        """Return the cumulative CPU seconds of the group and its descendants, or None if they are not counted."""
+        """Return the cumulative CPU seconds of the group and its descendants, or None if CPU time is not counted."""
         usage = parse_flat_keyed(self._stat.read()).get(b"usage_usec")
         return None if usage is None else usage / 1e6
 
@@ -102,7 +102,7 @@ class CpuControllerV1(CpuController):
 
 
 class MemoryController:
-    """The memory controller of one group in version 2 (cgroup-v2.rst, "Memory Interface Files").
+    """A version 2 group's memory controller (cgroup-v2.rst, "Memory Interface Files").
 
     All methods may raise OSError or ValueError.
     """
@@ -122,7 +122,7 @@ class MemoryController:
             return None
 
     def held(self) -> int:
-        """Return the memory use in bytes, excluding caches that could be dropped."""
+        """Return the group's memory use in bytes, excluding caches that the kernel could drop."""
         stat = parse_flat_keyed(self._stat.read())
         return max(0, int(self._usage.read()) - sum(stat.get(key, 0) for key in self.droppable))
 

@@ -23,7 +23,7 @@ class CgroupMount:
 
 
 def parse_cgroup_mounts(text: str) -> list[CgroupMount]:
-    """Return the cgroup mounts of a mountinfo file (proc_pid_mountinfo(5))."""
+    """Return the cgroup mounts listed in a mountinfo file (proc_pid_mountinfo(5))."""
     found = []
     for line in text.splitlines():
         before, separator, after = line.partition(" - ")
@@ -36,7 +36,7 @@ def parse_cgroup_mounts(text: str) -> list[CgroupMount]:
 
 
 def parse_cgroup_membership(text: str) -> dict[str, str]:
-    """Return a process's group, keyed by controller or, in version 2, by UNIFIED (cgroups(7), /proc/PID/cgroup)."""
+    """Parse /proc/PID/cgroup (cgroups(7)). Return the group for each controller; for version 2, the key is UNIFIED."""
     found = {}
     for line in text.splitlines():
         fields = line.split(":", 2)
@@ -51,7 +51,7 @@ def _unescape(text: str) -> str:
 
 
 def cgroup_directory(mounts: Iterable[CgroupMount], controller: str, path: str) -> tuple[Path, Path] | None:
-    """Return the directory of group ``path`` in a controller's hierarchy and the mount point, or None if not found."""
+    """Return the directory and the mount point of group ``path`` in a controller's hierarchy, or None if not found."""
     for mount in mounts:
         if controller not in mount.controllers:
             continue
@@ -66,7 +66,7 @@ def cgroup_directory(mounts: Iterable[CgroupMount], controller: str, path: str) 
 
 
 def cgroup_and_ancestors(directory: Path, top: Path) -> Iterator[Path]:
-    """Yield a group, then its ancestors up to the mount point ``top``."""
+    """Yield the directory of a group, then those of its ancestors up to the mount point ``top``."""
     yield directory
     while directory != top and top in directory.parents:
         directory = directory.parent
@@ -84,6 +84,6 @@ def read_cgroup_membership(pid: int | str = "self", proc: str = "/proc") -> Mapp
 
 
 def cgroup_subtree(directory: Path) -> list[Path]:
-    """Return the directories of a group and of all groups below it. Raises OSError if the group doesn't exist."""
+    """Return the directories of a group and its descendants. Raises OSError if the group doesn't exist."""
     directory.stat()
     return [Path(folder) for folder, _, _ in os.walk(directory)]

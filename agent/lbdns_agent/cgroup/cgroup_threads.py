@@ -1,4 +1,4 @@
-"""Counts the runnable threads of a control group and of all groups below it, and sums the threads' CPU time."""
+"""Counts the runnable threads of a control group and its descendants, and sums the threads' CPU time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ SEARCH_INTERVAL: Final = 5.0  # seconds between two searches for groups that wer
 
 
 class CgroupThreads:
-    """Reads the threads of a group and of all groups below it.
+    """Reads the threads of a control group and its descendants.
 
-    ``file_name`` is the name of the file that lists a group's threads in the group's directory.
+    ``file_name`` is the name of the file, in each group's directory, that lists the group's threads.
     """
 
     def __init__(self, directory: Path, file_name: str, proc: str = "/proc") -> None:
@@ -50,7 +50,7 @@ class CgroupThreads:
         self._stat_files, self._stats = files, stats
 
     def runnable(self, without: Collection[int]) -> int:
-        """Return the number of threads that were runnable (state R) at the last read, excluding ``without``."""
+        """Return how many threads were runnable (state R) at the last read, excluding the threads in ``without``."""
         return sum(stat.state == "R" for thread, stat in self._stats.items() if thread not in without)
 
     def seconds(self) -> float:

@@ -21,9 +21,9 @@ from lbdns_shared.errors import ConfigError
 
 
 def find_cgroup(choice: str, proc: str = "/proc") -> LimitingCgroup | None:
-    """Return the group selected by the value of ``--cgroup``: ``auto``, ``off``, or a path (see ``_named``).
+    """Return the group selected by the value of ``--cgroup`` (``auto``, ``off``, or a path; see ``_named``).
 
-    Returns None for ``off``, or if only the root group applies. Raises ConfigError if the named group doesn't exist.
+    Returns None for ``off`` and if only the root group applies. Raises ConfigError if the named group doesn't exist.
     """
     if choice == OFF:
         return None
@@ -49,7 +49,7 @@ def find_cgroup(choice: str, proc: str = "/proc") -> LimitingCgroup | None:
 def _named(choice: str, mounts: Sequence[CgroupMount]) -> str:
     """Return the group's path as it appears in /proc/PID/cgroup.
 
-    ``choice`` is that path, or a directory below a mount point.
+    ``choice`` is either the path from /proc/PID/cgroup or a directory below a mount point.
     """
     for mount in mounts:
         if Path(choice).is_relative_to(mount.point):
@@ -59,7 +59,7 @@ def _named(choice: str, mounts: Sequence[CgroupMount]) -> str:
 
 
 def _cpu_levels(mounts: Sequence[CgroupMount], membership: Mapping[str, str]) -> list[CpuController]:
-    """Return the group and its ancestors in the cpu hierarchy (version 1 if mounted, otherwise version 2)."""
+    """Return the cpu controllers of the group and its ancestors (version 1 if mounted, otherwise version 2)."""
     if not any("cpu" in mount.controllers for mount in mounts):
         found = cgroup_directory(mounts, UNIFIED, membership.get(UNIFIED, "/"))
         return [CpuController(directory) for directory in cgroup_and_ancestors(*found)] if found else []
@@ -76,8 +76,8 @@ def _cpu_levels(mounts: Sequence[CgroupMount], membership: Mapping[str, str]) ->
 def _same_group(directory: Path, top: Path, accounting: tuple[Path, Path] | None) -> Path | None:
     """Return the group's directory in the cpuacct hierarchy, or None if its CPU time isn't counted there.
 
-    The two controllers are usually mounted together. If the controllers are mounted separately, a process may be in a
-    group in only one of the two hierarchies.
+    The cpu and cpuacct controllers are usually mounted together. If the controllers are mounted separately, a process
+    may belong to the group in only one of the two hierarchies.
     """
     if accounting is None:
         return None

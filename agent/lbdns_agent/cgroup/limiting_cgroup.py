@@ -24,8 +24,8 @@ class QuotaTimes:
 class LimitingCgroup:
     """A control group and its ancestors. ``cpu`` and ``memory`` each list the group itself first, then its ancestors.
 
-    ``always`` is true if the administrator named the group: its tasks and memory are then reported even if it has no
-    CPU quota. A quota of ``host_cores`` or more has no effect and is ignored. All methods raise OSError or ValueError
+    ``always`` is true if the administrator named the group; the group's tasks and memory are then reported even without
+    a CPU quota. A quota of ``host_cores`` or more has no effect and is ignored. All methods raise OSError or ValueError
     if the group's files can't be read.
     """
 
@@ -76,7 +76,7 @@ class LimitingCgroup:
         )
 
     def runnable(self) -> int:
-        """Return the number of runnable threads in the limiting group and those below it, excluding the agent's."""
+        """Return the number of runnable threads in the limiting group and its descendants, excluding the agent's."""
         own = {thread.native_id for thread in threading.enumerate() if thread.native_id is not None}
         return self._read_tasks().runnable(own)
 
@@ -85,7 +85,7 @@ class LimitingCgroup:
         return self._memory[0].scanned() if self._memory else None
 
     def memory_available(self, host_available: int, host_total: int) -> float | None:
-        """Return the memory available without swapping, as a percentage of the tightest limit; None without a limit.
+        """Return the memory available without swapping, as a percentage of the tightest limit, or None if unlimited.
 
         The arguments are in bytes. A group's available memory never exceeds the host's.
         """

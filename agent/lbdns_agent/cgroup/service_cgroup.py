@@ -34,7 +34,7 @@ class ServiceCgroup:
 
 
 def find_service_cgroup(roots: Collection[int], pids: Collection[int], proc: str = "/proc") -> ServiceCgroup | None:
-    """Return the group that contains exactly ``pids`` (``roots`` and their descendants), or None if there is none."""
+    """Return the group that contains exactly ``pids`` (``roots`` and their descendants), or None if no group does."""
     try:
         membership = read_cgroup_membership(min(roots), proc)
         mounts = read_cgroup_mounts(proc)
@@ -42,7 +42,7 @@ def find_service_cgroup(roots: Collection[int], pids: Collection[int], proc: str
         return None
     for controller in ("cpuacct", UNIFIED):
         path = membership.get(controller, "/")
-        # The root group holds every other process too
+        # The root group contains every other process too
         found = cgroup_directory(mounts, controller, path) if path != "/" else None
         if found is None or found[0] == found[1]:
             continue

@@ -35,7 +35,7 @@ class Gateway:
 def parse_ipv4(text: bytes) -> Gateway | None:
     """Return the gateway of the IPv4 default route with the lowest metric in /proc/net/route.
 
-    If several routes have that metric, returns the first. Skips lines that are not routes.
+    If several routes have the lowest metric, returns the first one's gateway. Skips malformed lines.
     """
     routes = []
     for line in text.splitlines()[1:]:
@@ -51,7 +51,7 @@ def parse_ipv4(text: bytes) -> Gateway | None:
 def parse_ipv6(text: bytes) -> Gateway | None:
     """Return the gateway of the best IPv6 default route in /proc/net/ipv6_route, by the same rules as ``parse_ipv4``.
 
-    The format is described in Documentation/networking: proc_net_ipv6.
+    The kernel writes the file in net/ipv6/ip6_fib.c (ipv6_route_native_seq_show).
     """
     routes = []
     for line in text.splitlines():
@@ -64,7 +64,7 @@ def parse_ipv6(text: bytes) -> Gateway | None:
 
 
 def find_gateway(proc: str = "/proc") -> Gateway | None:
-    """Return the gateway of the IPv4 default route or, failing that, of the IPv6 default route, or None."""
+    """Return the gateway of the IPv4 default route or else of the IPv6 default route, or None if there is neither."""
     for name, parse in (("route", parse_ipv4), ("ipv6_route", parse_ipv6)):
         try:
             gateway = parse(read_once(f"{proc}/net/{name}"))

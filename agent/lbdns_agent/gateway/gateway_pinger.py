@@ -120,7 +120,7 @@ class GatewayPinger:
 
 
 def echo_request(kind: int, identifier: int, sequence: int, payload: bytes) -> bytes:
-    """Return an echo request of type ``kind``. The checksum is included only for IPv4; for IPv6, the kernel sets it."""
+    """Return an echo request of type ``kind``. The checksum is valid for IPv4; for IPv6, the kernel replaces it."""
     unsummed = _HEADER.pack(kind, 0, 0, identifier, sequence) + payload
     return _HEADER.pack(kind, 0, checksum(unsummed), identifier, sequence) + payload
 
@@ -135,15 +135,15 @@ def checksum(message: bytes) -> int:
 
 
 def without_ip_header(packet: bytes) -> bytes:
-    """Return the ICMP message in an IPv4 packet from a raw socket (raw(7)), or nothing if the packet is not IPv4."""
+    """Return the ICMP message in an IPv4 packet from a raw socket (raw(7)), or b"" if the packet is not IPv4."""
     return packet[(packet[0] & 0x0F) * 4 :] if packet and packet[0] >> 4 == 4 else b""
 
 
 def is_echo_reply(message: bytes, sent: bytes, any_identifier: bool) -> bool:
     """Return whether ``message`` is the reply to the request ``sent``: type, sequence and payload must match.
 
-    The identifier must match too, unless ``any_identifier`` is true. It is true for ping sockets, because the kernel
-    chooses their identifier.
+    The identifier must match too, unless ``any_identifier`` is true. ``any_identifier`` is used for ping sockets,
+    because the kernel chooses their identifier.
     """
     if len(message) != len(sent) or len(message) < _HEADER.size:
         return False
@@ -153,7 +153,7 @@ def is_echo_reply(message: bytes, sent: bytes, any_identifier: bool) -> bool:
 
 
 def _arrival(ancillary: Sequence[tuple[int, int, bytes]]) -> float:
-    """Return the Unix time at which the kernel received a packet (socket(7), SO_TIMESTAMPNS); infinity if unknown."""
+    """Return the Unix time when the kernel received a packet (socket(7), SO_TIMESTAMPNS), or infinity if unknown."""
     for level, kind, value in ancillary:
         if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS and len(value) >= _TIMESTAMP.size:
             seconds, nanoseconds = _TIMESTAMP.unpack_from(value)

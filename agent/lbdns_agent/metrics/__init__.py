@@ -13,7 +13,7 @@ AnySensor = Union[Sensor[Any], NonBlockingSensor[Any]]
 
 
 def load_sensors(catalogue: Mapping[str, MetricDescription]) -> dict[str, AnySensor]:
-    """Return the sensor for each metric, from the module named in the catalogue. Metrics may share a sensor."""
+    """Return each metric's sensor, from the module named in the catalogue. Several metrics may share a sensor."""
     return {name: import_module(f"lbdns_agent.metrics.{metric.sensor}").SENSOR for name, metric in catalogue.items()}
 
 

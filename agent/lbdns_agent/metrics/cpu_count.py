@@ -1,4 +1,4 @@
-"""cpu_count: the number of the host's processors, or the cgroup's quota in cores."""
+"""cpu_count: the number of processors in the host, or the cgroup's quota in cores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def parse(text: bytes) -> int:
     """Return the number of online processors, each of which has one line in /proc/stat. Raises ValueError."""
     count = text.count(b"\ncpu")
     if count == 0:
-        raise ValueError("the file contains no line for any processor")
+        raise ValueError("the file lists no processors")
     return count
 
 

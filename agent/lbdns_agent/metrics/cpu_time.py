@@ -1,6 +1,6 @@
 """cpu_idle and cpu_steal: the percentages of processor time since the last sample that were idle or stolen.
 
-Under a cgroup's quota, cpu_idle is the unused share of the quota, and cpu_steal the share of time during which the
+Under a cgroup's quota, cpu_idle is the unused share of the quota, and cpu_steal is the share of time for which the
 group was throttled.
 """
 
@@ -17,7 +17,7 @@ _IDLE, _STEAL, _FIELDS = 3, 7, 8  # guest time, which follows, is part of user t
 
 @dataclass(frozen=True)
 class HostCpuTimes:
-    """CPU times since boot, summed across all processors, in any unit; ``steal`` is None if it is not counted."""
+    """CPU times since boot, summed across all processors, in any unit; ``steal`` is None if the system lacks it."""
 
     idle: float
     steal: float | None
@@ -28,13 +28,13 @@ def parse(text: bytes) -> HostCpuTimes:
     """Parse the first line of /proc/stat (proc_stat(5)). Idle time doesn't include I/O wait. Raises ValueError."""
     fields = text.partition(b"\n")[0].split()
     if len(fields) < 5 or fields[0] != b"cpu":
-        raise ValueError("the file must begin with the times of all processors")
+        raise ValueError("the file must begin with the total times of all processors")
     times = [int(field) for field in fields[1 : _FIELDS + 1]]
     return HostCpuTimes(times[_IDLE], times[_STEAL] if len(times) > _STEAL else None, sum(times))
 
 
 def read(host: MeasuredHost) -> HostCpuTimes | QuotaTimes:
-    """Return the limiting cgroup's times, or the host's if there is no quota. Raises OSError, ValueError."""
+    """Return the limiting cgroup's CPU times, or the host's if there is no quota. Raises OSError, ValueError."""
     of_group = host.group.times() if host.group is not None else None
     return of_group or parse(host.proc.read("stat"))
 
@@ -74,7 +74,7 @@ def _of_quota(before: QuotaTimes, now: QuotaTimes, seconds: float) -> MetricValu
 
 
 def _percent(share: float) -> float:
-    """Return a percentage, limited to 0-100: idle time may decrease slightly (proc_stat(5)), or use exceed a quota."""
+    """Return ``share`` in percent, from 0 to 100: idle time may decrease (proc_stat(5)), and use may exceed a quota."""
     return 100.0 * min(1.0, max(0.0, share))
 
 

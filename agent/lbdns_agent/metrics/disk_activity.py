@@ -1,4 +1,4 @@
-"""disk_busy and disk_await: the busiest disk's busy time in %, and its mean time per request in ms."""
+"""disk_busy and disk_await: the share of time in % for which the busiest disk was busy, and its mean request time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _whole_disks(names: Iterable[bytes]) -> list[bytes]:
 
 
 def _parent_disk(name: bytes) -> bytes:
-    """Return the disk to which partition ``name`` would belong, or "" for other names (block/partitions: disk_name)."""
+    """Return the disk to which partition ``name`` would belong, or "" for other names (see disk_name in the kernel)."""
     disk = name.rstrip(b"0123456789")
     if disk == name:
         return b""
@@ -73,7 +73,7 @@ def values(
 ) -> MetricValues:
     """Return the metrics of the disk that was busiest since ``before``.
 
-    Among equally busy disks, the one with the most requests is chosen.
+    If several disks are equally busy, the disk with the most requests is chosen.
     """
     if not now:
         why = "this host has no disk"

@@ -22,8 +22,8 @@ class HostMemory:
 def parse(text: bytes) -> HostMemory:
     """Return MemTotal and MemAvailable from /proc/meminfo (proc_meminfo(5)).
 
-    Raises ValueError. Before Linux 3.14, MemAvailable is estimated as free memory, buffers and page cache; shared
-    memory in the cache makes the estimate too high.
+    Raises ValueError. Before Linux 3.14, MemAvailable is estimated as the sum of free memory, buffers and page cache.
+    Shared memory in the page cache makes this estimate too high.
     """
     found: dict[bytes, int] = {}
     for line in text.split(b"\n", 8)[:8]:

@@ -22,7 +22,7 @@ def parse(text: bytes) -> dict[bytes, tuple[int, int]]:
         fields = rest.split()
         name = name.strip()
         if not colon or len(fields) < 9:
-            raise ValueError("each line must have an interface and 16 numbers")
+            raise ValueError("each line must contain an interface name and 16 numbers")
         if name not in _LOOPBACK:
             found[name] = (int(fields[0]), int(fields[8]))
     return found
@@ -38,7 +38,7 @@ def read_psutil(psutil: Any) -> Traffic:
 
 
 def values(before: Traffic | None, now: Traffic, seconds: float) -> MetricValues:
-    """Return total rates across the interfaces found in both readings; one whose counters were reset adds 0."""
+    """Return the total rates of the interfaces found in both readings; an interface with reset counters adds 0."""
     if before is None or seconds <= 0:
         return {}
     both = [(before[name], traffic) for name, traffic in now.items() if name in before]

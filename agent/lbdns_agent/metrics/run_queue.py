@@ -18,7 +18,7 @@ def parse(text: bytes) -> int:
 
 
 def parse_loadavg(text: bytes) -> int:
-    """Return the number of runnable tasks from /proc/loadavg; field four is ``RUNNING/TASKS``. Raises ValueError."""
+    """Return the number of runnable tasks from /proc/loadavg, field 4 (``RUNNING/TASKS``). Raises ValueError."""
     fields = text.split()
     if len(fields) < 4:
         raise ValueError("the file has no fourth field")
@@ -33,9 +33,9 @@ def read(host: MeasuredHost) -> int:
 
 
 def quick_read(host: MeasuredHost) -> MetricValues:
-    """Return the metric from /proc/loadavg, which is ten times cheaper to read than /proc/stat.
+    """Return the metric from /proc/loadavg, which takes a tenth of the time to read that /proc/stat takes.
 
-    Returns nothing for a cgroup, because its threads would have to be read one by one.
+    Returns no metric for a cgroup, because the cgroup's threads would have to be read one by one.
     """
     if host.group is not None and host.group.counts:
         return {}

@@ -26,7 +26,7 @@ class WorkerStatus:
 
 
 def parse(page: bytes) -> WorkerStatus:
-    """Parse a server-status?auto page (mod_status).
+    """Parse the text of a server-status?auto page (mod_status).
 
     Raises ValueError if the page is incomplete or not a status page.
     """
@@ -38,7 +38,7 @@ def parse(page: bytes) -> WorkerStatus:
             fields.setdefault(name, value)
     busy, idle = _number(fields, _BUSY), _number(fields, _IDLE)
     if busy is None or idle is None:
-        raise ValueError("the page has no BusyWorkers and IdleWorkers; is it the machine-readable form ('?auto')?")
+        raise ValueError("the page lacks BusyWorkers or IdleWorkers; is it the machine-readable form ('?auto')?")
     return WorkerStatus(_number(fields, _TOTAL), busy, idle)
 
 

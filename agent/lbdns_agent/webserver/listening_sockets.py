@@ -1,8 +1,8 @@
 """Reads this host's listening TCP sockets, and the number of connections waiting in each accept queue.
 
-Uses sock_diag(7), for which the kernel visits only the listening sockets (0.02 ms). On kernels without sock_diag, uses
-/proc/net/tcp. To produce this file, the kernel scans its whole connection table (0.7 ms with 262,144 buckets, on an
-idle machine).
+Uses sock_diag(7), which makes the kernel visit only the listening sockets (0.02 ms). On kernels without sock_diag,
+falls back to /proc/net/tcp. To produce /proc/net/tcp, the kernel scans its whole connection table (0.7 ms with 262,144
+buckets, on an idle machine).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LISTENING_ROWS: Final = (b"0A", b"03")  # before Linux 4.4, half-open connection
 
 @dataclass(frozen=True)
 class ListeningSocket:
-    """One listening socket: address (4 or 16 bytes, network order), port, length of the accept queue, inode."""
+    """One listening socket: address (4 or 16 bytes, network order), port, length of the accept queue, and inode."""
 
     address: bytes
     port: int
@@ -47,9 +47,9 @@ class ListeningSocket:
 
 
 def parse(text: bytes) -> list[ListeningSocket]:
-    """Return the listening sockets, which come first in /proc/net/tcp and tcp6 (proc_net_tcp.rst).
+    """Return the listening sockets, which are listed first in /proc/net/tcp and /proc/net/tcp6 (proc_net_tcp.rst).
 
-    Raises ValueError if ``text`` is not such a file.
+    Raises ValueError if ``text`` is not the beginning of either file.
     """
     found = []
     for line in text.split(b"\n")[1:]:
@@ -96,7 +96,7 @@ def parse_sock_diag(answer: bytes) -> tuple[list[ListeningSocket], bool]:
 
 
 def make_request(address: bytes, port: int, flags: int, sequence: int) -> bytes:
-    """Return a sock_diag request for one listening socket or, with NLM_F_DUMP, for all in the same address family."""
+    """Return a sock_diag request for one listening socket or, with NLM_F_DUMP, for all of an address family's."""
     family = socket.AF_INET if len(address) == 4 else socket.AF_INET6
     body = _REQUEST.pack(
         family, socket.IPPROTO_TCP, 0, 1 << TCP_LISTEN, port.to_bytes(2, "big"), b"", address, 0, _ANY_COOKIE
@@ -105,7 +105,7 @@ def make_request(address: bytes, port: int, flags: int, sequence: int) -> bytes:
 
 
 def _from_diag(answer: bytes, offset: int) -> ListeningSocket:
-    """Parse one struct inet_diag_msg; for a listening socket, rqueue is the accept queue."""
+    """Parse one struct inet_diag_msg, in which rqueue is the length of a listening socket's accept queue."""
     length = 4 if answer[offset] == socket.AF_INET else 16
     port = int.from_bytes(answer[offset + 4 : offset + 6], "big")
     queue, _, _, inode = struct.unpack_from("=IIII", answer, offset + 56)
@@ -148,7 +148,7 @@ class ListeningSocketReader:
     def read_again(self, listeners: Sequence[ListeningSocket]) -> list[ListeningSocket] | None:
         """Return the current state of ``listeners``, each looked up individually by address.
 
-        Returns None if sockets can't be looked up individually, or if one of them has been closed.
+        Returns None if sockets can't be looked up individually, or if any listener has been closed.
         """
         places = {(listener.address, listener.port) for listener in listeners}
         if not self.cheap or len(places) < len(listeners):
@@ -188,9 +188,9 @@ class ListeningSocketReader:
 
 
 def read_listening(path: str) -> bytes:
-    """Return the beginning of /proc/net/tcp, which holds all listening sockets. Raises OSError.
+    """Return the beginning of /proc/net/tcp, where all listening sockets are listed. Raises OSError.
 
-    On a busy server, thousands of connections follow in the file; they are not read.
+    The rest of the file, which lists thousands of connections on a busy server, is not read.
     """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -16,7 +16,7 @@ FULL_READ_INTERVAL: Final = 10.0  # seconds between two reads of all listening s
 
 
 class MonitoredWebServer:
-    """The server that listens on ``port`` at one of the ``addresses()`` (bytes in network order)."""
+    """The web server that listens on ``port`` at an address from ``addresses()`` (bytes in network order)."""
 
     def __init__(self, addresses: Callable[[], tuple[bytes, ...]], port: int, proc: str = "/proc") -> None:
         self._addresses = addresses
@@ -43,7 +43,7 @@ class MonitoredWebServer:
     def cpu_seconds(self) -> float:
         """Return the cumulative CPU seconds of the server and all processes it started. Raises MissingValueError.
 
-        The count restarts from 0 when another server takes over.
+        The count restarts from 0 when another server takes over the port.
         """
         self._read_sockets()
         try:
@@ -69,7 +69,7 @@ class MonitoredWebServer:
         self._up_to_date, self._next_full_read = True, time.monotonic() + FULL_READ_INTERVAL
 
     def _page_sockets(self, listeners: Iterable[ListeningSocket]) -> list[ListeningSocket]:
-        """Return the sockets bound to the page's address or, if there are none, those bound to all addresses.
+        """Return the sockets bound to the status page's address or, if there are none, to all addresses.
 
         Raises MissingValueError.
         """

@@ -1,12 +1,12 @@
-"""Measures the CPU time of a process and all its descendants. The sum never decreases as processes start and end.
+"""Measures the CPU time of a process and all its descendants. The total never decreases as processes start and end.
 
 When a parent waits for a child that has ended, the child's CPU time is added to the parent's "waited for" time, so the
-sum over the living processes stays the same. The CPU time of processes that leave the tree is added to the sum. A
-parent that ignores SIGCHLD never waits for its children; if the kernel permits, a clock counts the CPU time of such a
-parent and its children.
+sum over the living processes stays the same. The CPU time of processes that leave the tree still counts towards the
+total. A parent that ignores SIGCHLD never waits for its children. If the kernel permits, perf events count the CPU time
+of such a parent and its children.
 
-To save CPU time, stat files stay open, and the number of searches for children per round is limited. A process whose
-stat line is unchanged has hardly run, so a new search for its children takes place only every SWEEP rounds.
+To save CPU time, stat files stay open, and the number of searches for children per round is limited. If a process's
+stat line is unchanged, the process has hardly run, so its children are searched for only every SWEEP rounds.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def ignores_children(proc: str, pid: int) -> bool:
 
 
 class InheritedCpuClock:
-    """Counts the CPU time of a process and of all processes it starts, via perf events, until ``close`` is called.
+    """Uses perf events to count the CPU time of a process and all processes it starts, until ``close`` is called.
 
-    A process that ignores SIGCHLD needs this clock, because the kernel discards the times of its children when they end
-    (wait(2), NOTES). Apache's mod_cgid is such a process, and its children are the CGI programs.
+    A process that ignores SIGCHLD needs this clock, because the kernel discards its children's CPU times when the
+    children end (wait(2), NOTES). Apache's mod_cgid daemon, whose children are the CGI programs, ignores SIGCHLD.
     """
 
     def __init__(self, pid: int) -> None:
@@ -103,7 +103,7 @@ class _Node:
 
 
 class ProcessTreeCpu:
-    """The processes ``roots`` and all their descendants. Call ``seconds`` once per round."""
+    """The tree of the processes ``roots`` and all their descendants. Call ``seconds`` once per round."""
 
     def __init__(self, roots: Iterable[int], proc: str = "/proc") -> None:
         self.roots = tuple(roots)
@@ -173,7 +173,7 @@ class ProcessTreeCpu:
         return below + node.ticks
 
     def _in_turn(self, children: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the children, starting with a different one each round, so that every child is searched eventually."""
+        """Return the children, with a different child first each round, so that each child is eventually searched."""
         first = self._round % len(children) if children else 0
         return children[first:] + children[:first]
 
@@ -198,7 +198,7 @@ class ProcessTreeCpu:
         return True
 
     def _search(self, pid: int, node: _Node) -> None:
-        """Find the children of all threads of a process (Documentation/filesystems/proc.rst 3.7)."""
+        """Find the children of all threads in a process (Documentation/filesystems/proc.rst, section 3.7)."""
         node.searched = True
         found: list[int] = []
         try:

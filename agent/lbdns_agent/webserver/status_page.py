@@ -1,4 +1,4 @@
-"""Fetches the web server's status page in one request of limited time and size, and parses the page's URL.
+"""Fetches the web server's status page, with limits on time and size, and parses the page's URL.
 
 Each request opens a new connection, because a connection left open would occupy a worker between samples. Requests use
 HTTP/1.0, which has no chunked responses.
@@ -31,7 +31,7 @@ LARGEST: Final = 256 * 1024  # bytes: the scoreboard has one letter for each wor
 
 @dataclass(frozen=True)
 class StatusUrl:
-    """The URL of a status page; ``target`` is its path and query, with ``?auto``."""
+    """The URL of a status page; ``target`` is the URL's path and query, including ``auto``."""
 
     scheme: str
     endpoint: Endpoint
@@ -42,7 +42,7 @@ class StatusUrl:
 
     @property
     def host_header(self) -> str:
-        """The value of the Host header, without a default port: servers select virtual hosts by this value."""
+        """The value of the Host header, which servers use to select virtual hosts; a default port is omitted."""
         text = str(self.endpoint)
         return text.removesuffix(f":{_PORTS[self.scheme]}") if self.endpoint.port == _PORTS[self.scheme] else text
 
@@ -50,19 +50,19 @@ class StatusUrl:
 def parse_status_url(text: str) -> StatusUrl:
     """Parse ``http[s]://HOST[:PORT][/PATH][?QUERY]``.
 
-    Raises ValueError. The default path is /server-status. ``auto``, which selects mod_status's machine-readable form,
-    is added if the query lacks it.
+    Raises ValueError. The default path is /server-status. If the query lacks ``auto``, which selects mod_status's
+    machine-readable form, ``auto`` is added.
     """
     scheme, separator, rest = text.strip().partition("://")
     scheme = scheme.lower()
     if not separator or scheme not in _PORTS:
-        raise ValueError(f"{text!r} is not the URL of a status page, such as {DEFAULT_URL}")
+        raise ValueError(f"{text!r} is not the URL of a status page; write, for example, {DEFAULT_URL}")
     rest = rest.partition("#")[0]
     authority, mark, query = rest.partition("?")
     host, slash, path = authority.partition("/")
     if "@" in host:
         raise ValueError(
-            f"{text!r}: must not contain a user or password; let this host read the page without one ('Require local')"
+            f"{text!r}: must not contain a user or password; let this host read the page without both ('Require local')"
         )
     target = f"/{path}" if slash else "/server-status"
     if any(not 33 <= ord(character) < 127 for character in target + query):
@@ -86,7 +86,7 @@ class ServerStatusPage:
 
     @property
     def addresses(self) -> tuple[bytes, ...]:
-        """The server's addresses in network order; empty until its name has been looked up."""
+        """The server's addresses in network order; empty until the server's name has been resolved."""
         return tuple(_address(where[0]).packed for _, where in self._resolver.addresses or ())
 
     def fetch(self) -> ReadingSteps[bytes]:
@@ -118,7 +118,7 @@ class ServerStatusPage:
             return b"".join(parts)
 
     def _connect(self) -> ReadingSteps[socket.socket]:
-        waiting = "the address can't be used, or the name has not been looked up yet"
+        waiting = "the address can't be used, or the host name has not been resolved yet"
         error = OSError(self._resolver.error or waiting)
         for family, where in self._resolver.addresses or ():
             connection = socket.socket(family, socket.SOCK_STREAM)
@@ -193,7 +193,7 @@ def _whole_length(beginning: bytes) -> int:
 def _content_length(head: bytes) -> int | None:
     """Return the length of the body, or None if the header doesn't state the length.
 
-    An invalid length is treated as LARGEST.
+    If the stated length is invalid, returns LARGEST.
     """
     text = _field(head, b"content-length")
     if text is None:
@@ -223,7 +223,7 @@ def status_page_body(answer: bytes, where: str) -> bytes:
         hint = {
             401: "; the page must not require a password ('Require local')",
             403: "; let this host read the page ('Require local')",
-            404: "; is mod_status loaded ('a2enmod status'), and is the path right?",
+            404: "; check that mod_status is loaded ('a2enmod status') and that the path is correct",
         }.get(status, "")
         if 300 <= status < 400:
             hint = f"; use {(_field(head, b'location') or b'the new address').decode('ascii', 'replace')} instead"

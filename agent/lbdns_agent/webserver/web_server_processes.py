@@ -27,7 +27,7 @@ NOTHING: Final[frozenset[int]] = frozenset()
 
 
 class WebServerEndedError(MissingValueError):
-    """Raised if the server has ended since the last search."""
+    """Raised if the web server has ended since the last search for its processes."""
 
 
 class WebServerProcesses:
@@ -48,8 +48,8 @@ class WebServerProcesses:
     def find(self, wanted: frozenset[int], listening: frozenset[int]) -> frozenset[int]:
         """Find the owners of the ``wanted`` sockets (inodes), unless the owners are known and nothing has changed.
 
-        Returns the sockets in ``listening`` that the owners hold; empty if this process isn't permitted to see the
-        owners.
+        Returns the sockets in ``listening`` that belong to these owners; empty if this process isn't permitted to see
+        the owners.
         """
         changed, self._listening = listening != self._listening, listening
         if self._tree is not None and changed:
@@ -85,10 +85,10 @@ class WebServerProcesses:
         self._sum, self._of_tree, self._of_group = 0.0, 0.0, None
 
     def _from_best_source(self, tree: ProcessTreeCpu, of_tree: float) -> float:
-        """Add to the sum the CPU time used since the last call, as measured by the better available source.
+        """Add the CPU time used since the last call to the sum, using the better available source. Return the sum.
 
-        Return the sum. The server's own cgroup, if there is one, is the better source: it is complete, and more precise
-        than ticks.
+        The server's own cgroup, if there is one, is the better source, because its CPU time is complete and more
+        precise than clock ticks.
         """
         used = of_tree - self._of_tree
         of_group = _seconds_of(self._group)
@@ -120,7 +120,7 @@ def _sockets_of(proc: str, pids: Iterable[int]) -> frozenset[int]:
 
 
 def process_sockets(proc: str, pid: int) -> set[int]:
-    """Return the inodes of a process's sockets; empty if this process isn't permitted to see them."""
+    """Return the inodes of a process's sockets; empty if the agent isn't permitted to see the sockets."""
     found = set()
     folder = f"{proc}/{pid}/fd"
     for name in _list(folder):
@@ -134,9 +134,9 @@ def process_sockets(proc: str, pid: int) -> set[int]:
 
 
 def find_socket_owners(proc: str, inodes: Collection[int]) -> tuple[int, ...]:
-    """Return the topmost owners of the sockets (``inodes``); empty if this process isn't permitted to see any.
+    """Return the topmost owners of the sockets (``inodes``); empty if the agent isn't permitted to see any owner.
 
-    A web server's children inherit its sockets, so only an owner whose parent is not an owner counts.
+    A web server's children inherit its sockets, so only owners whose parents are not owners are returned.
     """
     pids = [int(name) for name in os.listdir(proc) if name.isdigit()]
     owners = {pid for pid in pids if not process_sockets(proc, pid).isdisjoint(inodes)}

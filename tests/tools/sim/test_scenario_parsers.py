@@ -82,7 +82,7 @@ def test_what_is_read(parse: Callable[[str], Any], text: str, value: object) -> 
         (parsers.parse_surge, "x@60-90", "the factor is 'x'"),
         (parsers.parse_other_work, "s1@60-90", "the number of tasks is missing"),
         (parsers.parse_other_work, "s1:0@60-90", "the number of tasks is '0'"),
-        (parsers.parse_alarm, "listen_queue", "is not a valid condition such as"),
+        (parsers.parse_alarm, "listen_queue", "is not a valid condition; write, for example"),
         (parsers.parse_alarm, "listen_que>256", "Perhaps you meant 'listen_queue'?"),
         (parsers.parse_loads, "0", "not a number above 0"),
         (parsers.parse_loads, "11", "up to 10"),

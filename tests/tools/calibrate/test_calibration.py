@@ -58,7 +58,7 @@ def test_each_metric_alone_then_the_new_score_against_the_others() -> None:
 
 def test_a_farm_where_no_metric_helps_is_an_error() -> None:
     farm = MadeUpFarm(run_queue=99.0, cpu_idle=80.0)
-    with pytest.raises(LbdnsError, match=r"no metric alone does better .*run_queue.*-1\.0 %.*--method 1999"):
+    with pytest.raises(LbdnsError, match=r"no single metric outperforms .*run_queue.*-1\.0 %.*--method 1999"):
         calibrate(farm, farm.metrics(), "gain", "throughput", 2, lambda: None)
     assert set(calibrate(farm, farm.metrics(), "1999", "throughput", 2, lambda: None).terms) == {
         "run_queue",
@@ -147,7 +147,7 @@ def test_the_program_prints_a_toml_table_and_figures() -> None:
         (["--simulate", "--clients", "closed"], "--clients"),
         (["--simulate", "--name", "thesis"], "not 'thesis'"),
         (["--simulate", "--name", "a b"], "letters"),
-        ([], "needs --load-command"),
+        ([], "add --load-command"),
     ],
 )
 def test_bad_arguments(arguments: list[str], message: str) -> None:
@@ -158,4 +158,4 @@ def test_bad_arguments(arguments: list[str], message: str) -> None:
 
 def test_a_metric_that_no_member_reports_is_refused() -> None:
     result = CliRunner().invoke(command, ["--simulate", "--metric", "cpu_count"])
-    assert "does not say which values are better; choose from run_queue" in str(result.exception)
+    assert "whether low or high values are better; choose from run_queue" in str(result.exception)

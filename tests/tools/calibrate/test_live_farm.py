@@ -133,7 +133,7 @@ def test_a_failed_load_command_ends_the_calibration(demo: Demo) -> None:
     command = python("lbdns_tools.calibrate", "-c", str(demo.config), "--load-command", "false", "--settle", "0")
     with unchanged(demo), running(*command) as program:
         assert program.wait() == 1
-        assert "the load command ended with exit status 1: false" in program.errors
+        assert "the load command false failed with exit status 1" in program.errors
 
 
 def test_an_empty_load_command_is_a_bad_argument(demo: Demo) -> None:

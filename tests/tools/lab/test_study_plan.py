@@ -54,7 +54,7 @@ def test_what_is_found_out_on_another_farm_is_needed_too() -> None:
 
 def test_a_pattern_that_is_in_no_name() -> None:
     with pytest.raises(
-        ConfigError, match="no step's name matches 'ftp'; some of the steps' names are: it learns html; best"
+        ConfigError, match="no step name matches 'ftp'; examples of step names: it learns html; best"
     ):
         STUDY.only("ftp")
 

@@ -120,7 +120,7 @@ def test_a_farm_on_which_everything_fails_is_given_up() -> None:
     done, _ = taken(study(*[bad] * 5, ("two", measures("best")), farms=("one", "two")), Labs())
     assert done.failures == [
         "step 1: no", "step 2: no", "step 3: no",
-        "one: 2 more steps were skipped after 3 consecutive failures",
+        "one: the remaining 2 steps were skipped after 3 consecutive failures",
     ]  # fmt: skip
     assert len(done.outcomes) == 1
 
@@ -145,7 +145,7 @@ def test_a_lab_that_can_not_be_removed() -> None:
         raise LbdnsError("it is stuck")
 
     done = take_steps(study(("one", measures("a"))), stays, lambda outcome: None, WatcherLog())
-    assert done.failures == ["one: the lab failed at its end: it is stuck"]
+    assert done.failures == ["one: the lab failed during cleanup: it is stuck"]
     assert len(done.outcomes) == 1
 
 

@@ -1,1 +1,1 @@
-"""``lbdns-calibrate``: finds weights and limits for a score by measuring how a farm performs with each metric alone."""
+"""``lbdns-calibrate``: computes a score's weights and limits from measurements of a farm with each metric alone."""

@@ -1,12 +1,12 @@
-"""The calibration: tries each metric alone, weighs the metrics, and compares the new score with others.
+"""Calibrates a score: tries each metric alone, computes weights, and compares the new score with other policies.
 
-    1999   weight = 100 * a / sum of a      a: what the farm achieved when the metric decided alone
+    1999   weight = 100 * a / sum of a      a: the farm's performance when the metric decided alone
     gain   weight = 100 * g / sum of g      g: the mean over the rounds of ln(a / a of round robin), less its standard
                                             error, at least 0
 
-The farm's achievement is its throughput, or the reciprocal of its response time. A metric that does no better than
-round robin is useless in a score: method "1999" still gives such a metric nearly the weight of the best metric, whereas
-"gain" gives it none.
+A farm's performance is either its throughput or the reciprocal of its response time. A metric that does not outperform
+round robin is useless in a score. Method "1999" nevertheless assigns such a metric almost as much weight as the best
+metric, whereas method "gain" assigns it no weight.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ CONTESTANTS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class TrialFigures:
-    """What a farm achieved with one policy, or with one metric alone, averaged over the rounds."""
+    """The performance of a farm with one policy, or with one metric alone, averaged over the rounds."""
 
     name: str
     throughput_per_s: float
     mean_ms: float
-    gain: float  # ln of the achievement relative to round robin: 0.1 is about a tenth more
+    gain: float  # ln of the performance relative to round robin: 0.1 means about 10% better
     error: float  # standard error of the gain; 0 if there was only one round
 
 
 @dataclass(frozen=True, slots=True)
 class WeighedMetric(TrialFigures):
-    """A metric's limit and weight in a score, and the figures behind them."""
+    """A metric's limit and weight in a score, and the measurements from which they were derived."""
 
     limit: float  # 0 if the metric never changed
     weight: float
@@ -53,7 +53,7 @@ class WeighedMetric(TrialFigures):
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The result of a calibration. ``terms`` are the new score's terms; the first of ``compared`` is round robin."""
+    """The result of a calibration. ``terms`` defines the new score; the first item in ``compared`` is round robin."""
 
     method: Method
     measure: Measure
@@ -71,9 +71,9 @@ def trials_of(metrics: Sequence[str]) -> int:
 def calibrate(
     farm: TrialFarm, metrics: Sequence[str], method: Method, measure: Measure, rounds: int, on_done: Callable[[], None]
 ) -> Calibration:
-    """Find weights for ``metrics``, and compare the new score with round robin and "thesis".
+    """Compute weights for ``metrics``, and compare the new score with round robin and the score "thesis".
 
-    Raises LbdnsError if no metric beats round robin.
+    Raises LbdnsError if no metric outperforms round robin.
     """
     base, *outcomes = farm.run([BASE, *(alone(metric) for metric in metrics)], rounds, on_done)
     weighed = weigh(dict(zip(metrics, outcomes, strict=True)), base, method, measure)
@@ -81,9 +81,9 @@ def calibrate(
     if not terms:
         best = weighed[0]
         raise LbdnsError(
-            f"no metric alone does better than round robin: the best one, {best.name}, gains "
-            f"{percent(best.gain)} (+-{100 * best.error:.1f}) in {measure}. Perhaps round robin suits this "
-            "farm and no score is needed; otherwise try another load, more --rounds, another --by, or --method 1999"
+            f"no single metric outperforms round robin: the gain of the best metric, {best.name}, is "
+            f"{percent(best.gain)} (+-{100 * best.error:.1f}) in {measure}. Round robin may be the best policy for "
+            "this farm. Otherwise, try another load, more --rounds, another --by, or --method 1999"
         )
     contestants = [
         CalibrationTrial("best_score by the new score", "best_score", terms),
@@ -104,7 +104,7 @@ def weigh(
 ) -> list[WeighedMetric]:
     """Return the metrics in ``alone`` with their weights, in order of decreasing weight.
 
-    All weights are 0 if no metric gains anything.
+    All weights are 0 if no metric outperforms round robin.
     """
     found = []
     for metric, outcomes in alone.items():
@@ -118,7 +118,7 @@ def weigh(
 def mean_figures(
     outcomes: Sequence[TrialOutcome], base: Sequence[TrialOutcome], measure: Measure
 ) -> tuple[float, float, float, float]:
-    """Return mean throughput, mean response time, gain and error, as in ``TrialFigures``."""
+    """Return the mean throughput, mean response time, gain and error that ``TrialFigures`` describes."""
     throughput, mean_ms = fmean(o.throughput_per_s for o in outcomes), fmean(o.mean_ms for o in outcomes)
     return throughput, mean_ms, *gained(outcomes, base, measure)
 
@@ -147,8 +147,8 @@ def percent(gain: float) -> str:
 def terms_of(weighed: Sequence[WeighedMetric]) -> dict[str, Term]:
     """Return the terms of the new score, one for each metric with a weight above 0.
 
-    If higher values of a metric are better, values above the limit count as the limit. Without this cap, a busy server
-    would score higher, receive more requests, become busier, and score higher still.
+    If higher values of a metric are better, values above the limit are treated as equal to the limit. Without this cap,
+    a busy server would score higher, receive more requests, become busier, and score higher still.
     """
     return {
         w.name: Term(w.weight, w.limit, better(w.name), cap=better(w.name) == "high") for w in weighed if w.weight > 0
@@ -156,7 +156,7 @@ def terms_of(weighed: Sequence[WeighedMetric]) -> dict[str, Term]:
 
 
 def _limit(metric: str, outcomes: Sequence[TrialOutcome]) -> float:
-    """Return a metric's limit: the 99th percentile in its own trials, rounded up to two significant digits."""
+    """Return a metric's limit: the 99th percentile of its values in its trials, rounded up to 2 significant digits."""
     # Trials with round robin do not count: a farm that collapses in them would stretch the range so far that ordinary
     # differences vanish when scores become whole numbers
     highest = max(outcome.ranges.get(metric, 0.0) for outcome in outcomes)

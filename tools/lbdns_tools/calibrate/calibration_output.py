@@ -11,11 +11,11 @@ from lbdns_tools.calibrate.toml_writer import toml_value
 
 
 def as_toml(found: Calibration, name: str, how: str) -> str:
-    """Return ``[score.NAME]`` with the figures behind each term as comments; ``how`` describes the farm."""
+    """Return a ``[score.NAME]`` table, with each term's measurements as comments; ``how`` describes the farm."""
     base = found.compared[0]
     lines = [
         f"# Calibrated on {how}.",
-        f"# Method {found.method}, by {found.measure}, {found.rounds} rounds; weights sum to {TOTAL:g}.",
+        f"# Method: {found.method}; optimised for: {found.measure}; rounds: {found.rounds}; sum of weights: {TOTAL:g}.",
         f"# round robin: {base.throughput_per_s:.1f} responses/s, {base.mean_ms:.1f} ms mean response time",
         *(f"# {c.name}: {_figures(c)}" for c in found.compared[1:]),
         f"\n[score.{name}]",
@@ -29,7 +29,7 @@ def as_toml(found: Calibration, name: str, how: str) -> str:
 
 
 def as_text(found: Calibration) -> str:
-    """Return the figures as a text table: the metrics in order of increasing weight, then the comparison."""
+    """Return a text table that lists the metrics in order of increasing weight, followed by the compared policies."""
     rows: list[tuple[str, TrialFigures, str]]
     rows = [(f"{w.name} alone", w, f"{w.weight:.2f}") for w in reversed(found.weighed)]
     rows += [(c.name, c, "") for c in found.compared]
@@ -44,7 +44,7 @@ def as_text(found: Calibration) -> str:
 
 
 def as_json(found: Calibration, name: str) -> dict[str, Any]:
-    """Return the figures for JSON, with gains relative to round robin: 0.1 means 10% more."""
+    """Return the calibration's result as a dict for JSON; a gain of 0.1 means 10% better than round robin."""
     compared = [asdict(c) | {"gain": math.expm1(c.gain)} for c in found.compared]
     metrics = [asdict(w) | {"gain": math.expm1(w.gain)} for w in found.weighed]
     return {
@@ -69,4 +69,4 @@ def _range(of: TrialFigures) -> str:
 def _why_not(w: WeighedMetric) -> str:
     if w.weight > 0:
         return ""
-    return ": left out" if w.limit else ": left out because it never changed"
+    return ": left out" if w.limit else ": left out because its value was always 0"

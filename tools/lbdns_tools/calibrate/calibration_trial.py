@@ -26,7 +26,7 @@ class CalibrationTrial:
 
 @dataclass(frozen=True, slots=True)
 class TrialOutcome:
-    """The result of one trial in one round. ``ranges`` maps each metric to its 99th percentile."""
+    """The result of one trial in one round. ``ranges`` maps each metric to the 99th percentile of its values."""
 
     throughput_per_s: float  # responses
     mean_ms: float  # response time
@@ -34,27 +34,27 @@ class TrialOutcome:
 
 
 class TrialFarm(Protocol):
-    """A farm that runs trials: simulated or live."""
+    """A simulated or live farm that runs calibration trials."""
 
     def metrics(self) -> Sequence[str]:
-        """Return the metrics that all members report and for which the catalogue says whether low or high is better."""
+        """Return the metrics that all members report and whose better direction (low or high) the catalogue states."""
 
     def run(
         self, trials: Sequence[CalibrationTrial], rounds: int, on_done: Callable[[], None]
     ) -> list[list[TrialOutcome]]:
-        """Return each trial's outcomes, one per round; call ``on_done`` after each trial. Raises LbdnsError."""
+        """Return a list of outcomes per trial, one per round. Call ``on_done`` after each run. Raises LbdnsError."""
 
 
 BASE: Final = CalibrationTrial("round_robin", "round_robin")
 
 
 def alone(metric: str) -> CalibrationTrial:
-    """Return the trial in which ``metric`` alone decides."""
+    """Return a trial in which the score consists of ``metric`` alone."""
     return CalibrationTrial(metric, "best_score", {metric: Term(_FINE, _FAR, better(metric))})
 
 
 def better(metric: str) -> Better:
-    """Return whether "low" or "high" values of a metric are better. Raises KeyError if neither is."""
+    """Return whether "low" or "high" values of a metric are better. Raises KeyError if the catalogue states neither."""
     found = CATALOGUE[metric].better
     if found is None:
         raise KeyError(metric)
@@ -62,5 +62,5 @@ def better(metric: str) -> Better:
 
 
 def weighable(metrics: Mapping[str, float]) -> list[str]:
-    """Return the names of the ``metrics`` that can be terms of a score, in the catalogue's order."""
+    """Return the names of the ``metrics`` that can be used in a score, in catalogue order."""
     return [name for name, known in CATALOGUE.items() if known.better and name in metrics]

@@ -1,4 +1,4 @@
-"""The command line of lbdns-calibrate: options, the choice between a simulated and a live farm, output."""
+"""The command line of lbdns-calibrate: parses the options, selects a simulated or live farm, and prints the result."""
 
 from __future__ import annotations
 
@@ -41,23 +41,24 @@ For each trial on a live farm, lbdns-calibrate changes FILE and makes the server
 Ctrl-C, lbdns-calibrate restores FILE from the copy FILE.before-calibration. The load command must look up names
 repeatedly and exit on its own.
 
-Exit status: 0 on success, 1 if no metric beats round robin or the farm can't be measured, 2 for bad arguments."""
+Exit status: 0 on success, 1 if no metric outperforms round robin or the farm can't be measured, 2 on invalid
+arguments."""
 
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.option("--simulate", is_flag=True, help="Calibrate on a simulated farm instead of the live farm in FILE.")
-@click.option("--servers", default="T3", show_default=True, help="Simulated: SPEEDxCORES,... or T3, H10, U10.")
-@click.option("--workload", default="mix", show_default=True, help="Simulated: html, cgi, mix or lognormal.")
+@click.option("--servers", default="T3", show_default=True, help="Simulated servers: SPEEDxCORES,..., T3, H10 or U10.")
+@click.option("--workload", default="mix", show_default=True, help="Simulated workload: html, cgi, mix or lognormal.")
 @click.option("--clients", default="caches:20", show_default=True, help="Simulated: closed:N[:RESOLVE_S] or caches:N.")
 @click.option(
     "--load", default=0.7, show_default=True, type=click.FloatRange(0.01, 10),
-    help="Simulated: load from caches, as a fraction of the farm's capacity.",
+    help="Simulated: load that the caches generate, as a fraction of the farm's capacity.",
 )  # fmt: skip
 @click.option(
     "--duration", default=120.0, show_default=True, type=click.FloatRange(1, 1e6),
     help="Simulated: length of each run in seconds.",
 )  # fmt: skip
-@click.option("--processes", type=click.IntRange(1, 256), help="Simulated: parallel runs. Default: one per processor.")
+@click.option("--processes", type=click.IntRange(1, 256), help="Simulated: parallel runs [default: one per processor].")
 @config_option
 @click.option("--control", type=click.Path(path_type=Path), help="Live: the server's control socket.")
 @click.option("--url", help="Live: URL of the server's HTTP interface, such as http://127.0.0.1:8053.")
@@ -68,15 +69,15 @@ Exit status: 0 on success, 1 if no metric beats round robin or the farm can't be
 )  # fmt: skip
 @click.option(
     "--metric", "metrics", multiple=True,
-    help="Use only this metric. Can be repeated. Default: every metric that all members report.",
+    help="Use only this metric. May be repeated. Default: every metric that all members report.",
 )  # fmt: skip
 @click.option("--method", default="gain", show_default=True, type=click.Choice(["gain", "1999"]),
-              help="Weigh metrics by their gain over round robin (gain) or by their own result (1999).")  # fmt: skip
+              help="Weight metrics by gain over round robin (gain) or by performance alone (1999).")  # fmt: skip
 @click.option("--by", "measure", type=click.Choice(["throughput", "response"]),
-              help="What to improve. Default: throughput, or response if the clients are caches.")  # fmt: skip
+              help="Measure to improve. Default: throughput, or response if the clients are caches.")  # fmt: skip
 @click.option(
     "--rounds", default=3, show_default=True, type=click.IntRange(1, 1000),
-    help="How many times to run all trials. Simulated rounds use seeds 1, 2, ...",
+    help="Number of times to run all trials. On a simulated farm, round N uses seed N.",
 )  # fmt: skip
 @click.option("--name", default="calibrated", show_default=True, help="Name of the new score.")
 @click.option("--json", "json_output", is_flag=True, help="Print all figures as JSON.")
@@ -86,14 +87,14 @@ def command(
     config: Path, control: Path | None, url: str | None, load_command: str | None, settle: float,
     metrics: tuple[str, ...], method: str, measure: str | None, rounds: int, name: str, json_output: bool,
 ) -> None:  # fmt: skip
-    """Find weights and limits for a score that suits a farm.
+    """Compute a score's weights and limits for a particular farm.
 
-    lbdns-calibrate measures what the farm achieves when each metric decides alone, and computes weights from the
-    results. It prints a [score.NAME] table for the configuration, and compares the new score with "thesis" and with
-    round robin.
+    lbdns-calibrate measures how well the farm performs with each metric alone, and computes weights from the
+    results. The command prints a [score.NAME] table for the configuration file, and compares the new score with the
+    score "thesis" and with round robin.
     """
     if not NAME.match(name) or name in SCORES:
-        raise click.BadParameter(f"{name!r}: must be letters, digits, - and _, but not 'thesis'", param_hint="--name")
+        raise click.BadParameter(f"{name!r}: use letters, digits, - and _, but not 'thesis'", param_hint="--name")
     farm: TrialFarm
     if simulate:
         scenario = Scenario(
@@ -109,7 +110,7 @@ def command(
         measure = measure or ("throughput" if waits else "response")
     else:
         if load_command is None:
-            raise click.UsageError("a live farm needs --load-command 'ab ...'; for a simulated farm, give --simulate")
+            raise click.UsageError("add --load-command 'ab ...' for a live farm, or --simulate for a simulated farm")
         live = LiveConfiguration(config, control)
         farm = LiveFarm(live, url or url_of(live.path), load_command, settle)
         how, measure = f"the live farm of {config}, under: {load_command!r}", measure or "throughput"
@@ -126,8 +127,8 @@ def _calibrate(farm: TrialFarm, metrics: Sequence[str], method: Method, measure:
     for metric in metrics:
         if metric not in known:
             raise ConfigError(
-                f"--metric {metric}: not every member reports it, or the catalogue does not say which values are "
-                f"better; choose from {', '.join(known)}"
+                f"--metric {metric}: not every member reports this metric, or the catalogue does not specify whether "
+                f"low or high values are better; choose from {', '.join(known)}"
             )
     tried = list(dict.fromkeys(metrics)) or list(known)
     with count_bar(trials_of(tried) * rounds, "trials") as advance:

@@ -1,7 +1,7 @@
-"""Changes a live server's configuration file for each trial, and always restores the file at the end.
+"""Changes a live server's configuration file for each trial, and always restores the original at the end.
 
-Before the first change, the file is copied within its folder. The copy is removed once the file has been restored. If
-a copy exists at the start, an earlier calibration was killed before it could restore the file.
+Before the first change, the configuration file is copied within its folder. Restoring the file removes the copy. If a
+copy already exists, an earlier calibration was killed before it could restore the file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BY_SCORE: Final = ("best", "best_score")  # policies whose names take part in a
 def with_trial(values: Mapping[str, Any], trial: CalibrationTrial) -> dict[str, Any]:
     """Return a copy of a configuration's values, adapted to ``trial``.
 
-    Raises ConfigError if no name's policy uses a score.
+    Raises ConfigError if the configuration contains no name whose policy uses a score.
     """
     changed = copy.deepcopy(dict(values))
     collector = changed.setdefault("collector", {})
@@ -48,12 +48,12 @@ def with_trial(values: Mapping[str, Any], trial: CalibrationTrial) -> dict[str, 
                 taking_part += 1
         pool["names"] = names
     if not taking_part:
-        raise ConfigError("calibration needs a name with policy 'best' or 'best_score', but no pool has one")
+        raise ConfigError("no pool has a name with the policy 'best' or 'best_score', which calibration requires")
     return changed
 
 
 class LiveConfiguration:
-    """The configuration file of a running server, and the control socket that makes the server reload it."""
+    """The configuration file of a running server, and the control socket through which the server is reloaded."""
 
     def __init__(self, path: Path, control: Path | None = None) -> None:
         """Raises ConfigError."""
@@ -61,7 +61,7 @@ class LiveConfiguration:
         config = load_config(self.path)
         if config.collector.connect:
             raise ConfigError(
-                f"{path}: [collector] connect: another collector computes the scores; use its configuration"
+                f"{path}: [collector] connect: a separate collector computes the scores; use its configuration file"
             )
         self._control = control or config.server.control
         self._values = tomllib.loads(self.path.read_text())
@@ -73,7 +73,7 @@ class LiveConfiguration:
 
     @contextlib.contextmanager
     def kept(self) -> Iterator[None]:
-        """Restore the file at the end of a with statement, and make the server reload it. Raises LbdnsError."""
+        """Restore the configuration file when the context ends, and reload the server. Raises LbdnsError."""
         if self.copy.exists():
             raise ConfigError(
                 f"{self.copy} exists: a calibration was killed before it could restore {self.path}. To restore it: "
@@ -97,10 +97,10 @@ class LiveConfiguration:
             self._reload(f"{self.path} is restored, but the server did not reload it")
 
     def set(self, trial: CalibrationTrial) -> None:
-        """Make the server use ``trial``. Call this method only inside ``with kept()``. Raises LbdnsError."""
-        # Written in place, so that owner and mode do not change
+        """Reconfigure the server for ``trial``. Must be called within ``with kept()``. Raises LbdnsError."""
+        # Written in place to preserve the owner and mode
         self.path.write_text(to_toml(with_trial(self._values, trial)))
-        self._reload(f"{trial.name}: the server refused the trial's configuration")
+        self._reload(f"{trial.name}: the server rejected the trial's configuration")
 
     def _reload(self, what_if_not: str) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Runs calibration trials on a live farm under load from the user's command, measured via the members' reports."""
+"""Runs calibration trials on a live farm: starts the user's load command, and measures through the members' reports."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ Member = Mapping[str, Any]
 class LiveFarm:
     """A running ``lbdns serve`` and its web servers.
 
-    The load begins ``settle`` seconds after the server has loaded a trial's configuration.
+    The load starts at least ``settle`` seconds after the server has loaded a trial's configuration.
     """
 
     def __init__(self, config: LiveConfiguration, url: str, load_command: str, settle: float) -> None:
-        """Raises ConfigError if the load command is empty or badly quoted."""
+        """Raises ConfigError if the load command is empty or contains an unmatched quote."""
         self._config, self._url, self._settle = config, url, settle
         self._chance = random.Random(1)
         self._stop = _StopSignal()
@@ -46,7 +46,7 @@ class LiveFarm:
             raise ConfigError(f"--load-command: {load_command!r}: {error}") from None
         if not self._command:
             raise ConfigError(
-                "--load-command: must not be empty; give a program that loads pages and then ends, such as 'ab ...'"
+                "--load-command: must not be empty; use a program that requests pages and then exits, such as 'ab ...'"
             )
 
     def metrics(self) -> Sequence[str]:
@@ -57,7 +57,7 @@ class LiveFarm:
     def run(
         self, trials: Sequence[CalibrationTrial], rounds: int, on_done: Callable[[], None]
     ) -> list[list[TrialOutcome]]:
-        """Run all trials of each round in random order, so that changes over time affect all trials alike."""
+        """Run the trials of each round in random order, so that changes over time affect all trials equally."""
         found: list[list[TrialOutcome]] = [[] for _ in trials]
         with self._stop.on_signals(), self._config.kept():
             for _ in range(rounds):
@@ -79,16 +79,16 @@ class LiveFarm:
                 self._stop.wait(LOOK)
                 watch.see(self._members())
         if load.returncode:
-            raise LbdnsError(f"{name}: the load command ended with exit status {load.returncode}: {self._command[0]}")
+            raise LbdnsError(f"{name}: the load command {self._command[0]} failed with exit status {load.returncode}")
         seconds = time.monotonic() - began
         after = self._reported_since(time.monotonic())
         watch.see(after)
         return watch.outcome(requests_between(before, after, time.monotonic() - began), seconds)
 
     def _reported_since(self, moment: float) -> dict[str, Member]:
-        """Wait for every member to report its request count after ``moment``, then return all members.
+        """Wait until every usable member has reported its request count after ``moment``, then return these members.
 
-        Raises LbdnsError if a member's report is late.
+        Raises LbdnsError if a member's report does not arrive in time.
         """
         while True:
             members = self._members()
@@ -99,8 +99,8 @@ class LiveFarm:
             longest = max(float(members[name]["interval_s"]) for name in late)
             if now - moment > max(LEAST_PATIENCE, PATIENCE * longest):
                 raise LbdnsError(
-                    f"{self._url}: {', '.join(late)}: no report with {COUNTER} for {now - moment:.0f} s. "
-                    "Can the agent read server-status?"
+                    f"{self._url}: {', '.join(late)}: no report with {COUNTER} for {now - moment:.0f} s; "
+                    "check that the agent can read server-status"
                 )
             self._stop.wait(min(LOOK, longest / 4))
 
@@ -117,12 +117,12 @@ class LiveFarm:
         except (ValueError, KeyError, TypeError):
             raise LbdnsError(f"{self._url}: the response is not from lbdns") from None
         if not members:
-            raise LbdnsError(f"{self._url}: no member is usable; calibration needs members that report")
+            raise LbdnsError(f"{self._url}: no member is usable; calibration requires members that send reports")
         return members
 
 
 class ReportWatch:
-    """Collects metrics from the reports that arrive under load, counting each report once."""
+    """Collects metrics from the reports that arrive during a load, using each report only once."""
 
     def __init__(self) -> None:
         self._values: dict[str, list[float]] = {}
@@ -137,7 +137,7 @@ class ReportWatch:
             self._seen[name] = metrics
             for metric in weighable(metrics):
                 self._values.setdefault(metric, []).append(metrics[metric])
-            # Subtract the agent's own request to server-status, which counts too and keeps a worker busy
+            # Subtract the agent's own request for server-status, which is counted and occupies a worker
             self._busy += max(0.0, metrics.get("busy_workers", 0.0) - 1.0)
             self._requests += max(0.0, metrics.get("requests_per_s", 0.0) - 1.0 / member["interval_s"])
 
@@ -150,13 +150,13 @@ class ReportWatch:
 
 
 def requests_between(before: Mapping[str, Member], after: Mapping[str, Member], seconds: float) -> float:
-    """Return the number of client requests between two readings of the status.
+    """Return the number of client requests served between two readings of the server's status document.
 
     Raises LbdnsError if a member became usable or unusable, or a web server restarted.
     """
     if changed := sorted(set(before) ^ set(after)):
         raise LbdnsError(
-            f"{', '.join(changed)}: became usable or unusable during a trial; calibrate when all members stay usable"
+            f"{', '.join(changed)}: became usable or unusable during a trial; calibrate while all members are usable"
         )
     total = 0.0
     for name, member in after.items():
@@ -169,7 +169,7 @@ def requests_between(before: Mapping[str, Member], after: Mapping[str, Member], 
 
 @contextlib.contextmanager
 def _running(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the load command in its own session, and kill that session at the end of the with statement."""
+    """Run the load command in its own session, and kill all its processes when the context ends."""
     try:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
     except OSError as error:
@@ -183,14 +183,14 @@ def _running(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 class _StopSignal:
-    """Receives termination signals, but acts on them only in ``wait``, so that none interrupts restoring a file."""
+    """Handles termination signals only in ``wait``, so that no signal interrupts the restoration of a file."""
 
     def __init__(self) -> None:
         self._received = threading.Event()
         self._name = ""
 
     def wait(self, seconds: float) -> None:
-        """Wait for ``seconds``. Raises LbdnsError as soon as a signal arrives."""
+        """Wait for ``seconds``. Raises LbdnsError as soon as a termination signal arrives."""
         if self._received.wait(seconds):
             raise LbdnsError(f"{self._name}: stopped before the calibration was complete")
 

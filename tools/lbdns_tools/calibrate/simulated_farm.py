@@ -1,4 +1,4 @@
-"""Calibration trials on a simulated farm."""
+"""Runs calibration trials on a simulated farm."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lbdns_tools.sim.simulation_scenario import Scenario
 
 
 class SimulatedFarm:
-    """Runs trials of one scenario. Round N uses seed N, so all trials of a round serve the same requests."""
+    """Runs trials of one scenario. Round N uses seed N, so all trials in a round simulate the same requests."""
 
     def __init__(self, scenario: Scenario, processes: int) -> None:
         self._scenario, self._processes = scenario, processes
@@ -45,7 +45,7 @@ def _outcome(run: tuple[Scenario, CalibrationTrial, int]) -> TrialOutcome:
 
 
 class RangeRecorder:
-    """Scores reports by ``terms``, or by "thesis" if ``terms`` is None, and records the values of every metric."""
+    """Computes scores with ``terms`` (or "thesis" if ``terms`` is None), and records the values of every metric."""
 
     def __init__(self, terms: Mapping[str, Term] | None, since: float) -> None:
         self._score = THESIS if terms is None else Score(terms)

@@ -1,4 +1,4 @@
-"""Writes TOML: the standard library can read TOML but not write it."""
+"""Writes TOML, which Python's standard library can read but not write."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BARE: Final = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
 def to_toml(values: Mapping[str, Any]) -> str:
-    """Return ``values`` as TOML: plain keys first, then each table and each list of tables under its header."""
+    """Return ``values`` as TOML: plain keys first, then the tables and arrays of tables, each under its header."""
     plain = [f"{_key(k)} = {toml_value(v)}\n" for k, v in values.items() if not isinstance(v, dict) and not _tables(v)]
     tables = []
     for key, value in values.items():
@@ -40,7 +40,7 @@ def _string(text: str) -> str:
 
 
 def toml_value(value: Any) -> str:
-    """Return a value as TOML; a table becomes an inline table."""
+    """Return a value as TOML; a dict is written as an inline table."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

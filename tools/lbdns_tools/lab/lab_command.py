@@ -1,4 +1,4 @@
-"""The command ``lbdns-lab``: builds farms, runs studies on them, and cleans up after killed labs."""
+"""The command ``lbdns-lab``: builds farms, runs studies on these farms, and cleans up after killed labs."""
 
 from __future__ import annotations
 
@@ -57,23 +57,23 @@ Examples:
   lbdns-lab farm farm.toml -- lbdns-load http://best.hobbit/ --resolve connection --clients 20
   lbdns-lab clean
 
-lbdns-lab needs root and the packages that `make deps-lab` installs. A lab runs in its own network namespaces, which
+lbdns-lab needs root privileges and the packages that `make deps-lab` installs. A lab runs in network namespaces that
 cannot reach any other network, and is removed when the command ends. docs/reference/lab.md explains the studies,
 files and columns.
 
-Exit status: 0 on success, 1 on failure, 2 for bad arguments, 130 after Ctrl-C."""
+Exit status: 0 on success, 1 on failure, 2 on invalid arguments, 130 after Ctrl-C."""
 
 
 @click.group(epilog=EPILOG, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="lbdns-lab")
 def command() -> None:
-    """Build a farm of web servers, with DNS server, agents and clients, on this machine, and run a study on it."""
+    """Build a farm on this machine (web servers, DNS server, agents and clients) and run a load-balancing study."""
 
 
 @command.command(context_settings=CONTEXT)
 @click.option("--all", "everything", is_flag=True, help="Also remove labs that are still running.")
 def clean(everything: bool) -> None:
-    """Remove everything left behind by labs that were killed.
+    """Remove everything that killed labs left behind.
 
     Example: lbdns-lab clean
     """
@@ -86,7 +86,7 @@ def clean(everything: bool) -> None:
 @click.argument("file", type=FARM_FILE, metavar="FILE.toml")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 def farm(file: Path, words: tuple[str, ...]) -> int:
-    """Build a farm and run COMMAND on its first client. Without COMMAND, keep the farm until Ctrl-C.
+    """Build a farm and run COMMAND on the first client. Without COMMAND, keep the farm running until Ctrl-C.
 
     \b
     An example of FILE.toml:
@@ -130,7 +130,7 @@ def _keep(lab: Lab) -> int:
 
 
 def whereabouts(lab: Lab) -> Iterable[str]:
-    """Yield lines that list the lab's machines (with their addresses and namespaces) and some commands to try."""
+    """Yield lines of text that list the lab's machines, addresses and namespaces, and some commands to try."""
     for name, place in lab.places.items():
         yield f"{place.machine.kind:9}{name:20}{place.machine.address:16}{place.machine.address6:24}{place.namespace}"
     client = shlex.join(("ip", "netns", "exec", lab.clients()[0].namespace))
@@ -175,13 +175,13 @@ for _preset in PRESETS.values():
 
 @contextmanager
 def ends_once() -> Iterator[None]:
-    """Raise KeyboardInterrupt only on the first Ctrl-C or SIGTERM: later ones must not interrupt the lab's removal."""
+    """Raise KeyboardInterrupt only on the first Ctrl-C or SIGTERM, so that later signals cannot interrupt cleanup."""
     interrupted = False
 
     def handle(number: int, frame: FrameType | None) -> None:
         nonlocal interrupted
         if interrupted:
-            print("already shutting down; this takes a few seconds", file=sys.stderr)
+            print("already shutting down; please wait a few seconds", file=sys.stderr)
             return
         interrupted = True
         raise KeyboardInterrupt
@@ -208,13 +208,13 @@ def _end(done: study_runner.StudyResult, folder: Path) -> int:
 def _need_root() -> None:
     if os.geteuid() != 0:
         raise LbdnsError(
-            "lbdns-lab needs root to create network namespaces and control groups; run: sudo "
+            "lbdns-lab needs root privileges to create network namespaces and control groups; run: sudo "
             + shlex.join(sys.orig_argv)
         )
 
 
 def _need(farms: Iterable[LabFarm]) -> None:
-    """Raise LbdnsError if required programs or modules are not installed; the error lists what is missing."""
+    """Raise an LbdnsError that lists the required programs and modules that are not installed, if there are any."""
     programs = {"apache2", "perl", "nsenter", "unshare"}
     for each in farms:
         programs |= {proxy for proxy in each.proxies if proxy != "pound"}  # Debian 12 has no package of Pound
@@ -223,7 +223,7 @@ def _need(farms: Iterable[LabFarm]) -> None:
     missing += [f"Python's {name}" for name in MODULES if not importlib.util.find_spec(name)]
     if missing:
         raise LbdnsError(
-            f"not installed: {', '.join(missing)}; run `make deps-lab` as root to install everything that the lab needs"
+            f"not installed: {', '.join(missing)}; run `make deps-lab` as root to install all of the lab's dependencies"
         )
 
 
@@ -240,7 +240,7 @@ def _new_folder(path: Path, force: bool) -> Path:
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()) and not force:
             raise ConfigError(
-                f"--out: {path} is not empty; choose a new folder, or add --force to write into this folder"
+                f"--out: {path} is not empty; specify a new folder, or add --force to use this folder anyway"
             )
     except OSError as error:
         raise ConfigError(f"--out: cannot create {path}: {error.strerror}") from None

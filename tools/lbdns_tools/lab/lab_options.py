@@ -18,7 +18,7 @@ def parse_names(text: str) -> tuple[str, ...]:
     """Return the names in a comma-separated list such as ``a,b``, without duplicates. Raises ValueError."""
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
-        raise ValueError(f"{text!r}: a name is empty; write names such as round_robin,best")
+        raise ValueError(f"{text!r}: a name is empty; separate names with single commas, as in round_robin,best")
     return tuple(dict.fromkeys(names))
 
 
@@ -30,30 +30,30 @@ OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         type=click.Path(file_okay=False, path_type=Path),
         metavar="DIR",
         required=True,
-        help="The new folder for the report, results and samples.",
+        help="New folder for the report, results and samples.",
     ),
     click.option("--force", is_flag=True, help="Write into DIR even if it is not empty."),
-    click.option("--quick", is_flag=True, help="Measure only a few points, to finish in a few minutes."),
-    click.option("--farm", type=FARM_FILE, metavar="FILE.toml", help="The farm to use. [default: the study's own]"),
-    click.option("--seconds", type=SECONDS, help="Length of each measurement, excluding the warm-up."),
-    click.option("--warm-up", "warm_up_s", type=SECONDS, help="Length of the warm-up before each measurement."),
+    click.option("--quick", is_flag=True, help="Measure fewer points and finish in a few minutes."),
+    click.option("--farm", type=FARM_FILE, metavar="FILE.toml", help="Description of the farm. [default: built in]"),
+    click.option("--seconds", type=SECONDS, help="Duration of each measurement, excluding the warm-up."),
+    click.option("--warm-up", "warm_up_s", type=SECONDS, help="Duration of the warm-up before each measurement."),
     repeat_option("Number of times to measure each point."),
     SEED_OPTION,
     click.option(
         "--clients",
         type=ParsedValue(parse_counts, "N[..M/STEP],..."),
-        help="Numbers of concurrent clients or connections to measure with.",
+        help="Numbers of concurrent clients or connections at which to measure.",
     ),
     click.option(
         "--selections",
         type=ParsedValue(parse_names, "NAME,..."),
-        help="The ways of choosing a server that the study compares. [default: all of the study's]",
+        help="Server selection methods to compare. [default: all methods in the study]",
     ),
     click.option(
         "--only",
         default="",
         metavar="PATTERN",
-        help="Run only the steps whose names match PATTERN, and the steps they need.",
+        help="Run only the steps whose names match the regular expression PATTERN, and the steps that they require.",
     ),
 )
 

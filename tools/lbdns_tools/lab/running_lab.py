@@ -1,4 +1,4 @@
-"""Runs a lab: builds a farm's machines; starts lbdns, agents, web servers and balancers; finally removes it all."""
+"""Runs a lab: builds the machines of a farm, starts lbdns, agents, web servers and balancers, and cleans up."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Lab:
     """A context manager that builds a farm on entry and removes every trace of it on exit. Needs root.
 
     ``groups`` maps machine names to the control groups that can be sampled. If agents run outside their hosts' limits,
-    the agent on host NAME has its own group, ``NAME-agent``. All methods raise LbdnsError.
+    the agent on host NAME runs in a separate group, ``NAME-agent``. All methods raise LbdnsError.
     """
 
     def __init__(self, farm: LabFarm) -> None:
@@ -94,7 +94,7 @@ class Lab:
             self.start_agent(host.name)
 
     def _use_resolvers(self, *servers: str) -> None:
-        """Point the client hosts at these DNS servers in turn, and all other machines at lbdns."""
+        """Assign ``servers`` to the client hosts in turn as resolvers. All other machines query lbdns directly."""
         for number, place in enumerate(self.clients()):
             server = self.machines[servers[number % len(servers)]]
             place.resolv_conf(f"nameserver {server.address}", "options timeout:2 attempts:3")
@@ -106,7 +106,7 @@ class Lab:
         for host in self.farm.hosts:
             if host.name == name:
                 return host
-        raise LbdnsError(f"the farm has no web host {name!r}; its web hosts are {', '.join(self.farm.host_names)}")
+        raise LbdnsError(f"the farm has no web host {name!r}; the web hosts are {', '.join(self.farm.host_names)}")
 
     def clients(self) -> list[PlacedMachine]:
         return [place for place in self.places.values() if place.machine.kind == "client"]
@@ -117,7 +117,7 @@ class Lab:
         )
 
     def stop_web(self, name: str, kill: bool = False) -> None:
-        """Stop a host's Apache with SIGTERM; with ``kill``, kill Apache and all its workers at once."""
+        """Stop a host's Apache with SIGTERM or, with ``kill``, kill Apache and all its workers immediately."""
         self._web.pop(name).stop(signal.SIGKILL if kill else signal.SIGTERM)
 
     def start_agent(self, name: str) -> None:
@@ -126,16 +126,16 @@ class Lab:
         self._agents[name] = self.programs.start(f"{name}-agent", place.command(*command, group=group))
 
     def stop_agent(self, name: str, kill: bool = False) -> None:
-        """Stop a host's agent with SIGTERM, so that it reports its shutdown; with ``kill``, use SIGKILL instead."""
+        """Stop a host's agent with SIGTERM, so that the agent reports its shutdown, or with SIGKILL if ``kill``."""
         self._agents.pop(name).stop(signal.SIGKILL if kill else signal.SIGTERM)
 
     def run_in(self, machine: str, name: str, *command: str) -> LabProgram:
-        """Start a program within a machine's limits. The caller must stop the program."""
+        """Start a program on a machine, subject to its CPU and memory limits. The caller must stop the program."""
         return self.programs.start(name, self.places[machine].command(*command))
 
     @contextmanager
     def proxy(self, name: str, method: str = balancer_programs.ROUND_ROBIN) -> Iterator[str]:
-        """Run a balancer in front of all web hosts for the duration of the context, and yield its address."""
+        """Run a balancer in front of all web hosts for the duration of the context. Yield the balancer's address."""
         backends = [self.machines[host] for host in self.farm.host_names]
         running = balancer_programs.start(self.programs, name, method, self.places[name], backends, self.folder / name)
         try:
@@ -145,7 +145,7 @@ class Lab:
 
     @contextmanager
     def resolve_by(self, *names: str) -> Iterator[None]:
-        """Make clients query these machines instead of lbdns; ``resolvers`` stands for all caching resolvers."""
+        """Make clients query the named machines instead of lbdns. The name "resolvers" means all caching resolvers."""
         servers = [name for name, machine in self.machines.items() if machine.kind == "resolver"]
         self._use_resolvers(*(servers if names == ("resolvers",) else names))
         try:
@@ -154,7 +154,7 @@ class Lab:
             self._use_resolvers(DNS)
 
     def fresh(self) -> None:
-        """Restart lbdns and the agents without saved state, so that nothing learned earlier remains."""
+        """Restart lbdns and the agents without any saved state, so that lbdns forgets what it has learned."""
         for name in list(self._agents):
             self.stop_agent(name)
         if self._lbdns:
@@ -164,15 +164,15 @@ class Lab:
         self.settle()
 
     def status(self) -> dict[str, Any]:
-        """Return lbdns's status document from /api/v1/status."""
+        """Return the status document that lbdns serves at /api/v1/status."""
         return dns_servers.status(self.places[DNS])
 
     def members(self) -> dict[str, Mapping[str, Any]]:
-        """Return the pool's members from the status document, keyed by name."""
+        """Return the members of the lab's pool from the status document, keyed by name."""
         return {member["name"]: member for member in self.status()["pools"][0]["members"]}
 
     def settle(self, seconds: float = SETTLED_S) -> None:
-        """Wait up to ``seconds`` for every web host with an agent to become usable and idle. Raises LbdnsError."""
+        """Wait up to ``seconds`` until every web host with an agent is usable and idle. Raises LbdnsError."""
         end = time.monotonic() + seconds
         while busy := self._busy():
             self.programs.check()
@@ -189,10 +189,10 @@ class Lab:
             if member["state"] != "usable":
                 found.append(f"{name} is {member['state']}")
             elif name in self._web and "busy_workers" not in metrics:
-                found.append(f"{name}'s web server doesn't return its status")
+                found.append(f"the web server on {name} does not return its status")
             elif metrics.get("cpu_idle", 100.0) < IDLE_PERCENT or metrics.get("busy_workers", 0.0) > 1:
                 found.append(
-                    f"{name} is busy: {metrics.get('cpu_idle', 0):.0f} % idle, "
+                    f"{name} is busy: CPU {metrics.get('cpu_idle', 0):.0f} % idle, "
                     f"{metrics.get('busy_workers', 0):.0f} workers busy"
                 )
         return found

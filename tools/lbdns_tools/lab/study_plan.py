@@ -1,4 +1,4 @@
-"""Defines the parts of a lab study: settings, farms, steps, and the function that writes the report's sections."""
+"""Defines the elements of a lab study: settings, farms, steps, and the function that returns the report's sections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXAMPLES: Final = 10  # the approximate number of step names in the error messag
 
 @dataclass(frozen=True, slots=True)
 class StudySettings:
-    """A study's settings, as given on the command line. None or an empty value selects the study's default."""
+    """A study's settings from the command line. None or an empty value means the default of the study."""
 
     quick: bool = False
     seconds: float | None = None  # length of a measurement, without its warm-up
@@ -37,9 +37,9 @@ class StudySettings:
 class StudyStep:
     """One or more related measurements in a lab.
 
-    ``farm`` is the name of one of the study's farms; consecutive steps on the same farm share one lab. ``do`` must
-    yield each outcome as soon as it is measured, so that the outcome survives a later failure, and must restore the
-    lab's state.
+    ``farm`` is the name of one of the study's farms. Consecutive steps on the same farm share one lab. ``do`` must
+    yield each outcome as soon as it is measured, so that a later failure does not lose the outcome, and must restore
+    the lab's state.
     """
 
     name: str
@@ -52,7 +52,7 @@ class StudyStep:
 
 @dataclass(frozen=True, slots=True)
 class StudyPlan:
-    """Everything that a study will do, determined before it starts. ``farms`` maps names to the study's farms."""
+    """The farms and steps of a study, determined before the study starts. ``farms`` maps names to farms."""
 
     farms: dict[str, LabFarm]
     steps: tuple[StudyStep, ...]
@@ -63,7 +63,7 @@ class StudyPlan:
         return sum(step.seconds for step in self.steps)
 
     def only(self, pattern: str) -> StudyPlan:
-        """Return a copy of the study with only the steps whose names match ``pattern`` and the steps that these need.
+        """Return a copy of the plan that contains only the steps whose names match ``pattern``, and required steps.
 
         Raises ConfigError.
         """
@@ -81,7 +81,7 @@ class StudyPlan:
             kept.append(step)
         if not kept:
             names = "; ".join(step.name for step in self.steps[:: max(1, len(self.steps) // EXAMPLES)])
-            raise ConfigError(f"--only: no step's name matches {pattern!r}; some of the steps' names are: {names}")
+            raise ConfigError(f"--only: no step name matches {pattern!r}; examples of step names: {names}")
         mine = {name: farm for name, farm in self.farms.items() if name in farms}
         return replace(self, farms=mine, steps=tuple(reversed(kept)))
 
@@ -90,7 +90,7 @@ class StudyPlan:
 class StudyPreset:
     """A study that ``lbdns-lab NAME`` can run.
 
-    ``plan`` is called with the settings and the farm from --farm (None for the study's own farm).
+    ``plan`` is called with the settings and the farm specified by --farm (None for the study's built-in farm).
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The progress display of a running study: a bar on a terminal, and a line for every measurement."""
+"""Displays the progress of a running study: a progress bar on a terminal, and a line for every measurement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ESTIMATED_OVER: Final = 600.0
 
 
 class StudyProgress:
-    """Writes a study's progress to a console. Without a bar, it also writes a line at the start of each step."""
+    """Writes a study's progress to a console. Without a progress bar, the start of each step is written too."""
 
     def __init__(self, console: Console, study: StudyPlan, bar: Progress | None) -> None:
         self._console, self._study, self._bar = console, study, bar
@@ -52,7 +52,7 @@ class StudyProgress:
 
 
 def in_a_line(outcome: MeasuredOutcome) -> str:
-    """Return a single line that contains a case and its main figures, or "no result" instead of the figures."""
+    """Return a single line with a description of a case and its main figures, or with "no result" instead."""
     case, point, figures = outcome.case, outcome.row.point, outcome.row.figures
     load = f"{point.clients} clients" if point.clients else f"{point.rate_per_s:g}/s" if point.rate_per_s else ""
     what = ", ".join(word for word in (case.farm, case.selection, case.workload, case.resolve, load) if word)
@@ -66,7 +66,7 @@ def in_a_line(outcome: MeasuredOutcome) -> str:
 
 @contextmanager
 def watching(study: StudyPlan, console: Console) -> Iterator[StudyProgress]:
-    """Yield the progress display, with a bar if the console is a terminal."""
+    """Yield a progress display, which includes a progress bar if the console is a terminal."""
     if not console.is_terminal:
         yield StudyProgress(console, study, None)
         return

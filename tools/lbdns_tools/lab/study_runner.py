@@ -1,6 +1,6 @@
 """Runs a study: builds its labs, runs its steps in order, saves every measurement, and writes the report.
 
-After a failed step or Ctrl-C, the results measured so far are still written, and the labs are removed.
+If a step fails or Ctrl-C is pressed, the results so far are still written, and the labs are removed.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ MOST_FAILURES: Final = 3
 
 @dataclass(slots=True)
 class StudyResult:
-    """A study's outcomes and failures.
+    """The outcomes and failures of a study.
 
-    ``error`` is the error that ended the study early, if any; the caller must raise it.
+    ``error`` is the exception that ended the study early, or None. The caller must raise this exception.
     """
 
     outcomes: list[MeasuredOutcome] = field(default_factory=list)
@@ -53,7 +53,7 @@ def run(
     make_lab: MakeLab,
     watcher: StudyProgress,
 ) -> StudyResult:
-    """Run a study and write its results and report into an existing folder. Raises LbdnsError."""
+    """Run a study, and write its results and report to an existing folder. Raises LbdnsError."""
     document = report_manifest.begin(preset.name, asdict(settings), study.farms)
     with ResultFiles(folder, preset.name, study.farms.values()) as results:
         done = take_steps(study, make_lab, results.add, watcher)
@@ -65,7 +65,7 @@ def run(
 def take_steps(
     study: StudyPlan, make_lab: MakeLab, keep: Callable[[MeasuredOutcome], None], watcher: StudyProgress
 ) -> StudyResult:
-    """Run all steps. Consecutive steps on the same farm share one lab, which is rebuilt after a failed step."""
+    """Run all steps of a study. Consecutive steps on the same farm share one lab, which is rebuilt after a failure."""
     steps = _StepRunner(make_lab, keep, watcher)
     done = steps.done
     try:
@@ -86,7 +86,7 @@ class _StepRunner:
     done: StudyResult = field(default_factory=StudyResult)
 
     def take(self, name: str, farm: LabFarm, left: list[StudyStep]) -> None:
-        """Run the steps on one farm."""
+        """Run the steps ``left`` on one farm, in order."""
         consecutive_failures = 0
         while left and consecutive_failures < MOST_FAILURES:
             self.watcher.building(name)
@@ -96,13 +96,13 @@ class _StepRunner:
                         left.pop(0)
                         consecutive_failures = 0
             except LbdnsError as error:
-                when = f"before {left[0].name}" if left else "at its end"
+                when = f"before {left[0].name}" if left else "during cleanup"
                 self.done.failures.append(f"{name}: the lab failed {when}: {error}")
             if left:  # the step failed and may have left the lab in another state
                 left.pop(0)
                 consecutive_failures += 1
         if left:
-            skipped = f"{len(left)} more steps were skipped after {MOST_FAILURES} consecutive failures"
+            skipped = f"the remaining {len(left)} steps were skipped after {MOST_FAILURES} consecutive failures"
             self.done.failures.append(f"{name}: {skipped}")
 
     def _fails(self, step: StudyStep, lab: Lab) -> bool:
@@ -121,7 +121,7 @@ class _StepRunner:
 
 
 def summary(study: StudyPlan) -> Iterator[str]:
-    """Yield lines that describe a study's farms, number of steps, and duration."""
+    """Yield lines of text that describe a study's farms, number of steps and expected duration."""
     minutes = study.seconds / 60
     for name, farm in study.farms.items():
         hosts = ", ".join(f"{host.name} {host.cpu:g}" for host in farm.hosts)

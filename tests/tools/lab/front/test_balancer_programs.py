@@ -71,7 +71,7 @@ def test_methods_differ(hosts: list[LabMachine], tmp_path: Path) -> None:
 def test_what_it_can_not(hosts: list[LabMachine], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="pound has no method 'leastconn'"):
         write_config("pound", hosts, LEAST_CONNECTIONS, tmp_path)
-    with pytest.raises(ConfigError, match=r"'haprox' is not known.*haproxy"):
+    with pytest.raises(ConfigError, match=r"unknown balancer 'haprox'.*haproxy"):
         write_config("haprox", hosts, ROUND_ROBIN, tmp_path)
 
 

@@ -53,5 +53,5 @@ def test_how_long_a_point_takes() -> None:
 def test_selections_that_are_said_or_usual() -> None:
     assert chosen((), ("a", "b"), ("a",)) == ("a",)
     assert chosen(("b",), ("a", "b"), ("a",)) == ("b",)
-    with pytest.raises(ConfigError, match=r"--selections: 'bset' is not known. Perhaps you meant 'best'\?"):
+    with pytest.raises(ConfigError, match=r"--selections: unknown name 'bset'. Perhaps you meant 'best'\?"):
         chosen(("bset",), ("best", "single"), ())

@@ -226,8 +226,8 @@ class TestVersion2:
             make_group("lbdns-lab/abcdef/web", unified)
         message = str(caught.value)
         assert message.startswith(f"{unified.cpu.point}/cgroup.subtree_control: cannot enable cpu, memory: ")
-        assert f"this process, {os.getpid()}, is one of them" in message
-        assert "move the processes in" in message
+        assert f"(including this process, {os.getpid()})" in message
+        assert "Move the processes in" in message
 
     def test_one_directory(self, unified: CgroupHierarchies) -> None:
         group = make_group("lbdns-lab/abcdef/web", unified)

@@ -61,20 +61,20 @@ def test_its_environment_is_added_to_ours(programs: LabPrograms) -> None:
 
 
 def test_ended_before_it_was_ready(programs: LabPrograms) -> None:
-    with pytest.raises(LbdnsError, match=r"^web ended with exit status 3: no such module$"):
+    with pytest.raises(LbdnsError, match=r"^web exited unexpectedly with exit status 3: no such module$"):
         programs.start("web", shell("echo loading; echo no such module; echo; exit 3"), ready=lambda: False)
     programs.check()  # nobody is told twice
 
 
 def test_killed_before_it_was_ready(programs: LabPrograms, tmp_path: Path) -> None:
-    with pytest.raises(LbdnsError, match=rf"^web ended by signal 9: no output in {tmp_path}/web.log$"):
+    with pytest.raises(LbdnsError, match=rf"^web exited unexpectedly after signal 9: no output in {tmp_path}/web.log$"):
         programs.start("web", shell("kill -9 $$"), ready=lambda: False)
 
 
 def test_not_ready_in_time(programs: LabPrograms, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     code = f"echo $$ > {pids}; echo I think; exec sleep 1000"
-    with pytest.raises(LbdnsError, match=r"^web was not ready within 0.5 s: I think$"):
+    with pytest.raises(LbdnsError, match=r"^web was not ready after 0.5 s: I think$"):
         programs.start("web", shell(code), ready=lambda: False, seconds=0.5)
     assert not alive(int(pids.read_text()))
 
@@ -116,8 +116,8 @@ def test_check_tells_who_has_ended(programs: LabPrograms) -> None:
         with pytest.raises(LbdnsError) as caught:
             programs.check()
         assert str(caught.value).splitlines() == [
-            "one ended with exit status 1: one is gone",
-            "two ended with exit status 1: two is gone",
+            "one exited unexpectedly with exit status 1: one is gone",
+            "two exited unexpectedly with exit status 1: two is gone",
         ]
 
 

@@ -103,7 +103,7 @@ def test_owner_killed(registry: Path, moment: str) -> None:
     end(owner)
     assert left(id, registry) == before
     removed = clean(registry=registry)
-    assert removed[0] == f"lab {id}, left behind by a process that has ended"
+    assert removed[0] == f"lab {id}, left behind by a process that has exited"
     assert removed[-1] == str(registry / id)
     assert ("network namespace" in "".join(removed)) == (moment != NOTED)
     assert any(line.startswith("processes ") for line in removed) == (moment == WHOLE)
@@ -173,7 +173,7 @@ def test_a_dead_process_nobody_has_looked_at(registry: Path) -> None:
 def test_a_note_nobody_can_read_is_a_lab_to_remove(registry: Path, text: str) -> None:
     registry.mkdir()
     (registry / "abcdef.json").write_text(text)
-    assert clean(registry=registry) == ["lab abcdef, left behind by a process that has ended"]
+    assert clean(registry=registry) == ["lab abcdef, left behind by a process that has exited"]
     assert not registry.exists()
 
 
@@ -204,4 +204,4 @@ def test_what_fails_is_told_and_tried_again(registry: Path, monkeypatch: pytest.
     assert f"removed: {registry / second.id}" in message
     assert [traces.id for traces in labs(registry)] == [first.id]
     assert not first.folder.exists()
-    assert clean(registry=registry) == [f"lab {first.id}, left behind by a process that has ended"]
+    assert clean(registry=registry) == [f"lab {first.id}, left behind by a process that has exited"]

@@ -47,8 +47,8 @@ def ramp(selection: str, until: int) -> MeasuredOutcome:
 @pytest.mark.parametrize(
     ("best", "said"),
     [
-        (24, "'best' carried 230 requests/s and 'round_robin' 110 (ratio 2.09)."),
-        (9, "'best' carried 80 requests/s and 'round_robin' 110 (ratio 0.73). 'round_robin' did better."),
+        (24, "'best' carried 230 requests/s and 'round_robin' 110 requests/s (ratio 2.09)."),
+        (9, "'best' carried 80 requests/s and 'round_robin' 110 requests/s (ratio 0.73). 'round_robin' was better."),
         (30, "best carried the whole ramp."),
     ],
 )
@@ -69,9 +69,9 @@ def test_service_time_beside_the_formula(tmp_path: Path) -> None:
     assert first[5] == pytest.approx(1.0, abs=0.01)
     assert second[4] is None  # the queue would grow
     assert "28.571 requests/s" in words_of(sections)
-    assert "The host served at most 28 requests/s, 0.98 times the study's figure." in words_of(sections)
+    assert "The host served at most 28 requests/s, which is 0.98 times the study's rate." in words_of(sections)
     assert draw(sections, tmp_path) == ["service-time"]
 
 
 def test_without_the_one_client_there_is_no_result() -> None:
-    assert "the service time of one client was not measured" in words_of(PRESET.plan(QUICK, None).sections([]))
+    assert "the single-client service time was not measured" in words_of(PRESET.plan(QUICK, None).sections([]))

@@ -61,9 +61,9 @@ def test_proxies_beside_best() -> None:
     assert list(rows) == ["direct", "round_robin", "best", "haproxy"]
     proxy = rows["haproxy"]
     assert (proxy["/ best"], proxy["p95 / best"]) == (0.5, about(4.0))
-    assert (proxy["the chooser, % of a core"], proxy["its ms/request"]) == (20.0, about(2.0))
-    assert (rows["best"]["the chooser, % of a core"], rows["direct"]["its ms/request"]) == (5.0, None)
-    assert section.words[-1] == "pound was left out because it is not installed or not part of the farm."
+    assert (proxy["balancer or lbdns, % of a core"], proxy["its CPU ms/request"]) == (20.0, about(2.0))
+    assert (rows["best"]["balancer or lbdns, % of a core"], rows["direct"]["its CPU ms/request"]) == (5.0, None)
+    assert section.words[-1] == "pound was omitted because it is not installed or not part of the farm."
 
 
 def test_workloads_are_drawn_in_parts_of_their_most() -> None:
@@ -79,7 +79,7 @@ def test_workloads_are_drawn_in_parts_of_their_most() -> None:
 def test_the_sweep_has_a_table_for_each_figure() -> None:
     section = by_heading(study())["Concurrency sweep"]
     assert [table.caption for table in section.tables] == [
-        "requests/s", "mean latency, ms", "p95, ms", "mean time of the DNS look-up, ms", "longest, ms", "errors, %",
+        "requests/s", "mean latency, ms", "p95, ms", "mean DNS look-up time, ms", "longest, ms", "errors, %",
     ]  # fmt: skip
     first = section.tables[0]
     assert list(first.columns) == ["concurrent", "direct", "round_robin", "best", "haproxy"]

@@ -91,9 +91,9 @@ def test_the_report(lab: FakeLab, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     study = PRESET.plan(QUICK, None)
     sections = study.sections(do(study, lab, Server(CARRIES), monkeypatch))
     words = words_of(sections)
-    assert "With 'best', the farm carried 3.00 times the rate that it carried with 'round_robin'" in words
+    assert "With 'best', the farm carried 3.00 times as many requests/s as with 'round_robin'" in words
     assert str(CRITERIA) in words
-    assert "At 300/s, the highest rate that all selections carried, choosing used (in % of one core)" in words
+    assert "CPU cost of selection at 300/s, the highest rate that all carried, in % of a core" in words
     assert len(draw(sections, tmp_path)) == 4
 
 

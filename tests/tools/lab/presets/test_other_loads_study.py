@@ -181,7 +181,7 @@ def test_what_is_left_out_if_it_has_to_be_quick() -> None:
         ({}, "no result, because the measurement ended before the host died"),
         (
             {"died_s": 5.0, "handed_out_for_s": 1.25},
-            "naming the host 1.2 s after its death; the host did not return before the end",
+            "naming the host 1.2 s after its death; the host did not return before the end of the measurement",
         ),
         (
             {"died_s": 5.0, "handed_out_for_s": 0.0, "back_s": 9.0},
@@ -189,7 +189,7 @@ def test_what_is_left_out_if_it_has_to_be_quick() -> None:
         ),
         (
             {"died_s": 5.0, "back_s": 9.0, "handed_out_after_s": 2.0},
-            "named the host; answers named the host again 2 s after its return",
+            "naming the host; answers named the host again 2 s after its return",
         ),
     ],
 )
@@ -218,11 +218,11 @@ def test_how_long_a_crowd_is_felt(tmp_path: Path) -> None:
     felt = course([calm] * 3 + [crowd] * 2 + [calm] * 6, cpu=HOSTS, part="crowd", begin_s=3.0, length_s=2.0)
     unfelt = course([calm] * 8, "round_robin", cpu=HOSTS, part="crowd", begin_s=3.0, length_s=2.0)
     words = words_of(PRESET.plan(QUICK, None).sections([felt, unfelt]))
-    assert "best: response times were back to normal 3 s after the crowd." in words
-    assert "round_robin: response times were back to normal as soon as the crowd ended." in words
+    assert "best: response times returned to normal 3 s after the flash crowd." in words
+    assert "round_robin: response times returned to normal as soon as the flash crowd ended." in words
 
 
 def test_in_memory_no_disk_is_waited_for() -> None:
-    for kind, said in (("tmpfs", "but no disk"), ("ext4", "The file system was ext4"), ("", "unknown")):
+    for kind, said in (("tmpfs", "did not use a disk"), ("ext4", "the file system was ext4"), ("", "unknown")):
         of = course([(10, 0.1, 0)], part="writers", host="bilbo", filesystem=kind)
         assert said in words_of(PRESET.plan(QUICK, None).sections([of]))

@@ -164,9 +164,9 @@ def test_a_farm_of_ones_own(measure: FakeMeasure) -> None:
 @pytest.mark.parametrize(
     ("selection", "message"),
     [
-        ("bset", r"--selections: 'bset' is not known. Perhaps you meant 'best'\?"),
-        ("single:gandlaf", r"single:gandlaf: there is no host 'gandlaf'. Perhaps you meant 'gandalf'\?"),
-        ("haproxy", "'haproxy' is not known; known: single, alone, round_robin, best, best_score"),
+        ("bset", r"--selections: unknown name 'bset'. Perhaps you meant 'best'\?"),
+        ("single:gandlaf", r"single:gandlaf: the farm has no host 'gandlaf'. Perhaps you meant 'gandalf'\?"),
+        ("haproxy", "unknown name 'haproxy'; known: single, alone, round_robin, best, best_score"),
     ],
 )
 def test_selections_that_there_are_not(selection: str, message: str) -> None:

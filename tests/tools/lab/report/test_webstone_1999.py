@@ -34,9 +34,7 @@ def test_a_series_is_what_a_picture_needs() -> None:
     assert list(series) == ["single", "round_robin", "best"]
     assert series["round_robin"][0] == (20.0, 151.27)
     assert series["best"][-1] == (100.0, 219.12)
-    with pytest.raises(
-        ValueError, match=r"'p95_s' was not measured in 1999; the measured figures are connections_per_s"
-    ):
+    with pytest.raises(ValueError, match=r"'p95_s' was not measured in 1999; the 1999 figures are connections_per_s"):
         webstone_1999.series("p95_s", "html")
 
 

@@ -38,6 +38,6 @@ def test_where_the_load_generator_was_the_limit() -> None:
     doubtful = replace(fine, row=replace(fine.row, figures=figures))
     assert saturated([fine]) == []
     assert saturated([fine, doubtful]) == [
-        "best at 10/s: the load generator was the bottleneck, so the farm may perform better than shown "
+        "best at 10/s: the load generator was the bottleneck, so the farm may perform better than measured "
         "(requests were started late)."
     ]

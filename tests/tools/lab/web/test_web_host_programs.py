@@ -82,7 +82,7 @@ class TestRunning:
             apache(lab.programs, lab.places["bilbo"], FARM.hosts[1], closed / "content", lab.folder / "bilbo")
 
     def test_a_port_that_is_taken(self, lab: Machines) -> None:
-        with pytest.raises(LbdnsError, match="frodo ended with exit status 1"):
+        with pytest.raises(LbdnsError, match="frodo exited unexpectedly with exit status 1"):
             apache(lab.programs, lab.places["frodo"], FARM.hosts[0], lab.folder / "content", lab.folder / "again")
 
 

@@ -1,1 +1,1 @@
-"""The description of a lab's farm: its web hosts, its TOML file, and the addresses of its machines."""
+"""Describes a lab's farm: its web hosts, its TOML file, and the addresses of its machines."""

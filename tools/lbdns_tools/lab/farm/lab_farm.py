@@ -17,8 +17,8 @@ NAMES: Final = {
 HTTP_PORT: Final = 80
 #: Balancers that can stand in front of the web hosts, by program name
 PROXIES: Final = ("haproxy", "nginx", "pound")
-#: The lab's networks: one reserved for benchmarks (RFC 2544), and a unique local prefix (RFC 4193). If a packet left
-#: the lab, no router would forward it
+#: The lab's networks: the benchmarking range (RFC 2544) and a unique local prefix (RFC 4193). Routers on the Internet
+#: do not forward packets with these addresses
 NETWORK4: Final = ipaddress.IPv4Network("198.18.0.0/15")
 NETWORK6: Final = ipaddress.IPv6Network("fd00:198:18::/64")
 HUB: Final = "hub"  # the machine whose bridge joins all others; as their gateway, it leads to no other network
@@ -33,8 +33,8 @@ CLIENT_ADDRESSES: Final = 8
 class WebHost:
     """A web server, limited to ``cpu`` cores (usually less than one) and ``memory`` bytes (0 means no limit).
 
-    ``workers`` is the number of Apache processes (MaxRequestWorkers). Each serves one connection at a time; further
-    connections wait to be accepted.
+    ``workers`` is the number of Apache processes (MaxRequestWorkers). Each process serves one connection at a time.
+    Further connections wait to be accepted.
     """
 
     name: str
@@ -48,10 +48,10 @@ class LabFarm:
     """The description from which a lab is built.
 
     ``clients`` is the number of hosts that generate load. ``resolvers`` is the number of caching resolvers between
-    clients and lbdns. Each caches answers for at least ``resolver_min_ttl`` seconds or, if that is 0, for the TTL.
+    clients and lbdns. Resolvers cache answers for their TTL, but for at least ``resolver_min_ttl`` seconds.
     ``proxies`` are names from PROXIES. ``interval`` is the time between an agent's reports, in seconds.
-    ``agents_inside`` puts each agent under its host's CPU quota. An agent uses the same CPU time on a small host as on
-    a large one, so its share is ten times as large on a host with a tenth of the CPU.
+    ``agents_inside`` puts each agent under its host's CPU quota. An agent uses the same CPU time on every host, so on a
+    host with a tenth of the CPU, the agent consumes ten times as large a share of the quota.
     """
 
     hosts: tuple[WebHost, ...]
@@ -77,7 +77,7 @@ class LabFarm:
 class LabMachine:
     """A machine of a lab.
 
-    ``kind`` is hub, dns, web, proxy, resolver or client; ``address`` is the first IPv4 address.
+    ``kind`` is hub, dns, web, proxy, resolver or client. ``address`` is the machine's first IPv4 address.
     """
 
     name: str
@@ -91,7 +91,7 @@ class LabMachine:
 
 
 def machines(farm: LabFarm) -> tuple[LabMachine, ...]:
-    """Return the machines of a farm, with the hub first. Names are unique; web hosts keep their names from the farm."""
+    """Return a farm's machines, with the hub first. Machine names are unique, and web hosts keep their names."""
     names = {
         "web": [host.name for host in farm.hosts],
         "proxy": list(farm.proxies),

@@ -1,4 +1,4 @@
-"""Reads a lab farm from a TOML file (``[[host]]`` and ``[farm]`` tables), as strictly as lbdns reads lbdns.toml."""
+"""Reads a lab farm from a TOML file with ``[[host]]`` and ``[farm]`` tables; unknown keys are errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HOST: Final = WebHost("", 1.0)
 
 
 def read_farm(path: Path) -> LabFarm:
-    """Return the farm that a file describes. Raises ConfigError, listing every error in the file."""
+    """Return the farm that a file describes. Raises a ConfigError that lists every error in the file."""
     root = read_toml(path)
     table = root.section("farm")
     period = table.number("cpu_period", _DEFAULT.cpu_period, *PERIODS)
@@ -53,7 +53,7 @@ def read_farm(path: Path) -> LabFarm:
 
 
 def beyond(farm: LabFarm, processors: int) -> str:
-    """Return a warning if the hosts together have more cores than this machine, otherwise ""."""
+    """Return a warning if the hosts have more cores in total than this machine, or "" if they do not."""
     if farm.cpu <= processors:
         return ""
     return (
@@ -75,7 +75,7 @@ def _hosts(root: TomlTable, period: float) -> tuple[WebHost, ...]:
         table.end()
     if not root.values.get("host"):
         root.wrong(
-            "host", "is missing; add a [[host]] table with name and cpu (cores, such as 0.4) for each web server"
+            "host", "is missing; add a [[host]] table for each web server, with name and cpu (in cores, such as 0.4)"
         )
     if len(hosts) > MAX_HOSTS:
         root.wrong("host", f"a lab must have at most {MAX_HOSTS} web hosts, not {len(hosts)}")
@@ -87,9 +87,9 @@ def _name(table: TomlTable, others: Sequence[str]) -> str:
     if not name:
         return name
     if not _LABEL.match(name):
-        table.wrong("name", f"must be 1 to 63 characters from a-z, 0-9 and - (not at either end), not {name!r}")
+        table.wrong("name", f"must be 1 to 63 of a-z, 0-9 and -, without leading or trailing -; found {name!r}")
     elif name in NAMES or _TAKEN.match(name):
-        table.wrong("name", f"{name!r} is reserved for the lab itself; give the host another name")
+        table.wrong("name", f"{name!r} is reserved for the lab; choose another name for the host")
     elif name in others:
         table.wrong("name", f"two hosts have the name {name!r}; rename one of them")
     return name
@@ -98,14 +98,14 @@ def _name(table: TomlTable, others: Sequence[str]) -> str:
 def _cpu(table: TomlTable, period: float) -> float:
     if "cpu" not in table.values:
         table.get("cpu", float, 1.0, "")
-        table.wrong("cpu", "is missing; write the number of cores, such as 0.4")
+        table.wrong("cpu", "is missing; specify the number of cores, such as 0.4")
         return 1.0
     cpu = table.number("cpu", 1.0, LEAST_CPU, MAX_CPU)
     if cpu * period < LEAST_QUOTA * (1 - 1e-9):
         table.wrong(
             "cpu",
-            f"{cpu:g} cores are {1000 * cpu * period:.3g} ms of each {1000 * period:g} ms, but the kernel's "
-            f"minimum quota is {1000 * LEAST_QUOTA:g} ms; write more cores, or a longer cpu_period in [farm]",
+            f"{cpu:g} cores correspond to {1000 * cpu * period:.3g} ms of CPU time per {1000 * period:g} ms, but the "
+            f"kernel's minimum is {1000 * LEAST_QUOTA:g} ms; increase cpu here or cpu_period in [farm]",
         )
     return cpu
 

@@ -1,1 +1,1 @@
-"""The programs in front of a lab's web hosts: lbdns, balancers (HAProxy, nginx, Pound) and caching resolvers."""
+"""The programs between clients and web hosts: lbdns, balancers (HAProxy, nginx, Pound) and caching resolvers."""

@@ -1,9 +1,9 @@
 """Configures and starts HAProxy, nginx and Pound in front of the lab's web hosts, for comparison with lbdns.
 
-The settings are the Debian packages' defaults, except where a default would distort the measurement: the connection
-limit is raised (one study has 1,401 clients), and requests are not logged. Balancers do not reuse connections to the
-web hosts, because Apache closes each connection after use. Nor do they pin clients to servers, because all clients on a
-client host share the addresses of that host.
+The settings are the defaults of the Debian packages, except where a default would distort the measurements: the
+connection limit is raised (one study has 1,401 clients), and requests are not logged. Balancers do not reuse
+connections to the web hosts, because Apache closes each connection after use. Session affinity is disabled, because
+all clients on a client host share that host's addresses.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ _POUND_HOST: Final = """\
 
 @dataclass(frozen=True, slots=True)
 class BalancerProgram:
-    """A balancer. ``template`` is its configuration template; ``host`` is the template for each web host's part.
+    """A balancer. ``template`` is the template of its configuration file, ``host`` the template of a web host's entry.
 
     ``methods`` maps each balancing method to its configuration text. ``arguments`` are the command-line arguments that
     start the balancer in the foreground with the configuration file ``{config}``.
@@ -147,13 +147,13 @@ ALL: Final[Mapping[str, BalancerProgram]] = {
 
 
 def write_config(name: str, hosts: Sequence[LabMachine], method: str, folder: Path) -> Path:
-    """Write a balancer's configuration into ``folder`` and return the file's path; the balancer need not be installed.
+    """Write a balancer's configuration file into ``folder`` and return its path.
 
-    Raises ConfigError.
+    The balancer need not be installed. Raises ConfigError.
     """
     proxy = ALL.get(name)
     if proxy is None:
-        raise ConfigError(f"balancer {name!r} is not known{nearest(name, PROXIES)}")
+        raise ConfigError(f"unknown balancer {name!r}{nearest(name, PROXIES)}")
     if method not in proxy.methods:
         raise ConfigError(f"{name} has no method {method!r}{nearest(method, tuple(proxy.methods))}")
     folder.mkdir(parents=True, exist_ok=True)
@@ -171,7 +171,7 @@ def write_config(name: str, hosts: Sequence[LabMachine], method: str, folder: Pa
 def start(
     programs: LabPrograms, name: str, method: str, place: PlacedMachine, hosts: Sequence[LabMachine], folder: Path
 ) -> LabProgram:
-    """Start a balancer with its files in ``folder`` and wait until it forwards a page request. Raises LbdnsError."""
+    """Start a balancer, with its files in ``folder``, and wait until it forwards requests. Raises LbdnsError."""
     config = write_config(name, hosts, method, folder)
     arguments = [argument.format(config=config, folder=folder) for argument in ALL[name].arguments]
 

@@ -92,7 +92,7 @@ stub-zone:
 
 
 def zone_text(machines: Sequence[LabMachine]) -> str:
-    """Return the zone file, with the IPv4 and IPv6 addresses of the DNS server (``ns``) and every web host."""
+    """Return the text of a zone file with the IPv4 and IPv6 addresses of the DNS server (``ns``) and all web hosts."""
     lines = []
     for machine in machines:
         if machine.kind in ("dns", "web"):
@@ -102,9 +102,9 @@ def zone_text(machines: Sequence[LabMachine]) -> str:
 
 
 def config_text(farm: LabFarm, own: LabMachine) -> str:
-    """Return the text of lbdns.toml for the machine ``own``.
+    """Return the text of lbdns.toml for the DNS server on the machine ``own``.
 
-    One pool, with a name per policy, contains all web hosts.
+    The configuration defines a single pool that contains all web hosts and has one DNS name per policy.
     """
     return _CONFIG.format(
         listen=_strings(f"{own.address}:{DNS_PORT}", f"[{own.address6}]:{DNS_PORT}"),
@@ -121,7 +121,7 @@ def config_text(farm: LabFarm, own: LabMachine) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DnsServerFiles:
-    """The files of a lab's DNS server, all below ``folder``. The server receives queries and reports at ``address``."""
+    """The files of a lab's DNS server, all in ``folder``. The server receives queries and reports at ``address``."""
 
     folder: Path
     address: str
@@ -141,7 +141,7 @@ class DnsServerFiles:
 
 
 def write_site(farm: LabFarm, machines: Sequence[LabMachine], folder: Path) -> DnsServerFiles:
-    """Write the configuration, the zone and new keys into ``folder``."""
+    """Write the DNS server's configuration file, zone file and new keys into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     own = next(machine for machine in machines if machine.kind == "dns")
     site = DnsServerFiles(folder, own.address)
@@ -161,7 +161,7 @@ def serve(programs: LabPrograms, place: PlacedMachine, site: DnsServerFiles) -> 
 
 
 def status(place: PlacedMachine) -> dict[str, Any]:
-    """Return lbdns's status document from /api/v1/status. Raises LbdnsError."""
+    """Return the status document that lbdns serves at /api/v1/status. Raises LbdnsError."""
     base = f"http://{place.machine.address}:{HTTP_PORT}"
     found: dict[str, Any] = json.loads(inside(place.namespace, lambda: fetch(base, STATUS_PATH, NO_CREDENTIALS)))
     return found
@@ -180,9 +180,9 @@ def _write_private(path: Path, line: str) -> None:
 def unbound_conf(machine: LabMachine, dns: LabMachine, min_ttl: int, folder: Path) -> str:
     """Return the text of unbound.conf for a resolver on ``machine`` that queries the server on ``dns``.
 
-    The resolver caches answers for at least ``min_ttl`` seconds. If that is 0, the resolver obeys the TTL. However,
-    unbound counts whole seconds and reuses even an answer with a TTL of 0 until the current second ends: of 20 queries
-    within 6 s, 7 reached lbdns.
+    The resolver caches answers for their TTL, but for at least ``min_ttl`` seconds. Because unbound counts time in
+    whole seconds, it reuses even an answer with a TTL of 0 until the current second ends. In a test with 20 queries
+    in 6 s, only 7 queries reached lbdns.
     """
     return _UNBOUND_CONF.format(
         address=machine.address,
@@ -200,7 +200,7 @@ def unbound_conf(machine: LabMachine, dns: LabMachine, min_ttl: int, folder: Pat
 def start_resolver(
     programs: LabPrograms, place: PlacedMachine, dns: LabMachine, farm: LabFarm, folder: Path
 ) -> LabProgram:
-    """Start a machine's resolver with its files in ``folder`` and wait until it answers queries. Raises LbdnsError."""
+    """Start the resolver on a machine, with its files in ``folder``, and wait until it responds. Raises LbdnsError."""
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "unbound.conf"
     config.write_text(unbound_conf(place.machine, dns, farm.resolver_min_ttl, folder))

@@ -1,1 +1,1 @@
-"""The loads and disturbances to which a study subjects a farm."""
+"""The loads and disturbances to which studies subject a farm."""

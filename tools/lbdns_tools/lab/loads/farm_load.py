@@ -1,4 +1,4 @@
-"""Puts a farm under load for a study: targets, warm-up, measurement lengths, calibration, and the learning load."""
+"""Puts a farm under load for a study: defines targets, warm-ups, durations, calibration, and the learning load."""
 
 from __future__ import annotations
 
@@ -71,17 +71,17 @@ FRESH_S: Final = 5.0  # s until every host is usable after a restart of lbdns an
 
 @dataclass(frozen=True, slots=True)
 class MeasurementLength:
-    """The lengths of a measurement's warm-up and of the measured part that follows, in seconds."""
+    """The duration of a measurement's warm-up and the duration of the subsequent measured part, in seconds."""
 
     warm_up_s: float
     seconds: float
 
     def total(self, workload: str) -> float:
-        """Return the approximate duration of a measurement with this workload, in seconds."""
+        """Return the approximate total duration of a measurement with ``workload``, in seconds."""
         return self.warm_up_s + self.seconds + OVERHEAD_S + TAIL_S.get(workload, 0.0)
 
     def with_settings(self, settings: StudySettings) -> MeasurementLength:
-        """Return a copy of this length with the values of --warm-up and --seconds, if given."""
+        """Return a copy of these durations in which --warm-up and --seconds, if given, override the values."""
         return MeasurementLength(
             self.warm_up_s if settings.warm_up_s is None else settings.warm_up_s,
             self.seconds if settings.seconds is None else settings.seconds,
@@ -94,41 +94,41 @@ def dns_name(policy: str) -> str:
 
 
 def chosen(requested: Sequence[str], known: Sequence[str], usual: Sequence[str]) -> tuple[str, ...]:
-    """Return the ``requested`` selections or, if there are none, the ``usual`` ones.
+    """Return the ``requested`` selections, or the ``usual`` selections if none were requested.
 
-    Raises ConfigError for unknown names.
+    Raises ConfigError if a requested selection is unknown.
     """
-    wrong = [f"--selections: {name!r} is not known{nearest(name, known)}" for name in requested if name not in known]
+    wrong = [f"--selections: unknown name {name!r}{nearest(name, known)}" for name in requested if name not in known]
     if wrong:
         raise ConfigError(*wrong)
     return tuple(requested or usual)
 
 
 def strongest(farm: LabFarm) -> WebHost:
-    """Return the host with the highest CPU limit, or the first such host if there is a tie."""
+    """Return the host with the highest CPU limit, or the first of these hosts if several have the same limit."""
     return max(farm.hosts, key=lambda host: host.cpu)
 
 
 def front_group(selection: str) -> str | None:
-    """Return the control group of the program that chooses hosts (a proxy or lbdns), or None if there is none."""
+    """Return the control group of the program that chooses hosts (a proxy or lbdns), or None without such a program."""
     if selection in FRONTS:
         return FRONTS[selection][0]
     return None if selection in (ALONE, DIRECT) else DNS
 
 
 def target_of(lab: Lab, selection: str) -> str:
-    """Return the clients' target: the policy's DNS name or, if one host serves all requests, that host's address."""
+    """Return the target of the clients: the policy's DNS name, or the address of the host that serves all requests."""
     alone = selection in (ALONE, DIRECT)
     return lab.machines[strongest(lab.farm).name].address if alone else dns_name(selection)
 
 
 def reached(lab: Lab, selection: str, balancer: tuple[str, str] | None = None) -> AbstractContextManager[str]:
-    """Return a context manager that runs ``balancer`` (program, method), if any, and yields the selection's target."""
+    """Return a context manager that runs ``balancer`` (program, method), if given, and yields the clients' target."""
     return lab.proxy(*balancer) if balancer else nullcontext(target_of(lab, selection))
 
 
 class CarriedRates(dict[str, float]):
-    """Maps each selection to the rate (requests/s) that the farm carried with it. Raises LbdnsError if not measured."""
+    """Maps each selection to its measured carried rate in requests/s. Raises LbdnsError for unmeasured selections."""
 
     def learn(self, selection: str, outcome: MeasuredOutcome) -> None:
         if rate := outcome.row.figures.requests_per_s:
@@ -136,19 +136,19 @@ class CarriedRates(dict[str, float]):
 
     @property
     def highest(self) -> float:
-        """The highest rate that the farm carried with any selection."""
+        """The highest of the carried rates across all measured selections."""
         return max(self.values()) if self else self[""]
 
     def __missing__(self, selection: str) -> float:
         which = f"the farm carries with {selection}" if selection else "the farm carries"
-        raise LbdnsError(f"cannot set the load, because the rate that {which} was not measured")
+        raise LbdnsError(f"cannot determine the load, because the rate that {which} was not measured")
 
 
 @dataclass(frozen=True, slots=True)
 class FarmLoad:
     """The settings shared by a study's measurements, and the carried rates. Calling an instance runs a measurement.
 
-    If ``page`` is empty, clients fetch WebStone's files for ``workload`` (html, cgi or mixed).
+    If ``page`` is empty, clients request WebStone's files for ``workload`` (html, cgi or mixed).
     """
 
     settings: StudySettings
@@ -164,7 +164,7 @@ class FarmLoad:
         return QUICK_WARM_UP_S if self.settings.quick else WARM_UP_S
 
     def seconds(self, usual: float, quick: float) -> float:
-        """Return a measurement's length: --seconds if given, otherwise ``quick`` with --quick, otherwise ``usual``."""
+        """Return a measurement's duration: --seconds if given, or else ``quick`` with --quick and ``usual`` without."""
         return self.settings.seconds or (quick if self.settings.quick else usual)
 
     def mix(self, target: str) -> RequestMix:
@@ -173,7 +173,7 @@ class FarmLoad:
         return replace(one_url(f"http://{target}{self.page}"), name=self.workload)
 
     def planned(self, target: str, load: Load) -> PlannedRun:
-        """Return a planned run with this load. A callable ``load`` takes a mix and the first phase's start time (s)."""
+        """Return a planned run. A callable ``load`` is called with the mix and the first phase's start in seconds."""
         resolve, mix = ResolveRule("connection"), self.mix(target)
         usual = LoadRun(resolve, False, self.timeout_s, self.warm_up_s, seed=self.settings.seed)
         if isinstance(load, ClosedLoop):
@@ -193,9 +193,9 @@ class FarmLoad:
         target: str = "",
         repetition: int = 1,
     ) -> MeasuredOutcome:
-        """Run a measurement with this load and return the outcome.
+        """Run a measurement with ``load`` and return the outcome.
 
-        Only a balancer needs ``target``. Raises LbdnsError.
+        ``target`` is required only for balancers. Raises LbdnsError.
         """
         target = target or target_of(lab, selection)
         resolve = "connection" if selection in NAMES.values() else ""
@@ -203,11 +203,11 @@ class FarmLoad:
         return case_measurement.measure(lab, case, self.planned(target, load), repetition)
 
     def learning_step(self, farm: str = FARM, what: str = "") -> StudyStep:
-        """Return the step in which lbdns learns this workload; ``what`` names the workload. See ``learning``."""
+        """Return the step in which lbdns learns this workload; ``what`` describes the workload. See ``learning``."""
         return learning(farm, what or self.workload, self.mix(dns_name("best")), self.settings)
 
     def calibration_step(self, selection: str, balancer: tuple[str, str] | None = None) -> StudyStep:
-        """Return the step that measures the rate at which the farm serves clients that never pause between requests."""
+        """Return a step that measures the carried rate with clients that send requests without pause."""
         load_s = self.seconds(CALIBRATION_S, QUICK_CALIBRATION_S)
 
         def do(lab: Lab) -> Iterable[MeasuredOutcome]:
@@ -228,9 +228,9 @@ class FarmLoad:
         do: Callable[..., Iterable[MeasuredOutcome]],
         farm: str = FARM,
     ) -> Iterator[StudyStep]:
-        """Yield one step per repetition and selection.
+        """Yield a step for each selection in each repetition.
 
-        ``do`` is called with the lab, ``selection`` and ``repetition``.
+        Each step calls ``do`` with the lab, ``selection`` and ``repetition``.
         """
         seconds += self.warm_up_s + AROUND_S
         relies_on = "" if farm == FARM else FARM  # all loads are shares of the rates carried on that farm
@@ -241,7 +241,7 @@ class FarmLoad:
 
 
 def learning(farm: str, what: str, mix: RequestMix, settings: StudySettings) -> StudyStep:
-    """Return the step in which a restarted lbdns learns a workload from ``mix``; the step's results do not count."""
+    """Return a step in which a restarted lbdns learns the workload ``mix``; the step's results are discarded."""
     seconds = QUICK_LEARNING_S if settings.quick else LEARNING_S
     usual = LoadRun(ResolveRule("connection"), timeout_s=TIMEOUT_S, seed=settings.seed)
     planned = load_study.closed(usual, mix.name, mix, ClosedLoop(LEARNING_CLIENTS, seconds))

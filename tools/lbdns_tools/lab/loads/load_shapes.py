@@ -1,8 +1,8 @@
 """Defines load shapes (rates over time): the cloud study's day, the reactive scaler's httperf runs, and a flash crowd.
 
 The day's curve is synthetic, because the original was not published. The rate is ``35 + 565 s(t)^p`` requests/s, where
-s is a raised cosine that is 0 at 04:00 and 1 at 16:00. The exponent p determines how sharp the afternoon peak is, and
-is chosen so that the day has 22.2 million requests, as in the study.
+s is a raised cosine that is 0 at 04:00 and 1 at 16:00. The exponent p determines the sharpness of the afternoon peak.
+Its value is chosen so that the day's total is 22.2 million requests, as in the study.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SCALER_RUNS: Final = (
 
 @cache
 def day(steps: int = DAY_STEPS) -> tuple[float, ...]:
-    """Return the rates (requests/s) at the start of the day and at the end of each of its ``steps`` equal parts.
+    """Return the day's rates in requests/s: one at the start, and one at the end of each of ``steps`` equal periods.
 
     Raises ValueError unless ``steps`` is a multiple of 24.
     """
@@ -51,18 +51,18 @@ def day(steps: int = DAY_STEPS) -> tuple[float, ...]:
 
 
 def requests(rates: tuple[float, ...], seconds: float) -> float:
-    """Return the number of requests in ``seconds`` if the rate changes linearly from each of ``rates`` to the next."""
+    """Return the number of requests in ``seconds``, interpolating linearly between evenly spaced ``rates``."""
     return sum((first + last) / 2 for first, last in pairwise(rates)) * seconds / (len(rates) - 1)
 
 
 def compressed_day(highest: float, seconds: float) -> OpenLoop:
-    """Return the day's load, compressed to ``seconds`` and scaled to a peak rate of ``highest``."""
+    """Return the load of the study's day, compressed to ``seconds`` and scaled to a peak rate of ``highest``."""
     rates = tuple(rate * highest / DAY_HIGHEST for rate in day())
     return OpenLoop(rates, seconds / (len(rates) - 1), "poisson", ramp=True)
 
 
 def scaler_highest() -> float:
-    """Return the maximum total rate of the scaler study's overlapping runs, in connections/s."""
+    """Return the peak total rate of the scaler study's overlapping runs, in connections/s."""
     return max(
         sum(rate for begin, count, rate in SCALER_RUNS if begin <= moment < begin + count / rate)
         for moment, _, _ in SCALER_RUNS
@@ -82,7 +82,7 @@ def scaler_phases(mix: RequestMix, begin_s: float, highest: float, seconds: floa
 
 @dataclass(frozen=True, slots=True)
 class FlashCrowd:
-    """A flash crowd in a run of ``seconds``: from ``begin_s``, the rate is multiplied by ``times`` for ``length_s``."""
+    """A flash crowd in a run of ``seconds``: from ``begin_s`` on, the rate is ``times`` as high for ``length_s``."""
 
     seconds: int
     begin_s: int

@@ -1,6 +1,6 @@
 """Programs that compete with a web server on its host: busy loops (CPU burners) and disk writers.
 
-Each program exits on its own after some time, so that none keeps running if the lab is killed.
+Each program exits after a time limit, so that no program continues to run if the lab is killed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import psutil
 if TYPE_CHECKING:
     from lbdns_tools.lab.running_lab import Lab
 
-#: Burners per host. The kernel shares a processor among processes, so three burners leave an Apache process a quarter
+#: Burners per host. The kernel shares CPU time equally, so three burners leave a quarter for an Apache process
 BURNERS: Final = 3
-#: s beyond the planned time after which programs exit by themselves, because a busy machine starts measurements late
+#: s; programs exit this long after the planned end, because a busy machine may start a measurement late
 LONGER_S: Final = 60.0
 #: A writer repeatedly writes BLOCKS blocks of this size and waits until they are on the disk
 BLOCK_KB: Final = 64
@@ -36,7 +36,7 @@ def writer_command(seconds: float, file: Path) -> tuple[str, ...]:
 
 @contextmanager
 def burners(lab: Lab, host: str, seconds: float) -> Iterator[None]:
-    """Run busy loops under the host's own CPU quota for the duration of the context."""
+    """Run busy loops within the host's CPU quota for the duration of the context."""
     with ExitStack() as stack:
         for number in range(1, BURNERS + 1):
             running = lab.run_in(host, f"burner{number}-{host}", *burner_command(seconds + LONGER_S))
@@ -46,7 +46,7 @@ def burners(lab: Lab, host: str, seconds: float) -> Iterator[None]:
 
 @contextmanager
 def writers(lab: Lab, hosts: Sequence[str], seconds: float) -> Iterator[None]:
-    """Run a disk writer on each of these hosts for the duration of the context, with files below the lab's folder."""
+    """Run a disk writer on each of ``hosts`` for the duration of the context, with its files in the lab's folder."""
     folder = lab.folder / "writers"
     folder.mkdir(exist_ok=True)
     with ExitStack() as stack:
@@ -59,7 +59,7 @@ def writers(lab: Lab, hosts: Sequence[str], seconds: float) -> Iterator[None]:
 
 
 def filesystem(folder: Path) -> str:
-    """Return the type of the file system that holds a folder, such as tmpfs (which uses no disk); "" if unknown."""
+    """Return the type of the file system that contains ``folder``, such as tmpfs (no disk), or "" if unknown."""
     path = folder.resolve()
     # Of several mounts on the same point, the last one is visible
     types = {mount.mountpoint: mount.fstype for mount in psutil.disk_partitions(all=True)}

@@ -1,4 +1,4 @@
-"""Runs scheduled events, such as a host's death, during a measurement, and records which members the answers name."""
+"""Runs scheduled events during a measurement, such as a host's failure, and records which members answers name."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class ScheduledEvent:
 class ScheduledEvents:
     """A context manager that runs events in order in a thread and reads the answer counts in between.
 
-    ``done`` maps each event's name to the Unix time at which the event was complete. ``seen`` lists the answer counts,
-    each with the time at which it was read. Leaving the context cancels the remaining events and, if an event failed,
-    raises that event's error.
+    ``done`` maps each event's name to the Unix time at which the event was complete. ``seen`` lists the answer counts
+    with the times at which they were read. Leaving the context cancels the remaining events. If an event failed, its
+    error is raised when the context ends.
     """
 
     def __init__(self, events: Sequence[ScheduledEvent], answers: Callable[[], Mapping[str, int]]) -> None:
@@ -53,7 +53,7 @@ class ScheduledEvents:
         if error is not None:
             return
         if self._thread.is_alive():
-            raise LbdnsError(f"an event of a measurement was still running {END_S:g} s after the measurement")
+            raise LbdnsError(f"a scheduled event was still running {END_S:g} s after the end of the measurement")
         if self._error is not None:
             raise self._error
 
@@ -82,10 +82,10 @@ class ScheduledEvents:
 
 
 def last_given(seen: Sequence[Answers], member: str, since: float) -> float | None:
-    """Return the seconds from ``since`` until answers stopped naming ``member``, or None if nothing was read later.
+    """Return the seconds from ``since`` until answers stopped naming ``member``, or None without later counts.
 
-    The result is the time of the last read that found a higher count, so it may be up to LOOK_S too high. The result is
-    0.0 if the count never grew.
+    The last read that found an increased count determines the result, which may therefore be up to LOOK_S too high. The
+    result is 0.0 if the count never increased.
     """
     if all(moment < since for moment, _ in seen):
         return None
@@ -93,11 +93,11 @@ def last_given(seen: Sequence[Answers], member: str, since: float) -> float | No
 
 
 def first_given(seen: Sequence[Answers], member: str, since: float) -> float | None:
-    """Return the seconds from ``since`` until answers named ``member`` again, or None if no answer did."""
+    """Return the seconds from ``since`` until answers named ``member`` again, or None if answers never named it."""
     return min(_growth(seen, member, since), default=None)
 
 
 def _growth(seen: Sequence[Answers], member: str, since: float) -> list[float]:
-    """Return when reads found a higher count than the previous read, in seconds after ``since``."""
+    """Return the times of the reads whose count exceeded that of the previous read, in seconds after ``since``."""
     later = [(moment, answers.get(member, 0)) for moment, answers in seen if moment >= since]
     return [moment - since for (_, before), (moment, count) in pairwise(later) if count > before]

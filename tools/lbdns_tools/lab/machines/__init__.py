@@ -1,1 +1,1 @@
-"""The machines of a lab: network namespaces, control groups and programs, and their removal."""
+"""Creates and removes a lab's machines: network namespaces, control groups and programs."""

@@ -1,6 +1,6 @@
-"""Creates, limits, enters, reads, kills and removes the lab's control groups (version 1 or 2).
+"""Manages the lab's control groups (version 1 or 2): creation, limits, processes, measurements and removal.
 
-With version 1, each controller may be mounted separately; a group then has the same path in each hierarchy.
+With version 1, each controller may be mounted separately. A control group then has the same path in every hierarchy.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TRIES: Final = 5  # attempts to make a group while another lab removes the shar
 
 @dataclass(frozen=True, slots=True)
 class CgroupHierarchy:
-    """The mount point of a controller; ``unified`` means control groups version 2."""
+    """The mount point of a controller. ``unified`` is True for control groups version 2."""
 
     point: Path
     unified: bool
@@ -39,21 +39,21 @@ class CgroupHierarchy:
 
 @dataclass(frozen=True, slots=True)
 class CgroupHierarchies:
-    """The hierarchies of the controllers for CPU limits, CPU time and memory (None if not available)."""
+    """The hierarchies of the controllers for CPU limits, CPU time and memory (None without a memory controller)."""
 
     cpu: CgroupHierarchy
     times: CgroupHierarchy
     memory: CgroupHierarchy | None
 
     def all(self) -> list[CgroupHierarchy]:
-        """Return the distinct hierarchies: version 2 has a single hierarchy, version 1 often has two."""
+        """Return the hierarchies without duplicates: version 2 has a single hierarchy, version 1 often has two."""
         return list(dict.fromkeys(found for found in (self.cpu, self.times, self.memory) if found))
 
 
 def find_hierarchies(mounts: Sequence[CgroupMount] | None = None) -> CgroupHierarchies:
-    """Return the hierarchies in ``mounts`` (default: this machine's mounts).
+    """Return the control group hierarchies in ``mounts`` (by default, in this machine's mounts).
 
-    Raises LbdnsError if cpu or cpuacct is missing.
+    Raises LbdnsError if the controller cpu or cpuacct is missing.
     """
     if mounts is None:
         mounts = read_cgroup_mounts()
@@ -61,14 +61,14 @@ def find_hierarchies(mounts: Sequence[CgroupMount] | None = None) -> CgroupHiera
     if cpu is None or times is None:
         missing = "cpu" if cpu is None else "cpuacct"
         raise LbdnsError(
-            f"the control group controller {missing} is not available: mount cgroup2 on /sys/fs/cgroup; a container"
-            " needs writable control groups (docker run --privileged --cgroupns=private)"
+            f"the control group controller {missing} is not available: mount cgroup2 on /sys/fs/cgroup, or start the"
+            " container with writable control groups (docker run --privileged --cgroupns=private)"
         )
     return CgroupHierarchies(cpu, times, _find("memory", mounts))
 
 
 def _find(controller: str, mounts: Sequence[CgroupMount]) -> CgroupHierarchy | None:
-    """Return a controller's hierarchy. Version 2 needs no cpuacct controller to count CPU time (cgroup-v2.rst)."""
+    """Return a controller's hierarchy. Version 2 counts CPU time without a cpuacct controller (cgroup-v2.rst)."""
     for mount in mounts:
         if controller in mount.controllers:
             return CgroupHierarchy(mount.point, unified=False)
@@ -88,7 +88,7 @@ class ControlGroup:
 
     @property
     def cpu_directory(self) -> Path:
-        """The directory that holds the group's CPU limit; the agent's option --cgroup takes this path."""
+        """The directory that contains the group's CPU limit; the value for the agent's option --cgroup."""
         return self.hierarchies.cpu.point / self.name
 
     def directories(self) -> list[Path]:
@@ -100,7 +100,7 @@ class ControlGroup:
         return "sh", "-c", f'{moves} && exec "$@"', "sh", *argv
 
     def limit_cpu(self, cores: float, period_s: float) -> None:
-        """Limit the group to ``cores`` cores (often less than one), averaged over each period of ``period_s`` seconds.
+        """Limit the group's CPU use to ``cores`` cores, averaged over each period of ``period_s`` seconds.
 
         Raises LbdnsError.
         """
@@ -108,8 +108,8 @@ class ControlGroup:
         quota = round(cores * period)
         if not _LEAST_US <= period <= _LONGEST_US or quota < _LEAST_US:
             raise LbdnsError(
-                f"{self.name}: the kernel cannot limit CPU to {cores:g} cores in periods of {period_s:g} s: a period"
-                f" must be between 0.001 and 1 s, and the CPU time per period at least 0.001 s"
+                f"{self.name}: cannot limit CPU to {cores:g} cores in periods of {period_s:g} s: the kernel requires"
+                f" periods from 0.001 to 1 s and at least 0.001 s of CPU time per period"
             )
         if self.hierarchies.cpu.unified:
             _write(self.cpu_directory / "cpu.max", f"{quota} {period}")
@@ -118,7 +118,7 @@ class ControlGroup:
             _write(self.cpu_directory / "cpu.cfs_quota_us", str(quota))
 
     def limit_memory(self, size: int) -> None:
-        """Limit memory to ``size`` bytes; processes that need more are killed, not swapped out. Raises LbdnsError."""
+        """Limit memory to ``size`` bytes. Processes beyond the limit are killed, not swapped out. Raises LbdnsError."""
         memory = self.hierarchies.memory
         if memory is None:
             raise LbdnsError(f"{self.name}: cannot limit memory: this machine has no memory controller")
@@ -131,8 +131,8 @@ class ControlGroup:
             _write(directory / swap, "0" if memory.unified else str(size))
 
     def favour(self) -> None:
-        """Give the group precedence over everything else that uses the machine's CPU. Raises LbdnsError."""
-        # By default, a group gets no more CPU than a single process outside, however many processes it has
+        """Give the group priority over all other users of the machine's CPU. Raises LbdnsError."""
+        # By default, a group, however large, receives no more CPU time than a single process outside the group
         name, weight = ("cpu.weight", 10_000) if self.hierarchies.cpu.unified else ("cpu.shares", 2**18)
         _write(self.cpu_directory / name, str(weight))
 
@@ -144,7 +144,7 @@ class ControlGroup:
         return int((directory / "cpuacct.usage").read_bytes()) / 1e9
 
     def memory_bytes(self) -> int | None:
-        """Return the bytes in use without page cache; None without a memory controller. Raises OSError, ValueError."""
+        """Return memory use in bytes, less page cache; None without memory controller. Raises OSError, ValueError."""
         memory = self.hierarchies.memory
         if memory is None:
             return None
@@ -155,7 +155,7 @@ class ControlGroup:
         return max(0, used - sum(stat.get(before + kind, 0) for kind in (b"inactive_file", b"active_file")))
 
     def pids(self) -> set[int]:
-        """Return the process IDs in the group and its children across all hierarchies; empty if there is no group."""
+        """Return the process IDs in the group and its children across all hierarchies; empty if no group exists."""
         found: set[int] = set()
         for directory in self.directories():
             for folder in _tree(directory):
@@ -186,7 +186,7 @@ class ControlGroup:
     def remove(self) -> bool:
         """Remove the group, its children and empty parents, and return whether the group existed.
 
-        It must have no processes.
+        The group must not contain any processes. Raises LbdnsError.
         """
         found = [directory for directory in self.directories() if directory.is_dir()]
         for directory in found:
@@ -200,7 +200,7 @@ class ControlGroup:
 
 
 def make_group(name: str, hierarchies: CgroupHierarchies | None = None) -> ControlGroup:
-    """Create a group and any missing parents. Raises LbdnsError."""
+    """Create a control group and any missing parent groups. Raises LbdnsError."""
     group = ControlGroup(name, hierarchies or find_hierarchies())
     try:
         for hierarchy in group.hierarchies.all():
@@ -226,11 +226,11 @@ def _make(hierarchy: CgroupHierarchy, name: str) -> None:
             if last:
                 raise LbdnsError(f"{directory}: another process keeps removing the parent control group") from None
         except OSError as error:
-            raise LbdnsError(f"{directory}: cannot make a control group: {_why(error)}") from None
+            raise LbdnsError(f"{directory}: cannot create the control group: {_why(error)}") from None
 
 
 def _enable_controllers(directory: Path) -> None:
-    """Enable the controllers of a version 2 group for its children ("Top-down Constraint", cgroup-v2.rst)."""
+    """Enable the controllers of a version 2 group for child groups ("Top-down Constraint" in cgroup-v2.rst)."""
     file = directory / "cgroup.subtree_control"
     wanted = {"cpu", "memory"} & _words(directory / "cgroup.controllers") - _words(file)
     if not wanted:
@@ -242,11 +242,11 @@ def _enable_controllers(directory: Path) -> None:
             raise
         # EBUSY: "No Internal Process Constraint", which exempts only the true root; a container doesn't see that root
         is_inside = str(os.getpid()) in _words(directory / "cgroup.procs")
-        in_the_way = f" (this process, {os.getpid()}, is one of them)" if is_inside else ""
+        in_the_way = f" (including this process, {os.getpid()})" if is_inside else ""
         raise LbdnsError(
-            f"{file}: cannot enable {', '.join(sorted(wanted))}: {_why(error)}. A group that has processes cannot limit"
-            f" its child groups{in_the_way}: move the processes in {directory / 'cgroup.procs'} to a child group, such"
-            f" as {directory / 'init'}, and try again"
+            f"{file}: cannot enable {', '.join(sorted(wanted))}: {_why(error)}. A group that contains processes"
+            f"{in_the_way} cannot limit its child groups. Move the processes in {directory / 'cgroup.procs'} to a child"
+            f" group, such as {directory / 'init'}, and try again"
         ) from None
 
 
@@ -270,7 +270,7 @@ def _why(error: OSError) -> str:
 
 
 def _tree(directory: Path) -> list[Path]:
-    """Return a directory and all directories below it, parents first; [] if it does not exist."""
+    """Return a directory and its subdirectories at all levels, parents first; [] if the directory does not exist."""
     return [Path(folder) for folder, _, _ in os.walk(directory)]
 
 

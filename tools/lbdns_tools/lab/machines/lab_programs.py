@@ -19,7 +19,7 @@ _STEP_S: Final = 0.02  # polling interval
 
 
 class LabProgram:
-    """A program running in its own session. ``log`` holds the output of the program and its children."""
+    """A program that runs in its own session. ``log`` contains the output of the program and its children."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path, env: Mapping[str, str] | None = None) -> None:
         """Start the program. Raises LbdnsError if the program cannot be started."""
@@ -48,36 +48,36 @@ class LabProgram:
     def running(self) -> bool:
         if self._process.returncode is not None:
             return False
-        # WNOWAIT leaves the process a zombie until _finish(), so that no other process group can get its ID before that
+        # WNOWAIT leaves a zombie process until _finish(), so that no other process group can receive its ID before then
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
     def stop(self, signal: signal.Signals = signal.SIGTERM, seconds: float = END_S) -> None:
-        """Send a signal, wait up to ``seconds`` for the program to exit, then kill the rest of its session."""
+        """Send a signal, wait up to ``seconds`` for the program to exit, and then kill its remaining children."""
         self.begin_stop(signal)
         self.await_end(time.monotonic() + seconds)
 
     def begin_stop(self, number: signal.Signals = signal.SIGTERM) -> None:
-        """Send a signal without waiting; from then on, exiting is not an error. Call ``await_end`` afterwards."""
+        """Send a signal and expect the program to exit. The caller must then call ``await_end``."""
         self._stopping = True
         if self.running:
             self._process.send_signal(number)
 
     def await_end(self, until: float) -> None:
-        """Wait until monotonic time ``until`` for the program to exit, then kill the rest of its session."""
+        """Wait for the program to exit, up to the monotonic time ``until``, and then kill its remaining children."""
         while self.running and time.monotonic() < until:
             time.sleep(_STEP_S)
         self._finish()
 
     def trouble(self) -> str | None:
-        """Return a message about an unexpected exit, or None if the program is running or was stopped."""
+        """Return an error message if the program has exited unexpectedly, or None otherwise."""
         if self._stopping or self.running:
             return None
         status = self._finish()
-        how = f"by signal {-status}" if status < 0 else f"with exit status {status}"
-        return f"{self.name} ended {how}: {self.last_line()}"
+        how = f"after signal {-status}" if status < 0 else f"with exit status {status}"
+        return f"{self.name} exited unexpectedly {how}: {self.last_line()}"
 
     def last_line(self) -> str:
-        """Return the last line that this run wrote to the log."""
+        """Return the last non-empty line that the program has written to its log since it was started."""
         with self.log.open("rb") as output:
             output.seek(self._began_at)
             lines = output.read().decode("utf-8", "replace").split("\n")
@@ -91,10 +91,10 @@ class LabProgram:
 
 
 class LabPrograms:
-    """The programs of a lab. On exit, this context manager stops all programs, most recent first."""
+    """A context manager for a lab's programs, which stops all programs on exit, most recently started first."""
 
     def __init__(self, folder: Path) -> None:
-        """``folder`` must exist; each program logs to NAME.log in it."""
+        """Each program writes its log to NAME.log in ``folder``, which must exist."""
         self._folder = folder
         self._started: list[LabProgram] = []
 
@@ -118,13 +118,13 @@ class LabPrograms:
         return program
 
     def check(self) -> None:
-        """Raise LbdnsError if a program has exited unexpectedly."""
+        """Raise LbdnsError if any program has exited unexpectedly."""
         troubles = [trouble for program in self._started if (trouble := program.trouble())]
         if troubles:
             raise LbdnsError("\n".join(troubles))
 
     def close(self) -> None:
-        """Stop all programs: send a signal to each of them, then wait until all have exited."""
+        """Stop all programs: send a signal to every program, then wait until all programs have exited."""
         until = time.monotonic() + END_S
         programs = self._started[::-1]
         self._started.clear()
@@ -149,5 +149,5 @@ class LabPrograms:
             if trouble := program.trouble():
                 raise LbdnsError(trouble)
             if time.monotonic() > until:
-                raise LbdnsError(f"{program.name} was not ready within {seconds:g} s: {program.last_line()}")
+                raise LbdnsError(f"{program.name} was not ready after {seconds:g} s: {program.last_line()}")
             time.sleep(_STEP_S)

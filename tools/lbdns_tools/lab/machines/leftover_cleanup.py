@@ -1,6 +1,6 @@
 """Records labs in /var/lib/lbdns-lab, and cleans up after crashed labs (``lbdns-lab clean``).
 
-Before the lab creates anything, it is recorded there.
+Each lab is recorded before it creates anything else.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TRIES: Final = 5  # attempts to write to the registry while another lab removes
 class LabOwner:
     """The process that runs a lab.
 
-    The start time and boot ID distinguish the process from a later one with the same ID.
+    The start time and boot ID distinguish the process from a later process with the same ID.
     """
 
     pid: int
@@ -41,7 +41,7 @@ class LabOwner:
 
 @dataclass(frozen=True, slots=True)
 class LabTraces:
-    """Everything that a lab may have created on this machine. ``owner`` is None if the lab's record cannot be read."""
+    """Everything that a lab may have created on this machine. ``owner`` is None if the lab's record is unreadable."""
 
     id: str
     owner: LabOwner | None
@@ -49,7 +49,7 @@ class LabTraces:
 
     @property
     def folder(self) -> Path:
-        """The lab's own folder, readable by all users, because the servers drop their privileges."""
+        """The lab's folder, which all users can read, because the servers drop their privileges."""
         return self.registry / self.id
 
     @property
@@ -60,7 +60,7 @@ class LabTraces:
             return False
 
     def remove(self) -> list[str]:
-        """Remove the lab, and return one line per removed part. Raises LbdnsError."""
+        """Remove the lab and return one line of text per removed item. Raises LbdnsError."""
         group = ControlGroup(f"{TOP}/{self.id}", find_hierarchies())
         # Processes are removed first and the record last, so that the next clean() can repeat what failed
         steps: list[Callable[[], list[str]]] = [
@@ -103,7 +103,7 @@ def new_id(registry: Path = REGISTRY) -> str:
 
 
 def record(id: str, registry: Path = REGISTRY) -> LabTraces:
-    """Before anything else, record this process as a lab's owner and create the lab's folder. Raises LbdnsError."""
+    """Record this process as a lab's owner and create the lab's folder. Must be called first. Raises LbdnsError."""
     owner = _owner(os.getpid())
     traces = LabTraces(id, owner, registry)
     for last in (*[False] * (_TRIES - 1), True):
@@ -129,7 +129,7 @@ def record(id: str, registry: Path = REGISTRY) -> LabTraces:
 
 
 def labs(registry: Path = REGISTRY) -> list[LabTraces]:
-    """Return all recorded labs, running or left behind."""
+    """Return all recorded labs, whether running or left behind by a crash."""
     return [
         LabTraces(path.stem, _read_owner(path), registry)
         for path in sorted(registry.glob("*.json"))
@@ -138,14 +138,14 @@ def labs(registry: Path = REGISTRY) -> list[LabTraces]:
 
 
 def clean(all: bool = False, registry: Path = REGISTRY) -> list[str]:
-    """Remove the labs whose owner is dead, or ``all`` labs, and return one line per removed part. Raises LbdnsError."""
+    """Remove all labs, or only those without a running owner; return a line per removed item. Raises LbdnsError."""
     removed: list[str] = []
     troubles: list[str] = []
     for traces in labs(registry):
         owner = traces.owner if traces.is_running else None
         if owner and not all:
             continue
-        whose = f"run by process {owner.pid}" if owner else "left behind by a process that has ended"
+        whose = f"run by process {owner.pid}" if owner else "left behind by a process that has exited"
         removed.append(f"lab {traces.id}, {whose}")
         try:
             removed += traces.remove()
@@ -163,9 +163,9 @@ def _end_processes(group: ControlGroup) -> list[str]:
 
 
 def _owner(pid: int) -> LabOwner:
-    """Return the owner with this process ID.
+    """Return a ``LabOwner`` for the process with this ID.
 
-    Raises OSError or ValueError if the process doesn't exist or is a zombie.
+    Raises OSError or ValueError if the process does not exist or is a zombie.
     """
     # proc_pid_stat(5): the name in parentheses may contain any byte; field 3 is the state, 22 the start time
     fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()

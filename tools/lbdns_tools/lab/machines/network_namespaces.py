@@ -63,9 +63,9 @@ def namespace_of(id: str, machine_name: str) -> str:
 
 
 def build(id: str, machines: Sequence[LabMachine]) -> None:
-    """Build the network of a lab; the first machine must be the hub.
+    """Build the network of a lab; the first item in ``machines`` must be the hub.
 
-    If it raises LbdnsError, the caller must call ``remove``.
+    Raises LbdnsError. The caller must then call ``remove``.
     """
     _, errors = _pyroute2()
     if not Path(_SYSCTLS, "ipv6").is_dir():
@@ -86,7 +86,7 @@ def build(id: str, machines: Sequence[LabMachine]) -> None:
 
 
 def remove(id: str) -> list[str]:
-    """Remove a lab's namespaces and its files below /etc/netns, and return one line per removed item.
+    """Remove a lab's network namespaces and its files in /etc/netns. Return one line of text per removed item.
 
     Raises LbdnsError.
     """
@@ -109,7 +109,7 @@ def remove(id: str) -> list[str]:
 
 
 def inside(namespace: str, do: Callable[[], _Result]) -> _Result:
-    """Call ``do`` in a namespace and return its result. Sockets that ``do`` creates remain in that namespace."""
+    """Call ``do`` in a network namespace and return its result. Sockets that ``do`` creates stay in the namespace."""
     netns, _ = _pyroute2()
 
     def move_and_do() -> _Result:
@@ -120,7 +120,7 @@ def inside(namespace: str, do: Callable[[], _Result]) -> _Result:
 
 
 def _in_thread(do: Callable[[], _Result]) -> _Result:
-    """Call ``do`` in its own thread, because setns() and unshare() change the calling thread's namespace."""
+    """Call ``do`` in a separate thread, because setns() and unshare() change the namespace of the calling thread."""
     with ThreadPoolExecutor(1) as threads:
         return threads.submit(do).result()
 
@@ -135,7 +135,7 @@ def _pyroute2() -> tuple[Any, type[Exception]]:
 
 
 def _make_namespace(name: str, machine: LabMachine) -> None:
-    """Create a namespace, enter it, and write its sysctls; interfaces created later start with these settings."""
+    """Create and enter a network namespace, and set its sysctls, which later interfaces inherit."""
     netns, _ = _pyroute2()
     # netns.create() would fork this process, which has threads, for every machine
     if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNET):
@@ -199,7 +199,7 @@ def _why(error: Exception) -> str:
         return "permission denied; run the lab as root"
     code = getattr(error, "code", None) or getattr(error, "errno", None)
     if code == errno.EPERM:
-        return "not permitted; the lab needs CAP_NET_ADMIN and CAP_SYS_ADMIN, which most containers lack"
+        return "not permitted; run the lab with CAP_NET_ADMIN and CAP_SYS_ADMIN, which most containers lack"
     if code == errno.EOPNOTSUPP:
-        return "this kernel lacks bridge or veth interfaces; load the modules bridge and veth"
+        return "the kernel does not support bridge or veth interfaces; load the kernel modules bridge and veth"
     return str(error)

@@ -1,4 +1,4 @@
-"""A machine of a running lab with its network namespace and control group, and the command that enters both."""
+"""A machine in a running lab, and the command that enters the machine's network namespace and control group."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _ENTER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PlacedMachine:
-    """A machine of a running lab, its network namespace, and the control group that limits it."""
+    """A machine in a running lab, its network namespace, and the control group that limits the machine."""
 
     machine: LabMachine
     namespace: str
     group: ControlGroup
 
     def command(self, *argv: str, group: ControlGroup | None = None) -> tuple[str, ...]:
-        """Return the command that runs ``argv`` here, in ``group`` or (by default) in the machine's own group."""
+        """Return a command that runs ``argv`` on the machine, in ``group`` or by default in the machine's group."""
         own_mounts = ("unshare", "--mount", "--propagation", "slave", "--")
         return (group or self.group).command(*own_mounts, "sh", "-c", _ENTER, self.namespace, *argv)
 
     def resolv_conf(self, *lines: str) -> None:
-        """Write the machine's resolv.conf. Programs started afterwards see the file and later changes to it."""
+        """Write the machine's resolv.conf. Programs started later see this file and all its subsequent changes."""
         folder = ETC / self.namespace
         while not folder.is_dir():
             with contextlib.suppress(FileNotFoundError):  # another lab has just removed the empty parent folder

@@ -1,1 +1,1 @@
-"""Measurements in a lab: cases, CPU and memory samples, CSV files."""
+"""Measures the cases of a study, samples CPU and memory use, and writes CSV files."""

@@ -1,4 +1,4 @@
-"""Measures a case of a lab study: runs the load from the client hosts, samples all machines, and counts answers."""
+"""Measures a case of a lab study: runs load from the client hosts, samples all machines, and counts DNS answers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCase:
-    """One point of a study, with the names under which its results appear.
+    """One measured point of a study, with the values that identify the point in the results.
 
-    ``selection`` names the way in which a server is chosen: ``single``, ``alone``, ``round_robin``, ``haproxy``, ...
-    ``resolve`` states how often clients resolve (``connection``, ``webstone``, ...); "" means that they use an address.
-    ``target`` is the name or address that clients use. ``farm`` is the name of one of the study's farms, such as
-    "unequal" or "equal". ``more`` holds the columns specific to this study.
+    ``selection`` names the server selection method: ``single``, ``alone``, ``round_robin``, ``haproxy``, ...
+    ``resolve`` states how often clients resolve the name (``connection``, ``webstone``, ...), or is "" if clients use
+    an address. ``target`` is the name or address that clients use. ``farm`` is the name of one of the study's farms,
+    such as "unequal" or "equal". ``more`` contains the columns specific to this study.
     """
 
     selection: str
@@ -38,7 +38,7 @@ class MeasuredCase:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredOutcome:
-    """A measured case. ``samples`` cover the measured seconds, but not the warm-up."""
+    """The outcome of a measured case. ``samples`` covers the measurement but not the warm-up."""
 
     case: MeasuredCase
     row: ResultRow
@@ -46,20 +46,20 @@ class MeasuredOutcome:
     answers: Mapping[str, int] = field(default_factory=dict)  # member -> DNS answers that named it during the run
 
     def cpu_percent(self, group: str) -> float | None:
-        """Return the group's mean CPU use in % of one core, or None if the group was never sampled."""
+        """Return a group's mean CPU use in % of one core, or None if the group was never sampled."""
         values = [sample.cpu[group] for sample in self.samples if group in sample.cpu]
         return sum(values) / len(values) if values else None
 
     def memory_bytes(self, group: str) -> int | None:
-        """Return the group's peak memory use in bytes, or None if the group was never sampled."""
+        """Return a group's peak memory use in bytes, or None if the group was never sampled."""
         return max((sample.memory[group] for sample in self.samples if group in sample.memory), default=None)
 
 
 def measure(lab: Lab, case: MeasuredCase, planned: PlannedRun, repetition: int = 1) -> MeasuredOutcome:
     """Run a planned load from the lab's client hosts and return its outcome.
 
-    Shares in the outcome are keyed by machine name instead of address. ``answers`` include the warm-up, and are empty
-    if clients use an address. Raises LbdnsError. An interrupted run has no result and raises KeyboardInterrupt.
+    Shares in the outcome are keyed by machine name instead of address. ``answers`` includes the warm-up, and is empty
+    if clients use an address. Raises LbdnsError, or KeyboardInterrupt if the run is interrupted.
     """
     places = tuple(LoadPlace(client.command(), client.machine.addresses4) for client in lab.clients())
     before = answers(lab.status()) if case.resolve else {}
@@ -75,7 +75,7 @@ def measure(lab: Lab, case: MeasuredCase, planned: PlannedRun, repetition: int =
 
 
 def counted(run: LoadRun, row: ResultRow) -> tuple[float, float]:
-    """Return the Unix times between which the counted requests (those after the warm-up) were sent."""
+    """Return the Unix times at which the measurement (the part of the run after the warm-up) began and ended."""
     begin = (row.begun or 0.0) + run.warm_up_s
     window = run.seconds - run.warm_up_s
     by_requests = any(phase.load.requests for phase in run.phases)
@@ -85,7 +85,7 @@ def counted(run: LoadRun, row: ResultRow) -> tuple[float, float]:
 
 
 def answers(status: Mapping[str, Any]) -> dict[str, int]:
-    """Return the number of DNS answers that named each member, summed over all pools in the status document."""
+    """Return the number of DNS answers that have named each member, summed over all pools in a status document."""
     found: dict[str, int] = {}
     for pool in status["pools"]:
         for member in pool["members"]:
@@ -94,7 +94,7 @@ def answers(status: Mapping[str, Any]) -> dict[str, int]:
 
 
 def by_name(row: ResultRow, machines: Mapping[str, LabMachine]) -> ResultRow:
-    """Return the row with its shares keyed by machine name; addresses that belong to no machine are kept."""
+    """Return a copy of ``row`` with its shares keyed by machine name. Unknown addresses remain keys."""
     names = {address: name for name, machine in machines.items() for address in (*machine.addresses4, machine.address6)}
     shares = {names.get(address, address): share for address, share in row.figures.shares.items()}
     return replace(row, figures=replace(row.figures, shares=shares))

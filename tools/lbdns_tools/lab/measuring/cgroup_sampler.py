@@ -1,4 +1,4 @@
-"""A thread that samples the CPU and memory use of a lab's control groups once a second during a measurement."""
+"""Samples the CPU and memory use of a lab's control groups once a second in a thread during a measurement."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SLACK: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class MachineSample:
-    """The CPU use (in % of one core) and memory use (in bytes) of a lab's control groups during one second."""
+    """CPU use (in % of one core) and memory use (in bytes) of a lab's control groups during one second."""
 
     time: float  # Unix, at the end of the second
     cpu: Mapping[str, float]
@@ -31,7 +31,7 @@ class MachineSample:
 
 
 class CgroupSampler:
-    """Samples groups in a thread, at whole seconds, until its context ends. Samples omit groups that have vanished."""
+    """A context manager that samples control groups at whole seconds. Samples omit groups that no longer exist."""
 
     def __init__(self, groups: Mapping[str, ControlGroup], interval: float = INTERVAL) -> None:
         self._groups, self._interval = dict(groups), interval
@@ -50,7 +50,7 @@ class CgroupSampler:
         self._thread.join(STOP_S)
 
     def between(self, begin: float, end: float) -> tuple[MachineSample, ...]:
-        """Return the samples that lie entirely between two Unix times. Waits up to PATIENCE for the last of them."""
+        """Return the samples that lie entirely between two Unix times, waiting up to PATIENCE for the last sample."""
         last = math.floor(end / self._interval) * self._interval
         with self._changed:
             self._changed.wait_for(lambda: bool(self._samples) and self._samples[-1][1].time >= last, PATIENCE)

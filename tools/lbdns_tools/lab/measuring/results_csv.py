@@ -1,4 +1,4 @@
-"""Writes results.csv and samples.csv while a study runs, outcome by outcome. An empty field means no result."""
+"""Writes results.csv and samples.csv while a study runs, one outcome at a time. Missing results are empty fields."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SAMPLE_COLUMNS: Final = ("time", "case", "second", "group", "cpu_percent", "memo
 
 
 def groups_of(farms: Iterable[LabFarm]) -> tuple[str, ...]:
-    """Return the sampled control groups: one per machine, and one per agent that runs outside its host's limits."""
+    """Return the names of the sampled control groups: all machines except the hub, and agents in separate groups."""
     found: list[str] = []
     for farm in farms:
         found += [machine.name for machine in machines(farm) if machine.name != HUB]  # the hub runs no program
@@ -36,10 +36,10 @@ def groups_of(farms: Iterable[LabFarm]) -> tuple[str, ...]:
 
 
 def line_of(outcome: MeasuredOutcome, study: str, hosts: Sequence[str], groups: Sequence[str]) -> dict[str, Any]:
-    """Return a line of results.csv as a map from column to value, starting with the 1999 columns.
+    """Return a line of results.csv as a map from column to value, starting with the columns of the 1999 results.
 
-    None means no result or not applicable. If some hosts have a share, those without a share served no requests. Behind
-    a balancer, no host has a share, because clients cannot tell which host served them.
+    None means that there is no result or that the column does not apply. If any host has a share, the share of hosts
+    that served no requests is 0. Behind a balancer, shares are None, because clients cannot identify the serving host.
     """
     case, figures = outcome.case, columns(outcome.row)
     shares, answers = outcome.row.figures.shares, outcome.answers
@@ -67,10 +67,10 @@ def line_of(outcome: MeasuredOutcome, study: str, hosts: Sequence[str], groups: 
 
 
 class ResultFiles:
-    """Writes results.csv and samples.csv in an existing folder; each line can be read as soon as it is written.
+    """A context manager that writes results.csv and samples.csv in an existing folder, flushing after each outcome.
 
-    The farms determine all columns except the study's own columns (``MeasuredCase.more``). When an outcome adds a
-    column, results.csv is rewritten with that column. The class is a context manager. Raises LbdnsError.
+    ``farms`` determines all columns except the columns specific to the study (``MeasuredCase.more``). When an outcome
+    contains a new column, results.csv is rewritten to include the column. Raises LbdnsError.
     """
 
     def __init__(self, folder: Path, study: str, farms: Iterable[LabFarm]) -> None:
@@ -104,7 +104,7 @@ class ResultFiles:
         _write(self._samples, sample_lines(outcome, len(self._lines)))
 
     def _write_anew(self) -> None:
-        """Write a new file and replace the old one, so that results.csv is complete at all times."""
+        """Write a new file and replace results.csv with it, so that results.csv is always complete."""
         if self._file:
             self._file.close()
         beside = self._path.with_suffix(".new")
@@ -117,7 +117,7 @@ class ResultFiles:
 
 
 def sample_lines(outcome: MeasuredOutcome, number: int) -> list[list[Any]]:
-    """Return the lines of samples.csv for an outcome, one per second and group."""
+    """Return an outcome's lines for samples.csv, one per second and control group."""
     begun = outcome.row.begun or 0.0
     return [
         [f"{sample.time:.3f}", number, f"{sample.time - begun:.3f}", group,

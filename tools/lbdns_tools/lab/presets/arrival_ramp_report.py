@@ -1,4 +1,4 @@
-"""The report of the study ``ramp``: the rates that the farm carried, and the response times compared with M/M/c."""
+"""The report of the study ``ramp``: carried rates, and response times compared with the M/M/c model."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ def _ramp(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
         ])  # fmt: skip
     columns = ("", "carried up to /s", "what ended it", "mean ms", "p99 ms", "errors %", "failed", "CPU of the hosts")
     words = [
-        f"The rate rises linearly, with random arrivals (Poisson). The load counts as carried until the first "
-        f"window of {WINDOW_S} s in which responses take longer than {LIMIT_S:g} s or more than "
+        f"The rate rises linearly, with random (Poisson) arrivals. The farm is considered to carry the load until the "
+        f"first {WINDOW_S} s window in which responses take longer than {LIMIT_S:g} s or more than "
         f"{100 * FAILED_SHARE:g} % of the requests fail.",
         *_compared(carried),
         *saturated(outcomes),
-        "Response times in the chart follow from Little's law: outstanding requests divided by the rate at which "
-        "requests end. These values are rough while few requests are outstanding. Response times in the table are "
-        "measured "
+        "Response times in the chart are computed by Little's law: the number of outstanding requests divided by the "
+        "completion rate. These values are imprecise while few requests are outstanding. Response times in the table "
+        "are measured "
         "directly.",
     ]
-    table = SectionTable("The whole ramp; CPU in % of one core", columns, rows)
+    table = SectionTable("Results over the whole ramp; CPU use is in % of one core", columns, rows)
     caption = "The ramp over time"
     return ReportSection("Ramp", words, [table], course("ramp", caption, outcomes, farm.host_names, window_s=WINDOW_S))
 
@@ -62,28 +62,28 @@ def _compared(carried: dict[str, float | None]) -> list[str]:
     if best is None or turns is None:
         names = " and ".join(name for name in ("best", "round_robin") if carried[name] is None)
         return [f"{names} carried the whole ramp."]
-    words = f"'best' carried {best:.4g} requests/s and 'round_robin' {turns:.4g} (ratio {best / turns:.2f})."
-    return [words if best >= 0.95 * turns else f"{words} 'round_robin' did better."]
+    words = f"'best' carried {best:.4g} requests/s and 'round_robin' {turns:.4g} requests/s (ratio {best / turns:.2f})."
+    return [words if best >= 0.95 * turns else f"{words} 'round_robin' was better."]
 
 
 def _service(one: Sequence[MeasuredOutcome], loads: Sequence[MeasuredOutcome], server: LabFarm) -> ReportSection:
     cores = round(server.hosts[0].cpu)
     study = STUDY_CORES / STUDY_SERVICE_S
     words = [
-        f"One host with {cores} processors serves a page that takes {1000 * STUDY_SERVICE_S:g} ms of CPU time. In the "
-        f"study, such a server handled {STUDY_CORES} / {STUDY_SERVICE_S:g} s = {study:.3f} requests/s."
+        f"One host with {cores} processors serves a page that requires {1000 * STUDY_SERVICE_S:g} ms of CPU time. In "
+        f"the cloud study, such a server handled {STUDY_CORES} / {STUDY_SERVICE_S:g} s = {study:.3f} requests/s."
     ]
     service_s = mean_of(one, "mean_s")
     if service_s is None:
         return ReportSection(
-            "Service time", [*words, "There is no result, because the service time of one client was not measured."]
+            "Service time", [*words, "There are no results, because the single-client service time was not measured."]
         )
     passes = cores / service_s
     words += [
         f"A single client waited {1000 * service_s:.3g} ms per request, including the start of the CGI program. "
-        f"At this pace, {cores} processors would handle {cores} / {service_s:.4f} s = {passes:.4g} requests/s.",
-        "The column M/M/c is computed with this service time. The service time here is nearly constant rather than "
-        "exponential. However, a kernel shares its processors among all requests, so the mean response time depends "
+        f"At this speed, {cores} processors would handle {cores} / {service_s:.4f} s = {passes:.4g} requests/s.",
+        "The M/M/c column is calculated from this service time, which is nearly constant rather than exponentially "
+        "distributed. However, the kernel shares processors among all requests, so the mean response time depends "
         "only "
         "on the mean service time (M/G/c with processor sharing).",
         *_most_passed(loads, study),
@@ -105,11 +105,11 @@ def _service(one: Sequence[MeasuredOutcome], loads: Sequence[MeasuredOutcome], s
     columns = ("requests/s", "load %", "successful /s", "mean ms", "M/M/c ms", "measured / M/M/c", "p99 ms",
                "errors %", "CPU")  # fmt: skip
     table = SectionTable(
-        "Random arrivals (Poisson); CPU in % of one core; M/M/c is empty where the queue would grow forever",
+        "Random (Poisson) arrivals; CPU in % of one core; M/M/c is empty where the queue would grow without limit",
         columns,
         rows,
     )
-    pictures = chart("service-time", "Mean response time of one server in ms", {"measured": measured, "M/M/c": theory},
+    pictures = chart("service-time", "Mean response time of a single server", {"measured": measured, "M/M/c": theory},
                     "requests/s", "ms", log=True)  # fmt: skip
     return ReportSection("Service time", words, [table], pictures)
 
@@ -118,4 +118,4 @@ def _most_passed(loads: Sequence[MeasuredOutcome], study: float) -> list[str]:
     most = max((rate for outcome in loads if (rate := mean_of([outcome], "requests_per_s")) is not None), default=None)
     if most is None:
         return []
-    return [f"The host served at most {most:.4g} requests/s, {most / study:.2f} times the study's figure."]
+    return [f"The host served at most {most:.4g} requests/s, which is {most / study:.2f} times the study's rate."]

@@ -1,8 +1,8 @@
 """The study ``ramp``, modelled on the cloud study: a rate that rises linearly beyond capacity, and service times.
 
-The ramp rises to 1.5 times the rate that the farm carries with ``best``. This rate is measured first. To measure
-service times, clients request a page that takes 70 ms of CPU time on a host with two processors. In the cloud study,
-such a server handles 2 / 0.070 s = 28.571 requests/s.
+The study first measures the rate that the farm carries with ``best``. The ramp then rises to 1.5 times this rate. To
+measure service times, clients request a page that requires 70 ms of CPU time, on a host with two processors. In the
+cloud study, such a server handles 2 / 0.070 s = 28.571 requests/s.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ QUICK_ONE_S: Final = 5.0
 def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
     """Return the study's steps.
 
-    The service-time part always uses its own farm, because M/M/c assumes whole processors.
+    The part that measures service times always uses its own farm, because M/M/c assumes whole processors.
     """
     selections = chosen(settings.selections, tuple(NAMES.values()), SELECTIONS)
     farm = farm or LabFarm(UNEQUAL)
@@ -78,7 +78,7 @@ def _service_steps(settings: StudySettings) -> Iterator[StudyStep]:
         yield outcome
 
     def at_load(lab: Lab, share: float, repetition: int) -> Iterable[MeasuredOutcome]:
-        # A single client that repeats its request at once gets 1 / S requests/s
+        # A single client that sends its next request immediately after each response achieves 1 / S requests/s
         rate = share * round(lab.farm.hosts[0].cpu) * loading.carried[ALONE]
         load = OpenLoop((rate,), load_s, "poisson")
         more: dict[str, str | float] = {"part": "load", "load": share}
@@ -86,7 +86,7 @@ def _service_steps(settings: StudySettings) -> Iterator[StudyStep]:
         yield loading(lab, ALONE, load, more, farm=SERVER_FARM, repetition=repetition)
 
     around = loading.warm_up_s + AROUND_S
-    yield StudyStep("one client, 70 ms of CPU", SERVER_FARM, one_s + around, one_client, needed=True)
+    yield StudyStep("one client, 70 ms of CPU time", SERVER_FARM, one_s + around, one_client, needed=True)
     for repetition in range(1, settings.repetitions + 1):
         for share in QUICK_LOADS if settings.quick else LOADS:
             do = partial(at_load, share=share, repetition=repetition)
@@ -95,8 +95,8 @@ def _service_steps(settings: StudySettings) -> Iterator[StudyStep]:
 
 PRESET: Final = StudyPreset(
     "ramp",
-    "Ramp: a rising rate, and the capacity of one server",
-    """Compare 'best' with 'round_robin' while the rate rises beyond the farm's capacity, and compare one server's
-    response times with queueing theory.""",
+    "Ramp: a rising request rate, and the capacity of one server",
+    """Compare 'best' with 'round_robin' while the request rate rises beyond the farm's capacity, and compare a single
+    server's response times with queueing theory.""",
     plan,
 )

@@ -1,4 +1,4 @@
-"""The report of the study ``balancers``: WebStone's files, concurrency and rate sweeps, ab's table, CPU cost."""
+"""The report of the study ``balancers``: WebStone's files, concurrency and rate sweeps, ab's results, and CPU costs."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ STUDY_AB: Final[Mapping[str, tuple[ReportCell, ...]]] = {
 }
 
 HONEST: Final = (
-    "A proxy sees the start and end of each request: it can send the next request to the host with the fewest "
-    "outstanding requests, retry a request at another host, and remove a host between two requests. A DNS server can "
-    "do none of this. It returns an address and sees the effect only in the next reports, and clients or caches may "
-    "keep the address longer than they should.",
-    "In return, a proxy carries every byte in both directions, is one more machine that must not fail, and costs CPU "
-    "time for every connection, as the table below shows. lbdns uses CPU only for answers and for its collector; the "
-    "table includes both. The agents run on the web hosts.",
-    "Times cover only the HTTP request. The DNS look-up, which only DNS-based selections need, has its own column. "
-    "Throughput includes look-ups, because a client sends its request only after the look-up.",
-    "Measuring a proxy with two methods shows which effects come from the method and which from the proxy. With round "
-    "robin, the slowest host sets the pace behind a proxy just as it does with DNS.",
+    "A proxy sees the start and end of each request. It can therefore send the next request to the host with the "
+    "fewest outstanding requests, retry a request on another host, and remove a host between two requests. A DNS "
+    "server cannot. It returns an address and sees the effect only in subsequent reports, and clients or caches may "
+    "keep the address longer than its TTL.",
+    "On the other hand, a proxy forwards every byte in both directions, adds a single point of failure, and uses CPU "
+    "time for every connection, as the table below shows. lbdns uses CPU time only for answers and for its collector; "
+    "the table includes both. The agents run on the web hosts.",
+    "Response times cover only the HTTP request. The DNS look-up, which only DNS-based selections need, is shown in a "
+    "separate column. Throughput includes look-ups, because a client sends its request only after the look-up.",
+    "Measuring a proxy with two methods separates the effects of the method from those of the proxy. With round "
+    "robin, the slowest host limits throughput behind a proxy just as it does with DNS.",
 )
 
 
 def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, left_out: Sequence[str]) -> list[ReportSection]:
-    """Return all sections that contain at least one result."""
-    words = [f"{name} was left out because it is not installed or not part of the farm." for name in left_out]
+    """Return all sections of the report that contain at least one result."""
+    words = [f"{name} was omitted because it is not installed or not part of the farm." for name in left_out]
     found = [
         _web(part(outcomes, "web"), farm, [*HONEST, *words]),
         _sweep(part(outcomes, "sweep")),
@@ -65,7 +65,7 @@ def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, left_out: Seque
 
 
 def ms_per_request(outcomes: Sequence[MeasuredOutcome], group: str) -> float | None:
-    """Return a control group's CPU time per successful request, in ms."""
+    """Return the CPU time in ms that a control group used per successful request."""
     # 1 % of a core is 10 ms of CPU time per second
     return scaled(quotient(mean_cpu(outcomes, [group]), mean_of(outcomes, "requests_per_s")), 10.0)
 
@@ -73,7 +73,7 @@ def ms_per_request(outcomes: Sequence[MeasuredOutcome], group: str) -> float | N
 def _web(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, words: Sequence[str]) -> ReportSection:
     columns = (
         "workload", "selection", "requests/s", "/ best", "mean, s", "look-up, s", "p95, s", "p95 / best", "errors, %",
-        "the chooser, % of a core", "its ms/request", "its memory, MB", "an agent, % of a core",
+        "balancer or lbdns, % of a core", "its CPU ms/request", "its memory, MB", "mean per agent, % of a core",
     )  # fmt: skip
     rows: list[tuple[ReportCell, ...]] = []
     shares: dict[str, dict[str, float | None]] = {}
@@ -87,7 +87,7 @@ def _web(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, words: Sequence[str
     table = SectionTable(f"WebStone's files; hosts with {hosts} cores", columns, rows)
     # The chart shows shares: the workloads differ too much for one axis, and bars cannot be logarithmic
     draw = partial(report_charts.bars, groups=shares, y="share of the highest requests/s")
-    caption = "Successful requests/s, as a share of the workload's highest rate"
+    caption = "Successful requests/s, relative to the highest rate in the workload"
     drawn = [ReportPicture("web-throughput", caption, draw)]
     return ReportSection("The same hosts behind DNS and behind proxies", words, (table,), drawn)
 
@@ -111,7 +111,7 @@ def _sweep(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
     counts = sorted({outcome.row.point.clients or 0 for outcome in outcomes})
     figures = {
         "requests_per_s": "requests/s", "mean_ms": "mean latency, ms", "p95_ms": "p95, ms",
-        "dns_mean_ms": "mean time of the DNS look-up, ms", "max_ms": "longest, ms", "error_percent": "errors, %",
+        "dns_mean_ms": "mean DNS look-up time, ms", "max_ms": "longest, ms", "error_percent": "errors, %",
     }  # fmt: skip
     tables: list[SectionTable] = []
     drawn: list[ReportPicture] = []
@@ -127,7 +127,7 @@ def _sweep(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
             name, log = figure.replace("_ms", "_s"), figure != "requests_per_s"
             caption = f"Concurrency sweep: {words}"
             drawn += report_charts.chart(f"sweep-{name}", caption, series, "concurrent requests", words, log=log)
-    words = "Concurrent clients fetch a page of 1 kB repeatedly, without keep-alive, 5000 times in total."
+    words = "Concurrent clients request a 1 kB page without keep-alive, 5000 times in total."
     return ReportSection("Concurrency sweep", (words,), tables, drawn)
 
 
@@ -137,9 +137,9 @@ def _ab(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
         (name, *_ab_row(of), *STUDY_AB.get(name, ("", *[None] * len(AB_COLUMNS))))
         for name, of in by_selection(outcomes).items()
     ]
-    table = SectionTable(f"{AB_CLIENTS} concurrent requests; the lab's KB/s exclude headers", columns, rows)
+    table = SectionTable(f"{AB_CLIENTS} concurrent requests; KB/s in the lab do not include headers", columns, rows)
     words = (
-        f"The study ran ab -n {AB_REQUESTS} -c {AB_CLIENTS} on other machines: compare the ranking, not the figures."
+        f"The study ran ab -n {AB_REQUESTS} -c {AB_CLIENTS} on different machines, so only the rankings are comparable."
     )
     return ReportSection("The table of ab", (words,), (table,))
 
@@ -152,8 +152,8 @@ def _ab_row(of: Sequence[MeasuredOutcome]) -> tuple[ReportCell, ...]:
 
 def _rates(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
     columns = (
-        "selection", "rate, requests/s", "requests/s", "mean, s", "p95, s", "errors, %", "the chooser, % of a core",
-        "its ms/request",
+        "selection", "rate, requests/s", "requests/s", "mean, s", "p95, s", "errors, %",
+        "balancer or lbdns, % of a core", "its CPU ms/request",
     )  # fmt: skip
     rows: list[tuple[ReportCell, ...]] = []
     cpu: dict[str, report_charts.Line] = {}
@@ -167,15 +167,15 @@ def _rates(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
             rows.append((name, rate, *figures, percent, ms_per_request(at, group) if group else None))
             cpu.setdefault(name, []).append((rate, percent))
             latency.setdefault(name, []).append((rate, figures[2]))
-    table = SectionTable("Requests arrive independently of responses; the page sleeps for 0.2 s", columns, rows)
+    table = SectionTable("Requests arrive independently of responses; each takes at least 0.2 s", columns, rows)
     words = (
-        "The study measured two balancers at 100 to 2000 connections/s. Here, the rates rise in equal steps to the "
-        "rate that the farm carries for this page with 'best'. A selection's sweep ends when more than half of the "
-        "requests fail.",
+        "The study measured two balancers at 100 to 2000 connections/s. In the lab, the rates rise in equal steps to "
+        "the rate that the farm carries for this page with 'best'. The sweep of a selection ends when more than half "
+        "of the requests fail.",
     )
     p95_words = "95th percentile of response times"
     drawn = [
-        *report_charts.chart("rate-cpu", "CPU of the chooser", cpu, "requests/s", "% of a core"),
+        *report_charts.chart("rate-cpu", "CPU use of the balancer or lbdns", cpu, "requests/s", "% of a core"),
         *report_charts.chart("rate-p95", p95_words, latency, "requests/s", "s", log=True),
     ]
     return ReportSection("Rate sweep", words, (table,), drawn)

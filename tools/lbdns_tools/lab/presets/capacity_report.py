@@ -1,4 +1,4 @@
-"""The report of the study ``capacity``: carried rates, CPU use and response time by rate, maximum rates."""
+"""The report of the study ``capacity``: carried rates, CPU use and response times at each rate, and maximum rates."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ def _carried(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSectio
         [_name(selection, farm), *means(of, *FIGURES), mean_cpu(of, farm.host_names), _front_cpu(selection, of)]
         for selection, of in by_selection(outcomes).items()
     ]
-    columns = ("", "requests/s", "mean ms", "p95 ms", "errors %", "CPU of the hosts", "CPU of the chooser")
-    table = SectionTable("Clients that send requests without pause; CPU in % of one core", columns, rows)
+    columns = ("", "requests/s", "mean ms", "p95 ms", "errors %", "CPU of the hosts", "CPU of proxy or lbdns")
+    table = SectionTable("Clients send requests without pause; CPU use is in % of one core", columns, rows)
     words = [
-        f"Clients fetch a page of 1 kB, with one connection per request. The hosts have {farm.cpu:.3g} cores in total."
+        f"Clients request a 1 kB page, with one connection per request. The hosts have {farm.cpu:.3g} cores in total."
     ]
     words += saturated(outcomes)
     rates = {str(row[0]): row[1] for row in rows if isinstance(row[1], float)}
     times = quotient(rates.get("best"), rates.get("round_robin"))
     if times is not None:
-        words.append(f"With 'best', the farm carried {times:.2f} times the rate that it carried with 'round_robin'.")
+        words.append(f"With 'best', the farm carried {times:.2f} times as many requests/s as with 'round_robin'.")
     return ReportSection("Carried rates", words, [table])
 
 
@@ -79,31 +79,31 @@ def _against_rate(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportS
             if group:
                 front_cpu.setdefault(f"{group} ({name})", []).append((rate, front))
     columns = ("", "offered /s", "successful /s", "mean ms", "p95 ms", "errors %", "CPU of the hosts",
-               "CPU of the chooser", "memory of the chooser, MB")  # fmt: skip
+               "CPU of proxy or lbdns", "memory of proxy or lbdns, MB")  # fmt: skip
     words = [
-        "Requests are sent at even intervals, whether or not earlier requests have been answered. After two "
+        "Requests are sent at regular intervals, whether or not earlier requests have been answered. After two "
         "consecutive "
         f"failed rates ({CRITERIA}), a selection's higher rates are skipped and have no result.",
         *_cost(outcomes),
         *saturated(outcomes),
-        "The study's balancer had its own machine and forwarded all traffic, whereas a DNS server only answers "
+        "The study's balancer ran on a separate machine and forwarded all traffic, whereas a DNS server only answers "
         "queries. "
-        "Therefore, compare the study's CPU with the proxy's, and the study's response times with the lab's at rates "
+        "Therefore, compare CPU use in the study only with that of the proxy, and compare response times only at rates "
         "well below the carried rate.",
     ]
-    tables = [SectionTable("Mean CPU in % of one core; peak memory", columns, rows), study_table()]
+    tables = [SectionTable("Mean CPU use in % of one core, and peak memory use", columns, rows), study_table()]
     pictures = [
         *chart(
-            "capacity-response", "Mean response time in ms against the rate", response, "requests/s", "ms", log=True
+            "capacity-response", "Mean response time as a function of the rate", response, "requests/s", "ms", log=True
         ),
-        *chart("capacity-hosts", "CPU of the hosts against the rate", hosts_cpu, "requests/s", "% of one core"),
-        *chart("capacity-front", "CPU of the chooser against the rate", front_cpu, "requests/s", "% of one core"),
+        *chart("capacity-hosts", "CPU use of the hosts by rate", hosts_cpu, "requests/s", "% of one core"),
+        *chart("capacity-front", "CPU use of the proxy or lbdns by rate", front_cpu, "requests/s", "% of one core"),
     ]
     return ReportSection("Against the rate", words, tables, pictures)
 
 
 def _cost(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
-    """Return a sentence about the CPU cost of choosing hosts at the highest rate that all selections carried."""
+    """Return a sentence about the CPU cost of host selection at the highest rate that all selections carried."""
     choosing = [selection for selection in by_selection(outcomes) if selection != ALONE]
     held: dict[str, dict[float, list[MeasuredOutcome]]] = {}
     for outcome in outcomes:
@@ -114,26 +114,26 @@ def _cost(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
         return []
     common = set.intersection(*(set(held.get(selection, ())) for selection in choosing))
     if not common:
-        return ["No rate was carried by all selections."]
+        return ["There is no rate that all selections carried."]
     rate = max(common)
     costs = {name: _front_cpu(name, of[rate]) for name, of in held.items()}
     known = ", ".join(f"{name} {cost:.3g} %" for name, cost in costs.items() if cost is not None)
     return (
-        [f"At {rate:g}/s, the highest rate that all selections carried, choosing used (in % of one core): {known}."]
+        [f"CPU cost of selection at {rate:g}/s, the highest rate that all carried, in % of a core: {known}."]
         if known
         else []
     )
 
 
 def study_table() -> SectionTable:
-    """Return the table from the operating-system study."""
+    """Return a table with the results of the operating-system study."""
     columns = ("connections/s", *(f"{name} CPU %" for name in STUDY), *(f"{name} mean ms" for name in STUDY))
     rows = [
         [rate, *(cpu[place] for cpu, _ in STUDY.values()), *(ms[place] for _, ms in STUDY.values())]
         for place, rate in enumerate(STUDY_RATES)
     ]
     return SectionTable(
-        "The operating-system study: a balancer that forwards 30000 connections for a 1 kB page", columns, rows
+        "Results of the operating-system study: a balancer forwards 30,000 connections for a 1 kB page", columns, rows
     )
 
 
@@ -143,19 +143,19 @@ def _frontier(edges: Sequence[MeasuredOutcome]) -> ReportSection:
     for edge in edges:
         more = edge.case.more
         highest, count = more.get("highest_per_s"), float(more["connections"])
-        why = str(more["why"]) or {"top": "no failure up to the end of the range"}.get(str(more["ending"]), "")
+        why = str(more["why"]) or {"top": "no rate in the range failed"}.get(str(more["ending"]), "")
         p99_ms = mean_of([edge], "p99_ms") if highest is not None else None
         rows.append([edge.case.selection, count, highest, p99_ms, str(more["ending"]), why])
         series.setdefault(edge.case.selection, []).append((count, None if highest is None else float(highest)))
     words = [
-        "The highest rate depends on the number of connections for which the farm must sustain it, because a growing "
-        "queue takes time to make clients wait too long.",
-        f"A rate fails if any of these holds: {CRITERIA}. A failed rate is tried twice more, and the majority decides; "
-        "the highest rate found must be carried once more. The time until the last response counts, so a run with few "
-        "connections is judged more strictly: compare selections only at the same number of connections.",
+        "The highest rate depends on the number of connections over which the farm must sustain the rate, because a "
+        "growing queue delays clients only gradually.",
+        f"A rate fails if any of these conditions holds: {CRITERIA}. A failed rate is tried twice more; the majority "
+        "decides. The highest rate must be confirmed by one more trial. A run is measured until its last response, so "
+        "the criteria are stricter with fewer connections: compare selections only at equal numbers of connections.",
     ]
     columns = ("", "connections", "highest rate /s", "p99 ms there", "ended at", "what failed above")
-    table = SectionTable("The highest rates; an empty rate means no result", columns, rows)
-    pictures = chart("capacity-frontier", "The highest rate against the number of connections", series,
+    table = SectionTable("The highest carried rates (empty: no result)", columns, rows)
+    pictures = chart("capacity-frontier", "The highest carried rate by number of connections", series,
                     "connections", "requests/s")  # fmt: skip
     return ReportSection("Connections and rate", words, [table], pictures)

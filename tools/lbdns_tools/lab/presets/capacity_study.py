@@ -1,8 +1,8 @@
-"""The study ``capacity``: CPU use, memory use and response time by rate, and maximum rate by connections.
+"""The study ``capacity``: CPU use, memory use and response times at each rate, and maximum rates.
 
 The operating-system study opened 30,000 connections at rates of 400, 800, ..., 2,400 per second to fetch a 1 kB page.
-Here, the six rates rise in equal steps to the rate that the farm carries. That rate is measured first. Each rate is
-held for some seconds.
+The lab first measures the rate that the farm carries, and then measures at six rates that rise in equal steps to the
+carried rate. Each rate is held for several seconds.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ FAILURES: Final = 2  # consecutive failures after which higher rates are skipped
 
 
 def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
-    """Return the study's steps; the setting ``clients`` lists the numbers of connections. Raises ConfigError."""
+    """Return the study's steps. The setting ``clients`` specifies the numbers of connections. Raises ConfigError."""
     farm = farm or LabFarm(UNEQUAL, proxies=(PROXY,))
     possible = [selection for selection in SELECTIONS if selection != PROXY or PROXY in farm.proxies]
     usual = [selection for selection in possible if selection in QUICK_SELECTIONS or not settings.quick]
@@ -93,7 +93,7 @@ def _rates(
 
 
 def _search(loading: FarmLoad, selection: str, count: int, lab: Lab) -> Iterable[MeasuredOutcome]:
-    """Yield every trial, and finally yield the one with the highest rate again, with the search's result added."""
+    """Yield every trial, and then the trial at the highest carried rate again, together with the search's result."""
     carried = loading.carried[selection]
     trials: list[MeasuredOutcome] = []
     # No warm-up, which would take most of the time; the farm is still warm from the previous trial
@@ -123,6 +123,6 @@ def _search(loading: FarmLoad, selection: str, count: int, lab: Lab) -> Iterable
 PRESET: Final = StudyPreset(
     "capacity",
     "Capacity: the rates that a host, a farm and a proxy carry",
-    "Measure CPU, memory and response time against the rate, and the highest rate for each number of connections.",
+    "Measure CPU use, memory use and response times at each rate, and the highest rate for each connection count.",
     plan,
 )

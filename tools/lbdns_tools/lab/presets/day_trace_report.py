@@ -1,4 +1,4 @@
-"""The report of the study ``trace``: the day, the reactive scaler's load, and table 6.2 of the cloud study."""
+"""The report of the study ``trace``: the day's load, the reactive scaler's load, and table 6.2 of the cloud study."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> list[ReportS
 def _day(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
     words = [
         f"The study's day had {DAY_REQUESTS / 1e6:.3g} million requests, {DAY_LOWEST:g} to {DAY_HIGHEST:g} per second. "
-        "Its curve was not published. The curve here is synthetic: a raised cosine with its minimum at 04:00 and its "
-        "maximum at 16:00, taken to the power that gives this number of requests. Time is compressed, and the rate is "
-        "scaled so that its peak is 0.9 times the rate that this farm carries with 'best'.",
+        "The curve was not published. The lab uses a synthetic curve: a raised cosine with a minimum at 04:00 and a "
+        "maximum at 16:00, raised to the power that yields this number of requests. Time is compressed, and the rate "
+        "is scaled so that its peak is 0.9 times the rate that this farm carries with 'best'.",
         *beside_round_robin(outcomes),
         *saturated(outcomes),
-        "The study varied the number of servers; the lab does not. The study's columns therefore only show the order "
-        "of magnitude.",
+        "The study varied the number of servers, whereas the lab does not. The study's columns therefore show only the "
+        "order of magnitude.",
     ]
     tables = [totals(outcomes, farm), study_table(outcomes, farm)]
     return ReportSection(
@@ -46,11 +46,11 @@ def _day(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
 
 
 def _scaler(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
-    runs = ", ".join(f"{count} at {rate}/s from {begin} s" for begin, count, rate in SCALER_RUNS)
+    runs = ", ".join(f"{count} connections at {rate}/s from {begin} s" for begin, count, rate in SCALER_RUNS)
     words = [
-        f"The load consists of consecutive and overlapping runs of httperf ({runs}), with up to {scaler_highest():g} "
-        "connections/s in 20 minutes. Time is compressed, and the rates are scaled so that their peak is 0.9 times "
-        "the rate that the farm carries with 'best'.",
+        f"In the study, overlapping runs of httperf ({runs}) generated up to {scaler_highest():g} connections/s over "
+        "20 minutes. In the lab, time is compressed, and the rates are scaled so that their peak is 0.9 times the rate "
+        "that the farm carries with 'best'.",
         *beside_round_robin(outcomes),
         *saturated(outcomes),
     ]
@@ -59,11 +59,11 @@ def _scaler(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection
 
 
 def totals(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTable:
-    """Return a table of each selection's figures, averaged over its repetitions."""
+    """Return a table of each selection's results, averaged over all repetitions."""
     figures = ("requests", "mean_ms", "p99_ms", "failed", "error_percent")
     rows = [[selection, *means(of, *figures), cpu_share(of, farm)] for selection, of in by_selection(outcomes).items()]
     columns = ("", "requests", "mean ms", "p99 ms", "lost", "lost %", "mean CPU %")
-    return SectionTable("The whole load; CPU in % of the hosts' cores", columns, rows, digits=4)
+    return SectionTable("Results over the whole load; CPU use is in % of the hosts' cores", columns, rows, digits=4)
 
 
 def cpu_share(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> float | None:
@@ -72,7 +72,7 @@ def cpu_share(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> float | Non
 
 
 def study_table(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTable:
-    """Return table 6.2 plus columns for the lab's selections, with lost requests scaled to the study's total."""
+    """Return table 6.2 plus a column per selection in the lab, with lost requests scaled to the study's total."""
     measured = by_selection(outcomes)
     mine = [
         (*means(of, "mean_ms", "p99_ms"), cpu_share(of, farm), scaled(mean_of(of, "error_percent"), DAY_REQUESTS / 100))
@@ -80,6 +80,6 @@ def study_table(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> SectionTa
     ]
     rows = [[*line, *(figures[place] for figures in mine)] for place, line in enumerate(STUDY)]
     caption = (
-        f"Table 6.2 of the study, with the lab's results; lost requests are scaled to {DAY_REQUESTS / 1e6:.3g} million"
+        f"Table 6.2 of the study, with the lab's results (lost requests scaled to {DAY_REQUESTS / 1e6:.3g} million)"
     )
     return SectionTable(caption, (*STUDY_COLUMNS, *(f"lab, {name}" for name in measured)), rows, digits=5)

@@ -1,6 +1,6 @@
-"""The study ``trace``: the cloud study's day and the reactive scaler's load, both compressed to minutes.
+"""The study ``trace``: the cloud study's day and the reactive scaler's load, both compressed to a few minutes.
 
-Both loads peak at 90% of the rate that the farm carries with ``best``. This rate is measured first.
+The study first measures the rate that the farm carries with ``best``. Both loads peak at 90% of this rate.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ QUICK_SCALER_S: Final = 18.0
 
 
 def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
-    """Return the study's steps: learning, calibration, and then the two loads. Raises ConfigError."""
+    """Return the study's steps: the learning load, calibration, and the two loads. Raises ConfigError."""
     selections = chosen(settings.selections, tuple(NAMES.values()), SELECTIONS)
     farm = farm or LabFarm(UNEQUAL)
     loading = FarmLoad(settings, CGI, "cgi")
@@ -56,7 +56,7 @@ def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
 PRESET: Final = StudyPreset(
     "trace",
     "Trace: a day within minutes",
-    "Compare 'best' with 'round_robin' under the cloud study's day and the reactive scaler's load, compressed to "
-    "minutes.",
+    "Compare 'best' with 'round_robin' under the loads of the cloud study's day and of the reactive scaler, both "
+    "compressed to a few minutes.",
     plan,
 )

@@ -1,4 +1,4 @@
-"""The report of the study ``other-loads``: neighbours, deaths of a server or host, flash crowd, resolvers."""
+"""The report of the study ``other-loads``: noisy neighbours, failures of a server or host, a flash crowd, resolvers."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ COLUMNS: Final = ("", "offered /s", "successful /s", "mean ms", "p95 ms", "p99 m
 
 
 def sections(outcomes: Sequence[MeasuredOutcome], farm: LabFarm, min_ttl: int) -> list[ReportSection]:
-    kept = f"Resolvers keep answers for {min_ttl} s, although the TTL is 0."
+    kept = f"Resolvers cache answers for {min_ttl} s, although the TTL is 0."
     return [
-        _section("Nothing else", "quiet", outcomes, farm, ["The farm without any disturbance, for comparison."]),
+        _section("Nothing else", "quiet", outcomes, farm, ["The usual load without a disturbance, for comparison."]),
         _section("CPU burners", "burners", outcomes, farm, _burners(part(outcomes, "burners"))),
         _section("Disk writers", "writers", outcomes, farm, _writers(part(outcomes, "writers"))),
         _death("A web server dies", "web dies", outcomes, farm, "Apache is killed; its host and agent keep running."),
         _death("A host dies", "host dies", outcomes, farm, (
-            "Apache and the agent are killed at the same moment. The host's kernel keeps running and refuses "
-            "connections; if the machine itself were gone, clients would wait for a time-out instead.")),
+            "Apache and the agent are killed simultaneously. The host's kernel keeps running and refuses connections. "
+            "If the whole machine had failed, connection attempts would time out instead.")),
         _crowd(outcomes, farm),
         _section("Resolvers", "resolvers", outcomes, farm, [
-            "Clients use caching resolvers (unbound), which obey the TTL of 0."]),
+            "Clients use caching resolvers (unbound) that respect the TTL of 0."]),
         _section("Resolvers that keep", "keeping", outcomes, farm, [
-            kept, "During this time, all clients of a resolver therefore use the same host."]),
+            kept, "All clients of a resolver therefore use the same host until the cached answer expires."]),
     ]  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def _section(
 
 
 def table(outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str]) -> SectionTable:
-    """Return a table of each selection's figures, averaged over its repetitions, with each host's share if known."""
+    """Return a table of each selection's mean results over all repetitions, with the hosts' shares if known."""
     rows: list[list[ReportCell]] = []
     for selection, of in by_selection(outcomes).items():
         shared = [outcome.row.figures.shares for outcome in of if outcome.row.figures.shares]
@@ -68,24 +68,24 @@ def table(outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str]) -> SectionT
             mean_cpu(of, hosts), *(mean_of_known(100 * shares.get(host, 0.0) for shares in shared) for host in hosts),
         ])  # fmt: skip
     columns = (*COLUMNS, *(f"{host} served %" for host in hosts))
-    return SectionTable("CPU in % of one core", columns, rows)
+    return SectionTable("CPU use is in % of one core", columns, rows)
 
 
 def _burners(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
     hosts = dict.fromkeys(str(outcome.case.more["host"]) for outcome in outcomes)
-    return [f"{BURNERS} busy loops run on {host}, within the same CPU quota as its web server." for host in hosts]
+    return [f"{BURNERS} busy loops run on {host}, within the same CPU quota as the web server." for host in hosts]
 
 
 def _writers(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
     hosts = dict.fromkeys(str(outcome.case.more["host"]) for outcome in outcomes)
     size = BLOCK_KB * BLOCKS / 1024
-    words = [f"On each host ({host}), a program repeatedly writes {size:g} MB and waits until the data is on the disk."
+    words = [f"On each of these hosts, a program repeatedly writes {size:g} MB and waits for the disk: {host}."
              for host in hosts]  # fmt: skip
     for kind in dict.fromkeys(str(outcome.case.more["filesystem"]) for outcome in outcomes):
         if kind in MEMORY_ONLY:
-            words.append(f"The lab's folder is on {kind}, which is in memory: the writers used CPU but no disk.")
+            words.append(f"The lab's folder is on {kind}, a file system in memory, so the writers did not use a disk.")
         else:
-            words.append(f"The file system was {kind or 'unknown'}; all hosts share the machine's disk.")
+            words.append(f"On the disk, the file system was {kind or 'unknown'}. All hosts share the machine's disk.")
     return words
 
 
@@ -105,25 +105,25 @@ def _death(heading: str, name: str, outcomes: Sequence[MeasuredOutcome], farm: L
         words.append(death_sentence(outcome))
     columns = ("", "host", "died at s", "still named for s", "back at s", "named again after s", "lost",
                "lost in the worst second")  # fmt: skip
-    caption = "Times in s since the run's start; answer counts are read twice a second, so delays may be 0.5 s too long"
+    caption = "Times are in s from the start of the run; delays may be up to 0.5 s too long"
     return _section(heading, name, outcomes, farm, words, [SectionTable(caption, columns, rows)], marks)
 
 
 def death_sentence(outcome: MeasuredOutcome) -> str:
-    """Return a sentence about how long answers kept naming the dead host, and when they named it again."""
+    """Return a sentence that states when answers stopped naming the dead host and when they named the host again."""
     more, selection = outcome.case.more, outcome.case.selection
     gone, back = more.get("handed_out_for_s"), more.get("handed_out_after_s")
     if "died_s" not in more:
         return f"{selection}: no result, because the measurement ended before the host died."
     if gone is None:
-        until = "no counts show how long answers still named the host"
+        until = "it is unknown when answers stopped naming the host"
     elif gone:
         until = f"answers stopped naming the host {float(gone):.2g} s after its death"
     else:
         until = "no answer named the host after its death"
     if "back_s" not in more:
-        return f"{selection}: {until}; the host did not return before the end."
-    again = "no answer named the host again before the end"
+        return f"{selection}: {until}; the host did not return before the end of the measurement."
+    again = "no answer named the host again before the end of the measurement"
     if back is not None:
         again = f"answers named the host again {float(back):.2g} s after its return"
     return f"{selection}: {until}; {again}. {outcome.row.figures.failed} requests were lost."
@@ -136,14 +136,14 @@ def _crowd(outcomes: Sequence[MeasuredOutcome], farm: LabFarm) -> ReportSection:
         begin, length = float(of[0].case.more["begin_s"]), float(of[0].case.more["length_s"])
         marks = {"crowd": begin, "over": begin + length}
     words = [
-        "For some seconds, the rate rises tenfold, to slightly below the rate that the farm carries with 'best'.",
+        "For a few seconds, the rate rises tenfold, to slightly below the rate that the farm carries with 'best'.",
         *_recovered(of),
     ]
     return _section("A flash crowd", "crowd", outcomes, farm, words, (), marks)
 
 
 def _recovered(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
-    """Return one sentence per selection about when response times returned to normal."""
+    """Return one sentence per run that states when response times returned to normal."""
     words = []
     for outcome in outcomes:
         begin = float(outcome.case.more["begin_s"])
@@ -154,6 +154,6 @@ def _recovered(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
             continue
         late = [p.middle_s + 0.5 - end for p in parts
                 if p.middle_s > end and (p.response_s or 0.0) > max(2 * usual, NOTICED_S)]  # fmt: skip
-        when = f"{max(late):.0f} s after the crowd" if late else "as soon as the crowd ended"
-        words.append(f"{outcome.case.selection}: response times were back to normal {when}.")
+        when = f"{max(late):.0f} s after the flash crowd" if late else "as soon as the flash crowd ended"
+        words.append(f"{outcome.case.selection}: response times returned to normal {when}.")
     return words

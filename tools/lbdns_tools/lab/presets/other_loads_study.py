@@ -1,8 +1,8 @@
 """The study ``other-loads`` compares ``best``, ``round_robin`` and ``best_score`` under disturbances.
 
-There are four kinds of disturbance: programs that compete with web servers for CPU or disk, the death and return of a
-web server or host, a flash crowd, and caching resolvers between clients and lbdns. A disturbance of a single host
-always affects the host with the most CPU, because ``best`` sends it the most requests and its loss matters most.
+There are four kinds of disturbance: programs that compete with web servers for CPU or disk, the failure and return of a
+web server or host, a flash crowd, and caching resolvers between clients and lbdns. Disturbances of a single host always
+affect the host with the most CPU, because ``best`` sends this host the most requests and its loss has the most impact.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ WRITTEN: Final = 2  # hosts with a disk writer
 
 
 def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
-    """Return the study's steps, on one farm without resolvers and on others with resolvers. Raises ConfigError."""
+    """Return the study's steps, which use one farm without resolvers and others with resolvers. Raises ConfigError."""
     selections = chosen(settings.selections, SELECTIONS, QUICK_SELECTIONS if settings.quick else SELECTIONS)
     plain = farm or LabFarm(UNEQUAL)
     # A client host uses a single resolver, so there must be as many client hosts as resolvers
@@ -91,7 +91,7 @@ def _usual(loading: FarmLoad, seconds: float) -> OpenLoop:
 def _undisturbed(
     loading: FarmLoad, seconds: float, part: str, farm: str, lab: Lab, selection: str, repetition: int
 ) -> Iterable[MeasuredOutcome]:
-    """Measure the usual load without a disturbance. If the farm has resolvers, clients use them."""
+    """Measure the usual load without any disturbance. On a farm with resolvers, clients query the resolvers."""
     load = _usual(loading, seconds)
     lab.settle()
     with nullcontext() if farm == FARM else lab.resolve_by("resolvers"):
@@ -132,7 +132,7 @@ def _dies(
 
 @contextmanager
 def _mortal(lab: Lab, host: str, with_agent: bool) -> Iterator[tuple[Callable[[], None], Callable[[], None]]]:
-    """Yield a function that kills the host and one that revives it; on exit, the host is always running again."""
+    """Yield two functions: one kills the host, the other restarts it. On exit, the host is always running again."""
     with ExitStack() as stack:
 
         def die() -> None:
@@ -146,7 +146,7 @@ def _mortal(lab: Lab, host: str, with_agent: bool) -> Iterator[tuple[Callable[[]
 
 
 def _death_times(schedule: ScheduledEvents, host: str, outcome: MeasuredOutcome) -> dict[str, float]:
-    """Return when the host died and returned, and how long answers took to stop and resume naming it, in seconds."""
+    """Return the times at which the host died and returned, and the delays until answers reflected either, in s."""
     died, back, begun = schedule.done.get("died"), schedule.done.get("back"), outcome.row.begun or 0.0
     found: dict[str, float | None] = {}
     if died is not None:
@@ -169,8 +169,8 @@ def _crowd(
 
 PRESET: Final = StudyPreset(
     "other-loads",
-    "Other loads: neighbours, deaths, crowds, resolvers",
-    """Compare 'best' with 'round_robin' while CPU burners and disk writers run, a server dies, a flash crowd arrives,
-    or caching resolvers stand between clients and lbdns.""",
+    "Other loads: noisy neighbours, failures, flash crowds, resolvers",
+    """Compare 'best' with 'round_robin' while CPU burners or disk writers run, a server fails, a flash crowd arrives,
+    or clients use caching resolvers.""",
     plan,
 )

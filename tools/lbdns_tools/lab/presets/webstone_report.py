@@ -1,4 +1,4 @@
-"""The report of the study ``webstone``: demands, ratios to ``round_robin``, and comparison with 1999."""
+"""The report of the study ``webstone``: demands, ratios to ``round_robin``, and a comparison with 1999."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ PICTURES: Final = ("connections_per_s", "mean_latency_s")
 SELECTIONS: Final = ("round_robin", "best", "best_score")
 SCATTER: Final = (
     "Throughput is the hosts' CPU time multiplied by the requests per CPU second. A selection affects the first "
-    "factor, because it may leave hosts idle or keep all of them busy. The second factor differs between selections "
-    "only "
-    "by chance and by other activity on the machine, so it shows how far throughputs scatter."
+    "factor, because the selection may leave hosts idle or keep all of them busy. The second factor differs between "
+    "selections "
+    "only by chance or because of other activity on the machine, and so indicates how much throughputs vary."
 )
 WITHIN_CHANCE: Final = (
-    "By chance alone, the lowest and the highest of many measured values lie beyond every true value. Repetitions "
-    "show how far a ratio scatters. This scatter determines the range in which the extreme would lie in 95 of 100 "
-    "studies if the mean were every point's true value. An extreme that misses its bound is within chance if it lies "
-    "within this range and the mean meets the bound. In that case, the results do not show that any single point "
-    "misses the bound."
+    "By chance alone, the lowest and highest of many measured values usually lie outside the range of the true values. "
+    "Repetitions show how much a ratio varies. This variation determines the range in which the extreme would lie in "
+    "95 of 100 studies if the mean were the true value of every point. An extreme that misses its bound is within "
+    "chance if the extreme lies in this range and the mean meets the bound. In this case, the results are no evidence "
+    "that any point misses the bound."
 )
 
 
 def sections(outcomes: Sequence[MeasuredOutcome], farms: Mapping[str, LabFarm]) -> list[ReportSection]:
-    """Return all sections that contain at least one result."""
+    """Return all sections of the report that contain at least one result."""
     found = OutcomeIndex(outcomes)
     main = next(iter(farms))  # the unequal farm, or that of --farm
     parts = [_demands(outcomes, farms)]
@@ -63,7 +63,7 @@ def _demands(outcomes: Sequence[MeasuredOutcome], farms: Mapping[str, LabFarm]) 
         (each.what, each.wanted, each.value, each.points, each.by_chance and str(each.by_chance), each.verdict)
         for each in judged
     ]
-    table = SectionTable("The demands and their results", columns, rows)
+    table = SectionTable("The demands on the results, and their verdicts", columns, rows)
     counts = Counter(each.verdict for each in judged)
     words = "; ".join(f"{verdict}: {counts[verdict]}" for verdict in VERDICTS)
     repeated = any(each.by_chance for each in judged)
@@ -80,13 +80,13 @@ def _ratios(
         for each in webstone_demands.compare(found, "best", "round_robin", hosts)
         if (each.key.farm, each.key.resolve) == (farm, resolve)
     ]
-    heading = f"{farm.capitalize()} hosts, a choice {WORDS[resolve]}: best against round robin"
+    heading = f"{farm.capitalize()} hosts, resolving {WORDS[resolve]}: best versus round robin"
     if not compared:
         return ReportSection(heading)
     columns = (
         "workload", "clients", "round robin, requests/s", "best, requests/s", "ratio", "its error", "1999",
         "/ sum of hosts alone", "round robin, p95 s", "best, p95 s", "ratio of p95", "ratio of mean latency",
-        "ratio of the hosts' CPU time", "ratio of requests per CPU second",
+        "hosts' CPU time, ratio", "requests per CPU second, ratio",
     )  # fmt: skip
     one = ratio_scatter.deviation(each.repeated["throughput"] for each in compared)
     rows = [_ratio_row(found, each, webstone_demands.of_the_sum(outcomes, each.key, hosts), one) for each in compared]
@@ -99,7 +99,7 @@ def _ratios(
         summary.append(("error of the mean", *map(ratio_scatter.error_of_mean, repeated), None, None))
     ratios = SectionTable("Each point", columns, rows)
     over_all = SectionTable(
-        f"Over {len(compared)} points: best / round robin",
+        f"Ratios of best to round robin over {len(compared)} points",
         ("", "throughput", "p95", "mean latency", "hosts' CPU time", "requests per CPU second"),
         summary,
     )
@@ -128,7 +128,7 @@ def _over(compared: Iterable[SelectionRatios], figure: str, of: Callable[[list[f
 def _literal(found: OutcomeIndex, farm: LabFarm, name: str) -> ReportSection:
     host = strongest(farm)
     columns = (
-        "a choice", "workload", "clients", "throughput / best", "throughput / round robin", "p95 / best",
+        "resolving", "workload", "clients", "throughput / best", "throughput / round robin", "p95 / best",
         "p95 / round robin", f"to {host.name}", f"to {host.name}, best", "",
     )  # fmt: skip
     rows = [
@@ -136,9 +136,9 @@ def _literal(found: OutcomeIndex, farm: LabFarm, name: str) -> ReportSection:
     ]
     table = SectionTable(f"best_score; {host.name} has {host.cpu / farm.cpu:.0%} of the CPU", columns, rows)
     words = (
-        "'best_score' sends all clients to the server with the highest score until the next report. It wins where its "
-        "throughput is higher and its p95 lower than with 'best'. It herds where either figure is worse than with "
-        "'round_robin', which ignores load.",
+        "'best_score' sends all clients to the server with the highest score until the next report. A point is marked "
+        "'wins' if throughput is higher and p95 is lower than with 'best'. A point is marked 'herds' if throughput or "
+        "p95 is worse than with 'round_robin', which ignores load.",
     )
     return ReportSection("The literal rule of 1999", words, (table,))
 
@@ -165,7 +165,7 @@ def _beside_1999(found: OutcomeIndex, farm: str) -> ReportSection:
             rows.append(row)
     measured = [row for row in rows if any(row[at] is not None for at in (3, 4, 6, 7))]
     table = SectionTable("Ratios of connections/s", columns, measured)
-    words = ("Ratios are comparable with those of 1999; absolute figures are not, because the machines differ.",)
+    words = ("Only ratios are comparable with the results of 1999, because absolute values depend on the machines.",)
     return ReportSection("Beside 1999", words, (table,) if measured else (), tuple(_pictures(found, farm)))
 
 
@@ -181,19 +181,19 @@ def _ratio_now(found: OutcomeIndex, key: PointKey, other: str, resolve: str) -> 
 
 
 def _pictures(found: OutcomeIndex, farm: str) -> Iterable[ReportPicture]:
-    """Yield six charts per measured look-up interval; the 1999 study used WebStone's intervals."""
+    """Yield six charts for each of the measured look-up intervals (the study of 1999 used WebStone's)."""
     for resolve, figure, workload in product(WORDS, PICTURES, webstone_1999.WORKLOADS):
         name, words = FIGURES[figure]
         now = _series(found, farm, resolve, workload, name)
         if any(selection != "single" for selection in now):
-            caption = f"{workload}: {words} by the number of clients; a choice {WORDS[resolve]}"
+            caption = f"{workload}: {words} by the number of clients; resolving {WORDS[resolve]}"
             then = webstone_1999.series(figure, workload)
             draw = partial(report_charts.beside_1999, now=now, then=then, x="clients", y=words)
             yield ReportPicture(f"{workload}-{figure}-{resolve}", caption, draw)
 
 
 def _series(found: OutcomeIndex, farm: str, resolve: str, workload: str, figure: str) -> report_charts.Series:
-    """Return a chart's points by selection. Repetitions are not averaged, so that the chart shows how they vary."""
+    """Return a chart's points, keyed by selection. Repetitions are separate points, so that charts show variation."""
     lines: dict[str, list[tuple[float, float]]] = {}
     for key in sorted(found.keys, key=lambda key: key.clients):
         ours = key.resolve == resolve or key.selection == "single"
@@ -206,7 +206,7 @@ def _series(found: OutcomeIndex, farm: str, resolve: str, workload: str, figure:
 
 
 def _tables(found: OutcomeIndex, farm: str) -> list[ReportSection]:
-    """Return sections with the nine tables; tables of DNS selections appear once per look-up interval."""
+    """Return sections with the nine tables of 1999. Tables for DNS selections appear once per look-up interval."""
     parts = []
     for resolve in ("", *WORDS):
         tables = [
@@ -216,7 +216,7 @@ def _tables(found: OutcomeIndex, farm: str) -> list[ReportSection]:
             for workload in webstone_1999.WORKLOADS
             if (table := _table(found, PointKey(farm, selection, workload, resolve, 0))).rows
         ]
-        heading = f"Tables: a choice {WORDS[resolve]}" if resolve else "Tables: a single server"
+        heading = f"Tables: resolving {WORDS[resolve]}" if resolve else "Tables: a single server"
         parts.append(ReportSection(heading, (), tables))
     return parts
 
@@ -238,12 +238,12 @@ def _table(found: OutcomeIndex, of: PointKey) -> SectionTable:
 
 
 def _own_cpu(outcomes: Sequence[MeasuredOutcome]) -> ReportSection:
-    columns = ("farm", "selection", "workload", "a choice", "clients", "lbdns", "agents, mean", "busiest agent")
+    columns = ("farm", "selection", "workload", "resolving", "clients", "lbdns", "agents, mean", "busiest agent")
     rows = [
         (o.case.farm, o.case.selection, o.case.workload, WORDS.get(o.case.resolve), o.row.point.clients,
          o.cpu_percent("dns"), webstone_demands.agents_mean([o]), webstone_demands.busiest_agent([o]))
         for o in outcomes
         if o.samples
     ]  # fmt: skip
-    table = SectionTable("Mean CPU over the run, in % of one core", columns, rows)
+    table = SectionTable("Mean CPU use during the run, in % of one core", columns, rows)
     return ReportSection("The CPU cost of lbdns and its agents", (), (table,))

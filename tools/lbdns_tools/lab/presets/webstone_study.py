@@ -1,8 +1,8 @@
-"""The study ``webstone`` repeats the study of 1999: selections x workloads x clients x how often clients resolve.
+"""The study ``webstone`` repeats the study of 1999: selections x workloads x numbers of clients x look-up intervals.
 
-Selections to be compared are measured one right after the other, so that other activity on a shared machine affects all
-of them equally. Before every workload, lbdns and the agents are restarted. An uncounted learning load then teaches
-lbdns how much of this workload each host can serve.
+Selections to be compared are measured in immediate succession, so that other activity on a shared machine affects all
+of them equally. Before every workload, lbdns and the agents are restarted. lbdns then learns how much of this workload
+each host can serve, from a load whose results are discarded.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ WAYS: Final[tuple[ResolveMode, ...]] = ("connection", "webstone")
 
 
 def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
-    """Return the study's steps; with --farm, the comparison on equal hosts is omitted. Raises ConfigError."""
+    """Return the study's steps. With --farm, the comparison on equal hosts is omitted. Raises ConfigError."""
     main, name = farm or LabFarm(UNEQUAL), "own" if farm else "unequal"
     requested, single = _single(settings.selections, main.hosts)
     selections = chosen(requested, SELECTIONS, QUICK_SELECTIONS if settings.quick else SELECTIONS)
@@ -60,11 +60,11 @@ def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
 
 
 def _single(requested: Sequence[str], hosts: tuple[WebHost, ...]) -> tuple[tuple[str, ...], str]:
-    """Return the selections (with ``single`` instead of ``single:NAME``) and the host NAME. Raises ConfigError.
+    """Return the selections, with ``single`` in place of ``single:NAME``, and the host NAME. Raises ConfigError.
 
-    The default is the slowest host. The 1999 tables do not name the single host, but it served 10 % of round robin's
-    total in all three workloads (html 21 of 204, cgi 8.7 of 89, mixed 14 of 138 requests/s, at 100 clients). The
-    slowest host has 12 % of the total CPU (1.1 + 0.7 + 4), the next 19 % and the fastest 69 %.
+    The default host is the slowest host. The 1999 tables do not name the single host, but this host served 10 % of
+    round robin's total in all three workloads (html 21 of 204, cgi 8.7 of 89, mixed 14 of 138 requests/s, at 100
+    clients). The slowest host has 12 % of the total CPU (1.1 + 0.7 + 4), the second slowest 19 %, the fastest 69 %.
     """
     names = [host.name for host in hosts]
     slowest = min(hosts, key=lambda host: host.cpu).name
@@ -73,7 +73,7 @@ def _single(requested: Sequence[str], hosts: tuple[WebHost, ...]) -> tuple[tuple
         kind, colon, name = selection.partition(":")
         if kind == "single" and colon:
             if name not in names:
-                raise ConfigError(f"--selections: {selection}: there is no host {name!r}{nearest(name, names)}")
+                raise ConfigError(f"--selections: {selection}: the farm has no host {name!r}{nearest(name, names)}")
             slowest = name
         found.append(kind if kind == "single" else selection)
     return tuple(found), slowest
@@ -82,7 +82,7 @@ def _single(requested: Sequence[str], hosts: tuple[WebHost, ...]) -> tuple[tuple
 def _steps(
     settings: StudySettings, name: str, farm: LabFarm, selections: tuple[str, ...], single: str
 ) -> Iterator[StudyStep]:
-    """Yield the steps on a farm. ``single`` is the host that represents the single server of 1999."""
+    """Yield the study's steps on one farm. ``single`` is the host that represents the single server of 1999."""
     ways = WAYS[:1] if settings.quick else WAYS
     counts = settings.clients or (QUICK_CLIENTS if settings.quick else CLIENTS)
     for workload in FILE_SETS:
@@ -127,9 +127,9 @@ def _measure(lab: Lab, case: MeasuredCase, planned: PlannedRun, repetition: int)
 PRESET: Final = StudyPreset(
     "webstone",
     "WebStone, as in 1999",
-    """Compare a single server, 'round_robin', 'best', and the literal rule of 1999 ('best_score'), on unequal and on
-    equal hosts. 20 to 100 clients fetch HTML, CGI and mixed files, and resolve for each connection or at WebStone's
-    intervals. Selections: single[:HOST] (by default the slowest host), alone (each other host), round_robin, best,
-    best_score.""",
+    """Compare a single server, 'round_robin', 'best', and the literal rule of 1999 ('best_score'), on unequal and equal
+    hosts. 20 to 100 clients request HTML, CGI and mixed files, and resolve the name for each connection or at
+    WebStone's intervals. Selections: single[:HOST] (one host; by default the slowest), alone (every other host in
+    turn), round_robin, best, best_score.""",
     plan,
 )

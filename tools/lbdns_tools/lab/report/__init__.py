@@ -1,1 +1,1 @@
-"""The report of a lab study: a static HTML page, charts, and a manifest of versions, machine and settings."""
+"""Writes the report of a lab study: a static HTML page, charts, and a manifest (versions, machine, settings)."""

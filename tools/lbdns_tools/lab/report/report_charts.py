@@ -1,6 +1,6 @@
-"""Draws a report's charts with matplotlib: lines, comparisons with 1999, panels over a run's time, bars.
+"""Draws a report's charts with matplotlib: line charts, comparisons with 1999, time series, and bar charts.
 
-All charts are SVG and follow the page's light or dark mode. A missing result (None) is drawn as a gap, never as 0.
+All charts are SVG files that follow the page's light or dark mode. Missing results (None) appear as gaps, never as 0.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ text {font-family: system-ui, "Segoe UI", Roboto, "Noto Sans", sans-serif !impor
 
 
 def lines(path: Path, series: Series, x: str, y: str, *, log: bool = False) -> None:
-    """Draw one line per label."""
+    """Draw a line chart with one line per label in ``series``."""
     need_matplotlib()
     figure, ((axes,),) = new(1, 1, WIDTH, HEIGHT)
     _lines(axes, series, x, y, log=log)
@@ -70,7 +70,7 @@ def lines(path: Path, series: Series, x: str, y: str, *, log: bool = False) -> N
 def chart(
     name: str, caption: str, series: Mapping[str, Line], x: str, y: str, *, log: bool = False
 ) -> list[ReportPicture]:
-    """Return a list that contains the picture drawn by ``lines``, or an empty list if there are no series."""
+    """Return a list that contains a line chart of ``series``, or an empty list if there are no series."""
     return [ReportPicture(name, caption, partial(lines, series=series, x=x, y=y, log=log))] if series else []
 
 
@@ -83,7 +83,7 @@ def course(
     window_s: int = 1,
     marks: Mapping[str, float] | None = None,
 ) -> list[ReportPicture]:
-    """Return a picture of each selection's first run over time: rates, failures, responses, CPU use of ``groups``."""
+    """Return a chart of each selection's first run over time: rates, failures, response times and CPU use."""
     panels: dict[str, dict[str, Line]] = {}
     for label, (outcome, *_) in by_selection(outcomes).items():
         parts = windows(outcome.row, window_s)
@@ -99,7 +99,7 @@ def course(
 
 
 def beside_1999(path: Path, now: Series, then: Series, x: str, y: str, *, log: bool = False) -> None:
-    """Draw today's results next to those of 1999, on separate axes: only the shapes of the curves are comparable."""
+    """Draw the new results next to those of 1999 on separate axes, since only the curves' shapes are comparable."""
     need_matplotlib()
     figure, ((left, right),) = new(1, 2, WIDE, HEIGHT)
     labels = _ordered([*now, *then])
@@ -111,7 +111,7 @@ def beside_1999(path: Path, now: Series, then: Series, x: str, y: str, *, log: b
 
 
 def over_time(path: Path, panels: Mapping[str, Series], *, marks: Mapping[str, float] | None = None) -> None:
-    """Draw stacked panels, keyed by the label of their y axis; ``marks`` maps each event to its second of the run."""
+    """Draw stacked panels, keyed by y-axis label. ``marks`` maps each event to its time in seconds after the start."""
     need_matplotlib()
     figure, rows = new(len(panels), 1, WIDTH, 0.9 + 2.1 * len(panels), sharex=True)
     for (axes,), (y, series) in zip(rows, panels.items(), strict=True):
@@ -129,7 +129,7 @@ def over_time(path: Path, panels: Mapping[str, Series], *, marks: Mapping[str, f
 
 
 def bars(path: Path, groups: Mapping[str, Mapping[str, float | None]], y: str) -> None:
-    """Draw groups of bars, with one bar per label, and print each value above its bar."""
+    """Draw a chart with groups of bars, one bar per label, and show each value above its bar."""
     need_matplotlib()
     figure, ((axes,),) = new(1, 1, WIDTH, HEIGHT)
     tidy(axes)
@@ -187,7 +187,7 @@ def _lines(
 
 
 def _means(points: Points) -> tuple[list[float], list[float], list[tuple[float, float]]]:
-    """Return the x values, the mean at each x and, if any x repeats, the distances to the minimum and maximum."""
+    """Return the x values, the mean of y at each x and, if any x repeats, the distances to the minimum and maximum."""
     at: dict[float, list[float]] = defaultdict(list)
     for place, value in points:
         at[place] += [] if value is None else [value]
@@ -206,7 +206,7 @@ def _ordered(labels: Sequence[str]) -> list[str]:
 
 
 def _style(label: str, labels: Sequence[str]) -> dict[str, Any]:
-    """Return a label's style; labels that are not in ORDER get unused colours."""
+    """Return the style for a label. Labels that are not in ORDER receive colours not yet in use."""
     if label in ORDER:
         number = ORDER.index(label)
     else:

@@ -1,4 +1,4 @@
-"""The style sheet (CSS) of a report's page: light and dark, for screen, phone and print, without external files."""
+"""The report page's self-contained style sheet (CSS), with light and dark modes, for desktop, phone and print."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds a report's manifest.json: program versions, machine facts, farms, settings, start and end times."""
+"""Builds a report's manifest.json: program versions, machine details, farms, settings, and start and end times."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _VERSION: Final = re.compile(r"\d+(?:\.\d+)+[^\s,;)]*")
 
 
 def begin(study: str, settings: Mapping[str, object], farms: Mapping[str, LabFarm]) -> dict[str, Any]:
-    """Return the manifest before the first measurement; its load average shows how busy the machine was."""
+    """Return the manifest at the start of a study, including the load average, which shows how busy the machine is."""
     return {
         "study": study,
         "began": _now(),
@@ -43,7 +43,7 @@ def begin(study: str, settings: Mapping[str, object], farms: Mapping[str, LabFar
 
 
 def end(document: Mapping[str, Any], failed: Sequence[str] = (), interrupted: bool = False) -> dict[str, Any]:
-    """Return the manifest with the end time, the failures, and whether the study was interrupted."""
+    """Return a copy of the manifest with the end time, the failures, and whether the study was interrupted."""
     ended = _now()
     took = datetime.fromisoformat(ended) - datetime.fromisoformat(document["began"])
     took_s = round(took.total_seconds(), 1)
@@ -51,7 +51,7 @@ def end(document: Mapping[str, Any], failed: Sequence[str] = (), interrupted: bo
 
 
 def versions(farms: Iterable[LabFarm]) -> dict[str, str]:
-    """Return the versions of lbdns, Python, and all programs used by these farms."""
+    """Return the versions of lbdns, Python, and all programs that ``farms`` use."""
     used = ["apache2"]
     for farm in farms:
         used += [*farm.proxies, *(["unbound"] if farm.resolvers else [])]
@@ -60,7 +60,7 @@ def versions(farms: Iterable[LabFarm]) -> dict[str, str]:
 
 
 def version_of(program: str, arguments: Sequence[str]) -> str:
-    """Return the version that a program prints; NOT_THERE if it is not installed, UNKNOWN if it prints none."""
+    """Return the version that a program prints, NOT_THERE if it is not installed, or UNKNOWN without such output."""
     path = installed_programs.find(program)
     if path is None:
         return NOT_THERE
@@ -73,7 +73,7 @@ def version_of(program: str, arguments: Sequence[str]) -> str:
 
 
 def machine(root: Path = Path("/")) -> dict[str, Any]:
-    """Return facts about this machine; ``root`` is the directory that contains /proc and /sys."""
+    """Return details about this machine; ``root`` is the root of the file system with /proc and /sys."""
     cpu = _read(root / "proc/cpuinfo")
     memory = re.search(r"MemTotal:\s*(\d+) kB", _read(root / "proc/meminfo"))
     return {

@@ -1,4 +1,4 @@
-"""Writes a study's report as index.html: sections with tables and pictures, and the manifest, all HTML-escaped."""
+"""Writes a study's report as index.html, which contains sections with tables and charts, and the manifest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PICTURES: Final = "pictures"
 #: Files next to the page, with their contents; a file exists only if the study got far enough
 FILES: Final = (
     (results_csv.RESULTS, "all measurements, one per line"),
-    (results_csv.SAMPLES, "CPU and memory of every machine, second by second"),
+    (results_csv.SAMPLES, "CPU and memory use of every machine, once a second"),
     (MANIFEST, "versions, machine, farms and settings"),
 )
 MADE_WITH: Final = "How it was measured"
@@ -35,7 +35,7 @@ _MOMENT: Final = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\+00:00$")
 
 @dataclass(frozen=True, slots=True)
 class SectionTable:
-    """A table. ``caption`` gives the units; numbers are shown with ``digits`` significant digits."""
+    """A table. ``caption`` specifies the units. Numbers are displayed with ``digits`` significant digits."""
 
     caption: str
     columns: Sequence[str]
@@ -45,7 +45,7 @@ class SectionTable:
 
 @dataclass(frozen=True, slots=True)
 class ReportPicture:
-    """A picture. ``draw`` writes the SVG file to a path; ``name`` is the file's name without its extension."""
+    """A chart. ``draw`` writes the SVG file to a path; ``name`` is the file name without its extension."""
 
     name: str
     caption: str
@@ -54,7 +54,7 @@ class ReportPicture:
 
 @dataclass(frozen=True, slots=True)
 class ReportSection:
-    """A section of a report: paragraphs (``words``), followed by tables, followed by pictures."""
+    """A section of a report: paragraphs (``words``), followed by tables and then charts."""
 
     heading: str
     words: Sequence[str] = ()
@@ -63,9 +63,9 @@ class ReportSection:
 
 
 def write_report(folder: Path, title: str, sections: Sequence[ReportSection], manifest: Mapping[str, Any]) -> Path:
-    """Write the report and return the page's path.
+    """Write a report's page and charts, and return the path of the page.
 
-    A picture that cannot be drawn is replaced by the error message. Raises LbdnsError.
+    If a chart cannot be drawn, the page contains an error message instead. Raises LbdnsError.
     """
     try:
         (folder / PICTURES).mkdir(parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ def write_report(folder: Path, title: str, sections: Sequence[ReportSection], ma
 
 
 def _draw(folder: Path, pictures: Iterable[ReportPicture]) -> dict[int, str]:
-    """Draw all pictures; map each picture's id() to its path relative to the page, or to "!" and an error message."""
+    """Draw all charts. Return a map from each chart's id() to its relative path, or to "!" and an error message."""
     drawn: dict[int, str] = {}
     taken: set[str] = set()
     for picture in pictures:
@@ -106,7 +106,7 @@ def page_of(
     drawn: Mapping[int, str],
     files: Sequence[tuple[str, str]],
 ) -> str:
-    """Return the page's HTML. ``drawn`` is the result of ``_draw``."""
+    """Return the HTML of the page. ``drawn`` is the result of ``_draw``."""
     headings = [*(section.heading for section in sections), MADE_WITH]
     lines = [
         "<!DOCTYPE html>",
@@ -195,7 +195,7 @@ def _table(table: SectionTable) -> Iterator[str]:
 
 
 def shown(cell: ReportCell, digits: int = 3) -> str:
-    """Return a cell as HTML. Numbers have ``digits`` significant digits, or more if the integer part is longer."""
+    """Return a cell as HTML. Numbers have ``digits`` significant digits, or more if their integer part is longer."""
     if isinstance(cell, str):
         return escape(cell)
     if cell is None or not math.isfinite(cell):
@@ -208,7 +208,7 @@ def shown(cell: ReportCell, digits: int = 3) -> str:
 
 
 def _facts(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the manifest as HTML: plain values first, then each group under a heading."""
+    """Yield the manifest as HTML: single values first, then each group of values under a heading."""
     # Failures are shown at the top of the page
     plain = {name: value for name, value in manifest.items() if not _is_group(value) and name != "failed"}
     yield from _pairs(plain)
@@ -251,7 +251,7 @@ def _pairs(pairs: Mapping[str, Any], caption: str = "") -> Iterator[str]:
 
 
 def _text(value: Any) -> str | None:
-    """Return a plain value from the manifest as text, or None for an empty value."""
+    """Return a single value from the manifest as text, or None if the value is empty."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):

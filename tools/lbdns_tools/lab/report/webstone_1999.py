@@ -1,4 +1,4 @@
-"""Reads the nine WebStone tables of 1999 from facts/webstone_1999.csv, which reports show next to new results."""
+"""Reads the nine WebStone tables of 1999 from facts/webstone_1999.csv, for comparison with new results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORKLOADS: Final = ("html", "cgi", "mixed")
 
 @dataclass(frozen=True, slots=True)
 class WebStone1999Row:
-    """A line from a 1999 table. The fields have the same names as the columns of results.csv."""
+    """A row of a WebStone table of 1999. The fields are named like the columns of results.csv."""
 
     table: str
     selection: str
@@ -36,7 +36,7 @@ FIGURES: Final = tuple(field.name for field in fields(WebStone1999Row) if field.
 
 @cache
 def lines() -> tuple[WebStone1999Row, ...]:
-    """Return the lines of all tables, in the order of tables and numbers of clients."""
+    """Return the rows of all tables of 1999, ordered by table and number of clients."""
     text = resources.files("lbdns_tools.lab").joinpath(FILE).read_text("utf-8")
     return tuple(
         WebStone1999Row(line["table"], line["selection"], line["workload"], int(line["clients"]),
@@ -46,7 +46,7 @@ def lines() -> tuple[WebStone1999Row, ...]:
 
 
 def table_of(selection: str, workload: str) -> str | None:
-    """Return the name of the table for a selection and a workload, or None if there was no such table."""
+    """Return the name of the 1999 table for a selection and a workload, or None if no such table exists."""
     return next((line.table for line in _those(selection, workload)), None)
 
 
@@ -60,7 +60,7 @@ def series(figure: str, workload: str) -> dict[str, list[tuple[float, float]]]:
     Raises ValueError unless ``figure`` is in FIGURES.
     """
     if figure not in FIGURES:
-        raise ValueError(f"{figure!r} was not measured in 1999; the measured figures are {', '.join(FIGURES)}")
+        raise ValueError(f"{figure!r} was not measured in 1999; the 1999 figures are {', '.join(FIGURES)}")
     found = {
         selection: [(float(line.clients), float(getattr(line, figure))) for line in _those(selection, workload)]
         for selection in SELECTIONS

@@ -1,1 +1,1 @@
-"""Statistics of a study's outcomes: ratios, variation, demands, queueing theory."""
+"""Computes statistics from a study's outcomes: ratios, variation, verdicts on demands, and queueing models."""

@@ -11,7 +11,7 @@ from lbdns_tools.lab.measuring.case_measurement import MeasuredOutcome
 
 
 class PointKey(NamedTuple):
-    """The values that identify a point of a study; repetitions of a point share its key."""
+    """The values that identify a point of a study. All repetitions of a point share the same key."""
 
     farm: str
     selection: str
@@ -21,7 +21,7 @@ class PointKey(NamedTuple):
 
 
 class OutcomeIndex:
-    """Outcomes by point. A figure is the mean over all repetitions that have a result, or None if none has one."""
+    """Indexes outcomes by point. A figure is the mean over all repetitions with a result, or None without results."""
 
     def __init__(self, outcomes: Iterable[MeasuredOutcome]) -> None:
         self._by_key: dict[PointKey, list[MeasuredOutcome]] = defaultdict(list)
@@ -42,15 +42,15 @@ class OutcomeIndex:
         return mean_of(self.at(key), name)
 
     def share(self, key: PointKey, host: str) -> float | None:
-        """Return the share of requests that ``host`` served, from 0 to 1."""
+        """Return the share of requests at a point that ``host`` served, from 0 to 1, or None if unknown."""
         return mean_of_known(o.row.figures.shares.get(host, 0.0) for o in self.at(key) if o.row.figures.shares)
 
     def ratio(self, key: PointKey, other: PointKey, name: str) -> float | None:
-        """Return a figure at ``key`` divided by the one at ``other``; None if either is missing or the divisor is 0."""
+        """Return the ratio of a figure at ``key`` to the figure at ``other``, or None if the ratio is undefined."""
         return quotient(self.figure(key, name), self.figure(other, name))
 
     def ratios(self, key: PointKey, other: PointKey, name: str) -> tuple[float, ...]:
-        """Return one ratio per repetition in which both points have a result."""
+        """Return the ratios of a figure at ``key`` to the figure at ``other``, one per repetition with both results."""
         mine, theirs = self._repeated(key, name), self._repeated(other, name)
         found = (quotient(mine[number], theirs[number]) for number in mine if number in theirs)
         return tuple(ratio for ratio in found if ratio is not None)
@@ -60,7 +60,7 @@ class OutcomeIndex:
 
 
 def part(outcomes: Iterable[MeasuredOutcome], name: str) -> list[MeasuredOutcome]:
-    """Return the outcomes of one part of a study."""
+    """Return the outcomes that belong to the part ``name`` of a study."""
     return [outcome for outcome in outcomes if outcome.case.more.get("part") == name]
 
 
@@ -73,9 +73,9 @@ def by_selection(outcomes: Iterable[MeasuredOutcome]) -> dict[str, list[Measured
 
 
 def mean_of(outcomes: Iterable[MeasuredOutcome], name: str) -> float | None:
-    """Return a figure's mean over all outcomes that have it, or None if no outcome has it.
+    """Return the mean of a figure over all outcomes that contain the figure, or None if no outcome does.
 
-    ``mean_ms`` is mean_s in ms.
+    A name that ends in ``_ms``, such as ``mean_ms``, selects a figure in seconds and converts the mean to ms.
     """
     seconds = name.removesuffix("_ms")
     if seconds != name:
@@ -88,7 +88,7 @@ def means(outcomes: Sequence[MeasuredOutcome], *names: str) -> list[float | None
 
 
 def mean_cpu(outcomes: Iterable[MeasuredOutcome], groups: Sequence[str]) -> float | None:
-    """Return the mean total CPU use of ``groups`` in % of one core; None if no outcome has samples of all groups."""
+    """Return the mean total CPU use of ``groups`` in % of one core, or None if no outcome includes all groups."""
     return mean_of_known(total_cpu(outcome.cpu_percent(group) for group in groups) for outcome in outcomes)
 
 
@@ -106,7 +106,7 @@ def most_memory(outcomes: Iterable[MeasuredOutcome], group: str) -> float | None
 
 
 def mean_of_known(values: Iterable[float | None]) -> float | None:
-    """Return the mean of all values that are not None, or None if there are no such values."""
+    """Return the mean of the values other than None, or None if there are no such values."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 
@@ -116,5 +116,5 @@ def scaled(value: float | None, factor: float) -> float | None:
 
 
 def quotient(value: float | None, other: float | None) -> float | None:
-    """Return ``value / other``, or None if either is None or ``other`` is 0."""
+    """Return ``value / other``, or None if either value is None or ``other`` is 0."""
     return value / other if value is not None and other else None

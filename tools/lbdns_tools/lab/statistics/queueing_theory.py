@@ -1,4 +1,4 @@
-"""Queueing theory for a server with whole processors (Erlang C, M/M/c), for comparison with measurements."""
+"""Queueing models (Erlang C, M/M/c) of a server with several processors, for comparison with measurements."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from math import factorial
 
 
 def erlang_c(servers: int, offered: float) -> float:
-    """Return the probability that all servers are busy.
+    """Return the probability that an arriving request finds all servers busy (Erlang C).
 
-    Raises ValueError unless the offered load, rate x service time, is below the number of servers.
+    Raises ValueError if the offered load (rate x service time) is not below the number of servers.
     """
     if servers < 1 or not 0 <= offered < servers:
         raise ValueError(
@@ -19,10 +19,10 @@ def erlang_c(servers: int, offered: float) -> float:
 
 
 def mean_response(servers: int, service_s: float, rate: float) -> float | None:
-    """Return the mean response time of M/M/c in seconds, or None if the rate is so high that the queue keeps growing.
+    """Return the mean response time in an M/M/c queue in seconds, or None if the rate makes the queue keep growing.
 
-    With processor sharing, as in a kernel, the result holds for any distribution of service times: exactly for one
-    processor, where it is S / (1 - rho), and approximately for more.
+    With processor sharing, as in a kernel, the result applies to any distribution of service times. For one processor,
+    the result is exact and equals S / (1 - rho). For several processors, it is approximate.
     """
     offered = rate * service_s
     if offered >= servers:

@@ -1,8 +1,8 @@
 """Estimates from repetitions how measured ratios vary: standard errors, and the chance range of an extreme.
 
-On a machine whose speed varies by 10%, the lowest of 27 measured ratios lies well below every true ratio. Repetitions
+On a machine whose speed varies by 10%, the lowest of 27 measured ratios is well below every true ratio. Repetitions
 show how much individual ratios vary. This variation determines the range in which the lowest ratio would lie if the
-true ratio of every point were the mean. An extreme within that range is no evidence against any point.
+mean were the true ratio of every point. An extreme ratio within this range is no evidence against any point.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Ratios = Sequence[float]
 STUDIES: Final = 1000  # simulated studies; 25 of them lie beyond each end of the 95 % range
 _PART: Final = 0.95
 _SEED: Final = 1  # fixed, so that the same results give the same report
-#: Degrees of freedom below which the scatter itself is too uncertain
+#: The minimum degrees of freedom for a reliable estimate of the variation
 ENOUGH: Final = 8
 
 
 class ChanceRange(NamedTuple):
-    """The range within which a figure lies in 95 of 100 studies."""
+    """The range in which a value would lie in 95 of 100 studies."""
 
     low: float
     high: float
@@ -34,21 +34,21 @@ class ChanceRange(NamedTuple):
 
 
 def deviation(points: Iterable[Ratios]) -> float | None:
-    """Return the pooled standard deviation of ratios relative to their point's mean; None with too few repetitions."""
+    """Return the pooled relative standard deviation of ratios from their points' means, or None with too few ratios."""
     residuals = _residuals(points)
     return fmean(residual * residual for residual in residuals) ** 0.5 if residuals else None
 
 
 def error(ratios: Ratios, one: float) -> float:
-    """Return the standard error of the mean of a point's ratios. There must be at least one ratio.
+    """Return the standard error of the mean of a point's ratios. ``ratios`` must not be empty.
 
-    ``one`` is the result of ``deviation``.
+    ``one`` is the relative standard deviation that ``deviation`` returns.
     """
     return one * fmean(ratios) / math.sqrt(len(ratios))
 
 
 def error_of_mean(points: Iterable[Ratios]) -> float | None:
-    """Return the standard error of the mean over all points' means; None if there are too few repetitions."""
+    """Return the standard error of the mean of all points' means, or None if there are too few repetitions."""
     found = [ratios for ratios in points if ratios]
     one = deviation(found)
     if one is None:
@@ -57,11 +57,11 @@ def error_of_mean(points: Iterable[Ratios]) -> float | None:
 
 
 def extreme(points: Iterable[Ratios], of: Callable[[list[float]], float]) -> ChanceRange | None:
-    """Return the 95 % range in which the extreme of the points' means would lie if all points had the same true ratio.
+    """Return the 95 % range of the extreme of the points' means under the assumption of equal true ratios.
 
-    ``of`` selects the extreme and is min or max. The range comes from simulated studies (bootstrap), in which each
-    ratio is the overall mean plus a residual drawn at random from the measured residuals. Returns None if there are too
-    few repetitions.
+    ``of`` is min or max. The range is estimated by bootstrapping: in each simulated study, every ratio is the overall
+    mean plus a residual drawn at random from the measured residuals. The result is None if there are too few
+    repetitions.
     """
     found = [ratios for ratios in points if ratios]
     residuals = _residuals(found)
@@ -76,7 +76,7 @@ def extreme(points: Iterable[Ratios], of: Callable[[list[float]], float]) -> Cha
 
 
 def _residuals(points: Iterable[Ratios]) -> list[float]:
-    """Return each ratio's relative deviation from its point's mean; [] if there are too few repetitions."""
+    """Return the relative deviation of each ratio from its point's mean, or [] if there are too few repetitions."""
     residuals = []
     beyond = 0
     for ratios in points:

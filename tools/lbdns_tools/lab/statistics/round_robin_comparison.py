@@ -1,4 +1,4 @@
-"""Writes a report's comparison of ``best`` with ``round_robin``, and warnings that the load generator was too slow."""
+"""Composes a report's comparison of ``best`` with ``round_robin``, and its warnings about a slow load generator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMPARED: Final = (
 
 
 def beside_round_robin(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
-    """Return sentences with both policies' figures and a verdict, or [] unless both were measured."""
+    """Return sentences with the figures of ``best`` and ``round_robin`` and a verdict, or [] if either is missing."""
     mine, theirs = ([o for o in outcomes if o.case.selection == name] for name in ("best", "round_robin"))
     figures: list[str] = []
     worse: list[str] = []
@@ -46,12 +46,12 @@ def beside_round_robin(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
 
 
 def saturated(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
-    """Return a warning for each measurement that was limited by the load generator, not by the farm."""
+    """Return a warning for each measurement that was limited by the load generator rather than by the farm."""
     found = []
     for outcome in outcomes:
         if why := outcome.row.figures.saturated:
             rate = outcome.row.point.rate_per_s
             what = f"{outcome.case.selection} at {rate:.4g}/s" if rate else outcome.case.selection
-            words = "the load generator was the bottleneck, so the farm may perform better than shown"
+            words = "the load generator was the bottleneck, so the farm may perform better than measured"
             found.append(f"{what}: {words} ({why}).")
     return found

@@ -1,4 +1,4 @@
-"""Splits a run into windows with rates, failures and response times (Little's law), and finds where a load fails."""
+"""Splits a run into windows with rates, failures and response times, and finds the rate at which the farm fails."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from lbdns_tools.load.result_rows import ResultRow
 
 @dataclass(frozen=True, slots=True)
 class RunWindow:
-    """A window of a run, centred ``middle_s`` seconds after the run's start. Rates are in requests/s.
+    """A window of a run, centred ``middle_s`` seconds after the start of the run. Rates are in requests/s.
 
-    ``response_s`` is the time in the system by Little's law: outstanding requests divided by the rate at which requests
-    end; None if no request ended. Outstanding requests are counted once a second, so the value is inaccurate if there
-    are only a few.
+    ``response_s`` is the response time by Little's law (the number of outstanding requests divided by the completion
+    rate), or None if no request was completed. Outstanding requests are counted once a second, so ``response_s`` is
+    inaccurate while few requests are outstanding.
     """
 
     middle_s: float
@@ -32,7 +32,7 @@ class RunWindow:
 
 
 def windows(row: ResultRow, length_s: int = 1) -> list[RunWindow]:
-    """Return the run's windows of ``length_s`` seconds, up to the last second in which a request started."""
+    """Return a run's windows of ``length_s`` seconds each, up to the last second in which a request was sent."""
     series = row.tally.series()
     while series and not series[-1][1]:
         series.pop()
@@ -49,7 +49,7 @@ def windows(row: ResultRow, length_s: int = 1) -> list[RunWindow]:
 
 
 def cpu(outcome: MeasuredOutcome, groups: Sequence[str]) -> list[tuple[float, float]]:
-    """Return a pair for each second with samples: the second, and the groups' total CPU use in % of one core."""
+    """Return pairs of time (seconds from the start) and the total CPU use of ``groups`` in % of one core."""
     begun = outcome.row.begun
     if begun is None:
         return []
@@ -61,7 +61,7 @@ def cpu(outcome: MeasuredOutcome, groups: Sequence[str]) -> list[tuple[float, fl
 
 
 def broke_at(parts: Sequence[RunWindow], limit_s: float, failed_share: float) -> tuple[float | None, str]:
-    """Return the rate of the first window that exceeds either limit, and the reason, or (None, "") if none does."""
+    """Return the rate and the reason of the first window that exceeds a limit, or (None, "") if no window does."""
     for part in parts:
         if part.failed_share > failed_share:
             return part.started, f"{100 * part.failed_share:.3g} % failed"

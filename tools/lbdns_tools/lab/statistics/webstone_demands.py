@@ -1,4 +1,4 @@
-"""The demands on ``best`` in the webstone study: ratios to ``round_robin`` at each point, bounds, and verdicts."""
+"""The demands on ``best`` in the study ``webstone``: ratios to ``round_robin`` at each point, bounds, and verdicts."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ AGENT_CPU_PERCENT: Final = 1.0  # of a core, at most
 
 @dataclass(frozen=True, slots=True)
 class SelectionRatios:
-    """The ratios of one selection's figures to another's at one point; a ratio is None if either has no result.
+    """The ratios of one selection's figures to another selection's at one point, or None where a result is missing.
 
-    ``throughput`` is ``work`` times ``pace``. ``work`` compares the CPU time used by the hosts; this time depends on
-    the selection. ``pace`` compares the requests per CPU second, which depend on the machine and show how much
-    throughputs vary by chance. ``repeated`` holds the ratios of throughput, p95 and mean latency for each repetition.
+    ``throughput`` is ``work`` times ``pace``. ``work`` is the ratio of the CPU time that the hosts used, which depends
+    on the selection. ``pace`` is the ratio of requests per CPU second, which depends on the machine and shows how much
+    throughput varies by chance. ``repeated`` contains the ratios of throughput, p95 and mean latency per repetition.
     """
 
     key: PointKey  # the point of the numerators
@@ -45,7 +45,7 @@ class SelectionRatios:
 
 
 def compare(found: OutcomeIndex, selection: str, other: str, hosts: Sequence[str]) -> list[SelectionRatios]:
-    """Return the ratios at all points at which both selections were measured, in the order of measurement."""
+    """Return the ratios for all points at which both selections were measured, in the order of measurement."""
     compared = []
     for key in found.keys:
         against = key._replace(selection=other)
@@ -58,12 +58,12 @@ def compare(found: OutcomeIndex, selection: str, other: str, hosts: Sequence[str
 
 
 def work_percent(found: OutcomeIndex, key: PointKey, hosts: Sequence[str]) -> float | None:
-    """Return the total CPU use of all hosts in % of one core, or None if any host was never sampled."""
+    """Return the total CPU use of ``hosts`` at a point in % of one core, or None if any host was never sampled."""
     return total_cpu(mean_cpu(found.at(key), [host]) for host in hosts) if hosts else None
 
 
 def alone(outcomes: Iterable[MeasuredOutcome], farm: str, workload: str) -> dict[str, dict[int, float]]:
-    """Return the throughput of each host that served all requests alone, keyed by host and number of clients."""
+    """Return each host's throughput when serving all requests alone, keyed by host and number of clients."""
     values: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for outcome in outcomes:
         case, row = outcome.case, outcome.row
@@ -75,10 +75,10 @@ def alone(outcomes: Iterable[MeasuredOutcome], farm: str, workload: str) -> dict
 
 
 def sum_alone(by_host: dict[str, dict[int, float]], hosts: Sequence[str], clients: int) -> float | None:
-    """Return the sum of the throughputs that the hosts achieved alone, or None if one of them was not measured."""
+    """Return the sum of the throughputs of the hosts when serving alone, or None if any host was not measured."""
     if not hosts or any(host not in by_host for host in hosts):
         return None
-    # The nearest number of clients will do, because a busy host hardly serves more requests with more clients
+    # The nearest number of clients suffices, because a busy host hardly serves more requests with more clients
     nearest = (min(by_host[host], key=lambda count: abs(count - clients)) for host in hosts)
     return sum(by_host[host][count] for host, count in zip(hosts, nearest, strict=True))
 
@@ -88,7 +88,7 @@ VERDICTS: Final = ("met", "within chance", "not met", "not measured")
 #: Words for how often clients resolve
 WORDS: Final = {"connection": "per connection", "webstone": "at WebStone's intervals"}
 Extreme = Callable[[list[float]], float]
-_EXTREMES: Final[Mapping[Extreme, str]] = {fmean: "mean", min: "the least", max: "the most"}
+_EXTREMES: Final[Mapping[Extreme, str]] = {fmean: "mean", min: "minimum", max: "maximum"}
 #: The demands: farm, how often clients resolve, figure, mean or extreme over all points, bound. ``alone`` is the
 #: throughput of all hosts together, relative to the sum of their throughputs alone
 _DEMANDS: Final[tuple[tuple[str, str, str, Extreme, float], ...]] = (
@@ -113,9 +113,9 @@ _FIGURE_WORDS: Final = {
 class StudyDemand:
     """A demand on a study's results: ``value`` must be at least, at most or (if ``strictly``) below ``bound``.
 
-    ``points`` is the number of points with a result. For an extreme, ``mean`` is the mean over the points.
-    ``by_chance`` is the range in which the extreme would lie if the mean were every point's true value; None if
-    unknown.
+    ``points`` is the number of points with a result, and ``mean`` is the mean over these points. If ``value`` is an
+    extreme, ``by_chance`` is the range in which the extreme would lie if the mean were the true value of every point,
+    or None if the range is unknown.
     """
 
     what: str
@@ -141,7 +141,7 @@ class StudyDemand:
     def verdict(self) -> str:
         """One of VERDICTS.
 
-        An extreme misses its bound by chance if it lies in ``by_chance`` and the mean meets the bound.
+        The verdict is "within chance" if the mean meets the bound, and the value misses it but lies in ``by_chance``.
         """
         met, within_chance, not_met, not_measured = VERDICTS
         if self.value is None:
@@ -155,7 +155,7 @@ class StudyDemand:
 
 
 def demands(outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str]) -> list[StudyDemand]:
-    """Return all demands, including those that were not measured. ``hosts`` are the web hosts of the unequal farm."""
+    """Return all demands, whether or not they were measured. ``hosts`` are the web hosts of the unequal farm."""
     compared = compare(OutcomeIndex(outcomes), "best", "round_robin", hosts)
     by_repetition: dict[int, list[MeasuredOutcome]] = defaultdict(list)
     for outcome in outcomes:
@@ -170,7 +170,7 @@ def demands(outcomes: Sequence[MeasuredOutcome], hosts: Sequence[str]) -> list[S
             points = [each for each in points if getattr(each, figure) is not None]
             values = [getattr(each, figure) for each in points]
             repeated = [list(each.repeated.get(figure, ())) for each in points]
-        what = f"{farm} hosts, a choice {WORDS[resolve]}: {_FIGURE_WORDS[figure]}, {_EXTREMES[of]}"
+        what = f"{farm} hosts, resolving {WORDS[resolve]}: {_FIGURE_WORDS[figure]}, {_EXTREMES[of]}"
         judged.append(_judge(what, values, repeated, of, bound, figure))
     return [*judged, agents_demand(outcomes)]
 
@@ -190,13 +190,13 @@ def _sums(outcomes: Sequence[MeasuredOutcome], points: Iterable[SelectionRatios]
 
 
 def of_the_sum(outcomes: Sequence[MeasuredOutcome], key: PointKey, hosts: Sequence[str]) -> float | None:
-    """Return the throughput at a point divided by the sum of the throughputs that the hosts achieved alone."""
+    """Return the throughput at a point divided by the sum of the hosts' throughputs when serving alone."""
     whole = sum_alone(alone(outcomes, key.farm, key.workload), hosts, key.clients)
     return quotient(OutcomeIndex(outcomes).figure(key, THROUGHPUT), whole)
 
 
 def busiest_agent(outcomes: Iterable[MeasuredOutcome]) -> float | None:
-    """Return the highest mean CPU use of any agent in any run, in % of a core, or None if no agent was sampled."""
+    """Return the highest mean CPU use of any agent in any run in % of a core, or None if no agent was sampled."""
     found = [
         cpu for outcome in outcomes for group in agents(outcome) if (cpu := outcome.cpu_percent(group)) is not None
     ]
@@ -204,27 +204,27 @@ def busiest_agent(outcomes: Iterable[MeasuredOutcome]) -> float | None:
 
 
 def agents(outcome: MeasuredOutcome) -> set[str]:
-    """Return the sampled control groups of agents."""
+    """Return the names of the agents' control groups that were sampled during a measurement."""
     return {group for sample in outcome.samples for group in sample.cpu if group.endswith("-agent")}
 
 
 def agents_demand(outcomes: Sequence[MeasuredOutcome]) -> StudyDemand:
-    """Return the demand that limits the CPU use of every agent in every run."""
+    """Return the demand that limits each agent's CPU use in every run."""
     read = [outcome for outcome in outcomes if agents(outcome)]
-    what = "CPU of an agent in % of a core, the highest of any run"
+    what = "highest mean CPU use of any agent in any run, in % of a core"
     return StudyDemand(what, busiest_agent(read), AGENT_CPU_PERCENT, False, len(read))
 
 
 def agents_mean(outcomes: Iterable[MeasuredOutcome]) -> float | None:
-    """Return the mean CPU use across all agents and runs, in % of a core."""
+    """Return the mean CPU use across all agents and runs in % of a core, or None if no agent was sampled."""
     return mean_of_known(outcome.cpu_percent(group) for outcome in outcomes for group in agents(outcome))
 
 
 def verdict(found: OutcomeIndex, key: PointKey, other: str, floor: str) -> str:
     """Return the verdict on the selection at ``key``: "wins", "herds" or "between", or "" if there is no result.
 
-    The selection wins if it beats ``other`` in throughput and p95. It herds if either figure is worse than that of
-    ``floor``, a selection that ignores load.
+    The verdict is "wins" if both throughput and p95 are better than with ``other``. Otherwise, the verdict is "herds"
+    if either figure is worse than with ``floor``, a selection that ignores load.
     """
     over, above = (
         [found.ratio(key, key._replace(selection=selection), figure) for figure in (THROUGHPUT, "p95_s")]

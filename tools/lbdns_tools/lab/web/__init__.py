@@ -1,1 +1,1 @@
-"""The web hosts of a lab: pages and CGI programs, Apache, and the lbdns agent."""
+"""The software on a lab's web hosts: pages, CGI programs, Apache, and the lbdns agent."""

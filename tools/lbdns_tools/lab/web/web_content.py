@@ -1,4 +1,4 @@
-"""The pages and CGI programs of a lab's web hosts: WebStone's files, and programs that print, sleep or compute."""
+"""Writes the pages and CGI programs of a lab's web hosts, such as WebStone's files and programs that use CPU time."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ print "Content-Type: text/plain\\nContent-Length: 7\\n\\nworked\\n";
 
 
 def page(size: int) -> str:
-    """Return an ASCII page of exactly ``size`` bytes. Raises ValueError if ``size`` is too small for an HTML page."""
+    """Return an HTML page of exactly ``size`` bytes of ASCII text. Raises ValueError if ``size`` is too small."""
     head = _HEAD.format(size=size)
     room = size - len(head) - len(_TAIL)
     if room < 0:
@@ -74,9 +74,9 @@ def page(size: int) -> str:
 
 
 def programs() -> dict[str, str]:
-    """Return the CGI programs, keyed by name.
+    """Return the texts of the CGI programs, keyed by file name.
 
-    Requests are ``file?size=BYTES``, ``sleep?s=SECONDS``, ``work?ms=CPU_MILLISECONDS``.
+    The programs handle the requests ``file?size=BYTES``, ``sleep?s=SECONDS`` and ``work?ms=CPU_MILLISECONDS``.
     """
     by_size = {size: name for name, size in sorted(PAGES.items(), reverse=True)}
     cases = "\n".join(f"size={size}) page={name} ;;" for size, name in sorted(by_size.items()))
@@ -88,7 +88,7 @@ def programs() -> dict[str, str]:
 
 
 def write_content(folder: Path) -> None:
-    """Write all pages and programs below ``folder``, readable by all users, because Apache drops its privileges."""
+    """Write all pages and CGI programs to ``folder``, readable by all users, because Apache drops its privileges."""
     for name, mode, files in (
         (PAGES_FOLDER, 0o644, {name: page(size) for name, size in PAGES.items()}),
         (CGI_FOLDER, 0o755, programs()),

@@ -1,4 +1,4 @@
-"""The programs of a lab's web host: Apache (prefork with a fixed number of workers) and the lbdns agent."""
+"""Starts the programs on a lab's web host: Apache (prefork, with a fixed number of workers) and the lbdns agent."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ ALARMS: Final = ("listen_queue > 256", "mem_available < 2")
 
 
 def apache(programs: LabPrograms, place: PlacedMachine, host: WebHost, content: Path, folder: Path) -> LabProgram:
-    """Start a host's Apache with the pages of ``write_content`` and wait for all its workers. Raises LbdnsError."""
-    # A port alone gives one socket for both families: with two, the workers would need a mutex for every accept
+    """Start Apache on a host with the pages in ``content``, and wait for all its workers. Raises LbdnsError."""
+    # A port without an address creates one socket for both address families. Two sockets would require an accept mutex
     httpd = ApacheSetup(folder, content, str(HTTP_PORT), f"{host.name}.{ZONE}", workers=host.workers)
     command = place.command(*httpd.command())
     httpd.pid_file.unlink(missing_ok=True)
@@ -43,15 +43,15 @@ def _all_there(place: PlacedMachine, workers: int, content: Path) -> bool:
     if found is None:
         return False
     if found[0] == http.client.FORBIDDEN:
-        raise LbdnsError(f"{content}: www-data must have access to this folder and all its parents (chmod o+x)")
+        raise LbdnsError(f"{content}: www-data must have access to this folder and all parent folders (chmod o+x)")
     status = dict(line.split(": ", 1) for line in found[1].decode("latin-1").splitlines() if ": " in line)
     return int(status.get("BusyWorkers", 0)) + int(status.get("IdleWorkers", 0)) >= workers
 
 
 def agent_command(site: DnsServerFiles, place: PlacedMachine, gateway: LabMachine, interval: float) -> tuple[str, ...]:
-    """Return the command of a web host's agent.
+    """Return the command that starts a web host's agent.
 
-    The agent reports the metrics of the machine's group, whatever group the agent itself runs in.
+    The agent reports the metrics of the machine's control group, regardless of the group in which the agent runs.
     """
     machine = place.machine
     command = [

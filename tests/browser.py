@@ -33,7 +33,7 @@ _KEYS: Final = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "ArrowLeft": 37, "
 
 
 class Browser:
-    """A running browser, in which tests open pages."""
+    """A running browser in which tests open pages."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
@@ -43,7 +43,7 @@ class Browser:
         self._reader = asyncio.create_task(self._read())
 
     async def call(self, method: str, session: str = "", **params: Any) -> dict[str, Any]:
-        """Send a command and return its result. Raises AssertionError on errors and timeouts."""
+        """Send a DevTools command and return its result. Raises AssertionError on an error or timeout."""
         number = next(self._numbers)
         message = {"id": number, "method": method, "params": params, **({"sessionId": session} if session else {})}
         answer = self._answers[number] = asyncio.get_running_loop().create_future()
@@ -61,7 +61,7 @@ class Browser:
 
     @contextlib.asynccontextmanager
     async def page(self, *, width: int = 1280, height: int = 900, dark: bool = False) -> AsyncIterator[BrowserPage]:
-        """Open an empty page in a context of its own, without cookies or stored data."""
+        """Open an empty page in a separate browser context, without cookies or stored data."""
         context = (await self.call("Target.createBrowserContext"))["browserContextId"]
         try:
             target = await self.call("Target.createTarget", url="about:blank", browserContextId=context)
@@ -95,7 +95,7 @@ class BrowserPage:
     """A page in the browser.
 
     ``errors`` are the errors that the browser reports: exceptions in scripts, requests blocked by the content security
-    policy, failed requests. ``requested`` are the URLs of all requests.
+    policy, failed requests. ``requested`` contains the URLs of all requests.
     """
 
     def __init__(self, browser: Browser, session: str) -> None:
@@ -132,7 +132,7 @@ class BrowserPage:
         return result["result"].get("value")
 
     async def until(self, condition: str, seconds: float = PATIENCE) -> float:
-        """Wait until an expression is true and return how many seconds that took."""
+        """Wait until an expression is true, and return the elapsed seconds."""
         start = time.monotonic()
         while not await self.run(f"Boolean({condition})"):
             if time.monotonic() - start > seconds:
@@ -146,7 +146,7 @@ class BrowserPage:
         return await self.until(f"({scroll}, {condition})")
 
     async def description(self) -> str:
-        """Return the errors and the visible text of the page, for an error message."""
+        """Return the errors and the visible text of the page, for use in an error message."""
         try:
             shown = await self.run("document.body?.innerText ?? ''")
         except AssertionError as error:
@@ -155,7 +155,7 @@ class BrowserPage:
         return f"errors: {self.errors}; the page shows: {text[:_QUOTED]}{' ...' if len(text) > _QUOTED else ''}"
 
     async def text(self, selector: str) -> str:
-        """Return the text of an element, as it is rendered."""
+        """Return the rendered text of an element."""
         found = await self.run(f"document.querySelector({json.dumps(selector)})?.innerText ?? null")
         assert isinstance(found, str), f"no element matches {selector}"
         return found
@@ -185,7 +185,7 @@ class BrowserPage:
         await self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
     async def press(self, key: str, *, shift: bool = False) -> None:
-        """Press a key, named as in KeyboardEvent.key."""
+        """Press a key, given by its name in KeyboardEvent.key."""
         parameters: dict[str, Any] = {"key": key, "code": key, "modifiers": 8 if shift else 0}
         if key in _KEYS:
             parameters["windowsVirtualKeyCode"] = _KEYS[key]
@@ -201,7 +201,7 @@ class BrowserPage:
     async def emulate(
         self, width: int, height: int, *, dark: bool = False, phone: bool = False, scale: float = 1
     ) -> None:
-        """Emulate a screen of this size in CSS pixels; ``dark`` selects a dark theme, ``phone`` a touch screen."""
+        """Emulate a screen of this size in CSS pixels; ``dark`` selects a dark theme, and ``phone`` a touch screen."""
         await self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=phone
         )
@@ -211,7 +211,7 @@ class BrowserPage:
         await self.call("Emulation.setEmulatedMedia", features=[scheme, motion])
 
     async def screenshot(self, *, whole: bool = False) -> bytes:
-        """Return a PNG image of the visible part of the page, or of the ``whole`` page."""
+        """Return a PNG image of the visible part of the page or, with ``whole``, of the whole page."""
         clip = {}
         if whole:
             size = (await self.call("Page.getLayoutMetrics"))["cssContentSize"]
@@ -220,14 +220,14 @@ class BrowserPage:
         return base64.b64decode(result["data"])
 
     async def performance_metrics(self) -> dict[str, float]:
-        """Return the browser's own measurements, such as ScriptDuration and LayoutDuration in seconds of CPU time."""
+        """Return the browser's performance metrics, such as ScriptDuration and LayoutDuration (seconds of CPU time)."""
         metrics = (await self.call("Performance.getMetrics"))["metrics"]
         return {metric["name"]: metric["value"] for metric in metrics}
 
 
 @contextlib.asynccontextmanager
 async def browsing(folder: Path) -> AsyncIterator[Browser]:
-    """Start a browser that keeps its files in ``folder``, and stop it at the end of the with block."""
+    """Start a browser that keeps its files in ``folder``, and stop the browser at the end of the with block."""
     command = (program("chromium"), *_FLAGS, f"--user-data-dir={folder}", "about:blank")
     with running(*command, env={"HOME": str(folder)}) as process:
         address = await _address(process, folder / "DevToolsActivePort")
@@ -240,7 +240,7 @@ async def browsing(folder: Path) -> AsyncIterator[Browser]:
 
 
 async def _address(process: Program, port_file: Path) -> str:
-    """Return the address of the browser's DevTools socket, which it writes to ``port_file``."""
+    """Return the address of the browser's DevTools socket, which the browser writes to ``port_file``."""
     start = time.monotonic()
     while time.monotonic() - start < START and process.running:
         with contextlib.suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What every test run does: skips what the machine can't do, or fails with CI=true, and says so at the end."""
+"""Setup of all test runs: tests that the machine cannot run are skipped, or fail with CI=true, and are listed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.needs import MARK, REASON_PREFIX, missing, nothing_may_be_skipped
 
 
 def hear_interrupts() -> None:
-    """What a shell starts with ``&`` ignores Ctrl-C, and so would every program that a test interrupts."""
+    """Restore SIGINT, which shells ignore in programs started with ``&``, so that tests can interrupt programs."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def end_logs() -> None:
-    """What a command has set up in this process to write its log goes with its test, as that one's standard error."""
+    """Remove the log handlers that a command has installed, because each test has its own standard error."""
     root = logging.getLogger()
     for handler in root.handlers[:]:
         if isinstance(handler, logging.StreamHandler) and type(handler).__module__ == log.__name__:
@@ -57,7 +57,7 @@ def pytest_runtest_teardown() -> None:
 
 
 def skipped_capabilities(reports: list[Any]) -> Counter[str]:
-    """How many tests each missing capability skipped, by its reason."""
+    """Count the skipped tests by missing capability."""
     counts: Counter[str] = Counter()
     for report in reports:
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)

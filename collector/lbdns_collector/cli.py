@@ -26,11 +26,11 @@ SIGHUP reloads the configuration; SIGTERM and SIGINT stop the collector."""
 @log_options
 @click.version_option(__version__, prog_name="lbdns-collector")
 def command(config: Path, log_format: str, log_level: str) -> None:
-    """Receive the reports of agents and serve the members' status over HTTP.
+    """Receive reports from agents, and serve the members' status over HTTP.
 
     The collector reads pools, zones, [collector] and [web] from a configuration file in the DNS server's format. To
-    make a DNS server follow this collector, set [collector] connect in the server's own configuration to this
-    collector's URL.
+    make a DNS server follow the collector, set [collector] connect to the collector's URL in the DNS server's
+    configuration.
     """
     log.set_up(log_format, log_level)
     from lbdns_collector import collector_program  # imported here because --help does not need it

@@ -37,7 +37,7 @@ log = logging.getLogger("lbdns.collector")
 
 
 class CollectorMembers:
-    """Serves as MemberSource for a collector that runs without a DNS server. Logs when a member changes state."""
+    """Implements MemberSource for a collector that runs without a DNS server. Logs when a member changes state."""
 
     overrides = NO_OVERRIDES
 
@@ -53,15 +53,15 @@ class CollectorMembers:
         return self._collector.farm
 
     def deliver(self, snapshot: Snapshot) -> None:
-        """Use a new snapshot, and notify subscribers."""
+        """Replace the current snapshot, and notify the subscribers."""
         self.snapshot = snapshot
         self.planner.deliver(snapshot)
         self._notify()
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Return a change that, once committed, starts observing the new members.
+        """Return a change that, once committed, starts observing the members in ``new``.
 
-        The collector's change must be committed first.
+        The change to the collector must be committed before this change.
         """
 
         def commit() -> None:
@@ -80,7 +80,7 @@ class CollectorMembers:
 
 
 class CollectorStatus:
-    """Serves as StatusSource, CounterSource and SelectionSource for a collector that runs without a DNS server."""
+    """Implements StatusSource, CounterSource and SelectionSource for a collector that runs without a DNS server."""
 
     queries = 0
 
@@ -103,7 +103,7 @@ class CollectorStatus:
         return {}
 
     async def explain(self, name: str) -> Mapping[str, Any]:
-        raise UnknownNameError("a collector answers no queries; ask a DNS server that follows this collector")
+        raise UnknownNameError("a collector does not answer queries; use a DNS server that follows this collector")
 
     def type_and_rcode_counts(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
         return {}, {}
@@ -146,7 +146,7 @@ class CollectorProgram:
 
     @property
     def user(self) -> str:
-        """The user to run as after the sockets are open."""
+        """The user that the program runs as once the sockets are open."""
         return self._status.members.farm.config.server.user
 
     @property
@@ -160,13 +160,13 @@ class CollectorProgram:
     async def start(self) -> None:
         """Open the report sockets, drop root privileges, then open the web server.
 
-        Raises LbdnsError, after closing everything that was opened.
+        Raises LbdnsError if the program cannot start; all sockets are then closed.
         """
         farm = self._status.members.farm
         for warning in farm.warnings:
             log.warning(warning)
         if farm.config.web.listen is None and farm.config.collector.stat_file is None:
-            log.warning("[web] listen is off and there is no stat_file: the collected data is not visible anywhere")
+            log.warning("[web] listen is off and stat_file is not set: the collected data is not published anywhere")
         try:
             await self._collector.start(self._status.members.deliver)
             privileges.own_folder(farm.config.server.state_dir, farm.config.server.user)
@@ -195,7 +195,7 @@ class CollectorProgram:
         self._status.members.planner.stop()
 
     async def reload(self) -> None:
-        """Read the configuration again and apply it. Neither reports nor scores are lost.
+        """Read the configuration again and apply it. All reports and scores are kept.
 
         Raises LbdnsError. After any error except PartlyAppliedError, every part still uses the old configuration.
         """

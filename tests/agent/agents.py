@@ -1,4 +1,4 @@
-"""Runs real agents, and receives their reports."""
+"""Runs real agents and receives their reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUIET = ("--gateway", "off", "--server-status", "off", "--alarm", "off")
 
 @dataclass
 class Receiver:
-    """A collector's socket, and the reports it received with their times of arrival (monotonic seconds)."""
+    """A collector's socket, with the received reports and their arrival times (monotonic seconds)."""
 
     socket: socket.socket
     reports: list[Report] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Receiver:
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def take(self, longest: float = 20.0, key: AgentKey | None = None) -> Report:
-        """Return the next report, whose tag must fit ``key``."""
+        """Return the next report, after checking its tag with ``key``."""
         self.socket.settimeout(longest)
         envelope = open_envelope(self.socket.recv(2000))
         assert envelope.host == NAME
@@ -44,7 +44,7 @@ class Receiver:
         return self.reports[-1]
 
     def until(self, kind: str, longest: float = 20.0) -> Report:
-        """Return the next report of a kind."""
+        """Skip reports until the next report of a kind, and return that report."""
         end = time.monotonic() + longest
         while (report := self.take(longest)).kind != kind:
             assert time.monotonic() < end, f"there is no {kind!r}"
@@ -60,7 +60,7 @@ def receiver(host: str = "127.0.0.1", port: int = 0) -> Iterator[Receiver]:
 
 
 class RunningAgent:
-    """An agent process; its log goes to a file."""
+    """An agent process that writes its log to a file."""
 
     def __init__(self, log: Path, *arguments: str) -> None:
         self._log = log
@@ -74,21 +74,21 @@ class RunningAgent:
         return self._log.read_text()
 
     def lines(self, text: str) -> int:
-        """Return how many lines of the log contain ``text``."""
+        """Return the number of log lines that contain ``text``."""
         return sum(text in line for line in self.log.splitlines())
 
     def reload(self) -> None:
         self.process.send_signal(signal.SIGHUP)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Send a signal and return the exit status."""
+        """Send a signal to the agent, and return its exit status."""
         self.process.send_signal(number)
         return self.process.wait(timeout=20)
 
 
 @contextlib.contextmanager
 def agent(folder: Path, *arguments: str) -> Iterator[RunningAgent]:
-    """Run an agent, and check at the end that it has not printed a traceback."""
+    """Run an agent, and check at the end that no traceback was logged."""
     running = RunningAgent(folder / "agent.log", *arguments)
     try:
         yield running

@@ -1,4 +1,4 @@
-"""Control groups for tests: real ones on this machine, and fake ones of both versions in a folder."""
+"""Control groups for tests: real cgroups of this machine, and fake cgroups (v1 and v2) in a folder."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MAX_V1 = "9223372036854771712"
 
 
 def write(folder: Path, files: Mapping[str, str]) -> None:
-    """Write the files of a fake group."""
+    """Write the files of a fake control group."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (folder / name).write_text(text)
 
 
 def v2_group(folder: Path, **changes: str) -> None:
-    """A group of version 2 with all that the agent reads; ``changes`` replace files, dots written as ``__``."""
+    """Create a cgroup v2 with all files that the agent reads; ``changes`` replace files (``__`` stands for ``.``)."""
     files = {
         "cpu.max": "max 100000\n",
         "cpu.stat": "usage_usec 0\nuser_usec 0\nsystem_usec 0\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0\n",
@@ -36,7 +36,7 @@ def v2_group(folder: Path, **changes: str) -> None:
 
 
 def v1_cpu_group(folder: Path, quota_us: int = -1, throttled_ns: int = 0, tasks: str = "") -> None:
-    """A group of version 1's cpu controller."""
+    """Create a cgroup of the v1 controller cpu."""
     write(
         folder,
         {
@@ -49,7 +49,7 @@ def v1_cpu_group(folder: Path, quota_us: int = -1, throttled_ns: int = 0, tasks:
 
 
 def v1_memory_group(folder: Path, limit: str = MAX_V1, usage: int = 0, file: int = 0) -> None:
-    """A group of version 1's memory controller; half of its page cache is active."""
+    """Create a cgroup of the v1 controller memory; half of its page cache is active."""
     write(
         folder,
         {
@@ -61,13 +61,13 @@ def v1_memory_group(folder: Path, limit: str = MAX_V1, usage: int = 0, file: int
 
 
 def fake_proc(folder: Path, mounts: str, membership: str) -> str:
-    """A /proc whose process ``self`` has these cgroups."""
+    """Create a fake /proc whose process ``self`` belongs to these cgroups."""
     write(folder / "self", {"mountinfo": mounts, "cgroup": membership})
     return str(folder)
 
 
 def cpu_mount() -> tuple[CgroupMount, bool]:
-    """Return the mount that can set CPU quotas, and whether it is version 2; version 1 if it is mounted."""
+    """Return the cgroup mount that can set CPU quotas, preferably v1, and whether the mount is v2."""
     mounts = read_cgroup_mounts()
     for mount in mounts:
         if "cpu" in mount.controllers:
@@ -80,9 +80,7 @@ def cpu_mount() -> tuple[CgroupMount, bool]:
 
 @contextlib.contextmanager
 def limited_group(quota: float, with_accounting: bool = True) -> Iterator[str]:
-    """A new control group with a quota in cores; its path as in /proc/PID/cgroup. Gone afterwards, with its
-    processes back in the root group.
-    """
+    """Create a control group with a quota in cores, and yield its path as in /proc/PID/cgroup; remove it at the end."""
     mount, unified = cpu_mount()
     path = f"/lbdns-test-{uuid.uuid4().hex[:12]}"
     folders = [mount.point / path[1:]]
@@ -105,7 +103,7 @@ def limited_group(quota: float, with_accounting: bool = True) -> Iterator[str]:
 
 
 def move_in(path: str, pid: int) -> None:
-    """Move a process into a group, in every hierarchy that has the group."""
+    """Move a process into a control group, in every hierarchy that contains the group."""
     for mount in read_cgroup_mounts():
         procs = mount.point / path.strip("/") / "cgroup.procs"
         if procs.exists():

@@ -1,4 +1,4 @@
-"""Fixtures of the agent's tests."""
+"""Fixtures for the agent's tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture
 def pipe_read_end() -> Iterator[int]:
-    """A file descriptor that is never readable."""
+    """Yield a file descriptor that is never readable."""
     read_end, write_end = os.pipe()
     yield read_end
     os.close(read_end)

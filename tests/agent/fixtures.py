@@ -1,4 +1,4 @@
-"""Files of /proc from several kernels, and hosts with such files."""
+"""Recorded /proc files from several kernels, and measured hosts that read them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ KERNELS = ("2.6.32", "3.10", "4.19", "5.10", "6.1", "6.18")
 
 
 def proc_file(kernel: str, name: str) -> bytes:
-    """Return the file ``name`` of /proc as ``kernel`` writes it."""
+    """Return the content of the /proc file ``name`` as recorded from ``kernel``."""
     return (PROC / kernel / name).read_bytes()
 
 
 def host_with_kernel(kernel: str) -> MeasuredHost:
-    """Return a host with the /proc files of ``kernel`` and nothing else."""
+    """Return a host that has only the recorded /proc files of ``kernel``."""
     return MeasuredHost(ProcFiles(PROC / kernel))

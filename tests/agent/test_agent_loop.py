@@ -1,4 +1,4 @@
-"""The whole agent in processes of its own; the tests receive its reports."""
+"""Tests of the whole agent: agents run as separate processes, and the tests receive their reports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COUNT = 20
 
 
 def assert_on_the_grid(times: list[float], interval: float) -> None:
-    """Assert that the times don't drift, and that nearly all of them lie on one grid."""
+    """Assert that the times do not drift, and that nearly all of them are multiples of the interval."""
     steps = [round((at - times[0]) / interval) for at in times]
     late = [at - step * interval for at, step in zip(times, steps)]
     half = len(late) // 2
@@ -38,7 +38,7 @@ def assert_on_the_grid(times: list[float], interval: float) -> None:
 
 
 def forever_half(connection: socket.socket, request: bytes) -> None:
-    """Send half a page, and then nothing more."""
+    """Send the first half of a status page, and then nothing more."""
     connection.sendall(answer(b"Total Accesses: 5\nBusyWorkers: 1\nIdle" + b" " * 100)[:-80])
 
 
@@ -66,7 +66,7 @@ def test_the_cadence_is_fixed_whatever_the_web_server_does(tmp_path: Path, handl
 
 
 def test_a_server_that_answers_slower_than_a_report_waits_serves_the_next_round(tmp_path: Path) -> None:
-    """0.15 s is longer than a report waits (a quarter of 0.2 s), and shorter than an interval."""
+    """The delay of 0.15 s is longer than a report waits (a quarter of 0.2 s), but shorter than an interval."""
     count = counting()
 
     def slow(connection: socket.socket, request: bytes) -> None:
@@ -243,7 +243,7 @@ def test_an_alarm_goes_at_once_and_lasts_as_long_as_the_overload(tmp_path: Path)
 
 
 def test_an_alarm_between_two_reports_far_apart() -> None:
-    """The condition holds as soon as four processes run; the quick read of run_queue notices."""
+    """The alarm condition holds as soon as four processes run, and the quick read of run_queue detects it."""
     arguments = (*ALARMED, "3600", "--alarm", "run_queue>3")
     with receiver() as collector, agent_at_once(collector.where, *arguments):
         first = collector.take()
@@ -259,7 +259,7 @@ def test_an_alarm_between_two_reports_far_apart() -> None:
 
 @contextlib.contextmanager
 def agent_at_once(where: str, *arguments: str) -> Iterator[None]:
-    """An agent without the random offset: it sends its first report at once."""
+    """Run an agent without the random offset, so that the first report is sent immediately."""
     code = "import random, sys; random.random = lambda: 0.0; from lbdns_agent.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "--name", "gandalf", "--collector", where, *arguments]
     with subprocess.Popen(command) as process:

@@ -1,4 +1,4 @@
-"""Which group is measured, with fake cgroup files of both versions."""
+"""Tests of finding the measured control group, with fake cgroup files (v1 and v2)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TENTH = "10000 100000\n"
 
 
 def v2_host(tmp_path: Path, membership: str) -> str:
-    """A host with version 2; groups /, /slice and /slice/service."""
+    """Create a host with cgroup v2 and the groups /, /slice and /slice/service."""
     top = tmp_path / "cgroup"
     write(top, {"cgroup.procs": "", "cgroup.threads": ""})  # the root has no limits
     v2_group(top / "slice")
@@ -26,7 +26,7 @@ def v2_host(tmp_path: Path, membership: str) -> str:
 
 
 def v1_host(tmp_path: Path, membership: str, together: bool = True) -> str:
-    """A host with version 1; cpu and cpuacct mounted together or apart; groups /web and /web/inner."""
+    """Create a host with cgroup v1 and the groups /web and /web/inner; cpu and cpuacct may be mounted together."""
     cpu, memory = tmp_path / "cpu", tmp_path / "memory"
     accounting = cpu if together else tmp_path / "cpuacct"
     for path in ("", "web", "web/inner"):

@@ -1,4 +1,4 @@
-"""Real echoes on the loopback and in network namespaces: with a raw socket, a ping socket, or no permission."""
+"""Real pings on the loopback and in network namespaces: with a raw socket, a ping socket, or without permission."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sampler: differences, failing sensors, late results, the order in which sensors are read."""
+"""Tests of the host sampler: differences, failing sensors, late results, and the order in which sensors are read."""
 
 from __future__ import annotations
 

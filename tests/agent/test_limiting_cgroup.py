@@ -1,4 +1,4 @@
-"""The metrics of a group, with fake cgroup files of both versions."""
+"""The metrics of a limiting control group, read from fake cgroup files (v1 and v2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listening sockets, from /proc/net/tcp of several kernels and from the kernel itself."""
+"""Listening sockets, read from recorded /proc/net/tcp files of several kernels and from the running kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The monitored web server: how it is found, its accept queues, its CPU time, its end."""
+"""Tests of the monitored web server: finding it, its accept queues, its CPU time, and its termination."""
 
 from __future__ import annotations
 

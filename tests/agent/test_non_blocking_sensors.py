@@ -1,4 +1,4 @@
-"""Readings that wait, all in one thread: none of them delays another."""
+"""Blocking readings in a single thread: no reading delays another."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 
 def reading(fd: int) -> ReadingSteps[bytes]:
-    """Wait until ``fd`` is readable, and read it."""
+    """Wait until ``fd`` is readable, then read from it."""
     yield DescriptorWait(fd, READABLE)
     return os.read(fd, 100)
 

@@ -1,4 +1,4 @@
-"""Real control groups of this machine, version 1 or 2, with busy processes in them."""
+"""Tests of real control groups of this machine (v1 or v2) that contain busy processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OF_A_GROUP = {name: METRIC_SENSORS[name] for name in NAMES}
 
 @contextlib.contextmanager
 def burners(count: int) -> Iterator[list[int]]:
-    """Start processes that use all the processor time they get."""
+    """Start processes that use all available CPU time."""
     started = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
     try:
         yield [process.pid for process in started]
@@ -135,7 +135,7 @@ def test_a_web_server_with_a_group_of_its_own_is_counted_by_it() -> None:
 
 
 def test_what_strangers_burn_in_a_web_servers_group_is_not_the_servers() -> None:
-    """Other processes join after the group was found to hold only the server."""
+    """The other processes join after the group was found to contain only the web server."""
     with limited_group(1.0) as path, ForkingServer() as server:
         for pid in (server.pid, *server.children):
             move_in(path, pid)

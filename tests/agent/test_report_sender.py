@@ -1,4 +1,4 @@
-"""Sending reports to open and closed ports, and to names whose addresses change."""
+"""Tests of sending reports: to open and closed ports, and to names whose addresses change."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_network_that_is_not_there(log: pytest.LogCaptureFixture) -> None:
 
 
 def named(addresses: tuple[Address, ...] | None, error: str = "") -> CollectorSocket:
-    """A collector whose name has these addresses."""
+    """Return the socket for a collector whose name resolves to these addresses."""
     collector = CollectorSocket(Endpoint("127.0.0.1", 7777))
 
     def nothing(endpoint: Endpoint) -> list[Address]:

@@ -1,4 +1,4 @@
-"""Fetching the status page, from good servers and from servers that misbehave."""
+"""Tests of fetching the status page from well-behaved and from misbehaving servers."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_a_literal_address_is_known_at_once() -> None:
 
 
 def self_signed(folder: Path) -> tuple[Path, Path]:
-    """Create a self-signed certificate and its key."""
+    """Create a self-signed certificate and its private key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "web")])
     now = datetime.datetime.now(datetime.timezone.utc)

@@ -1,4 +1,4 @@
-"""Waits for a condition or a reading instead of a fixed time."""
+"""Waits for a condition or a reading, instead of sleeping for a fixed time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def until(condition: Callable[[], object], longest: float = 20.0) -> None:
-    """Return as soon as ``condition`` holds; fail after ``longest`` seconds."""
+    """Wait until ``condition`` holds, and fail after ``longest`` seconds."""
     end = time.monotonic() + longest
     while not condition():
         assert time.monotonic() < end, "it never came true"
@@ -20,7 +20,7 @@ def until(condition: Callable[[], object], longest: float = 20.0) -> None:
 
 
 def run_to_end(steps: ReadingSteps[T], timeout: float) -> T:
-    """Run one reading to its end and return its result. Raises what the reading raises."""
+    """Run one reading to completion, and return its result. Raises the exceptions of the reading."""
     tasks = SensorTasks()
     task = tasks.add(lambda: steps, timeout)
     tasks.start()

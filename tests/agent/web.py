@@ -1,4 +1,4 @@
-"""Small web servers for tests, in threads or processes; some of them misbehave."""
+"""Small web servers for tests, in threads or processes; some misbehave."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def answer(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
 
 @contextlib.contextmanager
 def web_server(handle: Handler, address: str = "127.0.0.1") -> Iterator[str]:
-    """Run a server that passes every connection and its request to ``handle``. Yields its URL."""
+    """Run a server that passes every connection, with its request, to ``handle``. Yields its URL."""
     with contextlib.ExitStack() as stack:
         listening = stack.enter_context(socket.create_server((address, 0), backlog=50))
         stopping = threading.Event()
@@ -56,7 +56,7 @@ def web_server(handle: Handler, address: str = "127.0.0.1") -> Iterator[str]:
 
 
 def counting() -> Handler:
-    """Return a handler that serves a status page whose counter grows with each request."""
+    """Return a handler that serves a status page with a counter that increases on each request."""
     count = 0
 
     def handle(connection: socket.socket, request: bytes) -> None:
@@ -69,7 +69,7 @@ def counting() -> Handler:
 
 
 def hanging(connection: socket.socket, request: bytes) -> None:
-    """Never answer; the connection stays open until the server stops."""
+    """Send no response, and keep the connection open until the server stops."""
 
 
 PARENT = """
@@ -89,7 +89,7 @@ for line in sys.stdin:
 
 
 class ForkingServer:
-    """A listening process whose children inherit its socket, like Apache; it runs the statements that it is sent."""
+    """A listening process whose children inherit its socket, as in Apache; it runs the statements that it receives."""
 
     def __init__(self, children: int = 2, address: str = "127.0.0.1") -> None:
         self.process = subprocess.Popen(
@@ -106,7 +106,7 @@ class ForkingServer:
         return self.process.pid
 
     def do(self, *statements: str) -> None:
-        """Have the first process run Python statements, and wait for their end."""
+        """Make the parent process run Python statements, and wait until they have finished."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         for statement in statements:

@@ -1,4 +1,4 @@
-"""Asking a responder as an independent client: queries made and responses read by dnspython."""
+"""Sends queries to a responder as an independent client: dnspython writes the queries and reads the responses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ports = itertools.count(1024)
 
 
 def client() -> Client:
-    """Another client each time: a query that the same one sends again is answered with what it got before."""
+    """Return a new client each time, because a client that repeats a query receives the same answer again."""
     number = next(_ports)
     return (f"127.0.{number // 60_000}.1", 1024 + number % 60_000)
 
@@ -49,7 +49,7 @@ def make_query(
     version: int = 0,
     options: list[dns.edns.Option] | None = None,
 ) -> bytes:
-    """A query in wire form; ``payload`` (bytes) asks with EDNS."""
+    """Return a query in wire form; ``payload`` (in bytes) adds an OPT record with that size."""
     query = dns.message.make_query(name, rtype, id=ident, flags=dns.flags.RD if recurse else 0)
     if payload is not None:
         flags = dns.flags.DO if dnssec_ok else 0
@@ -58,13 +58,13 @@ def make_query(
 
 
 def with_additional(count: int, data: bytes, flags: int = 0x0100) -> bytes:
-    """A query with these bytes behind its question, as so many additional records."""
+    """Return a query with ``data`` after its question, declared as ``count`` additional records."""
     query = make_query("best.hobbit")
     return query[:2] + struct.pack("!HHHHH", flags, 1, 0, 0, count) + query[12:] + data
 
 
 def read(wire: bytes | DeferredAnswer | None) -> dns.message.Message:
-    """Read a response, strictly: no trailing bytes, and marked as a response."""
+    """Parse a response strictly: it must have the QR bit and no trailing bytes."""
     assert isinstance(wire, bytes)
     message = dns.message.from_wire(wire)
     assert message.flags & dns.flags.QR
@@ -72,7 +72,7 @@ def read(wire: bytes | DeferredAnswer | None) -> dns.message.Message:
 
 
 def ask(responder: Responder, name: str | dns.name.Name, rtype: str = "A", transport: int = UDP) -> dns.message.Message:
-    """What the responder says; its id and question are checked on the way."""
+    """Return the responder's response to a query, after checking its id and question."""
     query = make_query(name, rtype)
     wire = responder.respond(query, client(), transport)
     message = read(wire)
@@ -87,12 +87,12 @@ def make_responder(farm: Farm, plane: Plane = PYTHON_PLANE, secrets: Sequence[by
 
 
 def fresh() -> Responder:
-    """One for the zone ``hobbit`` that nobody has asked yet."""
+    """Return a new responder for the zone ``hobbit`` that has not answered any query."""
     return make_responder(FARM)
 
 
 def lines(section: list[dns.rrset.RRset]) -> list[Line]:
-    """The records of a section in order."""
+    """Return the records of a section in order."""
     return [
         (str(rrset.name), dns.rdatatype.to_text(rrset.rdtype), rrset.ttl, rdata.to_text())
         for rrset in section
@@ -101,5 +101,5 @@ def lines(section: list[dns.rrset.RRset]) -> list[Line]:
 
 
 def short(section: list[dns.rrset.RRset]) -> list[tuple[str, str, str]]:
-    """The records of a section in order, without their TTLs."""
+    """Return the records of a section in order, without their TTLs."""
     return [(owner, rtype, rdata) for owner, rtype, _, rdata in lines(section)]

@@ -1,4 +1,4 @@
-"""Asking for one type after another, on both planes, and the member that each query leads to."""
+"""Sends queries of several types on both planes, and returns the member that each response names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def new_responder(plane: Plane, **of_pool: float) -> Responder:
 def ask(
     responder: Responder, host: str, rtype: str, name: str = "best.hobbit", transport: int = UDP, port: int = 0
 ) -> str:
-    """The member that a new query leads to. Each is another one, from another port, unless that is given."""
+    """Return the member that the response to a new query names. Each query uses a new port unless ``port`` is given."""
     ident = next(_idents) % 65_536
     query = make_query(name, rtype, ident=ident)
     message = read(responder.respond(query, (host, port or 1024 + ident % 60_000), transport))

@@ -1,4 +1,4 @@
-"""Responders for tests of what the operator can set: sections of the configuration, cookies, the rate limit."""
+"""Responders for tests of settings: configuration sections, cookies, and the rate limit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def configured(
     cookies: CookiesConfig | None = None,
     rate_limit: RateLimitConfig | None = None,
 ) -> Farm:
-    """The zone ``hobbit``, or ``farm``, with these sections."""
+    """Return the farm of zone ``hobbit``, or ``farm``, with these configuration sections."""
     farm = farm or hobbit()
     config = replace(
         farm.config,
@@ -40,14 +40,14 @@ _planes: list[Plane] = [PYTHON_PLANE]
 
 @contextmanager
 def using(plane: Plane) -> Iterator[None]:
-    """Until the end responders are of this plane."""
+    """Make responders use this plane until the end of the with block."""
     _planes.append(plane)
     yield
     _planes.pop()
 
 
 def at_work(farm: Farm, secrets: tuple[bytes, ...] = (SECRET,)) -> Responder:
-    """A responder that has been told the time and, unless without ``secrets``, gives cookies."""
+    """Return a responder whose clock is set and which, unless ``secrets`` is empty, supports cookies."""
     responder = Responder(AnswerTable(farm, _planes[-1]), secrets)
     responder.tick(NOW, WALL)
     return responder

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of answering."""
+"""Fixtures for the answering tests."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from tests.planes import PLANES
 
 @pytest.fixture(params=PLANES)
 def both_planes(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The test is made with each plane."""
+    """Run the test on each plane."""
     with using(request.param):
         yield

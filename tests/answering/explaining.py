@@ -1,4 +1,4 @@
-"""Asking a responder for ``explain.NAME TXT``, and an explainer for it."""
+"""Requests explanations from a responder (``explain.NAME TXT``) and from an explainer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def document(owner: str = "best", members: Sequence[Mapping[str, Any]] = (), **m
 
 
 def explained(pool: Pool, owner: str) -> Mapping[str, Any] | None:
-    """Who is asked for stands where the pool's name does."""
+    """Return a document whose pool name also contains the requested owner name."""
     return document(f"{pool.name}/{owner}")
 
 
@@ -60,7 +60,7 @@ def ask(
 
 
 def told(message: dns.message.Message) -> list[str]:
-    """The texts of a response, in order, each record's joined."""
+    """Return the texts of a response's TXT records in order, with each record's strings joined."""
     (rrset,) = message.answer
     assert (rrset.rdtype, rrset.ttl) == (dns.rdatatype.TXT, 0)
     return [b"".join(rdata.strings).decode("ascii") for rdata in rrset]

@@ -1,4 +1,4 @@
-"""Farms for tests, from zone text and pools, without files."""
+"""Farms for tests, built from zone text and pools without files."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def pool(
 def make_farm(
     zones: Mapping[str, str], pools: Sequence[PoolConfig] = (), collector: CollectorConfig | None = None
 ) -> Farm:
-    """The farm of these zones (name -> master file text) and pools."""
+    """Return a farm with these zones (name -> master file text) and pools."""
     config = Config(
         path=Path("lbdns.toml"),
         server=ServerConfig(),
@@ -93,5 +93,5 @@ def make_farm(
 
 
 def hobbit(*pools: PoolConfig, more: str = "") -> Farm:
-    """The zone ``hobbit`` with its usual pool, or with these; ``more`` master file text is added to it."""
+    """Return a farm of zone ``hobbit`` with its usual pool or ``pools``; ``more`` is added to the master file text."""
     return make_farm({"hobbit": HOBBIT + more, "0.0.127.in-addr.arpa": REVERSE}, pools or (pool(),))

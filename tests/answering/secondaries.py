@@ -1,4 +1,4 @@
-"""Farms with keys and permits for zone transfers, and a secondary's queries, signed and read by dnspython."""
+"""Farms with keys and zone transfer permits, and queries of a secondary, signed and read by dnspython."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ EVERYBODY: Final = (TransferPermit(None),)
 def with_secondaries(
     farm: Farm, transfer: Iterable[TransferPermit] = EVERYBODY, keys: Iterable[KeyConfig] = (KEY,)
 ) -> Farm:
-    """The farm with these keys, and these permits for every zone."""
+    """Return the farm with these keys, and with these transfer permits for every zone."""
     zones = tuple(replace(zone, transfer=tuple(transfer)) for zone in farm.config.zones)
     return replace(farm, config=replace(farm.config, zones=zones, keys=tuple(keys)))
 
 
 def responder_for(farm: Farm) -> Responder:
-    """A responder with the time of day, which is what dnspython signs with."""
+    """Return a responder whose clock is the time of day, because dnspython signs with that time."""
     responder = Responder(AnswerTable(farm))
     responder.tick(0.0, time.time())
     return responder
@@ -54,7 +54,7 @@ def query_for(
     payload: int | None = None,
     fudge: int = 300,
 ) -> dns.message.Message:
-    """A query, signed with ``key`` when it is written; ``serial`` is the client's, for IXFR."""
+    """Return a query, signed with ``key`` when written to wire form; ``serial`` is the client's serial for IXFR."""
     query = dns.message.make_query(name, rtype, flags=0)
     if payload is not None:
         query.use_edns(0, payload=payload)

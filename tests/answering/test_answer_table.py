@@ -1,4 +1,4 @@
-"""What is said about pools and zones, as a client reads it, and what a table keeps and counts."""
+"""Tests of the answers about pools and zones as a client reads them, and of what an answer table stores and counts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BILBO, FRODO, GANDALF = range(3)
 
 
 def always(responder: Responder, member: int, policy: str = "best", pool_name: str = "web") -> Responder:
-    """From now on the policy hands out this member alone."""
+    """Make the policy select only this member from now on."""
     responder.table.cursors[pool_name, policy].set_plan(Plan((member,)))
     return responder
 
@@ -44,7 +44,7 @@ def aaaa(owner: str, last: int, ttl: int = 0) -> Line:
 
 
 def folded(section: list[dns.rrset.RRset]) -> list[Line]:
-    """Without letter case: owners and targets that end as the question does are spelt as it was."""
+    """Return the records in lower case, because names that end like the question copy its letter case."""
     return [(owner.lower(), rtype, ttl, rdata.lower()) for owner, rtype, ttl, rdata in lines(section)]
 
 
@@ -306,7 +306,7 @@ def test_a_full_table_begins_anew_and_forgets_no_count(monkeypatch: pytest.Monke
 
 
 def plan_of_questions() -> list[tuple[str, str, int, tuple[str, int, str, int]]]:
-    """Name, type, transport, and what is counted."""
+    """Return questions (name, type, transport) with the counter that each increments."""
     return [
         ("best.hobbit", "A", UDP, ("hobbit", 1, "udp", 0)),
         ("best.hobbit", "A", TCP, ("hobbit", 1, "tcp", 0)),

@@ -1,4 +1,4 @@
-"""Server cookies: the vectors of RFC 9018 appendix A, times, rotation, and what is no valid cookie."""
+"""Tests of server cookies: the test vectors of RFC 9018 appendix A, timestamps, rotation, and invalid cookies."""
 
 from __future__ import annotations
 

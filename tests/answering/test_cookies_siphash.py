@@ -1,4 +1,4 @@
-"""SipHash-2-4 against its authors' vectors."""
+"""Tests of SipHash-2-4 with its authors' test vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The protocol's numbers, against dnspython's."""
+"""Compares the protocol's constants with those of dnspython."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading options and writing the OPT record, against dnspython."""
+"""Compares reading EDNS options and writing the OPT record with dnspython."""
 
 from __future__ import annotations
 

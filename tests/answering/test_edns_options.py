@@ -1,4 +1,4 @@
-"""EDNS options: which of a query's are answered, and how; what is malformed and what is ignored."""
+"""Tests of EDNS options in queries: options that are answered, ignored options, and malformed options."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def answer(
 
 
 def written(found: EdnsOptions) -> dict[int, bytes]:
-    """The options of the response, by code."""
+    """Return the options of the response, keyed by option code."""
     read = read_options(found.written)
     assert read is not None
     assert len(dict(read)) == len(read), "none twice"

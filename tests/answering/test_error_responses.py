@@ -1,4 +1,4 @@
-"""Responses that depend on no zone."""
+"""Tests of responses that do not depend on any zone."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_said() -> None:
 
 
 def answered(name: str, rtype: str, config: ServerConfig) -> dns.message.Message | None:
-    """The response as dnspython reads it, None if there is none to give."""
+    """Return the response as dnspython reads it, or None if there is no response."""
     query = dns.message.make_query(name, rtype, dns.rdataclass.CH)
     wire = query.to_wire()
     body = about_server(from_text(name), int(query.question[0].rdtype), config)

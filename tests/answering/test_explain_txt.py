@@ -1,4 +1,4 @@
-"""``explain.NAME TXT``: told to whom it is for, of each name of a pool, and for all others there is no such name."""
+"""Tests of ``explain.NAME TXT``: permitted clients receive explanations of all pool names, others receive NXDOMAIN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers to ``explain.NAME TXT``: not counted as handed out, limited, cut and signed as others, and their texts."""
+"""Tests of answers to ``explain.NAME TXT``: texts, counters, rate limit, truncation and signatures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handing out, against a naive list of everything that was ever handed out."""
+"""Compares the selection of members with a naive list of all selections."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MEMBERS = 4
 
 
 def take(handout: PlanCursor, count: int) -> list[int]:
-    """Hand out, each time what was said to be due."""
+    """Select members, and check that each selected member is the one that was due."""
     taken = []
     for _ in range(count):
         due = handout.due
@@ -64,7 +64,7 @@ def plans(draw: st.DrawFn) -> Plan:
 
 
 def naive(plan: Plan, count: int) -> list[int]:
-    """The first hand-outs of a plan, one after another."""
+    """Return the first selections from a plan in order."""
     endless = list(plan.order)
     while len(endless) < count:
         endless += plan.order[plan.repeat_from :]

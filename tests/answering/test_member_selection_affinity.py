@@ -1,4 +1,4 @@
-"""Types that belong together: one client, one member, one charge; on both planes."""
+"""Tests of address family affinity: related queries of a client name one member, which is charged once."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_a_reload_keeps_the_count_and_forgets_the_members(plane: Plane) -> None:
 
 
 def rival(responder: Responder, host: str) -> str:
-    """Another client, whose look-ups for best.hobbit fall on the same slot."""
+    """Return another client whose queries for best.hobbit use the same affinity slot."""
     number = responder.table.cursors["web", "best"].number
     mark = responder.selector.affinity.mark
     slot = mark(host, number) % AFFINITY_SLOTS

@@ -1,4 +1,4 @@
-"""Types that belong together, against a simple model."""
+"""Compares address family affinity with a simple model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Item:
 
 @dataclass
 class Model:
-    """One hand-out: its order, what was handed out, and what is open by client."""
+    """A model of one cursor: its order, its selections, and the related queries still open for each client."""
 
     order: Sequence[int] = (0, 1, 2)
     usable: Sequence[int] = (0, 1, 2)

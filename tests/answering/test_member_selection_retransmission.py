@@ -1,4 +1,4 @@
-"""Queries that arrive again: known for some seconds, in bounded memory."""
+"""Tests of the retransmission cache: repeated queries are recognised for some seconds, in bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing messages: whatever is written, dnspython reads the same records, and names are compressed."""
+"""Tests of writing messages: dnspython reads back the same records, and names are compressed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def whole(body: ResponseBody, qname: bytes) -> bytes:
 
 
 def read_records(wire: bytes) -> list[list[Record]]:
-    """The records of each section, in order, their rdata without compression."""
+    """Return the records of each section in order, with uncompressed rdata."""
     message = dns.message.from_wire(wire, one_rr_per_rrset=True)
     return [
         [Record(rrset.name.to_wire() or b"", rrset.rdtype, rrset.ttl, rrset[0].to_wire() or b"") for rrset in section]
@@ -53,7 +53,7 @@ def read_records(wire: bytes) -> list[list[Record]]:
 
 
 def folded(records: tuple[Record, ...] | list[Record]) -> list[tuple[bytes, int, int, bytes]]:
-    """Without letter case: the first spelling of a name is what later ones point to."""
+    """Return the records in lower case, because compressed names point to the first spelling of a name."""
     return [(owner.lower(), int(rtype), ttl, rdata.lower()) for owner, rtype, ttl, rdata in records]
 
 

@@ -1,4 +1,4 @@
-"""Putting the head and the tail of a response around its question."""
+"""Tests of joining the head and tail of a response with its question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The native plane: over real sockets, the same bytes, counts and hand-outs as Python alone."""
+"""Tests of the native plane on real sockets: it returns the same bytes, counters and selections as the Python plane."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NOW, WALL = 1000.0, 1_700_000_000.0
 
 
 class Asked:
-    """A server that answers when it is told to, and a client of it."""
+    """A server that answers only when the test requests it, and a client of the server."""
 
     def __init__(self, farm: Farm, plane: Plane, secrets: Sequence[bytes], host: str = "127.0.0.1") -> None:
         self.responder = Responder(AnswerTable(farm, plane), secrets)
@@ -50,7 +50,7 @@ class Asked:
         self.client.setblocking(False)
 
     def ask(self, *queries: bytes) -> list[bytes]:
-        """The responses to these, in the order they come; all have come when this returns."""
+        """Send the queries, and return all responses in the order of arrival."""
         for query in queries:
             self.client.send(query)
         read = 0
@@ -70,7 +70,7 @@ class Asked:
 
 @contextmanager
 def both(farm: Farm, secrets: Sequence[bytes] = SECRETS, host: str = "127.0.0.1") -> Iterator[tuple[Asked, Asked]]:
-    """The same farm on Python alone, and on the native part."""
+    """Yield two servers for the same farm, on the Python plane and on the native plane."""
     with ExitStack() as stack:
         pair = Asked(farm, PYTHON_PLANE, secrets, host), Asked(farm, NativePlane(), secrets, host)
         for asked in pair:
@@ -143,7 +143,7 @@ def test_both_say_the_same_about_queries_with_mistakes() -> None:
 
 
 def rotated(answer: bytes) -> tuple[int, bytes, int]:
-    """What doesn't depend on whose turn it is."""
+    """Return the parts of an answer that do not depend on which member is due."""
     return len(answer) > 12, answer[:12], answer[3] & 0xF
 
 

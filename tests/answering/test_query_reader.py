@@ -1,4 +1,4 @@
-"""The strict reader of queries: what is sound, what is answered with an error, what with nothing."""
+"""Tests of the strict query reader: valid queries, queries answered with an error, and ignored queries."""
 
 from __future__ import annotations
 

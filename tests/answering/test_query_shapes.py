@@ -1,4 +1,4 @@
-"""The usual ways of asking, against the queries that dnspython makes."""
+"""Compares the usual query shapes with queries written by dnspython."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Response rate limiting: what counts together, when it begins anew, and what becomes of what is over."""
+"""Tests of response rate limiting: which responses count together, when counts restart, and what is limited."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ ADDRESSES = st.ip_addresses()
 
 @given(st.lists(st.tuples(ADDRESSES, st.integers(0, 3)), max_size=60))
 def test_agrees_with_counting_by_hand(asked: list[tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int]]) -> None:
-    """Unless two networks share a slot by chance, which the numbers here make unlikely; a slot is only ever fuller."""
+    """Two networks may share a slot by chance, which is unlikely here and can only increase a slot's count."""
     made = limiter(2)
     by_hand: dict[object, int] = {}
     for address, kind in asked:

@@ -1,4 +1,4 @@
-"""Relaying, as far as it is bytes: what is asked of an upstream, which answers count, what the client gets of them."""
+"""Tests of relayed queries in wire form: the upstream query, accepted upstream responses, and the client's response."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ RESPONDER: Final = forwarding()
 
 
 def asked_for(responder: Responder, query: bytes, transport: int = UDP) -> RelayedQuery:
-    """The errand that a query of an allowed client becomes."""
+    """Return the relayed query that an allowed client's query becomes."""
     relay = responder.respond(query, INSIDE, transport)
     assert isinstance(relay, RelayedQuery)
     return relay
 
 
 def relayed(query: bytes, *records: str, flags: int = 0, rcode: dns.rcode.Rcode = dns.rcode.NOERROR) -> bytes:
-    """What an allowed client gets over UDP when the upstream answers so."""
+    """Return the UDP response to an allowed client for the given upstream response."""
     responder = forwarding()
     errand = asked_for(responder, query)
     asked = upstream_query(upstream_question(errand), IDENT, ALL_CAPITALS)
@@ -58,7 +58,7 @@ def relayed(query: bytes, *records: str, flags: int = 0, rcode: dns.rcode.Rcode 
 
 
 class TestWhoIsRelayed:
-    """The matrix that must never be open."""
+    """The combinations of query and client for which the server must never be an open resolver."""
 
     KINDS: Final = ["A", "AAAA", "ANY", "TXT", "NS", "SOA", "DS", "PTR", "HTTPS", "TYPE65280", "AXFR", "IXFR", "MAILB"]
 
@@ -285,7 +285,7 @@ class TestHandingOn:
 
 
 class TestAliasesThatLeadOut:
-    """``out CNAME www.example.org.`` in our zone: who may forward and asks for recursion gets the end as well."""
+    """For ``out CNAME www.example.org.``, allowed clients that request recursion also receive the alias's target."""
 
     OUT: Final = ("out.hobbit.", "CNAME", "www.example.org.")
 

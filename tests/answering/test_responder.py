@@ -1,4 +1,4 @@
-"""One query -> one response: EDNS, mistakes, what is refused, and what is cut."""
+"""Tests of the response to a single query: EDNS, malformed queries, refused queries, and truncated responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cookies in responses: who has a valid one gets long answers, both ways of a query agree, nobody is turned away."""
+"""Tests of cookies: valid ones allow long answers, fast and slow path agree, and clients without one are answered."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def query(name: str = "best.hobbit", cookie: bytes | None = CLIENT, rtype: str =
 
 
 def cookie_of(response: object) -> bytes:
-    """The whole cookie of a response, which is the only option it has."""
+    """Return the full cookie of a response, which must be its only option."""
     assert isinstance(response, bytes)
     (option,) = read(response).options
     assert option.otype == COOKIE
@@ -43,7 +43,7 @@ def learn(responder: Responder, who: Client) -> bytes:
 
 
 def alone(cookie: bytes) -> bytes:
-    """A query that has no question but this cookie."""
+    """Return a query without a question that contains only this cookie."""
     option = b"\0\x0a" + len(cookie).to_bytes(2, "big") + cookie
     return b"id\0\0\0\0\0\0\0\0\0\1\0\0\x29\4\xd0\0\0\0\0" + len(option).to_bytes(2, "big") + option
 
@@ -73,7 +73,7 @@ def test_without_secrets_nobody_gets_any() -> None:
 
 
 class TestLongAnswers:
-    """big.hobbit TXT has 600 bytes."""
+    """The TXT record of big.hobbit is 600 bytes long."""
 
     def ask(self, responder: Responder, who: Client, cookie: bytes | None, payload: int = 1232) -> dns.message.Message:
         return read(responder.respond(query("big.hobbit", cookie, "TXT", payload), who))
@@ -198,7 +198,7 @@ FARM = configured()
 
 
 def fixed() -> Responder:
-    """A responder of which every policy hands out the second member alone, so that responses can be compared."""
+    """Return a responder in which every policy selects only the second member, so that responses can be compared."""
     responder = at_work(FARM)
     for handout in responder.table.cursors.values():
         handout.set_plan(Plan((1,)))

@@ -1,4 +1,4 @@
-"""The short way of a query agrees with the long one, and nothing that arrives does harm."""
+"""Tests that the fast path and the slow path agree, and that no input does harm."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.answering.farms import hobbit, pool
 
 
 def fixed(member: int = 1) -> Responder:
-    """A responder of which every policy hands out this member alone, so that responses can be compared."""
+    """Return a responder in which every policy selects only this member, so that responses can be compared."""
     responder = fresh()
     for handout in responder.table.cursors.values():
         handout.set_plan(Plan((member,)))
@@ -43,7 +43,7 @@ def fixed(member: int = 1) -> Responder:
 
 
 def long_way(query: bytes, transport: int = UDP) -> bytes | None:
-    """What a table says that nobody has asked before."""
+    """Return the response of a new responder, which must take the slow path."""
     response = fixed().respond(query, client(), transport)
     assert response is None or isinstance(response, bytes)
     return response
@@ -105,7 +105,7 @@ GOOD = [make_query(name, rtype, **way) for name in ("best.hobbit", "bilbo.hobbit
 
 @st.composite
 def mutations(draw: st.DrawFn) -> bytes:
-    """A good query with a few bytes changed, taken out or put in."""
+    """Draw a valid query with a few bytes changed, removed or inserted."""
     query = bytearray(draw(st.sampled_from(GOOD)))
     for _ in range(draw(st.integers(0, 3))):
         at = draw(st.integers(0, len(query) - 1))

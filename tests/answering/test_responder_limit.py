@@ -1,4 +1,4 @@
-"""The rate limit and repeated queries in responses: what counts together, and that neither moves a rotation."""
+"""Tests of rate limits and repeated queries: which queries count together, and that neither advances a rotation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def limited(slip: int = 2, per_second: int = LIMIT) -> Responder:
 
 
 def ask(responder: Responder, query: bytes, who: Client = ("192.0.2.1", 1024), transport: int = UDP) -> str:
-    """What comes of a query: nothing, "cut", or what the response says."""
+    """Return the outcome of a query: "nothing", "cut", or the content of the response."""
     wire = responder.respond(query, who, transport)
     if wire is None:
         return "nothing"
@@ -42,7 +42,7 @@ def ask(responder: Responder, query: bytes, who: Client = ("192.0.2.1", 1024), t
 
 
 def flood(responder: Responder, queries: list[bytes], host: str = "192.0.2.1") -> list[str]:
-    """What comes of them, each from another port."""
+    """Return the outcomes of the queries, each sent from a different port."""
     return [ask(responder, query, (host, 1024 + number)) for number, query in enumerate(queries)]
 
 
@@ -194,7 +194,7 @@ TYPES = ["A", "AAAA", "ANY", "TXT", "NS", "MX", "SOA", "DNSKEY", "DS", "TYPE4711
 
 
 def test_nobody_unknown_is_sent_more_than_512_bytes() -> None:
-    """What a forged query can bring its victim: the largest ratio of an answer to its query, and of them all."""
+    """Limits the amplification of forged queries: the largest ratio of response size to query size, and the mean."""
     responder = at_work(configured())
     sent = brought = 0
     for name, rtype, payload in product(

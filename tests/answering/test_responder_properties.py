@@ -1,4 +1,4 @@
-"""What holds for every query and every zone: nothing ill-formed or too long, and what is said is what the zone has."""
+"""Properties of all queries and zones: responses are well-formed, within the size limit, and agree with the zone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECRET = bytes(range(16))
 
 
 def responder_of(farm: Farm, **server: object) -> Responder:
-    """A responder with cookies; ``server`` changes the server's own configuration."""
+    """Return a responder with cookies; ``server`` overrides settings of the [server] section."""
     config = replace(farm.config, server=replace(farm.config.server, **server))  # type: ignore[arg-type]
     responder = Responder(AnswerTable(replace(farm, config=config)), (SECRET,))
     responder.tick(1000.0, 1_800_000_000.0)
@@ -89,7 +89,7 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 
 def parsed(query: bytes) -> dns.message.Message | None:
-    """The query as dnspython has it, None if it has it for malformed."""
+    """Return the query as parsed by dnspython, or None if dnspython considers it malformed."""
     try:
         return dns.message.from_wire(query, keyring=False)
     except (dns.exception.DNSException, ValueError):
@@ -97,7 +97,7 @@ def parsed(query: bytes) -> dns.message.Message | None:
 
 
 def check(query: bytes, said: object, transport: int, payload: int) -> None:
-    """``said`` is a response to this query that nobody can object to; or None, and the query deserves none."""
+    """Check that ``said`` is a valid response to this query, or None for a query that must not be answered."""
     if said is None:
         assert len(query) < 12 or query[2] & 0x80
         return
@@ -121,7 +121,7 @@ def check(query: bytes, said: object, transport: int, payload: int) -> None:
 
 
 def read_loosely(wire: bytes) -> dns.message.Message:
-    """Read a response that may have a client subnet of no address (family 0), which dnspython has no class for."""
+    """Read a response that may contain a client subnet of family 0, for which dnspython has no class."""
     if bytes((0, 8, 0, 4, 0, 0, 0, 0)) not in wire:
         return read(wire)
     with mock.patch("dns.edns.get_option_class", return_value=dns.edns.GenericOption):
@@ -160,7 +160,7 @@ TYPES = ("A", "MX", "CNAME", "NS", "DS", "DNAME", "TXT")
 
 
 def check_agrees(responder: Responder, model: ModelZone, qname: str, qtype: str) -> None:
-    """The response says what the model does; the second one is the one that was kept."""
+    """Check that the UDP and TCP responses agree with the model; the second response uses precompiled answers."""
     expected = model.answer(qname, qtype)
     query = make_query(qname, qtype, payload=1232)
     for transport in (UDP, TCP):

@@ -1,4 +1,4 @@
-"""TSIG: queries signed by dnspython, responses checked by it, and everything that can be wrong with a signature."""
+"""Tests of TSIG: dnspython signs queries and verifies responses, and every kind of invalid signature is covered."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ HOSTILE = KeyConfig("secondary", "hmac-sha256", b"another secret")
 
 
 def checked(responder: Responder, query: dns.message.Message, transport: int = UDP) -> dns.message.Message:
-    """The response, whose signature dnspython has checked against the query's."""
+    """Return the response, after dnspython has verified its signature against the query's signature."""
     wire = responder.respond(query.to_wire(), client(), transport)
     assert isinstance(wire, bytes)
     return dns.message.from_wire(wire, keyring=query.keyring, request_mac=query.mac)
 
 
 def tsig_of(wire: bytes | DeferredAnswer | None) -> tuple[dns.message.Message, dns.rdtypes.ANY.TSIG.TSIG]:
-    """A response and its TSIG, which nothing has checked."""
+    """Return a response and its TSIG record, which is not verified."""
     assert isinstance(wire, bytes)
     message = dns.message.from_wire(wire, keyring=lambda *_: False)
     assert message.tsig is not None
@@ -207,7 +207,7 @@ def test_a_clock_that_is_a_little_wrong(ahead: float, fudge: int) -> None:
 
 
 def cut_mac(wire: bytes, length: int) -> bytes:
-    """The query with another length of MAC: cut, or with octets added."""
+    """Return the query with a MAC of another length, truncated or padded."""
     at = read(wire)
     tsig = tsig_of_query(wire)
     mac = (tsig.mac + b"x" * 8)[:length]

@@ -1,4 +1,4 @@
-"""Which messages are an upstream's answer to our query, and what is kept of them."""
+"""Tests of which messages are accepted as an upstream's response, and which of their records are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a zone says: by examples for every case of the RFCs, and against a second implementation."""
+"""Tests of zone lookup: examples for every case in the RFCs, and a comparison with a second implementation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Zone transfers as a secondary sees them: read by dnspython, record by record, and everybody who gets none."""
+"""Tests of zone transfers: transfers that dnspython reads record by record, and clients without permission."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ CLIENT = ("192.0.2.9", 5353)
 
 
 def transfer(responder: Responder, query: dns.message.Message) -> Iterator[bytes]:
-    """The messages of a transfer that is granted."""
+    """Return the messages of a granted transfer."""
     found = responder.respond(query.to_wire(), CLIENT, TCP)
     assert isinstance(found, ZoneTransfer)
     return found.messages
 
 
 def copy_of(wires: list[bytes], query: dns.message.Message) -> dns.zone.Zone:
-    """The zone as dnspython's secondary understands the messages, its signatures checked."""
+    """Return the zone that dnspython's secondary builds from the messages, with signatures verified."""
     zone = dns.zone.Zone(query.question[0].name, relativize=False)
     context = None
     serial = query.authority[0][0].to_text().split()[2] if query.authority else None
@@ -85,7 +85,7 @@ def hobbit_copy(query: dns.message.Message | None = None, responder: Responder |
 
 
 def rdatas(zone: dns.zone.Zone, name: str, rtype: str) -> tuple[int, set[str]]:
-    """TTL and data of an RRset of the copy."""
+    """Return the TTL and data of an RRset in the copied zone."""
     rdataset = zone.find_rdataset(dns.name.from_text(name), rtype)
     return rdataset.ttl, {rdata.to_text() for rdata in rdataset}
 
@@ -162,7 +162,7 @@ def test_names_keep_the_case_of_the_file() -> None:
 
 
 def large(count: int) -> Responder:
-    """A zone with so many names more, made without reading them from text, which takes longer than all else here."""
+    """Return a responder for a zone with ``count`` additional names, built without the slow parsing of text."""
     farm = with_secondaries(secondaries.HOBBIT)
     zone = farm.zones[ORIGIN]
     more = {names.from_text(f"n{i}.hobbit"): {1: RRset(3600, (b"\x0a" + i.to_bytes(3, "big"),))} for i in range(count)}

@@ -1,5 +1,7 @@
-"""A second implementation of looking up in a zone, to compare with: it walks dnspython's names from the zone's apex
-down, label by label, as RFC 1034 section 4.3.2 is written, and speaks of text only."""
+"""A second implementation of zone lookup, to compare responses with the server's. Names and records are text only.
+
+The lookup descends from the zone's apex, label by label, as described in RFC 1034, section 4.3.2.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ class ModelZone:
         return result
 
     def _one_step(self, name: dns.name.Name, qtype: str, result: Expected, first: bool) -> dns.name.Name | None:
-        """Add what this name says; where an alias leads, if it is one."""
+        """Add what the zone has for this name, and return the target if the name is an alias."""
         for here in self._downwards(name):
             records = self.nodes.get(here, {})
             asks_parent = here == name and qtype == "DS"

@@ -1,4 +1,4 @@
-"""Candidates: which members may be selected, by reports, overrides and spare capacity, and when that changes."""
+"""Candidates: which members may be selected, given their reports, overrides and spare capacity, and until when."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMES = ("a.z", "b.z", "c.z")
 
 
 class CandidatePool:
-    """Three members whose reports are valid for three intervals."""
+    """A pool of three members whose reports are valid for three intervals."""
 
     def __init__(self) -> None:
         self.pool = ObservedPool(NAMES)

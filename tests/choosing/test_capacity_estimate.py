@@ -13,7 +13,7 @@ from lbdns.choosing.capacity_estimate import RequestCost, capacities, loads, pla
 def work(
     requests_per_cpu_second: float, seconds: int = 60, per_second: float = 10.0, metric: str = "httpd"
 ) -> RequestCost:
-    """Return the request cost of a member that served ``per_second`` requests/s for ``seconds``."""
+    """Return the request cost of a member that has served ``per_second`` requests/s for ``seconds``."""
     found = RequestCost()
     for second in range(seconds):
         total = second * per_second
@@ -60,7 +60,7 @@ def test_a_restart_of_the_web_server_adds_nothing() -> None:
 
 
 def serve(member: RequestCost, total: dict[str, float], per_second: float, per_cpu_second: float, seconds: int) -> None:
-    """Serve ``per_second`` requests/s at ``per_cpu_second`` requests per CPU second."""
+    """Make a member serve ``per_second`` requests/s at ``per_cpu_second`` requests per CPU second."""
     for _ in range(seconds):
         total["requests_total"] += per_second
         total["httpd_cpu_seconds"] += per_second / per_cpu_second
@@ -68,7 +68,7 @@ def serve(member: RequestCost, total: dict[str, float], per_second: float, per_c
 
 
 def test_a_new_kind_of_request_is_detected_within_seconds() -> None:
-    """Pages give way to programs that cost twenty times as much; the slower member serves none of them yet."""
+    """Static pages give way to programs that cost twenty times as much; the slower member serves no programs yet."""
     fast, slow = RequestCost(), RequestCost()
     fast_total, slow_total = ({"requests_total": 0.0, "httpd_cpu_seconds": 0.0} for _ in range(2))
     serve(fast, fast_total, 1000, 4000, 60)
@@ -104,7 +104,7 @@ def test_a_constant_cpu_counter_gives_a_finite_capacity(cores: float, seconds: i
 
 
 def test_cpu_time_without_requests_does_not_change_their_cost() -> None:
-    """A server keeps computing for an hour after its last, very expensive requests."""
+    """A server continues to compute for an hour after its last, very expensive requests."""
     member, total = RequestCost(), {"requests_total": 0.0, "httpd_cpu_seconds": 0.0}
     serve(member, total, 10, 0.25, 60)
     for _ in range(3600):
@@ -143,7 +143,7 @@ def test_loads(metrics: list[dict[str, float]], expected: tuple[float, ...]) -> 
 
 
 def test_the_agents_own_requests_do_not_change_the_speed() -> None:
-    """One request per second at 1 ms, then a crowd whose requests take 100 ms."""
+    """The agent sends one request per second that takes 1 ms; then a crowd sends requests that take 100 ms."""
     members = [RequestCost() for _ in range(3)]
     total = cpu = 0.0
     for _ in range(600):
@@ -174,7 +174,7 @@ def test_an_uncertain_member_does_not_hide_differences() -> None:
 
 
 def noisy(requests_per_cpu_second: float, chance: Random, per_second: int = 10, spread: float = 2.0) -> RequestCost:
-    """Return the request cost of a member whose requests differ widely in size."""
+    """Return the request cost of a member whose requests vary widely in size."""
     found = RequestCost()
     cpu = 0.0
     for second in range(120):

@@ -1,4 +1,4 @@
-"""The chooser in virtual time: snapshots in, plans out."""
+"""The chooser in virtual time: tests deliver snapshots and check the plans."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_few_ask_and_see_the_highest_score() -> None:
 
 
 class Serving:
-    """Three members with one core and 300 requests per CPU second, each with its own request rate."""
+    """Three members with one core each that serve 300 requests per CPU second, at different request rates."""
 
     def __init__(self) -> None:
         self.done = [0.0, 0.0, 0.0]
@@ -74,7 +74,7 @@ class Serving:
 
 
 def asked_twice_a_second(sent_elsewhere: Sequence[float], an_answer_brings: float) -> list[list[int]]:
-    """Return the selections in each of 60 seconds, where each answer brings requests in the next second."""
+    """Return the selections in each of 60 seconds, if each answer causes requests in the following second."""
     pool, serving, before = chooser(), Serving(), None
     sent, told = list(sent_elsewhere), []
     for second in range(60):
@@ -88,14 +88,14 @@ def asked_twice_a_second(sent_elsewhere: Sequence[float], an_answer_brings: floa
 
 
 def test_a_crowd_behind_few_answers_is_distributed() -> None:
-    """Resolvers cache an answer for a second: the highest score would get all requests in that second."""
+    """Resolvers cache an answer for a second, so the highest score alone would receive all requests of that second."""
     late = [member for second in asked_twice_a_second((0, 0, 0), 100)[20:] for member in second]
     counts = Counter(late)
     assert all(counts[i] == pytest.approx(len(late) / 3, rel=0.1) for i in range(3))
 
 
 def test_a_crowd_behind_long_lived_caches_is_still_a_crowd() -> None:
-    """Two resolvers ask every 40 s each: most of the time there was no query in the last ten seconds."""
+    """Two resolvers each send a query every 40 s, so most periods of ten seconds contain no query."""
     pool, serving, before = chooser(), Serving(), None
     kept, told = [0, 1], []
     for second in range(400):
@@ -111,7 +111,7 @@ def test_a_crowd_behind_long_lived_caches_is_still_a_crowd() -> None:
 
 
 def test_after_a_crowd_light_traffic_gets_the_highest_score() -> None:
-    """The crowd is still in the averages but sends no more requests."""
+    """The crowd still counts in the moving averages, but no longer sends requests."""
     pool, serving, before = chooser(), Serving(), None
     sent = [0.0, 0.0, 0.0]
     for second in range(120):
@@ -232,7 +232,7 @@ def test_capacity_is_learned_from_reports() -> None:
 
 
 def all_overloaded(policy: str, answers: int) -> tuple[Chooser, Plan]:
-    """All members give an alarm after twenty seconds of ``answers`` each; a has four times the others' capacity."""
+    """Return a plan with all members in alarm after 20 s of ``answers`` each; a has 4 times the others' capacity."""
     pool = chooser()
     plan: Plan | None = None
     for second in range(20):
@@ -256,7 +256,7 @@ def all_overloaded(policy: str, answers: int) -> tuple[Chooser, Plan]:
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_with_all_overloaded_policies_that_weigh_load_still_do(policy: str) -> None:
-    """With alarms the load of every member is still known."""
+    """The load of every member is still known while all members are in alarm."""
     pool, plan = all_overloaded(policy, 600)
     assert pool.liveness.fail_open == "no member is usable"
     if policy in ("best", "weighted"):
@@ -298,7 +298,7 @@ def test_missing_busy_workers_keep_their_last_value_for_a_while() -> None:
 
 
 def test_the_first_seconds_do_not_look_like_persistent_clients() -> None:
-    """100 requests/s and as many answers: one request per answer, even before ten seconds have passed."""
+    """At 100 requests/s and 100 answers/s, each answer causes one request, even in the first ten seconds."""
     pool = chooser()
     before: Selections | None = None
     for step in range(1, 40):

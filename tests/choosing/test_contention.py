@@ -1,4 +1,4 @@
-"""Contention: the share of its capacity that other programs leave to a web server."""
+"""Contention: the share of a host's capacity that other programs leave to the web server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lbdns.choosing.contention import Contention
 def after(
     seconds: int, used: float, idle: float, busy: float, cores: float = 1.0, of: Contention | None = None
 ) -> float:
-    """Return the available share after ``seconds`` of this CPU use, as parts of the host."""
+    """Return the available share after ``seconds`` of this CPU use, given as fractions of the host."""
     contention = of or Contention()
     for second in range(seconds + 1):
         contention.observe(

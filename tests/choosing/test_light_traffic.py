@@ -1,4 +1,4 @@
-"""Light traffic: how many more answers count as light, and when few answers bring a crowd."""
+"""Light traffic: how many further answers count as light traffic, and when few answers cause many requests."""
 
 from __future__ import annotations
 

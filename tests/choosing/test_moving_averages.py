@@ -52,7 +52,7 @@ def test_the_first_rates_cover_less_than_the_window() -> None:
 
 
 def told(window: WindowRate, every: float, begin: float, end: float, rate: float) -> None:
-    """Add ``rate`` events/s from ``begin`` to ``end`` at the given interval."""
+    """Add events at ``rate`` per second from ``begin`` to ``end``, one entry per ``every`` seconds."""
     steps = round((end - begin) / every)
     for step in range(1, steps + 1):
         window.add(begin + step * every, round(rate * every))

@@ -1,4 +1,4 @@
-"""Observations of one member: busy workers that are missing, report intervals, overdue reports."""
+"""Observations of a single member: missing busy workers, report intervals, overdue reports."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_impossible_metrics_are_dropped() -> None:
 
 
 def test_a_reading_with_the_same_metrics_adds_no_observation() -> None:
-    """An alarm or a "bye" without metrics carries those of the report before."""
+    """An alarm or "bye" report without metrics keeps the metrics of the previous report."""
     member = ObservedMember()
     first = reading(0.0, requests_per_s=10.0, requests_total=100.0, httpd_cpu_seconds=1.0)
     member.observe(first)

@@ -1,4 +1,4 @@
-"""A DNS server for tests of clients: it sends scripted datagrams and TCP replies from threads of its own."""
+"""A DNS server for tests of clients, with threads that send scripted datagrams and TCP replies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ScriptedServer:
 
 @contextmanager
 def scripted_server(udp: UdpScript, tcp: TcpScript | None = None) -> Iterator[ScriptedServer]:
-    """Run a server on a free port of the loopback; over TCP it closes the connection unless ``tcp`` is given."""
+    """Run a server on a free loopback port; the server closes TCP connections unless ``tcp`` is given."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams, socket.socket() as listener:
         address = ("127.0.0.1", free_port())  # free over both transports, which a port from the kernel need not be
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -77,5 +77,5 @@ def _serve_tcp(listener: socket.socket, server: ScriptedServer, script: TcpScrip
 
 
 def framed(message: bytes) -> bytes:
-    """A message as TCP carries it: behind its length."""
+    """Return a message as sent over TCP, with its length as a prefix."""
     return struct.pack("!H", len(message)) + message

@@ -1,4 +1,4 @@
-"""Asking one DNS question: which datagrams count as the response, and what happens when none comes."""
+"""Tests of sending one DNS query: which datagrams are accepted as the response, and what happens without a response."""
 
 from __future__ import annotations
 

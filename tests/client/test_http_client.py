@@ -23,7 +23,7 @@ Answer = Callable[[BaseHTTPRequestHandler], None]
 
 @contextmanager
 def server(answer: Answer) -> Iterator[str]:
-    """Run a web server that sends ``answer`` to every request; yields its URL."""
+    """Run a web server that sends ``answer`` to every request, and yield the server's URL."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -55,7 +55,7 @@ def answering(status: int, body: bytes, content_type: str = "application/json", 
 
 
 def telling(handler: BaseHTTPRequestHandler) -> None:
-    """Respond with the request's path and headers."""
+    """Respond with the path and the Authorization header of the request."""
     told = {"path": handler.path, "authorization": handler.headers.get("Authorization")}
     answering(200, json.dumps(told).encode())(handler)
 

@@ -1,4 +1,4 @@
-"""Where commands find a server: by its configuration, or at the usual places without one."""
+"""How commands find a server: through its configuration or, without a configuration, at the usual locations."""
 
 from __future__ import annotations
 

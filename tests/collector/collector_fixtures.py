@@ -1,4 +1,4 @@
-"""Fixtures for tests of the collector: a small farm, configurations on disk, reports and status sources."""
+"""Fixtures for tests of the collector: a small farm, configurations on disk, reports, and status sources."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def write_config(
     web: str = "127.0.0.1:0",
     more: str = "",
 ) -> Path:
-    """Write an lbdns.toml and its zone; all ports are free ports on the loopback unless overridden."""
+    """Write an lbdns.toml and its zone; all ports are free loopback ports unless overridden."""
     write_zone(folder)
     path = folder / "lbdns.toml"
     state = "" if "[server]" in more else '[server]\nstate_dir = "state"\n'
@@ -103,7 +103,7 @@ async def until(condition: Callable[[], object], patience: float = 20.0) -> None
 
 
 class FakeSource:
-    """A StatusSource whose values the test sets. One object plays all parts of the source."""
+    """A StatusSource whose values are set by the test. A single object implements all parts of the source."""
 
     def __init__(self, farm: Farm) -> None:
         self.refreshed = 0
@@ -128,7 +128,7 @@ class FakeSource:
         self.members = self.scoring = self.selection = self.counters = self.program = self
 
     def publish(self, **readings: Reading) -> None:
-        """Publish a new snapshot with these readings of members of zone hobbit; other readings stay."""
+        """Publish a new snapshot with these readings for members of zone hobbit; other readings are kept."""
         merged = {**self.snapshot.readings, **{f"{name}.hobbit": value for name, value in readings.items()}}
         self.snapshot = Snapshot(self.snapshot.version + 1, merged)
         self.changed()

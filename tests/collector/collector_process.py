@@ -1,4 +1,4 @@
-"""Runs a real lbdns-collector in a process of its own, on free ports of the loopback."""
+"""Runs a real lbdns-collector as a separate process on free loopback ports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATIENCE = 20.0  # seconds: generous, because a machine that runs all tests at o
 
 
 def eventually(condition: Callable[[], Any], what: str) -> Any:
-    """Return the result of ``condition`` once it is true. Fails after PATIENCE seconds."""
+    """Wait until ``condition`` returns a true value, and return that value. Fails after PATIENCE seconds."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         if found := condition():
@@ -31,7 +31,7 @@ def eventually(condition: Callable[[], Any], what: str) -> Any:
 
 
 class RunningCollector:
-    """The process, its addresses as it logged them, and all its log lines."""
+    """A running collector: its process, the addresses that it logged, and all its log lines."""
 
     def __init__(self, config: Path) -> None:
         command = [sys.executable, "-m", "lbdns_collector", "-c", str(config), "--log-format", "json"]
@@ -50,7 +50,7 @@ class RunningCollector:
             self._lines.put(line)
 
     def address(self, after: str) -> tuple[str, int]:
-        """Return the newest address that the log contains after ``after``."""
+        """Return the address that follows ``after`` in the newest log line that contains ``after``."""
         line = next(m for m in reversed(self.messages()) if after in m)
         found = re.search(re.escape(after) + r"\s*\[?([0-9a-f.:]+?)\]?:(\d+)", line)
         assert found, line
@@ -65,7 +65,7 @@ class RunningCollector:
         return [entry["message"] for entry in self.log]
 
     def wait_for_log(self, text: str, count: int = 1) -> None:
-        """Wait until ``count`` log lines contain ``text``."""
+        """Wait until at least ``count`` log lines contain ``text``."""
 
         def is_there() -> bool:
             assert self.process.poll() is None or self._lines.qsize(), f"ended too soon: {self.messages()}"
@@ -78,11 +78,11 @@ class RunningCollector:
             return str(response.read().decode())
 
     def status(self) -> dict[str, dict[str, Any]]:
-        """Return the members of the first pool by name."""
+        """Return the members of the first pool, keyed by name."""
         return {member["name"]: member for member in json.loads(self.get("/api/v1/status"))["pools"][0]["members"]}
 
     def count(self, result: str) -> int:
-        """Return lbdns_reports_total for one result."""
+        """Return the value of lbdns_reports_total for one result."""
         found = re.search(rf'^lbdns_reports_total{{result="{result}"}} (\S+)$', self.get("/metrics"), re.MULTILINE)
         assert found, f"no count of {result}"
         return int(float(found[1]))
@@ -97,7 +97,7 @@ class RunningCollector:
         self.process.send_signal(signal.SIGHUP)
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
-        """Stop the process and return its exit status."""
+        """Send a signal to the process, wait, and return its exit status."""
         self.process.send_signal(how)
         status = self.process.wait(PATIENCE)
         self._reader.join(PATIENCE)

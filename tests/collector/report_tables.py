@@ -1,4 +1,4 @@
-"""Report tables for tests, and helpers that pass datagrams to them."""
+"""Report tables for tests, and helpers that send datagrams to the tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""lbdns-collector as a real process: arguments, signals, reloads, and every reason to drop a report."""
+"""lbdns-collector as a real process: arguments, signals, reloads, and every reason for dropping a report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def now(host: str = "gandalf", seq: int = 1, boot: int = 7, late: float = 0.0) -
 
 
 def provoke(reason: str) -> list[bytes]:
-    """Return datagrams of which only the last is dropped for ``reason``."""
+    """Return datagrams of which only the last datagram is dropped, for ``reason``."""
     return {
         "too_long": [now() + bytes(1200)],
         "malformed": [b"GET / HTTP/1.1\r\n\r\n"],
@@ -161,7 +161,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def refused(config: Path) -> tuple[int, str]:
-    """Return the exit status and the message, which is all the user sees."""
+    """Return the exit status and the error message, and check that no traceback is printed."""
     done = run("-c", str(config))
     assert "Traceback" not in done.stderr
     return done.returncode, done.stderr
@@ -243,7 +243,7 @@ def test_pages_can_be_off(tmp_path: Path) -> None:
     finally:
         process.kill()
         process.wait(PATIENCE)
-    assert any("is not visible anywhere" in line for line in lines)
+    assert any("is not published anywhere" in line for line in lines)
     assert not any("http://" in line for line in lines)
 
 
@@ -253,7 +253,7 @@ def test_unknown_page(collector: RunningCollector) -> None:
 
 
 def test_reports_are_received_without_a_web_framework() -> None:
-    """On a slow machine, loading a web framework would delay the start of ``lbdns serve`` by seconds."""
+    """Loading a web framework would delay the start of ``lbdns serve`` by seconds on a slow machine."""
     code = "import sys, lbdns_collector.reports.collector, lbdns_collector.status.stat_file\n"
     code += "import lbdns_collector.web.web_interface\n"
     code += "print([name for name in ('aiohttp', 'prometheus_client') if name in sys.modules])"

@@ -1,4 +1,4 @@
-"""The collector program in the test's own event loop: what its event streams send after a reload."""
+"""Tests of the collector program in the test's event loop: the events that its streams send after a reload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference pages about scores and reports match the code."""
+"""Compares the reference pages about scores and reports with the code."""
 
 from __future__ import annotations
 

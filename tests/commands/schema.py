@@ -1,4 +1,4 @@
-"""As much of JSON Schema (2020-12) as our own schemas use, and stricter: what a schema doesn't name is found, too."""
+"""Implements the part of JSON Schema (2020-12) that the project uses, and also reports keys that a schema lacks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEYWORDS: Final = {
 
 
 def misfits(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], at: str = "$") -> Iterator[str]:
-    """Where and how ``value`` doesn't fit. Raises AssertionError for a schema that says more than is read here."""
+    """Where and how ``value`` doesn't fit. Raises AssertionError for unsupported keywords."""
     assert schema.keys() <= KEYWORDS, schema.keys() - KEYWORDS
     if "$ref" in schema:
         schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]

@@ -1,4 +1,4 @@
-"""``lbdns ask``: its arguments in any order, and what it prints."""
+"""Tests of ``lbdns ask``: arguments in any order, and the printed response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``lbdns check``: a summary of what is good, every finding of what is not."""
+"""Tests of ``lbdns check``: the summary of a valid configuration, and all findings in an invalid configuration."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONFIG = config_files.ZONE + config_files.pool_table("gandalf", "frodo", more="t
 def check(
     folder: Path, capsys: pytest.CaptureFixture[str], config: str = CONFIG, zone: str = ZONE
 ) -> tuple[int, list[str], list[str]]:
-    """Exit status, output and error lines."""
+    """Run ``lbdns check``; return the exit status, the output lines and the error lines."""
     (folder / "hobbit.zone").write_text(zone)
     (folder / "lbdns.toml").write_text(config)
     status = run(lbdns, "lbdns", ["check", "-c", str(folder / "lbdns.toml")])
@@ -183,7 +183,7 @@ def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 class TestTheZonesFolder:
-    """What lies in zones/ is there to be copied from: it has to be good as it is."""
+    """The files in zones/ are examples to copy, so they must be valid."""
 
     @pytest.mark.parametrize("folder", [".", "..", "zones"])
     def test_it_is_good_from_wherever_it_is_read(
@@ -200,7 +200,7 @@ class TestTheZonesFolder:
         assert "zone 0.0.127.in-addr.arpa: serial" in out
 
     def test_the_defaults_it_names_are_the_defaults(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        """Every option behind a '#' is taken in; the summary must not change by it."""
+        """Uncommenting the options behind '#' must not change the summary."""
         text = (ROOT / "zones" / "lbdns.toml").read_text()
         for name in ("hobbit.zone", "127.0.0.rev"):
             (tmp_path / name).write_bytes((ROOT / "zones" / name).read_bytes())

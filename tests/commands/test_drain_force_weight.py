@@ -1,4 +1,4 @@
-"""``lbdns drain``, ``undrain``, ``force`` and ``weight`` against sockets that answer as a server does."""
+"""Tests of ``lbdns drain``, ``undrain``, ``force`` and ``weight`` with sockets that reply like a server."""
 
 from __future__ import annotations
 

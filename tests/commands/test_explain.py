@@ -1,4 +1,4 @@
-"""``lbdns explain`` against a small HTTP server."""
+"""Tests of ``lbdns explain`` with a small HTTP server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``lbdns history``: what it prints of a recorded file, and what it says where there is none."""
+"""Tests of ``lbdns history``: the output for a recorded file, and the error if no file exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``lbdns keygen``: lines that key files take."""
+"""Tests of ``lbdns keygen``: the printed lines are valid in key files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``lbdns reload`` against sockets that answer as a server does."""
+"""Tests of ``lbdns reload`` with sockets that reply like a server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ file = "hobbit.zone"
 
 @contextmanager
 def answering(path: Path, answer: bytes) -> Iterator[list[dict[str, Any]]]:
-    """Answers one order; what was ordered."""
+    """Answer one command on a control socket, and yield the list of received commands."""
     orders: list[dict[str, Any]] = []
     with socket.socket(socket.AF_UNIX) as sock:
         sock.bind(str(path))

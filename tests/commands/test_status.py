@@ -1,4 +1,4 @@
-"""``lbdns status`` against small real HTTP servers."""
+"""Tests of ``lbdns status`` with small real HTTP servers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ STATUS = {
 
 
 class Answering:
-    """A web server that answers everything alike."""
+    """A web server that sends the same answer to all requests."""
 
     def __init__(self, status: int, body: bytes) -> None:
         self.paths: list[str] = []

@@ -1,4 +1,4 @@
-"""docs/status.schema.json: what a server tells fits it."""
+"""Tests that a server's status conforms to docs/status.schema.json."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_documents_of_a_server_fit(tmp_path: Path) -> None:
 
 
 def test_every_key_of_the_schema_is_told(tmp_path: Path) -> None:
-    """Nothing stands there that no server says."""
+    """The schema contains only keys that a server sends."""
     document = build_status(full(tmp_path))
     pool = document["pools"][0]
     override_told = next(member["overrides"][0] for member in pool["members"] if member["overrides"])

@@ -1,4 +1,4 @@
-"""``lbdns top`` in a terminal of its own, against a small HTTP server."""
+"""Tests of ``lbdns top`` in a pseudo-terminal, with a small HTTP server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ENTER, LEAVE, SHOW_CURSOR = "\x1b[?1049h", "\x1b[?1049l", "\x1b[?25h"
 
 
 class Terminal:
-    """One end of a pseudo-terminal; the program has the other."""
+    """One end of a pseudo-terminal, whose other end is the terminal of the program."""
 
     def __init__(self, process: asyncio.subprocess.Process, master: int, slave: int) -> None:
         self.process, self.master, self.slave = process, master, slave
@@ -57,7 +57,7 @@ class Terminal:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def frame(self) -> list[str]:
-        """The newest whole frame as text; nothing if there is none."""
+        """Return the lines of the newest complete frame, or an empty list if there is none."""
         for frame in reversed(self.written[-RECENT:].split("\x1b[H")):
             lines = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", frame).replace("\r", "").split("\n")
             if len(lines) == self.rows and len(lines[-1]) == self.columns:
@@ -74,7 +74,7 @@ class Terminal:
         return found
 
     async def ended(self) -> int:
-        """Its exit status; the terminal is as it was."""
+        """Return the exit status, after checking that the terminal was restored."""
         status = await asyncio.wait_for(self.process.wait(), PATIENCE)
         await until(lambda: LEAVE in self.written)
         assert self.written.rfind(LEAVE) > self.written.rfind(ENTER)

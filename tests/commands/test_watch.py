@@ -1,4 +1,4 @@
-"""``lbdns watch`` as a process of its own, against a small HTTP server."""
+"""Tests of ``lbdns watch`` as a separate process, with a small HTTP server."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Watching:
         return (await asyncio.wait_for(self.process.stderr.readline(), PATIENCE)).decode().rstrip("\n")
 
     async def stopped(self) -> tuple[int, str, str]:
-        """By Ctrl-C: exit status and the rest of what it wrote."""
+        """Interrupt the program with SIGINT; return its exit status, and the rest of its output and errors."""
         self.process.send_signal(signal.SIGINT)
         out, err = await asyncio.wait_for(self.process.communicate(), PATIENCE)
         assert self.process.returncode is not None

@@ -1,4 +1,4 @@
-"""Tables of lbdns.toml for tests of any folder, and the type of a function that loads a configuration."""
+"""Tables of lbdns.toml for tests in any folder, and the type of functions that load a configuration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Load = Callable[[str], Config]
 
 
 def pool_table(*members: str, name: str = "web", zone: str = "hobbit", more: str = "") -> str:
-    """Return a [[pool]] table, of member gandalf unless others are given; ``more`` are further lines of it."""
+    """Return a [[pool]] table with these members, or with gandalf; ``more`` contains further lines of the table."""
     names = json.dumps(members or ("gandalf",))
     return f'[[pool]]\nname = {json.dumps(name)}\nzone = "{zone}"\nmembers = {names}\n' + (f"{more}\n" if more else "")
 

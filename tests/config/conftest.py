@@ -1,4 +1,4 @@
-"""Fixtures of the tests of lbdns.toml."""
+"""Fixtures for the tests of lbdns.toml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""lbdns.toml: everything the contract names, and every default."""
+"""Tests of lbdns.toml: all documented settings and all defaults."""
 
 from __future__ import annotations
 

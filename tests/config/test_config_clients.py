@@ -1,4 +1,4 @@
-"""lbdns.toml: what clients see of the server, cookies and the rate limit."""
+"""Tests of lbdns.toml: settings that are visible to clients, cookies, and the rate limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 
 class TestWhatClientsSee:
-    """``[server]`` payload, identity and version, ``[cookies]``, ``[rate_limit]``."""
+    """Tests of ``[server]`` payload, identity and version, of ``[cookies]`` and of ``[rate_limit]``."""
 
     def test_defaults(self, load: Load) -> None:
         for text in (ZONE, ZONE + "[cookies]\n[rate_limit]\n"):

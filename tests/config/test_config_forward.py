@@ -1,4 +1,4 @@
-"""lbdns.toml: whom to ask for other names, and for whom."""
+"""Tests of lbdns.toml: the upstreams for other names, and the clients that may use them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def forward(upstream: str, allow: str = '["10.0.0.0/8"]', listen: str = '["127.0
 
 
 class TestForward:
-    """``[forward]`` stands in line 6 of these files, upstream in 7, allow in 8."""
+    """In these files, ``[forward]`` is on line 6, upstream on line 7, and allow on line 8."""
 
     def test_off_by_default(self, load: Load) -> None:
         for text in (ZONE, ZONE + "[forward]\n"):

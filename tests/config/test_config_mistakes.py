@@ -1,4 +1,4 @@
-"""lbdns.toml: every mistake with its line."""
+"""Tests of lbdns.toml: every error, with its line number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""lbdns.toml: keys, who may transfer a zone, who is told of its changes, and every mistake with its line."""
+"""Tests of lbdns.toml: keys, permits for zone transfers, NOTIFY targets, and every error with its line number."""
 
 from __future__ import annotations
 

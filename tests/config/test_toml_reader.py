@@ -1,4 +1,4 @@
-"""Strict TOML tables: types, ranges, unknown keys, and the line each error stands on."""
+"""Tests of strict TOML tables: types, ranges, unknown keys, and the line numbers in errors."""
 
 from __future__ import annotations
 

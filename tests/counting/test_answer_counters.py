@@ -1,4 +1,4 @@
-"""Figures: added up, told apart, sent as plain data."""
+"""Tests of answer counters: adding, distinguishing and sending them as plain data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How late an event loop is."""
+"""Tests of measuring the lag of an event loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ChildProcesses never outlive their parent, however it ends."""
+"""Tests that ChildProcesses never outlive their parent, however the parent ends."""
 
 from __future__ import annotations
 

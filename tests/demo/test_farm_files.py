@@ -1,4 +1,4 @@
-"""The demo's files are a good farm, and private."""
+"""Tests that the demo's files form a valid farm and are private."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taken ports are found before anything is started."""
+"""Tests that ports in use are detected before any process is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's server-status page, in Apache's format and with true counters."""
+"""Tests of the demo's server-status page: Apache's format, and correct counters."""
 
 from __future__ import annotations
 

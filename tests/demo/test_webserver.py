@@ -1,4 +1,4 @@
-"""The demo's web server, asked over real sockets."""
+"""Tests of the demo's web server over real sockets."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_what_a_client_says_is_text_not_markup(server: DemoWebServer, listener: 
 
 
 def counted(server: DemoWebServer, requests: int) -> None:
-    """A request counts when it is done, which is after the client has its answer."""
+    """Wait until the server has counted the requests, which happens only after the client has its response."""
     eventually(lambda: server.scoreboard.accesses == requests, f"{requests} requests are counted")
 
 
@@ -116,7 +116,7 @@ def test_garbage_costs_no_worker(server: DemoWebServer, listener: socket.socket,
 
 
 def test_busy_workers_are_seen_and_the_next_waits_in_the_kernel(server: DemoWebServer, listener: socket.socket) -> None:
-    """Four workers held by clients that say nothing yet: a fifth request is answered when one of them leaves."""
+    """Four workers are occupied by silent clients; a fifth request is answered when one of them disconnects."""
     held = [socket.create_connection(listener.getsockname()[:2]) for _ in range(4)]
     answers: list[int] = []
     fifth = threading.Thread(target=lambda: answers.append(get(listener, "/")[0]))

@@ -1,4 +1,4 @@
-"""The agent's hosts are older than the server's: its tests pass on Python 3.9, the oldest that it supports."""
+"""Runs the agent's tests on Python 3.9, the oldest version that the agent supports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST: Final = 600  # seconds: about 60 on two free processors
 
 
 def find_python() -> str:
-    """Return a Python 3.9 in PATH or of pyenv. Skips the test without one, also where nothing else may be skipped."""
+    """Return a Python 3.9 from PATH or pyenv. Skips the test if there is none, even with CI=true."""
     in_path = filter(None, [shutil.which("python3.9")])
     for found in (*in_path, *map(str, Path.home().glob(".pyenv/versions/3.9.*/bin/python3.9"))):
         # What is in PATH may be pyenv's launcher, which fails unless that version is selected
@@ -31,9 +31,9 @@ def find_python() -> str:
 
 
 def make_environment(python: str) -> Path:
-    """Return the Python of a virtual environment with what the tests import, beside the one that runs this test.
+    """Return the Python of a virtual environment with the packages that the tests import, creating it if necessary.
 
-    It is made once. It gets its name when it is complete, so that two runs at the same time don't meet in it.
+    It is made once. The environment is renamed when it is complete, so that two concurrent runs do not interfere.
     """
     folder = Path(sys.prefix) / "agent-python3.9"
     if not folder.exists():

@@ -1,4 +1,4 @@
-"""The wheels of the distributions: which files each contains, and the agent's installed alone."""
+"""Tests of the wheels of the distributions: the files in each wheel, and the agent installed on its own."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PATIENCE: Final = 60.0  # seconds for an agent on a busy machine to send its fir
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
-    """Every wheel, built offline from a copy of the tracked files: the build writes into its folder."""
+    """Build all wheels offline from a copy of the tracked files, because building writes into the source folder."""
     copy, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheels")
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
     for name in tracked.decode().split("\0"):

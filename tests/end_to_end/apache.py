@@ -1,4 +1,4 @@
-"""Debian's Apache with mod_status on, prefork, one directory and one address each."""
+"""Runs Debian's Apache (prefork, mod_status) with a directory and an address for each instance."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Apache:
 
 @contextlib.contextmanager
 def open_folder() -> Iterator[Path]:
-    """A temporary folder that Apache's workers, who are www-data, can read; pytest's own are root's alone."""
+    """Yield a temporary folder that Apache's workers (www-data) can read, unlike pytest's own folders."""
     with tempfile.TemporaryDirectory(prefix="lbdns-apache-") as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)
@@ -51,9 +51,9 @@ def open_folder() -> Iterator[Path]:
 def apache(
     folder: Path, name: str, address: str, port: int, enter: Callable[..., tuple[str, ...]] = lambda *command: command
 ) -> Iterator[Apache]:
-    """Apache as host ``name`` with its files in an open ``folder``, from its first answer on.
+    """Run Apache as host ``name`` with its files in ``folder``, and yield it once it responds.
 
-    ``enter`` makes another command of the one that starts it, to start it in a control group, say.
+    ``enter`` transforms the start command, for example to start Apache in a control group.
     """
     home = folder / name
     for part in (PAGES_FOLDER, CGI_FOLDER):

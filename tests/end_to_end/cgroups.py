@@ -1,4 +1,4 @@
-"""Control groups of a test's own (version 1, controllers cpu and cpuacct), with a quota, always removed."""
+"""Control groups for tests (version 1, controllers cpu and cpuacct) with a quota, which are always removed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True)
 class Slice:
-    """One group, in each controller's hierarchy under the same path."""
+    """One control group, with the same path in the hierarchy of each controller."""
 
     path: str
 
@@ -30,7 +30,7 @@ class Slice:
         return [Path("/sys/fs/cgroup", controller, self.path) for controller in CONTROLLERS]
 
     def enter(self, *command: str) -> tuple[str, ...]:
-        """A command that runs ``command`` inside the group from its first instruction on."""
+        """Return a command that runs ``command`` inside the control group from the start."""
         moves = "".join(f"echo $$ > {directory}/cgroup.procs; " for directory in self.directories())
         return "sh", "-c", f'{moves}exec "$@"', "sh", *command
 
@@ -40,7 +40,7 @@ class Slice:
 
 @contextlib.contextmanager
 def slices(names: Sequence[str], cores: float) -> Iterator[dict[str, Slice]]:
-    """A group for each of ``names``, each with a quota of ``cores``. What is left in them at the end is killed."""
+    """Create a control group with a quota of ``cores`` for each name. Kills the remaining processes at the end."""
     top = f"lbdns-test-{os.getpid()}-{next(_numbers)}"
     found = {name: Slice(f"{top}/{name}") for name in names}
     try:

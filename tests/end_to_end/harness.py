@@ -1,4 +1,4 @@
-"""A DNS server with its files on free ports, agents made up by the test, and ways to ask."""
+"""A DNS server with its files on free ports, fake agents, and functions that send queries."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ IDLE: Mapping[str, float] = {
 
 @dataclass(frozen=True)
 class Site:
-    """The files and ports of one farm. ``members`` are host name -> addresses, all of one pool in zone hobbit."""
+    """The files and ports of one farm. ``members`` maps the host names in a pool of zone hobbit to their addresses."""
 
     folder: Path
     members: Mapping[str, Sequence[str]]
@@ -62,7 +62,7 @@ class Site:
         return self.folder / "report.key"
 
     def agent_key_file(self, host: str) -> Path:
-        """A key file for one agent, made on the way."""
+        """Write a key file for one agent, and return its path."""
         assert self.master is not None
         path = self.folder / f"{host}.key"
         path.write_text(agent_line(self.master.agent_key(host)) + "\n")
@@ -107,7 +107,7 @@ class Site:
         return text
 
     def metric(self, name: str, **labels: str) -> float:
-        """One sample of /metrics; 0 if it isn't there."""
+        """Return the value of a sample in /metrics, or 0 if there is no such sample."""
         for line in self.page("/metrics").splitlines():
             head, _, value = line.rpartition(" ")
             if head.partition("{")[0] == name and all(f'{k}="{v}"' in head for k, v in labels.items()):
@@ -116,14 +116,14 @@ class Site:
 
 
 def new_site(folder: Path, members: Mapping[str, Sequence[str]], **more: Any) -> Site:
-    """A site on free ports of the loopback."""
+    """Return a site on free loopback ports."""
     dns_port, report_port, http_port = free_ports(3)
     return Site(folder, members, dns_port=dns_port, report_port=report_port, http_port=http_port, **more)
 
 
 @contextlib.contextmanager
 def serving(site: Site, *options: str, inside: Sequence[str] = ()) -> Iterator[Program]:
-    """``lbdns serve`` for a site that is written, from its first answer on."""
+    """Run ``lbdns serve`` for a site whose files are written, and yield the server once it answers."""
     command = python("lbdns", "serve", "-c", str(site.config), *options)
     with running(*command, inside=inside) as server:
         if not inside:
@@ -132,7 +132,7 @@ def serving(site: Site, *options: str, inside: Sequence[str] = ()) -> Iterator[P
 
 
 def answers(site: Site) -> bool:
-    """Whether somebody answers for the zone and says that it is serving, which comes last."""
+    """Return whether the server answers DNS queries for the zone and its health check succeeds."""
     try:
         dns.query.udp(dns.message.make_query("hobbit", "SOA"), site.address, 0.5, site.dns_port)
         site.page("/healthz")
@@ -142,7 +142,7 @@ def answers(site: Site) -> bool:
 
 
 def ask(site: Site, name: str, rdtype: str = "A", *, tcp: bool = False) -> dns.message.Message:
-    """The server's response, over UDP or TCP."""
+    """Return the server's response over UDP or TCP."""
     query = dns.message.make_query(name, rdtype)
     if tcp:
         return dns.query.tcp(query, site.address, 10, site.dns_port)
@@ -150,7 +150,7 @@ def ask(site: Site, name: str, rdtype: str = "A", *, tcp: bool = False) -> dns.m
 
 
 def best(site: Site, name: str = "best.hobbit") -> str:
-    """The member that ``name`` leads to just now, as dig sees it."""
+    """Return the member that an answer for ``name`` currently names."""
     answer = ask(site, name).answer[0]
     assert answer.rdtype == dns.rdatatype.CNAME
     return str(answer[0].target).split(".")[0]
@@ -163,7 +163,7 @@ def dig(site: Site, *arguments: str) -> str:
 
 
 class FakeAgent:
-    """Reports that a test makes up, sent as an agent sends them."""
+    """Sends reports with values from the test, in the same way as an agent."""
 
     def __init__(self, site: Site, host: str, interval: float = 1.0) -> None:
         self.host, self.interval, self.boot, self.seq = host, interval, 1, 0
@@ -181,7 +181,7 @@ class FakeAgent:
         master: MasterKey | None = None,
         **metrics: float,
     ) -> bytes:
-        """The next report: a host with nothing to do, but for the metrics given; ``late`` is seconds."""
+        """Return the next report, of an idle host except for ``metrics``, sent ``late`` seconds after its time."""
         self.seq += 1
         report = Report(
             host=host or self.host, boot=self.boot, seq=self.seq, time=time.time() - late,
@@ -202,7 +202,7 @@ class FakeAgent:
 
 @contextlib.contextmanager
 def agents(site: Site, interval: float = 1.0) -> Iterator[dict[str, FakeAgent]]:
-    """A made-up agent for every member."""
+    """Yield a fake agent for every member."""
     found = {name: FakeAgent(site, name, interval) for name in site.members}
     try:
         yield found

@@ -1,4 +1,4 @@
-"""Network namespaces of a test's own: a server's and a client's, joined by a veth pair, always removed."""
+"""Network namespaces for a test's server and client, connected by a veth pair and always removed."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class Namespace:
 
     @property
     def inside(self) -> tuple[str, ...]:
-        """What to put before a command; it sees /etc/netns/NAME/resolv.conf as its own (ip-netns(8))."""
+        """The prefix that runs a command in the namespace, with its own /etc/resolv.conf (see ip-netns(8))."""
         return program("ip"), "netns", "exec", self.name
 
     def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run a command inside, to its end."""
+        """Run a command in the namespace, and wait until it ends."""
         return subprocess.run([*self.inside, *command], capture_output=True, text=True, check=check, timeout=60)
 
     def resolv_conf(self, *lines: str) -> None:
-        """Give the namespace a resolv.conf of its own."""
+        """Write a resolv.conf for the namespace."""
         folder = Path("/etc/netns", self.name)
         folder.mkdir(parents=True, exist_ok=True)
         # Written in place: a running command has this very file mounted
@@ -51,7 +51,7 @@ def _ip(*words: str) -> None:
 
 @contextlib.contextmanager
 def server_and_client(addresses: Sequence[str]) -> Iterator[tuple[Namespace, Namespace]]:
-    """Two namespaces with a wire between them. The server has DNS4, DNS6 and ``addresses``, the client its own."""
+    """Create two connected namespaces. The server has DNS4, DNS6 and ``addresses``."""
     number = f"{os.getpid()}-{next(_numbers)}"
     server, client = Namespace(f"lbdns-s-{number}"), Namespace(f"lbdns-c-{number}")
     with contextlib.ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Programs run by tests: started, waited for, asked to end, and never left behind."""
+"""Programs run by tests: started, waited for, stopped, and never left running."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STEP: Final = 0.02  # seconds between looks at a condition
 
 
 def eventually(condition: Callable[[], object], what: str, seconds: float = PATIENCE, step: float = _STEP) -> float:
-    """Wait until ``condition`` is true; how many seconds that took. Fails the test when it doesn't come true."""
+    """Wait until ``condition`` is true, and return the elapsed seconds. Raises AssertionError on timeout."""
     began = time.monotonic()
     while not condition():
         if time.monotonic() - began > seconds:
@@ -28,7 +28,7 @@ def eventually(condition: Callable[[], object], what: str, seconds: float = PATI
 
 
 class Program:
-    """One running program, with what it printed."""
+    """A running program with its output."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str] | None = None) -> None:
         self.command = tuple(command)
@@ -61,17 +61,17 @@ class Program:
         return self.process.poll() is None
 
     def wait(self, seconds: float = PATIENCE) -> int:
-        """Wait until it ends; its exit status."""
+        """Wait until the program ends, and return its exit status."""
         return self.process.wait(seconds)
 
     def stop(self, number: signal.Signals = signal.SIGTERM, seconds: float = PATIENCE) -> int:
-        """Send a signal and wait; its exit status."""
+        """Send a signal, wait until the program ends, and return its exit status."""
         if self.running:
             self.process.send_signal(number)
         return self.wait(seconds)
 
     def until(self, condition: Callable[[], object], what: str, seconds: float = PATIENCE) -> float:
-        """As ``eventually``, but fails at once, with what it said, when the program ends before."""
+        """Wait like ``eventually``, but fail immediately, with the program's output, if the program ends first."""
 
         def look() -> object:
             if not self.running:
@@ -84,7 +84,7 @@ class Program:
             raise AssertionError(f"{error}\n{self.errors}") from None
 
     def close(self) -> None:
-        """End it and everything in its session, whatever state it is in."""
+        """Kill the program and all processes in its session."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self.process.wait()
@@ -98,7 +98,7 @@ def _all_of(descriptor: int) -> str:
 
 @contextlib.contextmanager
 def running(*command: str, env: Mapping[str, str] | None = None, inside: Sequence[str] = ()) -> Iterator[Program]:
-    """A program for the length of a with block. ``inside`` is put before it, such as ``ip netns exec NAME``."""
+    """Run a program within a with block. ``inside`` is a command prefix such as ``ip netns exec NAME``."""
     program = Program((*inside, *command), env)
     try:
         yield program
@@ -107,12 +107,12 @@ def running(*command: str, env: Mapping[str, str] | None = None, inside: Sequenc
 
 
 def python(module: str, *arguments: str) -> tuple[str, ...]:
-    """The command that runs a module with this Python."""
+    """Return the command that runs a module with the current Python interpreter."""
     return sys.executable, "-m", module, *arguments
 
 
 def descendants(pid: int) -> set[int]:
-    """The processes that ``pid`` started, and those they started."""
+    """Return the process ids of all descendants of ``pid``."""
     found: set[int] = set()
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):
@@ -122,7 +122,7 @@ def descendants(pid: int) -> set[int]:
 
 
 def alive(pids: set[int]) -> set[int]:
-    """Those of ``pids`` that still run (a zombie does not)."""
+    """Return the processes among ``pids`` that are still running; zombies do not count."""
     found = set()
     for pid in pids:
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""A server to be asked by independent clients (dig, kdig, drill), and what dig prints, taken apart."""
+"""A server for queries from independent clients (dig, kdig, drill), and a parser for the output of dig."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def serving(
 
 
 def run(name: str, *arguments: str) -> str:
-    """What a program prints; its exit status must be 0."""
+    """Run a program, check that its exit status is 0, and return its output."""
     done = subprocess.run([program(name), *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, f"{name} {' '.join(arguments)}: {done.stdout}{done.stderr}"
     return done.stdout
@@ -84,7 +84,7 @@ def run(name: str, *arguments: str) -> str:
 
 @dataclass
 class Reply:
-    """A response as dig (or kdig) printed it."""
+    """A response as printed by dig or kdig."""
 
     text: str
     status: str = ""
@@ -96,7 +96,7 @@ class Reply:
     sections: dict[str, list[tuple[str, int, str, str]]] = field(default_factory=dict)
 
     def records(self, section: str) -> list[tuple[str, str, str]]:
-        """The records of a section in order, without their TTLs."""
+        """Return the records of a section in order, without their TTLs."""
         return [(owner, rtype, rdata) for owner, _, rtype, rdata in self.sections.get(section, [])]
 
     @property
@@ -105,7 +105,7 @@ class Reply:
 
     @property
     def cookie(self) -> str:
-        """In hex, without what dig thinks of it."""
+        """The cookie in hexadecimal, without dig's comments."""
         return self.options["COOKIE"].split()[0]
 
 
@@ -123,7 +123,7 @@ def drill(at: Endpoint, *arguments: str) -> str:
 
 
 def exchange(at: Endpoint, wire: bytes, source: str = "127.0.0.1") -> bytes:
-    """What comes back for any bytes in one datagram. Raises TimeoutError."""
+    """Send any bytes in one datagram, and return the response. Raises TimeoutError."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.settimeout(PATIENCE)
         sock.bind((source, 0))
@@ -133,7 +133,7 @@ def exchange(at: Endpoint, wire: bytes, source: str = "127.0.0.1") -> bytes:
 
 
 def read(text: str) -> Reply:
-    """Take apart what dig printed. The last response counts, if there are several."""
+    """Parse the output of dig. If the output contains several responses, the last one is returned."""
     header = re.findall(r"status: (\w+)", text)
     assert header, text
     flags = re.findall(

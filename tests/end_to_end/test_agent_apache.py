@@ -1,4 +1,4 @@
-"""The agent beside a real Apache, prefork and event: what it says of the server is right."""
+"""Tests of the agent beside a real Apache (prefork and event): its metrics of the web server are correct."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SETTLED = 20  # samples after which a server that was just started is as it will
 
 
 class Beside:
-    """A sampler beside an Apache of a kind."""
+    """A sampler beside a running Apache."""
 
     def __init__(self, httpd: RunningApache) -> None:
         self.site = httpd.base
@@ -89,7 +89,7 @@ def test_requests_per_second_is_the_rate_between_two_samples_not_apaches_mean(be
 
 @pytest.mark.parametrize("beside", ["prefork", pytest.param("event", marks=needs(root=True))], indirect=True)
 def test_cpu_seconds_include_the_cgi_programs(beside: Beside) -> None:
-    """mod_cgid's programs leave no trace but in a clock of the kernel, which takes root."""
+    """CGI programs started by mod_cgid are visible only in a kernel clock, which requires root."""
     for _ in range(SETTLED):
         beside.sample()
         time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""The system as a whole on real web servers: best moves away from who is loaded, and comes back."""
+"""Tests of the whole system with real web servers: best avoids loaded members, and returns to them later."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Farm:
         return found
 
     def best(self) -> str:
-        """Whom ``dig`` is sent to. Asked seldom: from the third answer within an interval on, best spreads."""
+        """Return the member that dig's answer names. Call it at most twice per interval."""
         return dig(self.site, "best.hobbit", "CNAME", "+short").split(".")[0]
 
     def at_rest(self, name: str) -> bool:
@@ -80,17 +80,17 @@ def farm(tmp_path: Path) -> Iterator[Farm]:
 
 
 def requests_on(server: Apache) -> tuple[str, ...]:
-    """15 clients that want computed pages without a pause, at most for a minute."""
+    """Return the command for 15 clients that request computed pages without a pause for up to a minute."""
     return program("ab"), "-q", "-r", "-c", "15", "-t", "60", "-s", "60", f"{server.url}/cgi-bin/work"
 
 
 def burner_in(group: Slice) -> tuple[str, ...]:
-    """A process that has nothing to do with the web server and takes all the CPU time it gets, for a minute."""
+    """Return the command for a process, unrelated to the web server, that uses all available CPU time for a minute."""
     return group.enter("timeout", "60", "sh", "-c", "while :; do :; done")
 
 
 def stays_with(farm: Farm, names: set[str], intervals: int) -> None:
-    """``best`` is one of ``names`` after two intervals, and in each of the next ones."""
+    """Check that ``best`` is one of ``names`` after two intervals, and in each of the next ``intervals``."""
     time.sleep(2 * INTERVAL)
     for interval in range(intervals):
         chosen, scores = farm.best(), {name: m["score"] for name, m in farm.site.members_by_name().items()}

@@ -1,4 +1,4 @@
-"""What a person or a peer does wrong: a clear error or a counted drop, nothing lost, no traceback."""
+"""Tests of errors by users and peers: a clear error or a counted drop, no lost data, and no traceback."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def server(site: Site) -> Iterator[Program]:
 
 
 class TestReload:
-    """A bad file at reload: the old configuration stays, the error is logged, nothing is lost."""
+    """If a reload reads an invalid file, the old configuration stays in force, and the error is logged."""
 
     def test_a_mistake_changes_nothing_and_mending_it_does(self, site: Site, server: Program) -> None:
         with agents(site) as sending:

@@ -30,7 +30,7 @@ class Farm:
     webs: dict[str, Program] = field(default_factory=dict)
 
     def web(self, name: str) -> Program:
-        """A web server as the demo has them."""
+        """Start a web server like those of the demo."""
         listen = f"{HOSTS[name]}:{self.port}"
         self.webs[name] = Program(python("lbdns.demo.webserver", "--name", name, "--listen", listen))
         return self.webs[name]
@@ -54,7 +54,7 @@ class Farm:
         return "requests_total" in self.site.members_by_name()[name]["metrics"]
 
     def handed_out(self, each: int) -> Counter[str]:
-        """Whom all names together lead to."""
+        """Return how often each member is selected by the answers for all names."""
         return Counter(best(self.site, name) for name in NAMES for _ in range(each))
 
 

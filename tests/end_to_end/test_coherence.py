@@ -1,4 +1,4 @@
-"""A, AAAA and HTTPS of one client, asked with dig at a real server: one member, and none that has left since."""
+"""Tests with dig: A, AAAA and HTTPS queries of one client name the same member, which must still be available."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def plane(request: pytest.FixtureRequest) -> str:
 
 @contextmanager
 def served(folder: Path, plane: str, pool: str = "", server: str = "") -> Iterator[Site]:
-    """A farm that nobody reports to: all members take turns."""
+    """Run a server whose farm receives no reports, so that all members take turns."""
     site = new_site(folder, MEMBERS)
     site.write(
         server=f'plane = "{plane}"\n{server}',
@@ -39,7 +39,7 @@ def served(folder: Path, plane: str, pool: str = "", server: str = "") -> Iterat
 
 
 def leads_to(site: Site, *arguments: str) -> str:
-    """The member in dig's answer."""
+    """Return the member that dig's answer names."""
     answer = dig(site, "+short", "+tries=1", *arguments).split()
     return answer[0].partition(".")[0]
 

@@ -1,4 +1,4 @@
-"""``lbdns-collector`` alone, and DNS servers that follow it."""
+"""Tests of ``lbdns-collector`` without a DNS server, and of DNS servers that follow it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _is_up(site: Site) -> bool:
 
 @pytest.fixture
 def followers(central: Site, tmp_path: Path) -> list[Site]:
-    """The files of two DNS servers that follow the collector."""
+    """Write the files of two DNS servers that follow the collector, and return their sites."""
     found = []
     for number in range(2):
         folder = tmp_path / f"follower{number}"
@@ -99,7 +99,7 @@ def test_a_collector_that_is_gone_ages_and_comes_back(central: Site, followers: 
 
 
 class Keep:
-    """Agents that go on reporting as long as somebody waits."""
+    """Agents that continue to report while the test waits."""
 
     def __init__(self, sending: dict[str, FakeAgent], boot: int = 1) -> None:
         self._agents = list(sending.values())

@@ -1,4 +1,4 @@
-"""``lbdns demo``, whole: as a person starts it, asks it, and ends it."""
+"""Tests of the whole ``lbdns demo``: starting it, sending queries, and stopping it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.needs import needs
 
 
 class Demo:
-    """A demo on free ports."""
+    """A running demo on free ports."""
 
     def __init__(self, folder: Path) -> None:
         dns, report, http, self.web_port = free_ports(4)

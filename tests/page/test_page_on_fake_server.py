@@ -132,11 +132,11 @@ async def test_fail_open_and_shadow_policies_are_shown(browser: Browser) -> None
             ".pool .shadow"
         )
         header = await page.text("#server")
-        assert "thesis: responses 3.1 % shorter" in header
+        assert "thesis: response times 3.1 % shorter" in header
         assert "not recording" in header
         assert "disk full; 7 values dropped" in await page.run("document.querySelector('#server .warn').title")
         await page.click(".opener")
-        assert "would get 30.0 % of the answers if weighted replaced best" in await page.text(".details")
+        assert "would receive 30.0 % of the answers if weighted replaced best" in await page.text(".details")
 
 
 async def test_a_large_pool_is_sorted_filtered_and_paged_by_keyboard(browser: Browser) -> None:

@@ -1,7 +1,7 @@
-"""Writes metric families as Prometheus text, in short slices so that the event loop can do other work in between.
+"""Writes metric families as Prometheus text, in short slices so that the event loop can do other work between slices.
 
-prometheus_client's own writer takes several times as long, and does all its work without a pause. With 1000 members,
-that writer would block queries for 0.1 s (``python -m lbdns_tools.bench scrape``).
+prometheus_client's own writer takes several times as long, and never pauses. With 1000 members, that writer would block
+queries for 0.1 s (``python -m lbdns_tools.bench scrape``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SPECIAL: Final = {"inf": "+Inf", "-inf": "-Inf", "nan": "NaN"}
 
 
 class FamilySlice(Metric):
-    """A slice of the rows of a metric family.
+    """Part of a metric family, with some of the family's rows.
 
     Writing the rows directly is faster than converting them to prometheus_client's samples, so they are converted only
     if ``samples`` is read.
@@ -52,7 +52,7 @@ class FamilySlice(Metric):
 def families(name: str, kind: str, text: str, labels: tuple[str, ...], rows: Iterable[FamilyRow]) -> Iterator[Metric]:
     """Yield one gauge or counter family in slices of ROWS rows, or nothing if the family has no rows.
 
-    ``name`` must not have the suffix ``_total``.
+    ``name`` must not end in ``_total``.
     """
     left = iter(rows)
     while some := list(itertools.islice(left, ROWS)):
@@ -74,7 +74,7 @@ def exposition_text(slices: Iterable[Metric]) -> Iterator[bytes]:
 
 
 async def in_slices(steps: Iterator[bytes]) -> list[bytes]:
-    """Return everything that ``steps`` yields. Pauses after each slice of work, so that other tasks can run."""
+    """Return a list of the values that ``steps`` yields. Pauses after each slice, so that other tasks can run."""
     done = []
     began = time.perf_counter()
     for step in steps:

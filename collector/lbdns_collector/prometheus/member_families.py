@@ -1,6 +1,6 @@
 """Metric families about pools and their members.
 
-If the farm has too many members, they do not get series of their own.
+A farm with more members than ``[web] max_member_series`` has no series for individual members.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ QUARANTINED_STATE: Final = "quarantined"
 
 
 def has_member_series(farm: Farm) -> bool:
-    """Return whether each member gets about a dozen series of its own, which cost CPU time and storage."""
+    """Return whether to export series for individual members. Each member needs about a dozen series."""
     return _members(farm) <= farm.config.web.max_member_series
 
 
@@ -36,13 +36,13 @@ def pool_families(inputs: StatusInputs) -> Iterator[Metric]:
         capacities, is_measured = inputs.capacities_of(pool)
         if capacities:
             measured.append(((pool.name,), is_measured))
-    text = "Members by state; a quarantined member would be usable if it served requests"
+    text = "Number of members by state; a quarantined member reports, but serves no requests"
     yield from families("lbdns_pool_members", "gauge", text, ("pool", "state"), states)
-    text = "1 if the members' capacities are in requests/s, 0 while they are only relative to each other"
+    text = "1 if the capacities of the members are in requests/s, 0 if they are only relative to each other"
     yield from families("lbdns_pool_capacity_measured", "gauge", text, ("pool",), measured)
     yield from _override_families(inputs)
     omitted = 0 if has_member_series(inputs.farm) else _members(inputs.farm)
-    text = "Members without series of their own, because the farm has more members than [web] max_member_series"
+    text = "Number of members without individual series because the farm has more than [web] max_member_series members"
     yield family("lbdns_member_series_omitted", "gauge", text, omitted)
 
 
@@ -59,7 +59,7 @@ def _override_families(inputs: StatusInputs) -> Iterator[Metric]:
                 oldest.append(((pool.name, kind), min(since)))
     labels = "pool", "kind"
     yield from families("lbdns_pool_overrides", "gauge", "Overrides in force for members of the pool", labels, counts)
-    name, text = "lbdns_pool_oldest_override_timestamp_seconds", "Time at which the oldest override in force began"
+    name, text = "lbdns_pool_oldest_override_timestamp_seconds", "Unix time when the oldest override in force began"
     yield from families(name, "gauge", text, labels, oldest)
 
 
@@ -72,10 +72,10 @@ def member_families(inputs: StatusInputs) -> Iterator[Metric]:
         return
     for name, text, rows in (
         ("lbdns_member_score", "Score of the newest report", _scores),
-        ("lbdns_member_usable", "1 if the member reports and is neither drained nor in alarm nor quarantined", _usable),
+        ("lbdns_member_usable", "1 if the member reports and is not drained, in alarm or quarantined", _usable),
         ("lbdns_member_report_age_seconds", "Time since the newest report", _ages),
         ("lbdns_member_quarantined", "1 while the member is not selected because it serves no requests", _quarantined),
-        ("lbdns_member_ramp", "Fraction of its share that the member gets; below 1 during slow start", _ramps),
+        ("lbdns_member_ramp", "Fraction of the member's share in force; below 1 during slow start", _ramps),
         ("lbdns_member_capacity", _CAPACITY, _capacities),
     ):
         yield from families(name, "gauge", text, ("pool", "member"), _rows(inputs, rows))
@@ -83,7 +83,7 @@ def member_families(inputs: StatusInputs) -> Iterator[Metric]:
 
 #: Returns one value per member of a pool; None for a member without a value
 _Values = Callable[[StatusInputs, Pool], Iterable[float | None]]
-_CAPACITY: Final = "Estimated capacity of the member; in requests/s if lbdns_pool_capacity_measured is 1"
+_CAPACITY: Final = "Estimated capacity of the member: in requests/s if lbdns_pool_capacity_measured is 1, relative if 0"
 
 
 def _rows(inputs: StatusInputs, values: _Values) -> Iterator[FamilyRow]:

@@ -1,6 +1,6 @@
-"""Builds ``/metrics``, the Prometheus text with all metric families of a program.
+"""Builds the Prometheus text that a program serves at ``/metrics``.
 
-Every program exports families about its build, reports, events, reloads, history and event loop lag. Some add others.
+Every program exports families about its build, reports, events, reloads, history and event loop lag. Some export more.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NO_REFUSALS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 async def metrics_text(source: StatusSource, refused: Mapping[str, int] = NO_REFUSALS) -> bytes:
-    """Return every family of ``source`` as Prometheus text.
+    """Return all metric families of ``source`` as Prometheus text.
 
     ``refused`` holds the number of refused HTTP requests, keyed by reason.
     """
@@ -41,13 +41,13 @@ async def metrics_text(source: StatusSource, refused: Mapping[str, int] = NO_REF
 
 
 def metric_families(source: StatusSource, refused: Mapping[str, int] = NO_REFUSALS) -> Iterator[Metric]:
-    """Yield every family of ``source``.
+    """Yield all metric families of ``source``.
 
-    Families are computed one by one, but all from the program's state at the time of the call.
+    Families are computed one by one, but all reflect the program's state at the time of the call.
     """
     inputs, program = member_inputs(source), source.program
     build, versions = "Version of the program; the value is always 1", (__version__, platform.python_version())
-    reports = "Datagrams on the report port by result: accepted, or the reason for the drop"
+    reports = "Datagrams received on the report port, by result (accepted, or the reason for the drop)"
     return itertools.chain(
         families("lbdns_build_info", "gauge", build, ("version", "python"), [(versions, 1)]),
         _counts("lbdns_reports", reports, "result", source.counters.report_counts),
@@ -75,10 +75,10 @@ def event_families(events: EventLog, started: float) -> Iterator[Metric]:
     reloads = [((result,), events.counts["reload", level]) for result, level in _RESULTS.items()]
     yield from families("lbdns_config_reloads", "counter", "Reloads of the configuration", ("result",), reloads)
     good, bad = (events.last.get(("reload", level)) for level in _RESULTS.values())
-    text = "1 if the last reload succeeded; 0 while an old configuration stays in force after a failed reload"
+    text = "1 if the last reload succeeded or none was made, 0 if the last reload failed"
     is_good = bad is None or (good is not None and good.id > bad.id)
     yield family("lbdns_config_last_reload_successful", "gauge", text, is_good)
-    text = "Time at which the configuration in force was read"
+    text = "Unix time at which the configuration in force was read"
     since = good.time if good else started
     yield family("lbdns_config_last_reload_success_timestamp_seconds", "gauge", text, since)
 
@@ -94,22 +94,22 @@ def history_families(history: Mapping[str, Any] | None) -> Iterator[Metric]:
 
 
 def collector_families(collector: Collector) -> Iterator[Metric]:
-    """Yield the families of an embedded collector, except those that count reports."""
+    """Yield the metric families of an embedded collector, except the report counters."""
     text = "Datagrams that the kernel dropped because the receive buffer was full"
     yield family("lbdns_report_overflows", "counter", text, collector.overflows)
     skews = collector.table.skews
-    text = "Largest difference between a host's clock and the collector's, in either direction"
+    text = "Largest absolute difference between a host's clock and the collector's"
     if skews:
         yield family("lbdns_host_clock_skew_max_seconds", "gauge", text, max(map(abs, skews.values())))
     if has_member_series(collector.farm):
         rows = [((host,), seconds) for host, seconds in skews.items()]
-        text = "Time by which the host's clock is ahead of the collector's"
+        text = "Seconds by which the host's clock is ahead of the collector's"
         yield from families("lbdns_host_clock_skew_seconds", "gauge", text, ("host",), rows)
 
 
 def lag_families(looks: Mapping[tuple[str, int], int], microseconds: Mapping[str, int]) -> Iterator[Metric]:
-    """Yield one histogram per process of the event loop lag measured by ``lbdns.counting.event_loop_lag``."""
-    text = "Delay with which event loops run timers, over all workers"
+    """Yield the event loop lag: a histogram for the main process, and a histogram for all workers together."""
+    text = "Delay of event loop timers in the main process, or in all workers together"
     histogram = HistogramMetricFamily("lbdns_event_loop_lag_seconds", text, labels=("process",))
     for process in ("main", "worker"):
         if process not in microseconds:

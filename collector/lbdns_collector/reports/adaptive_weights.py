@@ -3,12 +3,12 @@
 Sans-I/O: the caller supplies the time and the random number generator.
 
 Each trial shifts some weight from one term of the score to another. The trial alternates between the old and the new
-weights every ``period`` seconds, so that changes in load affect both alike. The trial ends as soon as the new weights
-do worse. The search accepts the new weights only if four rounds show a significant gain. From time to time, the search
-compares the configured weights with those in use, and returns to the configured weights unless they give longer
-response times. Each weight stays within a fixed factor of its configured value, and the sum of all weights stays
-constant. Simulated annealing, which accepts a change after a single better result and sometimes after a worse one, was
-tried first. Response times vary so much that annealing reported gains that did not exist.
+weights every ``period`` seconds, so that changes in load affect both sets of weights equally. The trial ends as soon as
+the new weights perform worse. The search accepts the new weights only if four rounds show a significant gain. At
+intervals, the search compares the configured weights with the weights in use, and restores the configured weights
+unless their response times are longer. Each weight stays within a fixed factor of its configured value, and the sum of
+all weights stays constant. Simulated annealing, which accepts a change after a single better result and sometimes after
+a worse one, was tried first. Response times vary so much that annealing reported gains that did not exist.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ LEAST_REQUESTS: Final = 50.0  # requests in each half of a round; fewer give no 
 
 @dataclass(frozen=True, slots=True)
 class WeightSearchSettings:
-    """The limits of a weight search.
+    """The limits that a weight search observes.
 
-    Each weight stays between its configured value / ``factor`` and its configured value * ``factor``. ``period`` is the
-    length of a turn in seconds.
+    Each weight stays between 1/``factor`` and ``factor`` times its configured value. ``period`` is the length of a turn
+    in seconds.
     """
 
     factor: float = 2.0
@@ -46,9 +46,9 @@ class WeightSearchSettings:
 
 @dataclass(slots=True)
 class _ResponseTimeSums:
-    """Totals of all reports received during turns with the same weights.
+    """Totals from all reports received during turns with the same weights.
 
-    By Little's law, the mean response time is busy / requests.
+    By Little's law, the mean response time is ``busy / requests``.
     """
 
     busy: float = 0.0  # requests in progress * seconds
@@ -65,9 +65,9 @@ class _ResponseTimeSums:
 
 @dataclass(frozen=True, slots=True)
 class WeightSearchStatus:
-    """The state of a weight search: the score's name and weights, and the numbers of trials made and accepted.
+    """The state of a weight search: the score's name and weights, and the numbers of completed and accepted trials.
 
-    ``gain`` is the fraction by which, at the last check, response times were shorter than with the configured weights.
+    ``gain`` is the relative reduction in response times, compared with the configured weights, at the last check.
     """
 
     score: str
@@ -78,7 +78,7 @@ class WeightSearchStatus:
 
 
 class WeightSearch:
-    """A search for better weights for one score.
+    """Searches for better weights for one score.
 
     Call ``observe`` with every report; if it returns True, the weights in ``score`` have changed.
     """
@@ -156,7 +156,7 @@ class WeightSearch:
             self._since_check = 0
             self.gain = max(0.0, -math.expm1(-change))
             if change <= 0:
-                self._accept(candidate, "returned to the configured weights, because they are not slower")
+                self._accept(candidate, "returned to the configured weights, which give no slower responses")
         elif len(self._changes) == ROUNDS and change < -DOUBT * _standard_error(self._changes):
             self._accept(candidate, f"responses {100 * math.expm1(change):+.1f} %")
 

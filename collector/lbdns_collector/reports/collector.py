@@ -51,10 +51,10 @@ class Collector:
         self._paused = False
 
     def open(self, inherited: Mapping[Endpoint, socket.socket] = NO_SOCKETS) -> None:
-        """Open the sockets, except those passed in ``inherited``, which maps configured addresses to open sockets.
+        """Open a socket for each configured address, except those in ``inherited``, which maps addresses to sockets.
 
-        Reports wait in the sockets until ``start`` is called. Raises ListenError; the collector then has no open
-        sockets.
+        Reports wait in the sockets until ``start`` is called. Raises ListenError if an address is not available; the
+        collector then has no open sockets.
         """
         missing = [endpoint for endpoint in self.farm.config.collector.listen if endpoint not in inherited]
         taken = [ReportSocket(endpoint, inherited=sock) for endpoint, sock in inherited.items()]
@@ -65,9 +65,9 @@ class Collector:
             raise
 
     async def start(self, deliver: Callable[[Snapshot], None]) -> None:
-        """Start receiving reports, and call ``deliver`` with a new snapshot whenever reports have changed a reading.
+        """Start receiving reports, and call ``deliver`` with a new snapshot whenever reports change a reading.
 
-        Opens the sockets if ``open`` was not called. Raises ListenError; the collector then has no open sockets.
+        Opens the sockets if ``open`` was not called. Raises ListenError if an address is not available.
         """
         if not self._sockets:
             self.open()
@@ -82,7 +82,7 @@ class Collector:
         self._changed()
 
     async def stop(self) -> None:
-        """Process the reports that have arrived, then close the sockets. No more snapshots are delivered.
+        """Process the reports that have arrived, then close the sockets. No snapshots are delivered any longer.
 
         A paused collector leaves waiting reports in the sockets, so that another process can read them.
         """
@@ -93,7 +93,7 @@ class Collector:
         self._sockets = []
 
     def pause(self) -> None:
-        """Stop reading reports; datagrams wait in the sockets."""
+        """Stop reading reports. Until ``resume`` is called, new reports wait in the sockets."""
         self._paused = True
         for sock in self._sockets:
             sock.pause(asyncio.get_running_loop())
@@ -104,12 +104,12 @@ class Collector:
             sock.resume(asyncio.get_running_loop())
 
     def duplicates(self) -> Iterator[tuple[Endpoint, socket.socket]]:
-        """For use by another process, yield a duplicate of each socket with the socket's configured address."""
+        """Yield the configured address and a duplicate of each socket, for use by another process."""
         for sock in self._sockets:
             yield sock.configured, sock.duplicate()
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Open the sockets that ``new`` needs.
+        """Open the additional sockets that the configuration ``new`` requires.
 
         Reports wait in the new sockets until the change is committed, so none is lost. Raises ListenError if an address
         is not available.
@@ -158,7 +158,7 @@ class Collector:
 
     @property
     def score(self) -> Score:
-        """The score in force. Earlier reports may have been scored with a different score."""
+        """The score in force. It may differ from the score that was applied to earlier reports."""
         return self.table.score
 
     @property
@@ -178,7 +178,7 @@ class Collector:
             self._publisher.changed()
 
     def _open(self, endpoints: Sequence[Endpoint], replaced: Sequence[ReportSocket]) -> list[ReportSocket]:
-        """Open sockets for all ``endpoints``, or for none if any of them fails. Raises ListenError.
+        """Open a socket for each endpoint, or no socket if any endpoint is not available. Raises ListenError.
 
         An endpoint may overlap the address of a ``replaced`` socket: a single address may replace 0.0.0.0, or vice
         versa.
@@ -215,7 +215,7 @@ class Collector:
         if self._keyed:
             log.info("reports are accepted if their tag matches a key in the key file")
         else:
-            log.warning("no key_file: reports are accepted if they come from a member's address, which can be forged")
+            log.warning("no key_file: every report from a member's address is accepted, but addresses can be forged")
 
 
 def _adaptive(config: Config, before: WeightSearch | None) -> WeightSearch | None:

@@ -1,4 +1,4 @@
-"""Report sockets: UDP sockets that receive report datagrams, pass them to the report table, and log dropped ones."""
+"""Report sockets: UDP sockets that receive report datagrams, pass them to the report table, and log drops."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ RECEIVE_BUFFER: Final = 4 * 2**20  # bytes requested from the kernel; room for t
 LOG_INTERVAL: Final = 60.0  # seconds, per reason: garbage from the network must not fill a disk
 
 ADVICE: Final = {
-    "too_long": "does another program send to this port?",
-    "malformed": "does another program send to this port?",
-    "unknown_host": "no member of a pool has this name; is the agent's --name right?",
-    "bad_tag": "do the key files of agent and collector match? Without keys, the source must be the member's address",
-    "rate": "more than 50 reports/s from one host; does its agent run more than once?",
-    "clock": "the clocks are more than 30 s apart; is time synchronised on both hosts?",
-    "replay": "a repeated datagram, or two agents that use the same name and have different clocks",
+    "too_long": "check whether another program sends datagrams to this port",
+    "malformed": "check whether another program sends datagrams to this port",
+    "unknown_host": "no member of any pool has this name; check the agent's --name option",
+    "bad_tag": "check that agent and collector use the same key; without keys, the source must be the member's address",
+    "rate": "the host sends more than 50 reports/s; check whether several agents run on it",
+    "clock": "the clocks differ by more than 30 s; check that time is synchronised on both hosts",
+    "replay": "the datagram was repeated, or two agents with different clocks use the same name",
 }
 
 
 class RejectionLog:
-    """Limits the log lines about dropped datagrams: for each reason, logs the first datagram, then one per minute."""
+    """Limits the rate of log lines about dropped datagrams to one line per minute for each reason."""
 
     def __init__(self) -> None:
         self._logged_at: dict[str, float] = {}
@@ -54,12 +54,12 @@ class RejectionLog:
 
 
 class ReportSocket:
-    """One bound UDP socket. Once attached, it passes received datagrams to the report table."""
+    """A bound UDP socket. Once attached, the socket passes received datagrams to the report table."""
 
     def __init__(self, endpoint: Endpoint, share: bool = False, inherited: socket.socket | None = None) -> None:
-        """Bind ``endpoint``, or use ``inherited``, a socket already bound there.
+        """Bind a socket to ``endpoint``, or use ``inherited``, a socket that is already bound to ``endpoint``.
 
-        ``share`` allows another socket of this process to use an overlapping address, if that socket allows it too.
+        ``share`` lets the address overlap that of another socket of this process, if both sockets allow sharing.
         Raises ListenError.
         """
         self.configured = endpoint
@@ -74,16 +74,16 @@ class ReportSocket:
     def attach(
         self, table: ReportTable, on_change: Callable[[], None], loop: asyncio.AbstractEventLoop, events: EventLog
     ) -> None:
-        """Pass datagrams to ``table`` from now on.
+        """Start passing received datagrams to ``table``.
 
-        Calls ``on_change`` after each batch that contains an accepted report. Logs dropped datagrams in ``events``, at
-        a limited rate.
+        Calls ``on_change`` after each batch that contains an accepted report. Records dropped datagrams in ``events``
+        at a limited rate.
         """
         self._table, self._on_change, self._rejections, self._events = table, on_change, RejectionLog(), events
         self.resume(loop)
 
     def pause(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Stop reading; datagrams wait in the socket."""
+        """Stop reading. Until ``resume`` is called, new datagrams wait in the socket."""
         loop.remove_reader(self._socket)
 
     def resume(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -94,7 +94,7 @@ class ReportSocket:
         return self._socket.dup()
 
     def drain(self) -> bool:
-        """Read up to one batch of waiting datagrams. Return whether more may wait."""
+        """Read up to one batch of waiting datagrams. Return whether more datagrams may be waiting."""
         table = self._table
         if table is None:
             return False
@@ -130,13 +130,13 @@ class ReportSocket:
         return overflows(self._socket)
 
     def allow_sharing(self, allowed: bool) -> None:
-        """Set whether another socket of this process may bind an overlapping address, to replace this socket."""
+        """Set whether a socket of this process that replaces this socket may bind an overlapping address."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(allowed))
 
     def close(self, loop: asyncio.AbstractEventLoop, leave: bool = False) -> None:
         """Process the datagrams that have arrived, then close the socket.
 
-        If ``leave`` is true, leave the datagrams to another process that holds the same socket.
+        If ``leave`` is true, leave the datagrams in the socket for another process that has the socket open.
         """
         loop.remove_reader(self._socket)
         while not leave and self.drain():

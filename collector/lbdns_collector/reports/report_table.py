@@ -1,7 +1,7 @@
 """The report table: decides which report datagrams to accept, and keeps the newest reading of every member. Sans-I/O.
 
-The checks run in the order below, and the first one that fails gives the reason for the drop. The body of a datagram is
-decoded only after its origin is verified.
+The checks run in the order below. The first check that fails determines the reason for dropping the datagram. The body
+of a datagram is decoded only after its origin is verified.
 
     too_long      over 1200 bytes
     malformed     no valid envelope (or, after the rate check, no valid body)
@@ -73,7 +73,7 @@ class _ReportingHost:
         self.skew = report.time - wall
 
     def state(self, now: float) -> list[Any]:
-        """Return the state as plain data; monotonic times become ages at ``now``, and "never" becomes None."""
+        """Return the host's state as plain data. Monotonic times become ages at ``now``; unset times become None."""
         filled = now - self.filled if self.filled > _LONG_AGO else None
         newest = self.newest if self.newest > _LONG_AGO else None
         return [self.boot, self.seq, newest, list(self.replaced.items()), self.skew, self.tokens, filled]
@@ -89,8 +89,8 @@ class _ReportingHost:
     def _replace(self, wall: float) -> None:
         """Reject further reports from the current boot until the clock check would reject them anyway.
 
-        The rejection must end, because two agents may use the same name: when one stops, the other must be accepted
-        again.
+        The rejection must expire: if two agents use the same name and one agent stops, reports from the remaining
+        agent must be accepted again.
         """
         self.replaced = {boot: until for boot, until in self.replaced.items() if until >= wall}
         self.replaced[self.boot] = wall + 2 * MAX_SKEW
@@ -99,12 +99,12 @@ class _ReportingHost:
 
 
 class ReportTable:
-    """Accepts or drops datagrams, and stores the members' readings. Not thread-safe, but snapshots are immutable."""
+    """Accepts or drops datagrams, and stores the members' readings. Not thread-safe; its snapshots are immutable."""
 
     def __init__(
         self, hosts: Mapping[str, ReportingHost], keys: Sequence[MasterKey], score: Score, shadow: Score | None = None
     ) -> None:
-        """``score`` is the score for new reports. ``shadow`` is a second score, computed for comparison only."""
+        """``score`` is applied to new reports. ``shadow`` is a second score, computed for comparison only."""
         self.counts = dict.fromkeys(RESULTS, 0)
         self._hosts = hosts
         self._masters = {key.key_id: key for key in keys}
@@ -130,7 +130,7 @@ class ReportTable:
         return result
 
     def snapshot(self) -> Snapshot:
-        """Return the current readings, as the same object as before if nothing has changed."""
+        """Return a snapshot of the current readings: the previous snapshot object if nothing has changed."""
         if self._changed:
             self._snapshot = Snapshot(self._snapshot.version + 1, self._readings.copy())
             self._changed = False
@@ -144,9 +144,9 @@ class ReportTable:
     def reconfigure(
         self, hosts: Mapping[str, ReportingHost], keys: Sequence[MasterKey], score: Score, shadow: Score | None = None
     ) -> None:
-        """Use another configuration.
+        """Switch to another configuration.
 
-        Hosts that remain keep their readings and sequence numbers; their scores are recomputed.
+        Hosts in both configurations keep their readings and sequence numbers; their scores are recomputed.
         """
         members = {member for host in hosts.values() for member in host.members}
         peers = {name: peer for name, peer in self._peers.items() if name in hosts}
@@ -222,8 +222,8 @@ class ReportTable:
     def state(self, now: float) -> dict[str, Any]:
         """Return the table's state as plain data for another process.
 
-        The state contains the readings with their ages at ``now``, the sequence numbers (replays are still rejected),
-        and the counts.
+        The state contains the readings with their ages at ``now``, the sequence numbers needed to reject replays, and
+        the counts.
         """
         return {
             "version": self._snapshot.version,
@@ -233,9 +233,9 @@ class ReportTable:
         }
 
     def restore(self, state: Any, now: float) -> None:
-        """Continue from another process's state. Ignores unknown hosts, and recomputes scores.
+        """Restore the table from another process's state. Ignores unknown hosts, and recomputes scores.
 
-        ``now`` is the monotonic time at which ``state`` was made. Raises ValueError; the table is then unchanged.
+        ``now`` is the monotonic time at which ``state`` was made. Raises ValueError if ``state`` is invalid.
         """
         try:
             members = {member for host in self._hosts.values() for member in host.members}

@@ -1,4 +1,4 @@
-"""Limits how often changed readings become a new snapshot. Sans-I/O: the caller supplies the clock and the timers."""
+"""Limits how often new snapshots are published. Sans-I/O: the caller supplies the clock and the timers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ COPYING: Final = DutyCycle(40.0, longest=0.01)
 
 
 class SnapshotPublisher:
-    """Publishes the first change at once, then combines later changes and publishes them after a gap.
+    """Publishes the first change immediately, then combines later changes and publishes them together after a gap.
 
-    The gap is proportional to the time taken to publish: one or two milliseconds with three members, more with ten
-    thousand. The shorter of the last two publishing times is used, so that a single hiccup of the machine does not
-    delay the next report.
+    The gap is proportional to the publishing time. For three members, the gap is one or two milliseconds; for ten
+    thousand, it is longer. The shorter of the last two publishing times determines the gap, so that a single slow
+    publication does not delay the next report.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class SnapshotPublisher:
         return min(self._pause, self._pause_before)
 
     def changed(self) -> None:
-        """Publish a change now, or after the gap."""
+        """Publish a change immediately, or at the end of the current gap."""
         if self._timer is not None:
             return
         wait = self._finished + self.gap - self._clock()
@@ -53,7 +53,7 @@ class SnapshotPublisher:
             self._timer = self._call_later(wait, self._publish)
 
     def stop(self) -> None:
-        """Stop publishing: even pending changes are not published."""
+        """Stop publishing, and discard pending changes."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,4 +1,4 @@
-"""The history sampler: records the state of the running program in its history once a second."""
+"""The history sampler: records the state of the running program once a second."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class HistorySampler:
 
     @property
     def history(self) -> LiveHistory | None:
-        """The history; None while recording is off."""
+        """The history, or None while recording is off."""
         return self._history if self._history and self._source.members.farm.config.history.on else None
 
     async def start(self) -> None:
@@ -60,7 +60,7 @@ class HistorySampler:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """Stop sampling, and write any samples still in memory."""
+        """Stop sampling, and write the samples that are still in memory to the disk."""
         await end_task(self._task)
         self._task = None
         if self._history is not None:

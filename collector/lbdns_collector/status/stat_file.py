@@ -1,4 +1,4 @@
-"""Writes the stat file, which lists members on colon-separated lines, for scripts that read files."""
+"""Writes the stat file, a text file for scripts: one line of colon-separated fields per member."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ COLUMNS: Final = ("member", "pool", "state", "score", "age", *CATALOGUE)
 
 
 def render(farm: Farm, snapshot: Snapshot, overrides: Overrides, now: float) -> str:
-    """Return the file's text at ``now`` (monotonic seconds): a header that names the columns, then one line per member.
+    """Return the stat file's text at ``now`` (monotonic seconds): a line of column names, then one line per member.
 
-    Ages are in seconds and metrics in the units of the catalogue; unknown values are empty fields.
+    Ages are in seconds, and metrics are in the units of the metric catalogue. Unknown values are empty fields.
     """
     lines = ["# " + ":".join(COLUMNS)]
     for pool in farm.pools:
@@ -52,14 +52,14 @@ def _number(value: float) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a pool's name (any text), with ``_`` in place of characters that separate columns or lines."""
+    """Return a pool's name with ``_`` in place of each colon and each unprintable character."""
     return "".join("_" if char == ":" or not char.isprintable() else char for char in text)
 
 
 class StatFile:
-    """Keeps the file configured as ``[collector] stat_file`` up to date; a reload may configure another file, or none.
+    """Keeps the file configured as ``[collector] stat_file`` up to date, also if a reload changes the setting.
 
-    A thread renders and writes the file, so that a slow disk or a large farm delays no report and no query.
+    A thread renders and writes the file, so that a slow disk or a large farm does not delay reports or queries.
     """
 
     def __init__(self, source: MemberSource) -> None:
@@ -84,7 +84,7 @@ class StatFile:
             await asyncio.sleep(PERIOD)
 
     async def update(self, path: Path) -> None:
-        """Rewrite the file now, unless all members are silent and nothing has changed since the last version."""
+        """Rewrite the file now, unless all members are silent and nothing has changed since the file was written."""
         farm, snapshot = self._source.farm, self._source.snapshot
         overrides = self._source.overrides
         now = time.monotonic()
@@ -97,7 +97,7 @@ class StatFile:
         try:
             await asyncio.to_thread(lambda: replace_file(path, render(farm, snapshot, overrides, now)))
         except OSError as error:
-            self._fail(f"stat_file: {path}: cannot write: {error.strerror}; trying again every second")
+            self._fail(f"stat_file: {path}: cannot write: {error.strerror}; retrying every second")
             return
         if self._failed:
             log.info("stat_file: %s: writing works again", path)

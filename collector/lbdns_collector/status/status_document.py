@@ -1,6 +1,6 @@
-"""The status document: pools, members and their states as ``/api/v1/status`` shows them.
+"""The status document: pools, members and their states, as served at ``/api/v1/status``.
 
-Pure functions that build the document, write it as JSON in small pieces, and parse the JSON in a follower.
+Pure functions build the document, write it as JSON in small pieces, and parse the JSON for a follower.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _encode: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 @dataclass(frozen=True, slots=True)
 class ProgramStatus:
-    """The program's own data for a status document."""
+    """Data about the program itself, for a status document."""
 
     version: str
     uptime_s: float
@@ -59,8 +59,8 @@ class ShadowStatistics:
 class StatusInputs:
     """All data needed to build a status document, as of ``now`` (monotonic seconds).
 
-    ``answers``, ``shadows``, ``guards`` and ``capacities`` are keyed by pool name. Their sequences have one item per
-    member, in the pool's order. Each entry of ``capacities`` also says whether the unit is requests/s.
+    ``answers``, ``shadows``, ``guards`` and ``capacities`` are keyed by pool name. Except in ``shadows``, each sequence
+    has one item per member, in the pool's order. ``capacities`` also states whether a pool's unit is requests/s.
     """
 
     farm: Farm
@@ -76,12 +76,12 @@ class StatusInputs:
     guards: Mapping[str, Sequence[Guard]] = field(default_factory=dict)
 
     def guards_of(self, pool: Pool) -> Sequence[Guard]:
-        """Return one guard per member, or NO_GUARD for all if, during a reload, the guards belong to other members."""
+        """Return one guard per member, or NO_GUARD for each member while a reload is replacing the members."""
         guards = self.guards.get(pool.name, ())
         return guards if len(guards) == len(pool.members) else (NO_GUARD,) * len(pool.members)
 
     def capacities_of(self, pool: Pool) -> tuple[Sequence[float], bool]:
-        """Return the members' capacities, and whether their unit is requests/s; empty if they are unknown."""
+        """Return the members' capacities (empty if they are unknown), and whether their unit is requests/s."""
         found, is_measured = self.capacities.get(pool.name, ((), False))
         return (found, is_measured) if len(found) == len(pool.members) else ((), False)
 
@@ -121,7 +121,7 @@ def program_document(inputs: StatusInputs) -> dict[str, Any]:
 
 
 def to_json(document: object) -> bytes:
-    """Return the document as JSON on one line."""
+    """Return ``document`` as a single line of JSON."""
     return _encode(document).encode("ascii")
 
 
@@ -134,9 +134,9 @@ def separated(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def status_pieces(inputs: StatusInputs) -> Iterator[bytes]:
-    """Yield the document of ``build_status`` as JSON on one line, in pieces.
+    """Yield the status document (see ``build_status``) as a single line of JSON, in pieces.
 
-    The most expensive piece takes about 60 us to build; the first piece of a pool takes 1.5 us per member.
+    Most pieces take at most about 60 us to build. The first piece of a pool takes 1.5 us per member.
     """
     yield b'{"pools":['
     for number, pool in enumerate(inputs.farm.pools):
@@ -246,10 +246,10 @@ def _reported(reading: Reading | None, now: float) -> dict[str, Any]:
 
 
 class ReportChanges:
-    """Builds the short document for followers.
+    """Builds the short documents that are sent to followers when reports change members.
 
-    The document is structured like the status document, but contains only the changed members and only the keys that a
-    report can change. The builder checks nothing else, because ten thousand members may change every second.
+    Each document is structured like the status document, but contains only the changed members and only the keys that a
+    report can change. Nothing else is compared, because ten thousand members may change every second.
     """
 
     def __init__(self, farm: Farm) -> None:
@@ -270,7 +270,7 @@ class ReportChanges:
 
 
 def changed_members(before: Mapping[str, Reading], after: Mapping[str, Reading]) -> list[str]:
-    """Return the full names of the members whose readings are not the same objects as before."""
+    """Return the full names of the members whose reading in ``after`` is another object than in ``before``."""
     known = before.get
     return [name for name, reading in after.items() if known(name) is not reading]
 

@@ -1,4 +1,4 @@
-"""Status sources: the protocols through which pages, metrics, history and stat file access a running program."""
+"""Status sources: protocols through which web pages, metrics, history and stat file read a running program's state."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ class SelectionSource(Protocol):
     """Provides data about the selection of members. Sequences have one item per member, in the pool's order."""
 
     def capacities(self, pool: str) -> tuple[Sequence[float], bool]:
-        """Return the members' capacities, and whether their unit is requests/s; empty if unknown."""
+        """Return the members' capacities (empty if unknown), and whether their unit is requests/s."""
 
     def answers(self, pool: str) -> Sequence[int]:
-        """Return, for each member, the number of answers so far that named it."""
+        """Return the number of answers so far that named each member."""
 
     def guards(self, pool: str) -> Sequence[Guard]:
         """Return the guards that limit the usable members' shares; empty if this program does not select members."""
@@ -87,10 +87,10 @@ class CounterSource(Protocol):
         """Return the numbers of queries, keyed by type name, and of responses, keyed by rcode name."""
 
     async def refresh(self) -> None:
-        """Update the counters; this may require replies from other processes."""
+        """Update the counters, which may require replies from other processes."""
 
     def metric_families(self) -> Iterable[Metric]:
-        """Return the metric families that only this kind of program exports at /metrics."""
+        """Return the metric families that this kind of program exports in addition to those of all programs."""
 
 
 class ProgramSource(Protocol):
@@ -115,7 +115,7 @@ class ProgramSource(Protocol):
 class StatusSource(Protocol):
     """Provides all parts of a running program's status, for ``lbdns serve`` and ``lbdns-collector``.
 
-    Read all parts in the event loop; reading them is cheap.
+    All parts must be read in the event loop. Reading them is cheap.
     """
 
     @property
@@ -135,7 +135,7 @@ class StatusSource(Protocol):
 
 
 def member_inputs(source: StatusSource) -> StatusInputs:
-    """Return the inputs for metrics: ``status_inputs`` without the parts that are slow to compute for many members."""
+    """Return the inputs for metrics, without the parts of ``status_inputs`` that are slow to compute in large farms."""
     members, selection = source.members, source.selection
     farm, uptime_s = members.farm, source.program.uptime_s
     return StatusInputs(

@@ -1,4 +1,4 @@
-"""Access control: which networks and credentials allow reading via HTTP, and how often clients may try credentials."""
+"""Access control for HTTP clients: permitted networks, credentials, and a limit on attempts to guess credentials."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _IPV6_PLACE: Final = 64  # bits: the network that a provider assigns to one cust
 
 
 class AccessControl:
-    """The access rules from ``[web]`` that are in force.
+    """The access rules in force, from the configuration section ``[web]``.
 
     Loopback clients may always connect, but need credentials like all other clients.
     """
@@ -55,16 +55,16 @@ class AccessControl:
         self._unlogged += 1
         now = time.monotonic()
         if now >= self._logged_at + QUIET:
-            what = "is not in any network of [web] allow" if why == "network" else "sent a wrong password or token"
+            what = "is not in any network in [web] allow" if why == "network" else "sent a wrong password or token"
             more = f"; {self._unlogged - 1} others were refused since the last log line" if self._unlogged > 1 else ""
             log.warning("refused: %s %s%s", address, what, more)
             self._logged_at, self._unlogged = now, 0
 
     def may_try(self, address: str) -> bool:
-        """Return whether a client at ``address`` may send credentials now.
+        """Return whether credentials from a client at ``address`` may be checked now.
 
-        While too many refusals are pending for the client's network, no further credentials are checked, to limit the
-        number of guesses.
+        To limit guesses, no credentials from a network are checked while too many refusals are pending for that
+        network.
         """
         return self._wrong[_place(address)] < AT_ONCE
 

@@ -1,4 +1,4 @@
-"""Admission: every HTTP request waits for its turn, and is then refused if its client lacks read access."""
+"""Admission control: schedules each HTTP request, and refuses requests from clients without read access."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CHALLENGE: Final = 'Basic realm="lbdns", charset="UTF-8", Bearer realm="lbdns"'
 
 @web.middleware
 async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Return the handler's response, or a refusal."""
+    """Return the handler's response, or an error response if the request is refused."""
     scheduler, connections = request.app[SCHEDULER], request.app[CONNECTIONS]
     lane: RenderLane = "health" if request.path == HEALTH else "request"
     connections.touch(request.protocol)
@@ -42,13 +42,13 @@ async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
 async def _refusal(request: web.Request) -> web.Response | None:
     access, address = request.app[ACCESS], request.remote or ""
     if not access.is_allowed(address):
-        what = f"{address} is not allowed to read; the server's operator can add its network to [web] allow"
+        what = f"{address} is not allowed to read pages; the server's operator can add the network to [web] allow"
         return _refuse(request, "network", 403, what)
     if not access.credentials or request.path == HEALTH:
         return None
     header = request.headers.get("Authorization")
     if header is None:
-        what = "a user with a password, or a token ('Authorization: Bearer TOKEN'), is required"
+        what = "credentials are required: a user name and password, or a token ('Authorization: Bearer TOKEN')"
         return _refuse(request, "nameless", 401, what, WWW_Authenticate=CHALLENGE)
     if not access.may_try(address):
         what = f"too many wrong passwords or tokens from {address}; retry later"
@@ -56,7 +56,7 @@ async def _refusal(request: web.Request) -> web.Response | None:
     if access.credentials.accept(header):
         return None
     async with access.delayed_refusal(address):
-        what = "wrong user, password or token; the server reads the valid ones from [web] password_file and token_file"
+        what = "wrong user name, password or token; [web] password_file and token_file contain the valid credentials"
         return _refuse(request, "credentials", 401, what, WWW_Authenticate=CHALLENGE)
 
 

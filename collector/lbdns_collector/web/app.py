@@ -1,6 +1,6 @@
 """The HTTP application: serves read-only documents, metrics and pages from a StatusSource.
 
-All changes are made through the control socket.
+Only the control socket accepts commands that make changes.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _HEADERS: Final = {
 
 
 def make_app(source: StatusSource, access: AccessControl | None = None) -> web.Application:
-    """Return the application. The application's only state is its open connections and event streams."""
+    """Return the application. Between requests, the application keeps only its open connections and event streams."""
     app = web.Application(middlewares=[_errors_as_json, admit], client_max_size=1024)
     scheduler = RenderScheduler(partial(_queries_here, source), partial(_member_count, source))
     app[SOURCE], app[SCHEDULER], app[CONNECTIONS] = source, scheduler, HttpConnections()
@@ -98,7 +98,7 @@ async def _status(source: StatusSource, scheduler: RenderScheduler) -> bytes:
 
 
 def _queries_here(source: StatusSource) -> int:
-    """Return the number of queries answered by this process; 0 if workers answer, because pages don't delay workers."""
+    """Return the number of queries received by this process, or 0 with workers, because pages don't delay workers."""
     return source.counters.queries if source.program.workers <= 1 else 0
 
 
@@ -138,7 +138,7 @@ async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamR
     except web.HTTPNotFound:
         return error(404, f"{request.path} does not exist; available paths: {', '.join(PATHS)}")
     except web.HTTPMethodNotAllowed as wrong:
-        what = f"{request.method} is not allowed: HTTP is read-only; commands such as 'lbdns drain' make changes"
+        what = f"{request.method} is not allowed: HTTP is read-only; use commands such as 'lbdns drain' to make changes"
         return error(405, what, Allow=", ".join(sorted(wrong.allowed_methods)))
     except web.HTTPException as wrong:
         return error(wrong.status, wrong.reason)
@@ -146,7 +146,7 @@ async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamR
         raise  # the client has disconnected
     except Exception:
         log.exception("%s: the request failed", request.path)
-        return error(500, "internal error; see the program's log")
+        return error(500, "internal error; the program's log has the details")
 
 
 def _file(path: Path, content_type: str) -> Handler:

@@ -1,4 +1,4 @@
-"""Keys of the objects that the application's request handlers share."""
+"""Keys for the objects in the application that its request handlers share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Request handlers: status, event stream, log, explanation, history, metrics, health."""
+"""HTTP request handlers for the status, event stream, log, explanations, history, metrics and health check."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ async def metrics(request: web.Request) -> web.StreamResponse:
 
 
 async def health(request: web.Request) -> web.Response:
-    """Return 200 while the program is serving, otherwise 503."""
+    """Return status 200 while the program is serving, and 503 otherwise."""
     if request.app[SOURCE].program.serving:
         return web.Response(text="ok\n")
     return web.Response(status=503, text="not serving\n")
 
 
 async def events(request: web.Request) -> web.StreamResponse:
-    """Depending on the query string, stream the whole status, the changes for a follower, or only the log."""
+    """Stream the whole status, the changes for a follower, or only the log, depending on the query string."""
     hub = request.app[HUB]
     kind: StreamKind = "changes" if request.query.get("changes") else "page"
     if only := request.query.get("only"):
         if only != "log" or kind == "changes":
-            return error(400, f"only={only} is not valid; to receive the log alone, use only=log and leave out changes")
+            return error(400, f"only={only} is not valid; to receive only the log, use only=log without 'changes'")
         kind = "log"
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
     if request.method == "HEAD":
@@ -56,7 +56,7 @@ async def events(request: web.Request) -> web.StreamResponse:
         return response
     if hub.streams >= MAX_STREAMS:
         return error(
-            503, "too many event streams are open; /api/v1/status returns the same document once", Retry_After="10"
+            503, "too many event streams are open; retry later, or read /api/v1/status instead", Retry_After="10"
         )
     transport = request.transport
     request.app[CONNECTIONS].is_stream(request.protocol)
@@ -81,7 +81,7 @@ async def explain(request: web.Request) -> web.StreamResponse:
     """Send the explanation of the next answer for a name."""
     name = request.query.get("name", "")
     if not name or len(name) > MAX_NAME:
-        return error(400, "name: is missing or too long; example: /api/v1/explain?name=best.hobbit")
+        return error(400, "name: the parameter is missing or too long; example: /api/v1/explain?name=best.hobbit")
     try:
         explanation = await request.app[SOURCE].selection.explain(name)
     except UnknownNameError as wrong:
@@ -105,7 +105,7 @@ async def events_so_far(request: web.Request) -> web.StreamResponse:
 
 
 async def _events(request: web.Request, since: float, limit: int, kind: str) -> Sequence[LoggedEvent]:
-    """Return the events in the history (written every few seconds), then newer events that are still only in memory."""
+    """Return the events in the history, then newer events that have not been written to the history yet."""
     program = request.app[SOURCE].program
     fresh = [event for event in program.events.newest(KEPT, since) if kind in ("", event.kind)]
     if program.history is None or len(fresh) >= limit:
@@ -123,14 +123,14 @@ async def _events(request: web.Request, since: float, limit: int, kind: str) -> 
 async def history(request: web.Request) -> web.StreamResponse:
     recorded = request.app[SOURCE].program.history
     if recorded is None:
-        return error(404, "history is off: [history] on is false in this server's configuration")
+        return error(404, "no history is recorded: [history] on is false in the server's configuration")
     try:
         pool, metric, members = _requested_series(request)
         end = _number(request, "to", time.time())
         start = _number(request, "from", end - SPAN)
         points = int(_number(request, "points", POINTS, 1, MAX_POINTS))
         if start >= end:
-            raise ConfigError("from: must be earlier than 'to'; both are in Unix seconds")
+            raise ConfigError("from: must be earlier than 'to' (both in Unix seconds)")
         found = await request.app[SCHEDULER].beside(recorded.series(pool, metric, members, start, end, points))
     except ConfigError as wrong:
         return error(400, str(wrong))
@@ -143,7 +143,7 @@ def _requested_series(request: web.Request) -> tuple[str, str, Sequence[str]]:
     pool, metric = request.query.get("pool", ""), request.query.get("metric", "")
     members = list(dict.fromkeys(request.query.getall("member", ())))
     if not metric:
-        raise ConfigError("metric: is missing; example: /api/v1/history?pool=web&metric=score")
+        raise ConfigError("metric: the parameter is missing; example: /api/v1/history?pool=web&metric=score")
     if not pool:
         return pool, metric, members
     pools = {known.name: known for known in request.app[SOURCE].members.farm.pools}
@@ -177,7 +177,7 @@ def _log_pieces(events: Sequence[LoggedEvent]) -> Iterator[bytes]:
 
 
 def explanation_pieces(explanation: Mapping[str, Any]) -> Iterator[bytes]:
-    """Yield the JSON of an explanation in small pieces; "members" comes last."""
+    """Yield an explanation as JSON in small pieces, with the key "members" last."""
     head = {key: value for key, value in explanation.items() if key != "members"}
     yield to_json(head).removesuffix(b"}") + b',"members":['
     yield from separated(to_json(member) for member in explanation.get("members", ()))

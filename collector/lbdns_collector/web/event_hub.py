@@ -1,6 +1,6 @@
 """The event hub: turns changes in the status source into events, builds each event once, and sends it to all streams.
 
-Each stream has a queue, which holds events until the client reads them. Clients that read too slowly are disconnected.
+Each stream has a queue for events that the client has not read yet. Clients that read too slowly are disconnected.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ MAX_WAITING_BYTES: Final = 16 * 2**20
 
 
 class StreamQueue:
-    """The events that are queued for one client. ``abort`` closes its connection."""
+    """The events that are queued for one client. ``abort`` closes the client's connection."""
 
     def __init__(self, abort: Callable[[], None], keep_alive: float) -> None:
         self.keep_alive = keep_alive  # seconds
@@ -63,7 +63,7 @@ class StreamQueue:
         self.ended = False
 
     def push(self, event: bytes) -> None:
-        """Add an event.
+        """Queue an event.
 
         A client that falls too far behind is disconnected. When the client reconnects, it receives the whole status.
         """
@@ -79,7 +79,7 @@ class StreamQueue:
         self._wake.set()
 
     def replace(self, event: bytes) -> None:
-        """Add an event with the whole status, replacing any such event that is still queued."""
+        """Queue an event with the whole status, replacing any such event that is still queued."""
         if not self.ended:
             self._whole = event
             self._wake.set()
@@ -164,9 +164,9 @@ class EventHub:
         return sum(map(len, self._streams.values()))
 
     async def open(self, abort: Callable[[], None], kind: StreamKind) -> tuple[StreamQueue, bytes]:
-        """Return a new stream and its first event, the whole status. Later changes are already queued in the stream.
+        """Return a new stream, and a first event with the whole status. Later changes are queued in the stream.
 
-        A stream of kind "log" has no first event.
+        If ``kind`` is "log", the first event is empty.
         """
         stream = StreamQueue(abort, FOLLOWER_KEEP_ALIVE if kind == "changes" else PAGE_KEEP_ALIVE)
         self._streams[kind].add(stream)
@@ -241,7 +241,7 @@ class EventHub:
                 before = signature
                 event = encode_event("status", await self._status.get())
             except Exception:
-                log.exception("the status could not be sent")
+                log.exception("the status could not be sent to the open pages")
                 await asyncio.sleep(TICK)
                 continue
             for stream in tuple(pages):

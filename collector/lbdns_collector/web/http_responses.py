@@ -1,4 +1,4 @@
-"""HTTP responses: JSON documents and errors; long bodies are sent in pieces, each in a scheduled slice."""
+"""HTTP responses: JSON documents and errors. Long bodies are sent in pieces, each in a scheduled slice."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ POLL_PERIOD: Final = 0.01  # seconds between two checks of the write buffer
 
 
 def error(status: int, what: str, **headers: str) -> web.Response:
-    """Return an error response. ``what`` says what is wrong, where, and what to do instead.
+    """Return an error response. ``what`` states what is wrong and how to correct the request.
 
-    In the names of header arguments, ``_`` stands for ``-``.
+    In the names of headers, write ``_`` for ``-``.
     """
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return web.Response(status=status, body=to_json({"error": what}), content_type=JSON, headers=named)
@@ -40,7 +40,7 @@ async def document(request: web.Request, body: bytes, content_type: str = JSON) 
 
 
 async def joined(scheduler: RenderScheduler, pieces: Iterable[bytes]) -> bytes:
-    """Return the concatenated ``pieces``, which are built in scheduled slices."""
+    """Build ``pieces`` in scheduled slices, and return their concatenation."""
     return b"".join(await scheduler.work(iter(pieces)))
 
 

@@ -1,7 +1,7 @@
 """The HTTP server: serves the application on one socket.
 
-The server accepts a limited number of connections, one after another. The server closes an idle connection to make room
-for a new one, and stops without waiting.
+The server accepts connections one at a time, up to a limit. At the limit, the server closes an idle connection to make
+room for a new one. On shutdown, the server does not wait for clients.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ROOM_CHECK_PERIOD: Final = 0.05  # seconds between two checks for an idle connec
 
 
 class HttpConnections:
-    """The connections of one server, and the time at which each connection last began or ended a request."""
+    """The connections of one server, and the time when a request last began or ended on each connection."""
 
     def __init__(self) -> None:
         self._active: dict[RequestHandler, float] = {}  # monotonic seconds; inf for an event stream
@@ -52,7 +52,7 @@ class HttpConnections:
         self._active = {protocol: at for protocol, at in self._active.items() if protocol in living}
 
     def touch(self, protocol: RequestHandler) -> None:
-        """Record that a connection began or ended a request."""
+        """Record that a request has begun or ended on a connection."""
         if protocol in self._active:
             self._active[protocol] = time.monotonic()
 
@@ -75,7 +75,7 @@ CONNECTIONS: Final = web.AppKey("connections", HttpConnections)
 
 
 class HttpServer:
-    """Serves one application on a listening socket, and closes the socket at the end."""
+    """Serves one application on a listening socket, and closes the socket when it stops."""
 
     def __init__(self, app: web.Application, endpoint: Endpoint, sock: socket.socket) -> None:
         self.configured = self.address = endpoint
@@ -101,8 +101,8 @@ class HttpServer:
     async def set_up(self) -> None:
         """Listen on the socket; connections wait until ``accept`` is called.
 
-        Sets ``address`` to the actual address and port, even if port 0 was configured. Raises ListenError; the socket
-        is then closed.
+        Sets ``address`` to the actual address and port, even if port 0 was configured. Raises ListenError after closing
+        the socket.
         """
         self.sock.setblocking(False)
         self.address = bound_endpoint(self.sock)
@@ -113,7 +113,7 @@ class HttpServer:
             raise
 
     def accept(self) -> None:
-        """Start accepting connections. Call it once, after ``set_up``."""
+        """Start accepting connections. Call this method once, after ``set_up``."""
         self._accepting = asyncio.get_running_loop().create_task(self._accept())
         log.info("serving http://%s/", self.address)
 
@@ -144,7 +144,7 @@ class HttpServer:
 
     async def _serve(self, connection: socket.socket) -> None:
         server = self._runner.server
-        assert server is not None, "set up before anything is accepted"
+        assert server is not None, "set_up must be called before accept"
         connections = self._app[CONNECTIONS]
         await connections.room(server)
         async with self._app[SCHEDULER].turn("connection", CONNECTION_COST):

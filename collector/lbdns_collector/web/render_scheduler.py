@@ -1,8 +1,8 @@
-"""The render scheduler: runs all work for HTTP clients in short slices, so that it cannot slow down DNS.
+"""The render scheduler: runs all work for HTTP clients in short slices, so that DNS answers are not delayed.
 
-After each slice, there is a pause that grows with the query rate.
+Each slice is followed by a pause that grows with the query rate.
 
-Documents are built in the event loop that also answers queries, and a query that arrives during a slice waits until the
+Documents are built in the event loop that also answers queries. A query that arrives during a slice must wait until the
 slice ends. Slices are therefore short, and on a busy server they take only a small fraction of the time.
 """
 
@@ -42,10 +42,10 @@ BUSY_FROM: Final = 10.0  # slices of pause; from this on, slices are short
 
 
 class RenderScheduler:
-    """Gives turns to tasks, one at a time.
+    """Schedules the turns of tasks, one task at a time.
 
-    ``queries`` returns the number of DNS queries so far, and ``members`` the number of members. CPU time used is
-    deducted from a credit that grows by 1 second every ``pause`` seconds; while no credit is left, pauses are longer.
+    ``queries`` returns the number of DNS queries so far, and ``members`` the number of members. The CPU time used is
+    deducted from a credit that grows by 1 second every ``pause`` seconds. Without credit, pauses are longer.
     """
 
     def __init__(self, queries: Callable[[], int], members: Callable[[], int]) -> None:
@@ -68,7 +68,7 @@ class RenderScheduler:
         self._sampling = asyncio.get_running_loop().call_later(QUERY_SAMPLE_PERIOD, self._sample_queries)
 
     def stop(self) -> None:
-        """Stop measuring the query rate and giving turns."""
+        """Stop measuring the query rate and scheduling turns."""
         for timer in (self._sampling, self._opening):
             if timer is not None:
                 timer.cancel()
@@ -84,9 +84,9 @@ class RenderScheduler:
 
     @contextlib.asynccontextmanager
     async def turn(self, lane: RenderLane, extra: float = 0.0) -> AsyncIterator[None]:
-        """Wait for a turn, and measure the CPU time of the body of the ``async with``.
+        """Wait for a turn, and measure the CPU time used in the body of the ``async with`` statement.
 
-        The body must not await anything. ``extra`` is the CPU time in seconds that the turn will also use outside the
+        The body must not await anything. ``extra`` is the CPU time in seconds that the turn's work needs outside the
         body.
         """
         await self._enter(lane)
@@ -97,7 +97,7 @@ class RenderScheduler:
             self._leave(time.thread_time() - began + extra)
 
     async def work(self, steps: Iterator[T]) -> list[T]:
-        """Return everything that ``steps`` yields. Each step does a little work; the steps run in slices."""
+        """Return a list of the values that ``steps`` yields. Runs the steps in slices, so each step must be short."""
         done: list[T] = []
         while True:
             async with self.turn("work"):
@@ -112,8 +112,8 @@ class RenderScheduler:
     async def beside(self, work: Coroutine[None, None, T]) -> T:
         """Return the result of ``work``, which runs in a thread or divides itself into slices.
 
-        A computing thread makes the event loop wait for the interpreter lock, so only one such task runs at a time,
-        with a rest before the next one.
+        A computing thread makes the event loop wait for the interpreter lock. Only one such task therefore runs at a
+        time, with a pause before the next task.
         """
         try:
             async with self._beside:

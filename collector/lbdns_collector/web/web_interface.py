@@ -1,7 +1,7 @@
 """The web interface of a program: starts its HTTP server, and moves it to a new address on reload.
 
-The server starts late, because loading its libraries takes longer than the rest of the startup. A new address is opened
-before the old one is closed.
+The HTTP server's libraries are loaded late, because loading takes longer than the rest of the startup. The socket for a
+new address is opened before the old socket is closed.
 """
 
 from __future__ import annotations
@@ -50,23 +50,23 @@ class WebInterface:
         return self._server.address if self._server else None
 
     def duplicate(self) -> tuple[Endpoint, socket.socket] | None:
-        """Return the configured address and, for another process, a duplicate of its socket; None if pages are off."""
+        """Return the configured address and a duplicate of the socket for another process; None if HTTP is off."""
         if self._server is None:
             return None
         return self._server.configured, self._server.sock.dup()
 
     async def start(self, web: WebConfig, sock: socket.socket | None = None) -> None:
-        """Serve the pages as configured in ``web``. ``sock``, if given, already listens at the configured address.
+        """Serve the pages as configured in ``web``. ``sock`` is a socket that already listens at that address.
 
-        Raises ListenError, and ConfigError if a file of secrets cannot be read.
+        Raises ListenError if the address is not available, and ConfigError if a file of secrets cannot be read.
         """
         await commit_all([await self._prepare(web, sock)])
 
     async def prepare(self, new: CheckedConfiguration) -> PreparedChange:
-        """Return a change to the address and access rules in ``new``.
+        """Return a change that applies the address and access rules in ``new``.
 
-        A new address is opened now; its connections wait until the change is committed. Raises ListenError, and
-        ConfigError if a file of secrets cannot be read.
+        Opens the socket for a new address. New connections wait until the change is committed. Raises ListenError if
+        the address is not available, and ConfigError if a file of secrets cannot be read.
         """
         return await self._prepare(new.farm.config.web)
 

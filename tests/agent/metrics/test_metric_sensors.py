@@ -1,4 +1,4 @@
-"""Every metric of the catalogue has a sensor; a new one needs a row, a module, a test and a row in the docs."""
+"""Every metric in the catalogue has a sensor; a new metric needs a row, a module, a test and a row in the docs."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ NAMES = ("a", "b", "c", "d")
 
 
 class Pool:
-    """A pool in virtual time: every second all members report, and some members are selected."""
+    """A pool in virtual time in which all members report and some are selected every second."""
 
     def __init__(self, members: int = 3, policies: tuple[str, ...] = ("best",), **options: float) -> None:
         self.names = NAMES[:members]
@@ -40,7 +40,7 @@ class Pool:
         return Chooser(self.names, 3.0, min_usable, Random(1), **options)  # type: ignore[arg-type]
 
     def metrics(self, name: str) -> dict[str, float]:
-        """Return a member's metrics; it serves 100 requests per CPU second unless ``cost`` differs."""
+        """Return a member's metrics; the member serves 100 requests per CPU second unless ``cost`` is set."""
         known = {"cpu_count": 1.0, "run_queue": 0.0, "errors_total": float(self.errors[name])}
         if name in self.dead:
             return known
@@ -58,7 +58,7 @@ class Pool:
         }
 
     def run(self, seconds: int, each: int = 10) -> None:
-        """Let ``seconds`` pass with ``each`` selections per second and policy."""
+        """Advance the time by ``seconds``, with ``each`` selections per second and policy."""
         for _ in range(seconds):
             self.now += 1.0
             self.tick(each)
@@ -81,7 +81,7 @@ class Pool:
             self.plans[policy] = counted(plan, each, len(self.names), before.last if before else None)
 
     def served(self, seconds: int, each: int = 10) -> Counter[str]:
-        """Return how often each member is selected within the next ``seconds``."""
+        """Return the number of selections of each member within the next ``seconds``."""
         self.gets.clear()
         self.run(seconds, each)
         return self.gets

@@ -26,7 +26,7 @@ from lbdns.model.snapshot import Reading
 
 
 class Member:
-    """A watched member that reports every second."""
+    """A member that reports every second and is watched for black-hole symptoms."""
 
     def __init__(self) -> None:
         self.watch = BlackHoleWatch()
@@ -35,7 +35,7 @@ class Member:
         self.errors = 5.0
 
     def report(self, seconds: float = 1.0, alarm: str = "", gone: bool = False, **metrics: float | None) -> None:
-        """Send the next report from a server that only its agent queries; None removes a metric."""
+        """Send the next report of a server that receives only its agent's requests; a metric set to None is omitted."""
         self.now += seconds
         self.requests += round(seconds)
         told = {"requests_total": self.requests, "listen_queue": 0.0, **metrics}
@@ -51,7 +51,7 @@ class Member:
             self.report(requests_total=None, listen_queue=None)
 
     def failing(self, times: int = 1, handed: int = 3) -> None:
-        """Report rising errors while the member is selected."""
+        """Send reports with increasing errors while the member is selected."""
         for _ in range(times):
             self.watch.selections += handed
             self.errors += 1

@@ -1,4 +1,4 @@
-"""Guard rails in the chooser: members are quarantined, probed, slow-started, and released again."""
+"""Guard rails in the chooser: members are quarantined, probed, slow-started, and released."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members that look bad but are needed: none is quarantined that the others cannot replace."""
+"""Members with symptoms whose capacity is needed: a member is quarantined only if the other members can replace it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.policies.views import steered
 
 
 def test_a_crowd_before_its_death_keeps_nobody_in_a_rotation() -> None:
-    """The requests that it counted before do not show what it gets now."""
+    """Requests that the member counted before it failed do not show the requests that it receives now."""
     pool = Pool(policies=("round_robin",))
     pool.cost["c"] = 0.001  # a strong one
     pool.load, pool.more["c"] = 0.4, 900.0
@@ -26,7 +26,7 @@ def test_a_crowd_before_its_death_keeps_nobody_in_a_rotation() -> None:
 
 
 def alarmed(load: float) -> Pool:
-    """Overload member c while all members run at the given utilisation."""
+    """Return a pool whose member c is overloaded while all members run at the given utilisation."""
     pool = Pool()
     pool.load = load
     pool.run(20, 300)

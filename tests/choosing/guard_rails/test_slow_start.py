@@ -11,14 +11,14 @@ OTHERS = (0, 1)
 
 
 def ramps(seconds: float = 10.0) -> SlowStart:
-    """Return the slow start of a pool whose three members have always been candidates."""
+    """Return a SlowStart for three members that have always been candidates."""
     found = SlowStart(3, seconds)
     found.observe(ALL, 0.0, {})
     return found
 
 
 def come_back(found: SlowStart, now: float) -> None:
-    """Let member 2 leave and return at ``now``."""
+    """Make member 2 leave the candidates, and return at ``now``."""
     found.observe(OTHERS, now - 0.5, {})
     found.observe(ALL, now, {})
 

@@ -1,4 +1,4 @@
-"""/metrics: what it exports about pools, members and the program, limited in size and written in slices."""
+"""Tests of /metrics: the metrics of pools, members and the program, the limit on series, and writing in slices."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ async def expose(pieces: Iterable[Metric]) -> bytes:
 
 
 class Given(Registry):
-    """A prometheus_client collector with fixed families."""
+    """A prometheus_client collector that returns fixed families."""
 
     def __init__(self, found: Iterable[Metric]) -> None:
         self._found = found
@@ -248,7 +248,7 @@ async def test_a_long_family_is_one() -> None:
 
 
 async def test_others_have_their_turn_while_a_long_page_is_made() -> None:
-    """Between two slices, the event loop runs other tasks and rests longer than it works."""
+    """Between two slices, the event loop runs other tasks, and pauses for longer than it works."""
     turns = 0
 
     def count() -> None:

@@ -1,4 +1,4 @@
-"""Adaptive weights: limits that always hold, and a search that finds better weights if there are any."""
+"""Tests of adaptive weights: limits that are never exceeded, and a search that finds better weights if they exist."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def weights_of(score: Score) -> dict[str, float]:
 
 
 def surface(weights: Mapping[str, float]) -> float:
-    """Return the response time in seconds; it is shortest at IDEAL."""
+    """Return the response time in seconds, which is shortest at the weights IDEAL."""
     return 0.05 * (1 + sum(abs(weights[metric] - IDEAL[metric]) for metric in IDEAL) / 50)
 
 
@@ -55,7 +55,7 @@ def report(response: float, rate: float = 100.0) -> dict[str, float]:
 
 
 def live(found: WeightSearch, rounds: int, response: Callable[[Mapping[str, float], float], float]) -> list[str]:
-    """Run ``found`` for ``rounds`` of four turns on a farm whose response time is ``response(weights, time)``.
+    """Run ``found`` for ``rounds`` of four turns in a farm with the response time ``response(weights, time)``.
 
     Returns the accepted changes.
     """

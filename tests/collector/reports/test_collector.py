@@ -1,4 +1,4 @@
-"""The collector embedded in an event loop: sockets, snapshots, reloads, taken ports, keys."""
+"""The collector embedded in an event loop: sockets, snapshots, reloads, ports in use, and keys."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def test_garbage_is_counted_and_nothing_else(tmp_path: Path, garbage: byte
 
 
 async def test_a_burst_is_read_completely(tmp_path: Path) -> None:
-    """More datagrams than one batch wait in the socket's buffer."""
+    """The socket's buffer contains more datagrams than one batch."""
     async with started(make_farm(tmp_path)) as collector:
         send(collector.addresses[0], *(datagram(seq=n, at=time.time()) for n in range(1, 91)), *[b"x"] * 300)
         await until(lambda: sum(collector.counts.values()) == 390)
@@ -89,7 +89,7 @@ async def test_overflows_are_counted(tmp_path: Path) -> None:
 
 
 async def test_icmp_errors_don_t_stop_it(tmp_path: Path) -> None:
-    """Another host may send ICMP errors to the port; a socket that only receives must ignore them."""
+    """Other hosts may send ICMP errors to the port; a socket that only receives must ignore such errors."""
     async with started(make_farm(tmp_path)) as collector:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as gone:
             gone.bind(("127.0.0.1", 0))

@@ -1,5 +1,4 @@
-"""A collector continues in another process: readings, sequence numbers, counts and datagrams that wait in its
-sockets."""
+"""Handover of a collector to another process: readings, sequence numbers, counts, and datagrams waiting in sockets."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ def old_table() -> ReportTable:
 
 
 def passed_on(table: ReportTable) -> Any:
-    """Return a table's state as another process receives it."""
+    """Return a table's state as received by another process."""
     return msgpack.unpackb(msgpack.packb(table.state(NOW)), strict_map_key=False)
 
 

@@ -1,4 +1,4 @@
-"""Log lines about dropped datagrams: helpful, and rare."""
+"""Log lines about dropped datagrams: they give advice, and their rate is limited."""
 
 from __future__ import annotations
 

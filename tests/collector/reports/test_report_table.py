@@ -1,4 +1,4 @@
-"""The report table: every rule of acceptance."""
+"""Tests of the report table: every rule for accepting a report."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.collector.report_tables import NOW, accept, make
 
 
 def signed(host: str, body: bytes, tagged_as: str = "") -> bytes:
-    """Return a datagram with any body and the tag of the host, or of another host."""
+    """Return a datagram with any body, and with the tag of ``host`` or of another host."""
     front = b"LBR1" + KEY.key_id + bytes([len(host)]) + host.encode() + body
     secret = hmac.digest(KEY.secret, b"lbdns report v1 " + (tagged_as or host).encode(), hashlib.sha256)
     return front + hmac.digest(secret, front, hashlib.sha256)[:16]
@@ -134,7 +134,7 @@ def test_a_boot_that_was_replaced_does_not_come_back() -> None:
 
 
 def test_of_two_agents_with_one_name_the_first_comes_back() -> None:
-    """A second agent, started by mistake and stopped again, silences the first for a minute only."""
+    """If a second agent with the same name starts by mistake and stops, the first is rejected for only a minute."""
     table = make(KEY)
     assert accept(table, datagram(boot=7, seq=1, at=WALL)) == "accepted"
     assert accept(table, datagram(boot=8, seq=1, at=WALL + 1), wall=WALL + 1) == "accepted"
@@ -278,7 +278,7 @@ def test_any_value_of_any_key_is_counted_and_never_raises(value: object, key: st
 )
 @example([(1, 2, -1, 0), (2, 1, 0, 0), (1, 1, 1, 0), (1, 2, -1, 0)])
 def test_nothing_is_accepted_twice(reports: list[tuple[int, int, int, int]]) -> None:
-    """No datagram counts twice, whatever boots, sequence numbers and times arrive in whatever order."""
+    """No datagram is counted twice, whatever the order of boots, sequence numbers and times."""
     table = make(KEY)
     accepted = set()
     wall = WALL

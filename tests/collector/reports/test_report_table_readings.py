@@ -1,4 +1,4 @@
-"""The report table: how reports become readings, and reloads."""
+"""Tests of the report table: how reports become readings, and how reloads change the table."""
 
 from __future__ import annotations
 

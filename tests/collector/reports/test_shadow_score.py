@@ -1,4 +1,4 @@
-"""The shadow score: computed for every report, and shown to pages and followers."""
+"""Tests of the shadow score: it is computed for every report, and sent to pages and followers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The snapshot publisher: what is delivered when, on a clock that the test moves."""
+"""Tests of the snapshot publisher with a virtual clock: which snapshots are delivered, and when."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lbdns_collector.reports.snapshot_publisher import COPYING, PUBLISHING, Snap
 
 
 class Bench:
-    """A publisher with a clock and timers of its own; each publication takes ``cost`` seconds."""
+    """A publisher with a virtual clock and timers, in which each publication takes ``cost`` seconds."""
 
     def __init__(self, cost: float, making: float = 0.0) -> None:
         self.now, self.cost, self.making = 100.0, cost, making

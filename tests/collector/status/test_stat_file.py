@@ -1,4 +1,4 @@
-"""The stat file: its lines, its replacement, and disks that fail."""
+"""Tests of the stat file: its lines, its atomic replacement, and disk failures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOW = 5000.0
 
 
 def rows(text: str) -> dict[str, dict[str, str]]:
-    """Return the lines by member, each as column -> field."""
+    """Return the lines of the file, keyed by member name, each as a mapping of columns to fields."""
     header, *lines = text.splitlines()
     columns = header.removeprefix("# ").split(":")
     found = {line.split(":")[0]: dict(zip(columns, line.split(":"), strict=True)) for line in lines}

@@ -1,4 +1,4 @@
-"""The status document, and how it is read back."""
+"""Tests of writing and reading the status document."""
 
 from __future__ import annotations
 

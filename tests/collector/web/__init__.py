@@ -1,1 +1,1 @@
-"""Tests of the collector's HTTP side."""
+"""Tests of the collector's web interface."""

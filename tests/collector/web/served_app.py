@@ -1,4 +1,4 @@
-"""A web server with a source that the test sets, and a client for it."""
+"""A web server whose status source is set by the test, and a client of the server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.collector.collector_fixtures import FakeSource, make_farm
 
 
 class Served:
-    """A running server, its source, and a client session."""
+    """A running web server, with its status source and a client session."""
 
     def __init__(
         self, source: FakeSource, server: HttpServer, app: web.Application, session: aiohttp.ClientSession
@@ -33,7 +33,7 @@ class Served:
 
     @property
     def server_streams(self) -> int:
-        """The number of event streams that the server has open."""
+        """The number of event streams that are open at the server."""
         return self.hub.streams
 
     def url(self, path: str) -> str:
@@ -46,7 +46,7 @@ class Served:
 
 
 class StreamEvents:
-    """The events of one stream in order; comments are counted."""
+    """The events of one stream in order, and the number of comments."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self.response = response
@@ -55,7 +55,7 @@ class StreamEvents:
         self._waiting: Iterator[ServerSentEvent] = iter(())
 
     async def next(self) -> ServerSentEvent:
-        """Raises EOFError at the end of the stream."""
+        """Raises EOFError when the stream has ended."""
         while True:
             for event in self._waiting:
                 return event
@@ -66,13 +66,13 @@ class StreamEvents:
             self._waiting = self._reader.feed(piece)
 
     async def to_the_end(self) -> None:
-        """Read until the server has closed the stream."""
+        """Read events until the server closes the stream."""
         with contextlib.suppress(EOFError):
             while True:
                 await self.next()
 
     async def read(self, name: str) -> dict[str, dict[str, Any]]:
-        """Return the members, by name, of the first pool in the next event, which must be called ``name``."""
+        """Return the members, keyed by name, of the first pool in the next event; the event's name must be ``name``."""
         event = await self.next()
         assert event.name == name
         return by_name(json.loads(event.data))

@@ -1,4 +1,4 @@
-"""Access control: networks, credentials, and limits on wrong guesses."""
+"""Tests of access control: networks, credentials, and limits on guesses."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_refusals_are_counted_and_seldom_logged(
     readers.refuse("credentials", "192.0.2.3")
     assert dict(readers.refused) == {"network": 1, "nameless": 1, "credentials": 1002, "tries": 1, "busy": 1}
     first, second = caplog.messages
-    assert first == "refused: 192.0.2.1 is not in any network of [web] allow"
+    assert first == "refused: 192.0.2.1 is not in any network in [web] allow"
     assert (
         second == "refused: 192.0.2.3 sent a wrong password or token; 1002 others were refused since the last log line"
     )

@@ -1,4 +1,4 @@
-"""Admission of HTTP requests: networks, credentials, too many requests."""
+"""Tests of admission of HTTP requests: networks, credentials, and too many requests."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ async def test_a_reload_changes_who_may_read(tmp_path: Path) -> None:
 
 
 async def test_other_networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test on the loopback has no other networks, so this test treats the loopback as one."""
+    """All tests run on the loopback, so this test treats the loopback as another network."""
     readers = AccessControl((ipaddress.ip_network("127.0.0.2/32"),))
     async with served(tmp_path, readers) as web:
         monkeypatch.setattr("ipaddress.IPv4Address.is_loopback", False)

@@ -95,7 +95,7 @@ async def test_files(tmp_path: Path) -> None:
 
 
 def test_page_works_alone_and_as_its_policy_says() -> None:
-    """No inline script or style, nothing from other hosts, and no text in a report is interpreted as HTML."""
+    """The page has no inline scripts or styles, loads nothing from other hosts, and does not interpret text as HTML."""
     html = (STATIC / "index.html").read_text()
     assert re.findall(r"<script(?![^>]* src=)|<style|\son\w+=|\sstyle=", html) == []
     for source in re.findall(r'(?:src|href)="([^"]*)"', html):

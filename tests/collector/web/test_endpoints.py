@@ -1,4 +1,4 @@
-"""JSON documents besides the status: log, explanation, history."""
+"""Tests of the JSON documents other than the status: log, explanation and history."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class FakeHistory:
-    """A history whose contents the test sets."""
+    """A history whose contents are set by the test."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[object, ...]] = []
@@ -119,7 +119,7 @@ async def test_history(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("query", "what"),
     [
-        ("pool=web", "metric: is missing"),
+        ("pool=web", "metric: the parameter is missing"),
         ("pool=wep&metric=score", "pool: 'wep' does not exist. Perhaps you meant 'web'?"),
         ("pool=web&metric=score&member=gandal", "member: pool web has no member 'gandal'. Perhaps you meant"),
         ("pool=web&metric=score&from=5&to=5", "from: must be earlier than 'to'"),

@@ -1,4 +1,4 @@
-"""Event streams: what pages and followers receive, and when."""
+"""Tests of event streams: which events pages and followers receive, and when."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_a_page_gets_at_most_ten_a_second(tmp_path: Path) -> None:
 
 
 async def test_a_page_sees_a_member_fall_silent(tmp_path: Path) -> None:
-    """Without a report or a request, time alone changes the state."""
+    """A member's state changes with time, even without a report or a request."""
     async with served(tmp_path) as web:
         web.source.publish(gandalf=reading(age=0, interval=0.15))
         async with web.events() as events:
@@ -103,7 +103,7 @@ async def test_invalid_queries(tmp_path: Path, query: str) -> None:
 
 
 async def test_a_page_that_is_behind_gets_the_newest_alone(tmp_path: Path) -> None:
-    """A whole document replaces the one before it, and a slow client is not cut off."""
+    """A new status document replaces one that is still queued, so a slow client is not disconnected."""
     async with served(tmp_path) as web:
         stream, _ = await web.hub.open(lambda: None, "page")
         for score in range(3):
@@ -141,7 +141,7 @@ async def test_a_follower_gets_every_change_of_a_busy_time(tmp_path: Path) -> No
 
 
 async def test_many_changes_are_sent_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between two parts, the event loop runs; a member that changes meanwhile is sent once, with its newest values."""
+    """The event loop runs between two parts. A member that changes meanwhile is sent once, with its newest values."""
     monkeypatch.setattr(event_hub, "AT_ONCE", 2)
     async with served(tmp_path) as web, web.events("?changes=1") as events:
         await events.read("status")

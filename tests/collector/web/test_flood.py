@@ -1,4 +1,4 @@
-"""Connections: limited in number; idle ones give way to new ones, and slow ones are closed."""
+"""Tests of connection limits: new connections replace idle ones, and slow connections are closed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def connect(web: Served) -> Streams:
 
 
 async def ask(streams: Streams) -> bytes:
-    """Return the status line of a response, or nothing if the connection was closed."""
+    """Return the status line of a response, or an empty line if the connection was closed."""
     reader, writer = streams
     writer.write(QUESTION)
     line = await reader.readline()

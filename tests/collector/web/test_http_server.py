@@ -1,4 +1,4 @@
-"""The HTTP server: addresses that can and cannot be used."""
+"""Tests of the HTTP server with usable and unusable addresses."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The render scheduler: one turn at a time, pauses that depend on the query rate, lanes that do not block
-each other."""
+"""Tests of the render scheduler: one turn at a time, pauses that depend on the query rate, and independent lanes."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ def quiet_scheduler() -> RenderScheduler:
 
 
 def exhausted(pause: float) -> RenderScheduler:
-    """Return a scheduler without credit. Needs a running event loop."""
+    """Return a scheduler that has used up its credit. Requires a running event loop."""
     scheduler = quiet_scheduler()
     scheduler.pause = pause
     scheduler._credit = 0.0
@@ -59,7 +58,7 @@ async def test_without_queries_turns_do_not_wait() -> None:
 
 
 async def test_credit_is_spent_with_short_pauses() -> None:
-    """A page opened on a busy server arrives at once; only continuous load has to wait."""
+    """A page that is opened on a busy server loads immediately; only continuous load is delayed."""
     scheduler = quiet_scheduler()
     scheduler.pause = LONGEST_PAUSE
     began, cost, count = time.monotonic(), 0.001, int(0.8 * MAX_CREDIT / 0.001)

@@ -1,4 +1,4 @@
-"""Single flight: one build for all clients that wait, and no document older than its request."""
+"""Tests of single flight: waiting clients share one build, and no document is older than its request."""
 
 from __future__ import annotations
 

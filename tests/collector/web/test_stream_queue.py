@@ -1,4 +1,4 @@
-"""The queue of one event stream: in order, limited, and closed if the client is too slow."""
+"""Tests of the queue of an event stream: order, size limit, and disconnection of slow clients."""
 
 from __future__ import annotations
 

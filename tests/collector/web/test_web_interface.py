@@ -1,4 +1,4 @@
-"""The web interface of a program: its address, its access rules, and what a reload changes."""
+"""Tests of a program's web interface: address, access rules, and changes on reload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server says, made up."""
+"""Made-up documents as sent by a server."""
 
 from __future__ import annotations
 

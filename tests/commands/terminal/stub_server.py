@@ -1,4 +1,4 @@
-"""A small HTTP server that serves given documents, with an event stream that can be cut."""
+"""A small HTTP server that serves given documents, and an event stream that tests can interrupt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.commands.terminal.documents import explanation, status
 
 
 class StubServer:
-    """``paths``: those requested. ``documents``: what each path returns; an int is an error status."""
+    """``paths``: those requested. ``documents`` maps each path to its document, or to an HTTP error status."""
 
     def __init__(self, port: int = 0) -> None:
         self.paths: list[str] = []
@@ -64,7 +64,7 @@ class StubServer:
             handler.wfile.write(data)
 
     def send(self, name: str, document: Any) -> None:
-        """Send an event on every open stream."""
+        """Send an event to every open stream."""
         for waiting in self._streams:
             waiting.put(f"event: {name}\ndata: {json.dumps(document)}\n\n".encode())
 

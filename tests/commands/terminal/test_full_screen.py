@@ -1,4 +1,4 @@
-"""What terminals send for keys."""
+"""Tests of the byte sequences that terminals send for keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text and figures for a terminal."""
+"""Tests of formatting text and numbers for a terminal."""
 
 from __future__ import annotations
 

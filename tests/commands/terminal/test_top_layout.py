@@ -1,4 +1,4 @@
-"""Frames of ``lbdns top``: board, view and lines together, without a terminal."""
+"""Tests of the layout of ``lbdns top``: data, view and lines, without a terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NORMAL = Size(80, 24)
 
 
 def board_of(*documents: dict[str, Any], events: int = 0) -> TopData:
-    """A board that heard these a second apart."""
+    """Return data that has received these documents, one per second."""
     board = TopData()
     for second, document in enumerate(documents or (status(),)):
         board.take_status(document, float(second))

@@ -109,7 +109,7 @@ export class EventLog {
     this.list.replaceChildren(...shown.map(makeEventItem));
     setHidden(this.list, !shown.length);
     setHidden(this.emptyNote, shown.length > 0);
-    setText(this.emptyNote, events.length ? "No event matches." : this.isBehind ? "" : "No events yet.");
+    setText(this.emptyNote, events.length ? "No events match the selection." : this.isBehind ? "" : "No events yet.");
   }
 }
 

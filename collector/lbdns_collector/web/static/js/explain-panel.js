@@ -11,7 +11,7 @@ import { readSetting, saveSetting } from "./url-settings.js";
 import { NO_VALUE, domainName, formatDuration, formatNumber, formatPercent, formatReading, formatTime } from "./value-format.js";
 
 const REFRESH_INTERVAL = 2000;  // milliseconds between two requests while the panel is visible
-const MAX_ROWS = 12;  // members of a larger pool that are shown unless the viewer asks for all
+const MAX_ROWS = 12;  // members of a larger pool that are shown unless the viewer requests all
 
 const valueColumn = (title, valueOf) => ({
   title, right: true,
@@ -128,7 +128,7 @@ export class ExplainPanel {
       if (name === this.name) this.show(explanation);
       setText(this.error, "");
     } catch (error) {
-      setText(this.error, `The server did not explain ${name}: ${error.message}`);
+      setText(this.error, `The answer for ${name} could not be explained: ${error.message}`);
     } finally {
       this.isFetching = false;
       setHidden(this.error, !this.error.textContent);
@@ -150,7 +150,7 @@ export class ExplainPanel {
     const sorted = isLarge ? members.toSorted((a, b) => b.probability - a.probability || b.score - a.score) : members;
     this.showMembers(this.showsAll ? sorted : sorted.slice(0, MAX_ROWS), explanation);
     setHidden(this.toggleAll, !isLarge);
-    setText(this.toggleAll, this.showsAll ? `Show only the ${MAX_ROWS} most probable members` : `Show all ${members.length} members`);
+    setText(this.toggleAll, this.showsAll ? `Show only the ${MAX_ROWS} most likely members` : `Show all ${members.length} members`);
   }
 
   showMembers(members, { next }) {
@@ -205,11 +205,11 @@ function figuresOf(explanation) {
     ["requests/s", formatReading(explanation.requests_per_s)],
     ["light-traffic answers left", formatNumber(explanation.answers_allowed), "",
       "Answers until the next report that still count as light traffic"],
-    ["plan", plan ? `${formatNumber(plan.given)} of ${formatNumber(plan.length)} used${plan.repeats ? "; repeats" : ""}` : NO_VALUE],
-    ["capacity", explanation.measured ? "measured" : "by processors"],
+    ["plan", plan ? `${formatNumber(plan.given)} of ${formatNumber(plan.length)} used${plan.repeats ? ", then repeated" : ""}` : NO_VALUE],
+    ["capacity", explanation.measured ? "measured" : "by processor count"],
     ["report interval", formatDuration(explanation.interval_s)],
     ["process", workers > 1 ? `${explanation.worker + 1} of ${workers}` : "1 of 1"],
-    ["at", time ? formatTime(time) : NO_VALUE],
+    ["time", time ? formatTime(time) : NO_VALUE],
     ...(explanation.fail_open ? [["fail open", explanation.fail_open_reason || "yes", "warn"]] : []),
   ];
 }

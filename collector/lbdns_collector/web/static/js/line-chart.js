@@ -49,7 +49,7 @@ export class LineChart {
     this.data = [times, ...lines.map(({ name }) => series[name] ?? times.map(() => null))];
     this.lines = lines;
     setAttribute(this.element, "aria-label", description);
-    setAttribute(this.box, "aria-label", `Plot: ${description}. The table below it has the values.`);
+    setAttribute(this.box, "aria-label", `Plot: ${description}. The table below lists the values.`);
     setText(this.caption, `${description}: newest values`);
     if (signature !== this.signature) {
       this.signature = signature;

@@ -12,7 +12,7 @@ export class MemberDetails {
     this.parts = make("dl", "figures small");
     this.metrics = make("dl", "figures small");
     const box = make("div", "details-box", this.summary, this.overrides, make("h4", "", "Parts of the score"), this.parts);
-    box.append(make("h4", "", "Metrics as reported"), this.metrics);
+    box.append(make("h4", "", "Reported metrics"), this.metrics);
     const cell = make("td", "", box);
     cell.colSpan = columnCount;
     this.element = make("tr", "details", cell);
@@ -37,13 +37,13 @@ function summaryOf(member, pool) {
     member.addresses.join(", "), member.guard, member.alarm && `alarm: ${member.alarm}`, member.gone && "agent stopped",
   ];
   if (typeof member.capacity === "number") {
-    facts.push(`capacity ${formatNumber(member.capacity, 1)}${pool.measured === false ? " (by processors, not yet measured)" : " requests/s"}`);
+    facts.push(`capacity ${formatNumber(member.capacity, 1)}${pool.measured === false ? " (by processor count, not yet measured)" : " requests/s"}`);
   }
   if (typeof member.shadow_score === "number") facts.push(`shadow score ${formatNumber(member.shadow_score)}`);
   for (const { policy, shadow, share } of pool.shadow) {
-    facts.push(`would get ${formatPercent(share?.[member.name] ?? null, 1)} of the answers if ${shadow} replaced ${policy}`);
+    facts.push(`would receive ${formatPercent(share?.[member.name] ?? null, 1)} of the answers if ${shadow} replaced ${policy}`);
   }
-  facts.push(`${formatNumber(member.answers)} answers since the start`);
+  facts.push(`${formatNumber(member.answers)} answers since the server started`);
   return facts.filter(Boolean).join(" · ");
 }
 

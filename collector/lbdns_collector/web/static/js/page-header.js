@@ -61,6 +61,6 @@ function historyEntry({ on, ok, error, dropped, bytes }) {
 
 function adaptiveEntry({ score, trials, accepted, gain, weights }) {
   const weightTexts = Object.entries(weights ?? {}).map(([metric, weight]) => `${metricLabel(metric)} ${formatNumber(weight, 2)}`);
-  return ["adaptive score", `${score}: responses ${formatNumber(100 * gain, 1)} % shorter`, "",
+  return ["adaptive score", `${score}: response times ${formatNumber(100 * gain, 1)} % shorter`, "",
     `${accepted} of ${pluralize(trials, "trial")} accepted; weights: ${weightTexts.join(", ")}`];
 }

@@ -11,8 +11,8 @@ const PAGE_SIZES = [25, 50, 100, 200];
 const MAX_UNFILTERED = 12;  // members: a pool this small needs neither filter nor pages
 
 const CAPACITY_NOTES = {
-  true: "Capacities are in requests/s, measured from the requests that the members served",
-  false: "Capacities are numbers of processors until the members have served enough requests",
+  true: "Capacities are in requests/s, estimated from the requests that the members have served",
+  false: "Capacities are processor counts until the members have served enough requests",
 };
 
 export class PoolPanel {
@@ -104,7 +104,7 @@ export class PoolPanel {
       ["usable", `${pool.usable} of ${pool.members.length}`, pool.usable < pool.members.length ? "warn" : ""],
       ["answers/s", formatNumber(pool.rate, 1, true)],
       ["requests/s", formatNumber(pool.requests, 1, true), "", "As reported by the members' web servers"],
-      ...("measured" in pool ? [["capacity", pool.measured ? "measured" : "by processors", "", CAPACITY_NOTES[pool.measured]]] : []),
+      ...("measured" in pool ? [["capacity", pool.measured ? "measured" : "by processor count", "", CAPACITY_NOTES[pool.measured]]] : []),
     ]);
     this.updateNames(pool);
     setHidden(this.failOpenBanner, !pool.fail_open);

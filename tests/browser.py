@@ -125,7 +125,7 @@ class BrowserPage:
         await self.until("document.readyState === 'complete'")
 
     async def run(self, script: str) -> Any:
-        """Return the value of an expression, or of its promise. Raises AssertionError if the script fails."""
+        """Return the value of an expression or of its promise. Raises AssertionError if the script fails."""
         result = await self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         exception = result.get("exceptionDetails")
         assert not exception, f"{script}: {exception.get('exception', {}).get('description', exception)}"

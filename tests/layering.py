@@ -1,4 +1,4 @@
-"""Read which module imports which, from source and without importing anything; find imports that break the layers."""
+"""Reads the imports of all modules from source, without importing modules, and finds imports that break the layers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Module:
-    """One module: its dotted name, the project's modules that it imports, and the full names of all imports."""
+    """A module: its dotted name, the project's modules that it imports, and the full names of all its imports."""
 
     name: str
     ours: frozenset[str]
@@ -19,7 +19,7 @@ class Module:
 
 @dataclass(frozen=True)
 class Ban:
-    """Modules below ``of`` must not import anything in ``forbidden``, directly or through other modules of ours."""
+    """Modules below ``of`` must not import anything in ``forbidden``, directly or through other project modules."""
 
     of: tuple[str, ...]
     forbidden: tuple[str, ...]
@@ -33,7 +33,7 @@ def _is_in(name: str, places: tuple[str, ...]) -> bool:
 
 
 def read_sources(roots: Mapping[str, Path]) -> dict[str, tuple[str, bool]]:
-    """Return dotted name -> (source, whether it is a package) for every module of the packages in ``roots``."""
+    """Return every module of the packages in ``roots``: dotted name -> (source, whether it is a package)."""
     found = {}
     for package, folder in roots.items():
         for path in sorted(folder.rglob("*.py")):
@@ -46,7 +46,7 @@ def read_sources(roots: Mapping[str, Path]) -> dict[str, tuple[str, bool]]:
 def modules_of(sources: Mapping[str, tuple[str, bool]], *, type_only: bool = True) -> dict[str, Module]:
     """Return every module with its imports, including those inside functions.
 
-    ``type_only``: whether imports under ``if TYPE_CHECKING`` count too.
+    ``type_only`` includes imports under ``if TYPE_CHECKING``.
     """
     found = {}
     for name, (source, is_package) in sources.items():
@@ -57,7 +57,7 @@ def modules_of(sources: Mapping[str, tuple[str, bool]], *, type_only: bool = Tru
 
 
 def _nearest(full: str, known: Mapping[str, object]) -> str:
-    """Return the module that ``full`` is, or is an attribute of; "" if it is not one of the project's modules."""
+    """Return the project's module that ``full`` names or is an attribute of, or "" if there is no such module."""
     if full in known:
         return full
     parent = full.rpartition(".")[0]
@@ -83,13 +83,13 @@ def _imports(node: ast.AST, module: str, is_package: bool, type_only: bool) -> I
 
 
 def layer_of(name: str, layers: Sequence[str]) -> int | None:
-    """Return the index of the layer that ``name`` belongs to: that of the longest package name which contains it."""
+    """Return the index of the layer to which ``name`` belongs, which is the longest matching package name."""
     matches = [layer for layer in layers if _is_in(name, (layer,))]
     return layers.index(max(matches, key=len)) if matches else None
 
 
 def upward_imports(layers: Sequence[str], modules: Mapping[str, Module]) -> list[str]:
-    """Return every import of a module by a module in a lower layer, and every module that no layer contains."""
+    """Return every import of a module from a lower layer, and every module that belongs to no layer."""
     found = [f"{name}: in no layer" for name in modules if layer_of(name, layers) is None]
     for module in modules.values():
         here = layer_of(module.name, layers)
@@ -101,7 +101,7 @@ def upward_imports(layers: Sequence[str], modules: Mapping[str, Module]) -> list
 
 
 def broken(ban: Ban, modules: Mapping[str, Module]) -> list[str]:
-    """Return every way in which ``ban`` is broken, as the chain of imports that breaks it."""
+    """Return every violation of ``ban``, as a chain of imports."""
     found = []
     for module in modules.values():
         if ban.binds(module.name):
@@ -112,7 +112,7 @@ def broken(ban: Ban, modules: Mapping[str, Module]) -> list[str]:
 
 
 def _reachable(start: str, modules: Mapping[str, Module]) -> Iterator[tuple[list[str], str]]:
-    """Yield every full name imported by ``start`` or by the modules it leads to, with the chain that leads there."""
+    """Yield the full name of everything that ``start`` imports, directly or indirectly, with the chain of imports."""
     seen, waiting = {start}, [[start]]
     while waiting:
         chain = waiting.pop()
@@ -124,7 +124,7 @@ def _reachable(start: str, modules: Mapping[str, Module]) -> Iterator[tuple[list
 
 
 def cycles(modules: Mapping[str, Module]) -> list[str]:
-    """Return rings of modules that import each other, each as the chain that closes it."""
+    """Return all import cycles, each as a chain of imports."""
     found: list[str] = []
     done: set[str] = set()
 

@@ -1,8 +1,8 @@
-"""What a test needs of the machine: a mark that says it, and the one place that looks whether it is there.
+"""The requirements of tests on the machine: a mark that declares them, and the code that checks them.
 
-``@needs(programs=("apache2", "ab"), root=True)`` skips the test where something is missing, with a reason
-that names the command which would enable it. With CI=true in the environment it fails instead: a machine
-that is there to test everything may not leave something out quietly.
+``@needs(programs=("apache2", "ab"), root=True)`` skips the test if a requirement is missing, with a reason that names
+the command that would provide it. With CI=true in the environment, the test fails instead, because a machine that must
+run all tests must not skip a test silently.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SYSTEM_FOLDERS: Final = f"/usr/sbin:/sbin:{Path.home() / '.cargo' / 'bin'}"
 
 @dataclass(frozen=True)
 class Need:
-    """One thing a test can't do without, and the command that brings it."""
+    """A requirement of a test, and the command that provides it."""
 
     what: str
     command: str
@@ -49,15 +49,18 @@ def needs(
     native: bool = False,
     fuzzer: bool = False,
 ) -> pytest.MarkDecorator:
-    """Mark a test with the programs it runs, and whether it needs root, network namespaces of its own, IPv6's
-    loopback, control groups of its own with a CPU quota (version 1), the native part, or a coverage-guided fuzzer."""
+    """Mark a test with the programs that it runs, and with its other requirements.
+
+    ``ipv6`` is the IPv6 loopback, ``cpu_groups`` are control groups with a CPU quota (version 1), and ``fuzzer`` is
+    a coverage-guided fuzzer.
+    """
     return pytest.mark.needs(
         *programs, root=root, namespaces=namespaces, ipv6=ipv6, cpu_groups=cpu_groups, native=native, fuzzer=fuzzer
     )
 
 
 def program(name: str) -> str:
-    """The path of a program, looked for in PATH and the system folders. Raises FileNotFoundError."""
+    """Return the path of a program, found in PATH or in the system folders. Raises FileNotFoundError."""
     found = _which(name)
     if not found:
         raise FileNotFoundError(f"{name}: run `make deps-debian` as root")
@@ -74,7 +77,7 @@ def missing(
     native: bool = False,
     fuzzer: bool = False,
 ) -> list[Need]:
-    """What of the needs this machine lacks, programs first."""
+    """Return the requirements that this machine does not meet, programs first."""
     found = [Need(name, "run `make deps-debian` as root") for name in programs if not _which(name)]
     is_root = os.geteuid() == 0
     if (root or namespaces or cpu_groups) and not is_root:
@@ -93,7 +96,7 @@ def missing(
 
 
 def nothing_may_be_skipped(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether this run is one that has to test everything."""
+    """Return whether this test run must not skip tests."""
     return environment.get("CI", "").lower() in ("true", "1")
 
 

@@ -1,4 +1,4 @@
-"""Both planes, for tests that hold them to the same."""
+"""The two planes, for tests that compare them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A policy, a score and a metric work everywhere once their tables have them, and the docs checks miss them."""
+"""Tests of adding a policy, a score or a metric: a table entry suffices, and the docs checks report missing text."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from tests.collector.report_tables import NOW, accept, make
 
 
 def backwards(view: PoolView, previous: Selections | None, rng: Random) -> Plan:
-    """The candidates in reverse order, again and again."""
+    """Select the candidates in reverse order, repeatedly."""
     return Plan(tuple(reversed(view.candidates)))
 
 
@@ -68,7 +68,7 @@ def metric(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def checked(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """Return what ``lbdns check`` prints about a good configuration."""
+    """Return the output of ``lbdns check`` for a valid configuration."""
     status = run(lbdns, "lbdns", ["check", "-c", str(path)])
     printed = capsys.readouterr()
     assert status == 0, printed.err
@@ -76,7 +76,7 @@ def checked(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def status_of(path: Path, snapshot: Snapshot, score: Score) -> dict[str, Any]:
-    """Return the pool of the status document."""
+    """Return the pool in the status document."""
     server = ProgramStatus("0", 0.0, 0, 1)
     inputs = StatusInputs(load_farm(path), snapshot, NOW, NO_OVERRIDES, {"web": (0, 0, 0)}, server, score.parts)
     (pool,) = build_status(inputs)["pools"]

@@ -1,4 +1,4 @@
-"""docs/architecture.md names every source file once, in the table of its folder, with names that the file contains."""
+"""Tests that docs/architecture.md names every source file once, in the right table, with names from the file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROOT: Final = Path(__file__).parent.parent
 
 
 def mapped_files(text: str) -> list[str]:
-    """The paths in the tables below "Every file"."""
+    """Return the paths in the tables below the heading "Every file"."""
     found, folder = [], ""
     for line in text.partition("## Every file")[2].splitlines():
         if heading := re.fullmatch(r"### ([\w./-]+)/", line):
@@ -22,7 +22,7 @@ def mapped_files(text: str) -> list[str]:
 
 
 def mapped_names(text: str) -> list[tuple[str, str]]:
-    """Each file with each name in the last column of its row."""
+    """Return each file with each name in the last column of the file's row."""
     found, folder = [], ""
     for line in text.partition("## Every file")[2].splitlines():
         if heading := re.fullmatch(r"### ([\w./-]+)/", line):

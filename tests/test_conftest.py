@@ -1,4 +1,4 @@
-"""Tests run the same however they were started."""
+"""Tests run in the same way however they were started."""
 
 from __future__ import annotations
 

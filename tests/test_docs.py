@@ -1,4 +1,4 @@
-"""The documentation is complete and consistent: links and anchors, commands, configuration keys, make targets."""
+"""Tests of the documentation: links and anchors, commands, configuration keys, and make targets."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 
 
 def links(page: Path) -> list[tuple[Path, str]]:
-    """Return the target file and the anchor (or "") of every link to a file of the project."""
+    """Return the target file and the anchor (or "") of every link to a file in the project."""
     found = _LINK.findall(_CODE.sub("", page.read_text()))
     return [(page.parent / path if path else page, anchor) for path, anchor in found if "://" not in path]
 
 
 def anchors(page: Path) -> set[str]:
-    """Return the anchors that GitHub gives to the headings of a page."""
+    """Return the anchors that GitHub generates for the headings of a page."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 

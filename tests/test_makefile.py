@@ -1,4 +1,4 @@
-"""The Makefile's words to somebody whose machine lacks something."""
+"""Tests of the Makefile's messages to users whose machine lacks a requirement."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_debian_packages_need_root_only_where_something_lacks(tmp_path: Path, ap
 
 @pytest.mark.parametrize("systemd", [True, False])
 def test_an_apache_that_was_installed_just_now_is_stopped(tmp_path: Path, systemd: bool) -> None:
-    """Debian starts what it installs; the port is not ours to take."""
+    """Debian starts services when it installs them, but the port must remain free for other programs."""
     log = tmp_path / "log"
     script(tmp_path, "dpkg-query", '[ "$4" = apache2 ] || echo installed')
     script(tmp_path, "id", "echo 0")

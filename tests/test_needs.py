@@ -1,4 +1,4 @@
-"""The mark that skips what a machine can't do, shown on made-up test files."""
+"""Tests of the mark that skips tests with missing requirements, on made-up test files."""
 
 from __future__ import annotations
 

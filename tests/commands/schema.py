@@ -21,7 +21,7 @@ KEYWORDS: Final = {
 
 
 def misfits(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], at: str = "$") -> Iterator[str]:
-    """Where and how ``value`` doesn't fit. Raises AssertionError for unsupported keywords."""
+    """Yield each mismatch between ``value`` and the schema. Unsupported keywords raise AssertionError."""
     assert schema.keys() <= KEYWORDS, schema.keys() - KEYWORDS
     if "$ref" in schema:
         schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]

@@ -70,7 +70,7 @@ class Site:
         return path
 
     def write(self, **extra: str) -> None:
-        """Write zone, keys and configuration; ``extra`` are lines for the tables server, pool, collector, web."""
+        """Write the zone, keys and configuration; ``extra`` adds lines to the server, pool, collector or web table."""
         zone = [HOBBIT]
         for name, addresses in self.members.items():
             zone += [f"{name} {'AAAA' if ':' in address else 'A'} {address}\n" for address in addresses]

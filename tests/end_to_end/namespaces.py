@@ -51,7 +51,7 @@ def _ip(*words: str) -> None:
 
 @contextlib.contextmanager
 def server_and_client(addresses: Sequence[str]) -> Iterator[tuple[Namespace, Namespace]]:
-    """Create two connected namespaces. The server has DNS4, DNS6 and ``addresses``."""
+    """Create two connected namespaces, for a server and a client. The server has DNS4, DNS6 and ``addresses``."""
     number = f"{os.getpid()}-{next(_numbers)}"
     server, client = Namespace(f"lbdns-s-{number}"), Namespace(f"lbdns-c-{number}")
     with contextlib.ExitStack() as stack:

@@ -56,7 +56,7 @@ def serving(
     rate_limit: str = "",
     zone: str = "",
 ) -> Iterator[tuple[Program, Endpoint]]:
-    """``lbdns serve`` for the zone ``hobbit`` (and ``zone``, more master file text), and where it answers."""
+    """Run ``lbdns serve`` for zone ``hobbit`` plus the records ``zone``; yield the program and its address."""
     secret = folder / "cookie.secret"
     secret.write_text(SECRET + "\n")
     secret.chmod(0o600)

@@ -1,4 +1,4 @@
-"""A web server dies while its agent lives: it looks idle, and must not be the best. Real servers, real agents."""
+"""A web server dies while its real agent keeps running: best must avoid the member, although it looks idle."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_errors_that_rise_without_requests_are_seen_by_all_workers(tmp_path: Pat
     with serving(site) as server, agents(site, INTERVAL) as found:
 
         def report(failing: bool) -> Counter[str]:
-            """All report that nobody was served, frodo with errors or without; whom some queries lead to then."""
+            """Report that no member serves requests, and that frodo fails if ``failing``; return the answers."""
             nonlocal errors
             errors += failing
             for name, agent in found.items():

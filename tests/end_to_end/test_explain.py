@@ -1,4 +1,4 @@
-"""``explain.NAME TXT`` asked with dig at a real server: what it says comes next does, and who may not know doesn't."""
+"""Tests of ``explain.NAME TXT`` with dig: predictions come true, and clients without permission receive nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = needs(programs=("dig",))
 
 
 def texts(site: Site, name: str, *arguments: str) -> list[str]:
-    """What dig prints of each record, its strings joined."""
+    """Return the TXT records printed by dig, with each record's strings joined."""
     lines = dig(site, "+short", f"explain.{name}", "TXT", *arguments).splitlines()
     return ["".join(shlex.split(line)) for line in lines if not line.startswith(";")]
 

@@ -1,4 +1,4 @@
-"""Forwarding, whole: ``lbdns serve`` before a real authoritative server, and a machine that knows no other resolver."""
+"""Tests of forwarding with a real authoritative server, and with a client that has no other resolver."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OUT: Final = "out CNAME cdn.example.org.\n"
 
 
 def nsd(folder: Path, address: str, port: int) -> Sequence[str]:
-    """The command that runs an NSD with the zone, all of its files in ``folder``."""
+    """Write the files of an NSD that serves the zone, and return the command that runs it."""
     folder.mkdir(exist_ok=True)
     (folder / "example.zone").write_text(EXAMPLE)
     (folder / "nsd.conf").write_text(
@@ -60,7 +60,7 @@ def resolves(address: str, port: int) -> bool:
 
 
 def write(site: Site, upstreams: Sequence[str], allow: Sequence[str]) -> None:
-    """The site's files, with forwarding and an alias that leads out."""
+    """Write the site's files, with forwarding and with an alias to an external name."""
     site.write()
     zone = site.folder / "hobbit.zone"
     zone.write_text(zone.read_text() + OUT)
@@ -83,7 +83,7 @@ class Forwarding:
 
 @pytest.fixture(scope="module")
 def net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forwarding]:
-    """An upstream that isn't there, then NSD; one network that may, the rest of the loopback may not."""
+    """Run a server with two upstreams (one absent, one NSD), which forwards for one network of the loopback only."""
     folder = tmp_path_factory.mktemp("forward")
     gone, port = free_ports(2)
     site = new_site(folder, {"bilbo": ["127.0.0.16"]})
@@ -174,7 +174,7 @@ def test_a_reload_turns_it_on_and_off(tmp_path: Path, workers: int) -> None:
     site = new_site(tmp_path, {"bilbo": ["127.0.0.16"]})
 
     def said(count: int = 8) -> set[tuple[int, bool]]:
-        """RCODE and RA of several responses, so that every process gives some."""
+        """Return RCODE and RA of several responses, so that every process answers some of them."""
         query = dns.message.make_query("www.example.org", "A")
         found = [dns.query.udp(query, site.address, 10, site.dns_port) for _ in range(count)]
         return {(response.rcode(), bool(response.flags & dns.flags.RA)) for response in found}
@@ -202,13 +202,13 @@ def test_it_will_not_ask_itself(tmp_path: Path) -> None:
 
 
 def getent(client: Namespace, database: str, name: str) -> str:
-    """What the C library finds; empty if nothing."""
+    """Return the output of getent, which is empty if the name is not found."""
     return client.run("getent", database, name, check=False).stdout
 
 
 @needs(programs=("nsd", "ip", "getent", "dig"), root=True, namespaces=True)
 def test_a_machine_that_knows_no_other_resolver(tmp_path: Path) -> None:
-    """getent with lbdns alone in resolv.conf: our names, other names, and an alias from the ones to the others."""
+    """Tests getent with only lbdns in resolv.conf: local names, other names, and a local alias of another name."""
     (port,) = free_ports(1)
     site = Site(tmp_path, {"bilbo": ("198.18.0.16", "fd00::16")}, DNS4, dns_port=53, report_port=7777, http_port=8053)
     write(site, [f"127.0.0.1:{port}"], [CLIENT4, CLIENT6])

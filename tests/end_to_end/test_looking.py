@@ -1,4 +1,4 @@
-"""The commands that look, on a real server with its history: what they print is what the server says."""
+"""Tests of the read-only commands on a real server with history: their output agrees with the server's data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNBUFFERED = {"PYTHONUNBUFFERED": "1"}
 
 
 def said(*arguments: str) -> str:
-    """What a command prints that ends well and complains of nothing."""
+    """Run a command, check that it succeeds without error output, and return its output."""
     done = subprocess.run(
         python("lbdns", *arguments),
         capture_output=True, text=True, timeout=PATIENCE, check=False, env={**os.environ, "COLUMNS": "80"},

@@ -1,4 +1,4 @@
-"""A machine of its own whose resolver is lbdns: what its libc and its programs make of the answers."""
+"""Tests with a client machine whose only resolver is lbdns: its C library and its programs accept the answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PORT = 8080
 
 @dataclass(frozen=True)
 class Net:
-    """lbdns on port 53, three web servers with their agents, and a client that knows nothing else."""
+    """A server with lbdns on port 53, three web servers with agents, and a client whose only resolver is lbdns."""
 
     site: Site
     server: Namespace
@@ -33,13 +33,13 @@ class Net:
     dns: Program
 
     def requests(self, transport: str) -> float:
-        """Queries answered so far over ``transport``."""
+        """Return the number of queries answered so far over ``transport``."""
         text = self.server.run("curl", "-s", f"http://{DNS4}:8053/metrics").stdout
         samples = re.findall(r"^lbdns_dns_requests_total\{(.*)\} (\S+)$", text, re.MULTILINE)
         return sum(float(value) for labels, value in samples if f'transport="{transport}"' in labels)
 
     def loads(self) -> set[str]:
-        """The states of all members."""
+        """Return the set of the members' states."""
         text = self.server.run("curl", "-s", f"http://{DNS4}:8053/api/v1/status", check=False).stdout
         return set(re.findall(r'"state":\s*"(\w+)"', text))
 
@@ -76,7 +76,7 @@ RESOLVERS = {
 
 @pytest.fixture(params=RESOLVERS)
 def client(net: Net, request: pytest.FixtureRequest) -> Iterator[Namespace]:
-    """The client with one of the resolvers; what it asks has come over the transport it says."""
+    """Yield the client with one of the resolver settings, and check that its queries used the expected transport."""
     net.client.resolv_conf(*RESOLVERS[request.param])
     transport = "tcp" if "TCP" in request.param else "udp"
     other = "udp" if transport == "tcp" else "tcp"
@@ -129,7 +129,7 @@ class TestClient:
 
 
 def test_the_client_follows_the_load(net: Net) -> None:
-    """Whoever is asked for work is best no more for the next client."""
+    """After a client has sent work to a member, best no longer names the member for the next client."""
     net.client.resolv_conf(*RESOLVERS["IPv4, UDP"])
     (first,) = addresses_in(net.client.run("getent", "ahostsv4", "best").stdout)
     work = [f"http://{first}:{PORT}/work?ms=400"] * 8

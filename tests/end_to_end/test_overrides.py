@@ -1,4 +1,4 @@
-"""Members drained, forced and weighed at real servers, by the real commands, seen with dig and on the status."""
+"""Tests of overrides on real servers: real commands drain, force and weight members, and dig and the status show it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def write(site: Site, workers: int = 1, plane: str = "auto") -> None:
 
 @contextmanager
 def steered(folder: Path, workers: int = 1, plane: str = "auto") -> Iterator[tuple[Site, dict[str, FakeAgent]]]:
-    """A site that is written, and an agent for each of its members."""
+    """Write a site's files, and yield the site with a fake agent for each member."""
     site = new_site(folder, MEMBERS)
     write(site, workers, plane)
     with agents(site, LONG) as reporting:
@@ -59,14 +59,14 @@ def order(site: Site, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def ordered(site: Site, *arguments: str) -> str:
-    """What a command that does it prints."""
+    """Run a command that must succeed, and return its output."""
     done = order(site, *arguments)
     assert (done.returncode, done.stderr) == (0, ""), done
     return done.stdout
 
 
 def handed_out(site: Site, name: str = "round.robin.hobbit") -> set[str]:
-    """Who comes in 24 answers, asked at once from several ports."""
+    """Return the members named in 24 answers to queries from several ports."""
     found = Counter[str]()
     for _ in range(3):
         lines = dig(site, "+short", *[word for _ in range(8) for word in (name, "CNAME")]).split()

@@ -1,4 +1,4 @@
-"""What the zone says, asked with dig, kdig and drill: one table of questions, the same answers to all three."""
+"""Tests of zone answers: dig, kdig and drill receive the same answers to a table of questions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @dataclass(frozen=True)
 class Case:
-    """A question and its answer; records as OWNER TTL TYPE RDATA."""
+    """A question and the expected answer; records have the form OWNER TTL TYPE RDATA."""
 
     name: str
     rtype: str
@@ -107,7 +107,7 @@ CASES = {
 
 
 def lines(text: str) -> list[Line]:
-    """Records as any of the three prints them, one form for all: drill and kdig write lower case hex and more tabs."""
+    """Return records in a common form, because drill and kdig print hexadecimal digits and tabs differently."""
     found = []
     for line in text.splitlines():
         if line and not line.startswith(";"):

@@ -1,4 +1,4 @@
-"""EDNS options and sizes with dig, kdig and dnspython against a running server."""
+"""Tests of EDNS options and sizes with dig, kdig and dnspython on a running server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def silent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    """A server whose operator tells nothing, with another payload size, the same secret, and the rule set aside."""
+    """Run a server that discloses no version, has another payload size, and sends long answers without cookies."""
     settings = 'secret_file = "cookie.secret"\nudp_without = 1232'
     folder = tmp_path_factory.mktemp("silent")
     with serving(folder, server="payload = 900", cookies=settings, zone=MIDDLE) as (_, endpoint):
@@ -37,7 +37,7 @@ def silent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
 
 
 def ask(at: Endpoint, query: dns.message.Message, over_tcp: bool = False) -> dns.message.Message:
-    """With dnspython, which checks id, question and where the response comes from."""
+    """Send a query with dnspython, which checks the id, question and source of the response."""
     way = dns.query.tcp if over_tcp else dns.query.udp
     return way(query, at.host, timeout=PATIENCE, port=at.port)
 

@@ -1,4 +1,4 @@
-"""The rate limit and repeated queries over real sockets: what a flood brings its victim, what rotations see of it."""
+"""Tests of the rate limit and of repeated queries over real sockets: responses to a flood, and effects on rotations."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _networks = itertools.count()
 
 @pytest.fixture(params=PLANES)
 def plane(request: pytest.FixtureRequest) -> str:
-    """Every test is made with both."""
+    """Run every test with both planes."""
     return str(request.param)
 
 
 @contextmanager
 def limited(folder: Path, plane: str, *rules: str) -> Iterator[Endpoint]:
-    """A server with a small limit that holds on the loopback too."""
+    """Run a server with a low rate limit that also applies to the loopback."""
     text = "\n".join((f"responses_per_second = {LIMIT}", "exempt = []", *rules))
     with serving(folder, plane=plane, rate_limit=text) as (_, endpoint):
         yield endpoint
@@ -49,7 +49,7 @@ def limited(folder: Path, plane: str, *rules: str) -> Iterator[Endpoint]:
 
 @contextmanager
 def asker(at: Endpoint, source: str) -> Iterator[socket.socket]:
-    """A client at ``source`` with a port of its own."""
+    """Yield a client socket at ``source`` with a new port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.settimeout(PATIENCE)
         sock.bind((source, 0))
@@ -58,7 +58,7 @@ def asker(at: Endpoint, source: str) -> Iterator[socket.socket]:
 
 
 def ask_once(at: Endpoint, query: bytes, source: str = "") -> dns.message.Message:
-    """The response to one query; from a network that nobody has asked from before, unless ``source`` is given."""
+    """Return the response to one query, sent from ``source`` or from a network that has not sent queries before."""
     number = next(_networks)
     with asker(at, source or f"127.{200 + number // 250}.{number % 250}.1") as sock:
         sock.send(query)
@@ -66,7 +66,7 @@ def ask_once(at: Endpoint, query: bytes, source: str = "") -> dns.message.Messag
 
 
 def flood(at: Endpoint, queries: Sequence[bytes], source: str) -> list[bytes]:
-    """What comes back of a flood."""
+    """Send a flood of queries, and return the responses."""
     heard: list[bytes] = []
     with asker(at, source) as sock:
         for begin in range(0, len(queries), PORTION):
@@ -93,7 +93,7 @@ def is_cut(response: bytes) -> bool:
 
 
 class Flood:
-    """A flood, and the windows of a second that it can have touched."""
+    """A flood of queries, and the rate limit windows (1 s each) during which it may have been received."""
 
     def __init__(self, at: Endpoint, queries: Sequence[bytes] = FLOOD, source: str = "127.1.1.1") -> None:
         began = time.monotonic()
@@ -235,7 +235,7 @@ SOURCES: Final = {"bilbo": "127.0.0.16", "frodo": "127.0.0.17", "gandalf": "127.
 
 
 def report(port: int, host: str, source: str, bye: bool = False) -> None:
-    """Send a report, or the last one, as the agent of ``host`` would, from its address."""
+    """Send a data report, or with ``bye`` the last report, as the agent of ``host`` would, from the host's address."""
     kind: Kind = "bye" if bye else "data"
     made = Report(host, 1, 2 if bye else 1, time.time(), 60.0, {} if bye else {"cpu_idle": 50.0}, kind)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:

@@ -1,4 +1,4 @@
-"""Every test of RFC 8906 section 8, asked as it is written there, with dig."""
+"""Runs every test in RFC 8906, section 8, with dig as written there."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @dataclass(frozen=True)
 class Case:
-    """What is asked, and what section 8 expects; ``soa``: an SOA record in the answer; ``edns``: an OPT, version 0."""
+    """A query and the result that section 8 expects; ``soa`` requires an SOA record, and ``edns`` EDNS version 0."""
 
     asked: str
     status: str = "NOERROR"

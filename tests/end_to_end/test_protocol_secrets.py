@@ -1,4 +1,4 @@
-"""The secrets of cookies over reloads of a server: rotated without a client losing its cookie, kept if made up."""
+"""Tests of cookie secrets across reloads: rotation keeps clients' cookies valid, and generated secrets are kept."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def learn(at: Endpoint) -> str:
 
 
 def is_valid(at: Endpoint, cookie: str) -> bool:
-    """Whether who shows it is given a long answer."""
+    """Return whether the server sends a long answer to a client with this cookie."""
     return bool(dig(at, "big.hobbit", "TXT", f"+cookie={cookie}", "+ignore").answer)
 
 

@@ -1,5 +1,7 @@
-"""Real secondaries: BIND, Knot and NSD copy a zone, hear of its changes, and answer for the pool with all its members;
-and dig, kdig and drill ask for what they are not to have."""
+"""Tests with real secondaries: BIND, Knot and NSD copy a zone, receive NOTIFY, and answer for a pool with all members.
+
+The tests also send transfer requests with dig, kdig and drill that the server must refuse.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ SOON = 10.0  # s from a reload to a new copy; measured are some tenths, the refr
 
 
 def new_primary(folder: Path, transfer: Sequence[str], notify: Sequence[str] = (), workers: int = 1) -> Site:
-    """A farm with one key whose zone these may transfer, and these are told of."""
+    """Return a farm with one key; ``transfer`` may copy the zone, and ``notify`` receives its changes."""
     site = new_site(folder, MEMBERS)
     site.write(server=f"workers = {workers}")
     entries = f"transfer = {list(transfer)}\nnotify = {list(notify)}\n"
@@ -40,13 +42,13 @@ def new_primary(folder: Path, transfer: Sequence[str], notify: Sequence[str] = (
 
 
 def add_record(site: Site, line: str) -> None:
-    """Change the zone file and leave its serial alone."""
+    """Add a record to the zone file without changing the zone's serial."""
     with (site.folder / "hobbit.zone").open("a") as file:
         file.write(f"{line}\n")
 
 
 def rrset(port: int, name: str, rtype: str) -> tuple[int, set[str]]:
-    """TTL and data of what the server at ``port`` answers; nothing if it has none."""
+    """Return the TTL and data that the server at ``port`` answers, or (0, empty set) without an answer."""
     try:
         response = dns.query.udp(dns.message.make_query(name, rtype), "127.0.0.1", 0.5, port)
     except (OSError, dns.exception.Timeout):
@@ -68,7 +70,7 @@ def has_serial(secondary: Program, port: int, wanted: int, seconds: float = 30.0
 
 @contextlib.contextmanager
 def bind(folder: Path, port: int, primary: int) -> Iterator[Program]:
-    """BIND as a secondary of the server at port ``primary``."""
+    """Run BIND as a secondary of the server on port ``primary``."""
     folder.mkdir()
     config = folder / "named.conf"
     config.write_text(f"""
@@ -90,7 +92,7 @@ zone "hobbit" {{
 
 @contextlib.contextmanager
 def knot(folder: Path, port: int, primary: int) -> Iterator[Program]:
-    """Knot DNS as a secondary of the server at port ``primary``; it believes signed NOTIFY only."""
+    """Run Knot DNS as a secondary of the server on port ``primary``; Knot accepts only signed NOTIFY messages."""
     (folder / "run").mkdir(parents=True)
     config = folder / "knot.conf"
     config.write_text(f"""
@@ -131,7 +133,7 @@ zone:
 
 @contextlib.contextmanager
 def nsd(folder: Path, port: int, primary: int) -> Iterator[Program]:
-    """NSD as a secondary of the server at port ``primary``, without a key."""
+    """Run NSD as a secondary of the server on port ``primary``, without a key."""
     folder.mkdir()
     config = folder / "nsd.conf"
     config.write_text(f"""
@@ -227,7 +229,7 @@ def test_nsd_by_its_address_alone(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def primary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A server with a permit for one network and one for one key."""
+    """Run a server that permits transfers to one network and to one key."""
     site = new_primary(tmp_path_factory.mktemp("primary"), ["127.0.9.0/24", "key secondary."])
     with serving(site):
         yield site
@@ -239,13 +241,13 @@ WRONG_NAME = f"hmac-sha256:other.:{SECRET}"
 
 
 def run(tool: str, *arguments: str) -> tuple[int, str]:
-    """Exit status of a tool, and what it says on both its outputs."""
+    """Run a program; return its exit status, and its output and error output combined."""
     done = subprocess.run([program(tool), *arguments], capture_output=True, text=True, timeout=30, check=False)
     return done.returncode, done.stdout + done.stderr
 
 
 def asked(tool: str, site: Site, *arguments: str) -> str:
-    """What a tool says about a transfer."""
+    """Return the output of a program that requests a zone transfer."""
     return run(tool, "@127.0.0.1", "-p", str(site.dns_port), *arguments, "hobbit", "AXFR")[1]
 
 

@@ -1,4 +1,4 @@
-"""The event log: events are logged, kept, counted and passed on."""
+"""Tests of the event log: events are logged, stored, counted and sent to subscribers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Server-sent events: written, and read from pieces of any size."""
+"""Tests of server-sent events: writing them, and parsing them from pieces of any size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples made by tests: a pool whose members report every second, on the test's clock."""
+"""Samples for tests: a pool whose members report every second, in virtual time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ USABLE: State = "usable"
 
 
 def pool(second: int, members: Mapping[str, float], name: str = "web", **changes: object) -> PoolHistorySample:
-    """Return a pool sample. ``members``: name -> load. The n-th member gives 10 * n answers a second."""
+    """Return a pool sample. ``members``: name -> load. The n-th member gives 10 * n answers/s."""
     readings = tuple(
         Reading(
             second - 0.25,
@@ -38,7 +38,7 @@ def sample(second: int, *pools: PoolHistorySample, types: Mapping[str, int] | No
 
 
 def fill(recorder: HistoryRecorder, samples: Iterable[HistorySample], every: int = 5) -> None:
-    """Record the samples, commit after every ``every`` samples, and write everything."""
+    """Record the samples, commit after every ``every`` samples, and finish the recorder."""
     for number, taken in enumerate(samples, 1):
         recorder.add_sample(taken)
         if number % every == 0:

@@ -1,4 +1,4 @@
-"""The column codec: what it returns, how exact it is, and how small the result is."""
+"""Tests of the column codec: decoded values, their precision, and the size of the encoded data."""
 
 from __future__ import annotations
 

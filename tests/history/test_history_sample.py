@@ -1,4 +1,4 @@
-"""History samples in columns: differences, new reports, silent members, and a limit on the number of names."""
+"""Tests of history samples: differences, new reports, silent members, and a limit on the number of names."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 # ruff: noqa: ASYNC240  # small files of the test itself
-"""The history of a running program: a thread writes it, and the event loop never waits, whatever happens to
-the file."""
+"""Tests of the history of a running program: a thread writes the file, and the event loop never waits for it."""
 
 from __future__ import annotations
 
@@ -44,7 +43,7 @@ async def running(path: Path, config: HistoryConfig | None = None, retry: float 
 
 
 async def until(condition: Callable[[], object], also: Callable[[], object] = lambda: None) -> None:
-    """Wait for ``condition``, and call ``meanwhile`` repeatedly."""
+    """Wait for ``condition``, and call ``also`` repeatedly in the meantime."""
     end = time.monotonic() + LIMIT
     while not condition():
         assert time.monotonic() < end, "what was awaited did not come"
@@ -53,7 +52,7 @@ async def until(condition: Callable[[], object], also: Callable[[], object] = la
 
 
 class Seconds:
-    """Records one more second with each call."""
+    """Records one further second on each call."""
 
     def __init__(self, history: LiveHistory, begin: int = 0) -> None:
         self.history, self.second = history, begin
@@ -160,7 +159,7 @@ async def test_a_full_disk(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
-    """If file sizes are limited, the kernel refuses to write, as on a full disk."""
+    """A limit on the file size makes the kernel refuse writes, as on a full disk."""
     code = (
         "import asyncio, resource, signal, sys\n"
         "from pathlib import Path\n"

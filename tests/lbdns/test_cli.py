@@ -1,4 +1,4 @@
-"""The command line: help everywhere, exit statuses, and nothing imported that isn't needed."""
+"""Tests of the command line: help for all commands, exit statuses, and no unnecessary imports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A configuration joined with its zones: members, addresses, owner names, reporting hosts."""
+"""Tests of joining a configuration with its zones: members, addresses, owner names and reporting hosts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOSTS = "gandalf A 192.0.2.3\ngandalf AAAA 2001:db8::3\nfrodo A 192.0.2.2\nbilbo
 
 
 def farm(folder: Path, pools: str, zones: Mapping[str, str]) -> Farm:
-    """Write a farm to files: each zone has a head, four hosts and the given records."""
+    """Write a farm's files: each zone consists of a head, four hosts and the given records."""
     text = ""
     for name, records in zones.items():
         text += f'[[zone]]\nname = "{name}"\nfile = "{name}.zone"\n'

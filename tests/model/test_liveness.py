@@ -1,4 +1,4 @@
-"""Liveness: states and candidates from the ages of readings."""
+"""Tests of liveness: states and candidates, derived from the ages of readings."""
 
 from __future__ import annotations
 

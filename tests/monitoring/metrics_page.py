@@ -1,4 +1,4 @@
-"""Parses /metrics pages, and looks up which metrics the manual documents."""
+"""Parses /metrics pages, and looks up whether the manual documents a metric."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def page_of(text: str | bytes) -> MetricsPage:
 
 
 def _place(label: str) -> tuple[bool, str]:
-    """Sort key of a label: first the labels that name what the sample belongs to, then the others, alphabetically."""
+    """Return the sort key of a label: labels that identify the sample come first, others follow alphabetically."""
     return label not in ("pool", "process", "version"), label
 
 
 def documented(sample: str) -> bool:
-    """Report whether docs/reference/prometheus.md has a row for a sample's metric."""
+    """Return whether docs/reference/prometheus.md has a row for a sample's metric."""
     return re.sub(r"_(bucket|sum|count)$", "", sample) in _manual() or sample in _manual()
 
 

@@ -1,4 +1,4 @@
-"""Reads the files in monitoring/ for tests: alerting rules, Prometheus configuration, Grafana dashboard."""
+"""Reads the files in monitoring/ for tests: alert rules, Prometheus configuration and Grafana dashboard."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def dashboard() -> dict[str, Any]:
 
 
 def panels() -> list[dict[str, Any]]:
-    """Return the panels of the dashboard, without the rows that group them."""
+    """Return the panels of the dashboard, without the rows that group the panels."""
     return [panel for panel in dashboard()["panels"] if panel["type"] != "row"]
 
 
 def expressions() -> Iterator[tuple[str, str]]:
-    """Yield every PromQL expression of the dashboard, preceded by a title that says where it is."""
+    """Yield every PromQL expression of the dashboard, each with a title that names its place."""
     for panel in panels():
         for target in panel["targets"]:
             yield f"{panel['title']} {target['refId']}", _substituted(target["expr"])

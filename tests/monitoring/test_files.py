@@ -1,4 +1,4 @@
-"""The dashboard and the alerting rules are complete and agree with the manual."""
+"""Tests that the dashboard and the alert rules are complete and agree with the manual."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_metrics_in_use_are_documented() -> None:
 
 
 def test_documented_metrics_are_on_the_dashboard() -> None:
-    """Except for metrics whose information another metric already shows."""
+    """All documented metrics are on the dashboard, except metrics whose information another metric shows."""
     manual = (ROOT / "docs" / "reference" / "prometheus.md").read_text()
     rows = set(re.findall(r"^\| `(lbdns_\w+)` \|", manual, re.MULTILINE))
     shown = DASHBOARD.read_text()

@@ -1,4 +1,4 @@
-"""A real Prometheus scrapes real servers, and every expression in the dashboard and the rules finds data."""
+"""Tests with a real Prometheus that scrapes real servers: every expression in the dashboard and rules finds data."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def page(server: Serving) -> bytes:
 
 @asynccontextmanager
 async def servers(folder: Path) -> AsyncIterator[tuple[Serving, Serving]]:
-    """Run a server with two workers and data for every metric, and a second server that follows it."""
+    """Run a server with two workers and data for every metric, and a second server that follows the first."""
     for name in ("first", "second"):
         (folder / name).mkdir()
     config = write_config(folder / "first", server="workers = 2", pool=SHADOW, web="127.0.0.1:0")
@@ -86,7 +86,7 @@ def test_rules(arguments: tuple[str, ...]) -> None:
 
 
 def lint(text: bytes) -> str:
-    """Return the exit status and the complaints of ``promtool check metrics`` about a page; "0" if there are none."""
+    """Return the exit status and output of ``promtool check metrics`` for a page; "0" means no complaints."""
     command = [program("promtool"), "check", "metrics"]
     done = subprocess.run(command, input=text, capture_output=True, timeout=30, check=False)
     return f"{done.returncode}{done.stdout.decode()}{done.stderr.decode()}"
@@ -99,7 +99,7 @@ class Prometheus:
         self._where = where
 
     def get_data(self, path: str, **parameters: str) -> Any:
-        """Return the data of an API response. Raises AssertionError if the request failed."""
+        """Return the data of an API response. Raises AssertionError if the request fails."""
         text = get(self._where, f"/api/v1/{path}?{urllib.parse.urlencode(parameters)}")
         document = json.loads(text)
         assert document["status"] == "success", document
@@ -119,7 +119,7 @@ class Prometheus:
 
 @asynccontextmanager
 async def scraping(folder: Path, *targets: Endpoint) -> AsyncIterator[Prometheus]:
-    """Run Prometheus with the configuration in monitoring/, but scraping ``targets`` twice a second."""
+    """Run Prometheus with the configuration in monitoring/, changed to scrape ``targets`` twice a second."""
     (folder / "alerts.yml").write_text(ALERTS.read_text())
     text = CONFIG.read_text().replace("15s", "500ms")
     names = ", ".join(f'"{target}"' for target in targets)

@@ -1,6 +1,6 @@
 """A fake lbdns server for tests of the live page, with farms of any size.
 
-All metrics are functions of time, so that the farm has a history as well.
+All metrics are functions of time, so the farm also has a history.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ def _phase(*words: str) -> float:
 
 @dataclass
 class FakeFarm:
-    """Pools with the names of their members.
+    """A farm of pools with the names of their members.
 
-    ``started`` and ``now`` are Unix seconds. If ``now`` is None, the clock gives the time; else the test sets it.
+    ``started`` and ``now`` are in Unix seconds. If ``now`` is None, the farm uses the system clock; otherwise, the test
+    sets the time.
     """
 
     pools: dict[str, list[str]]
@@ -55,7 +56,7 @@ class FakeFarm:
         return time.time() if self.now is None else self.now
 
     def load(self, member: str, at: float) -> float:
-        """Return the load of a member, 0 to 1."""
+        """Return the load of a member, from 0 to 1."""
         slow = math.sin(at / 97 + 6.28 * _phase(member)) + 0.5 * math.sin(at / 1900 + 6.28 * _phase(member, "slow"))
         return min(1.0, max(0.02, 0.42 + 0.17 * slow + 0.07 * math.sin(at / 7.3 + 6.28 * _phase(member, "fast"))))
 
@@ -191,7 +192,7 @@ class FakeFarm:
 
 
 class FakeServer:
-    """Serves a farm as ``lbdns serve`` does; sends the status every ``interval`` seconds and on demand."""
+    """Serves a farm like ``lbdns serve``, and sends the status every ``interval`` seconds and on demand."""
 
     def __init__(self, farm: FakeFarm, interval: float = 1.0) -> None:
         self.farm, self.interval = farm, interval
@@ -212,7 +213,7 @@ class FakeServer:
         await self._send("status", json.dumps(self.farm.status()))
 
     def go_down(self) -> None:
-        """End all open streams and refuse new requests until ``is_down`` is False again."""
+        """End all open streams, and refuse new requests until ``is_down`` is False again."""
         self.is_down = True
         for transport in self.streams.values():
             transport.abort()
@@ -315,12 +316,12 @@ async def fake_server(farm: FakeFarm, interval: float = 1.0) -> AsyncIterator[Fa
 
 
 def demo_farm() -> FakeFarm:
-    """Return a farm like that of ``lbdns demo``."""
+    """Return a farm like the farm of ``lbdns demo``."""
     return FakeFarm({"web": ["bilbo", "frodo", "gandalf"]})
 
 
 def large_farm(pools: int = 5, members: int = 200) -> FakeFarm:
-    """Return a farm with large pools, in which some members are silent and some are in slow start."""
+    """Return a farm with large pools in which some members are silent, and some are in slow start."""
     names = ["web", *(f"shop{i}" for i in range(1, pools))]
     farm = FakeFarm({pool: [f"{pool}-{i:03}" for i in range(1, members + 1)] for pool in names})
     for pool in names:

@@ -1,4 +1,4 @@
-"""Checks that a page is accessible and fits the screen: contrast, names for screen readers, overflow."""
+"""Checks that a page is accessible and fits the screen: contrast, names for screen readers, and overflow."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ _NAMED: Final = ("table", "img", "image", "figure", "region", "navigation")
 
 
 async def read_until(read: Callable[[], Awaitable[T]], is_right: Callable[[T], bool]) -> T:
-    """Read a value until it ``is_right``, and return it; after PATIENCE seconds return whatever was read last.
+    """Read a value until ``is_right(value)`` is true; after PATIENCE seconds, return the last value read.
 
-    For values that take several steps to read: the page changes between the steps, on a busy machine for seconds.
+    Use this function for values read in several steps, because the page may change between the steps.
     """
     start = time.monotonic()
     while True:
@@ -61,7 +61,7 @@ async def read_until(read: Callable[[], Awaitable[T]], is_right: Callable[[T], b
 
 
 async def faint_texts(page: BrowserPage) -> list[str]:
-    """Return the texts with too little contrast to their background, with their contrast."""
+    """Return the texts with too little contrast to their background, and their contrast ratios."""
     found: list[str] = await page.run(_FAINT)
     return found
 
@@ -88,7 +88,7 @@ async def overflow(page: BrowserPage) -> int:
 
 
 def cells_script(member: str) -> str:
-    """Return a script for the texts in a member's row, by column title."""
+    """Return a script that reads the texts in a member's row, keyed by column title."""
     return (
         f"Object.fromEntries([...[...document.querySelectorAll('.members tbody tr')].find(row => "
         f"row.querySelector('.opener')?.textContent === '{member}').querySelectorAll('td')]"

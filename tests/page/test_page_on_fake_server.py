@@ -1,4 +1,4 @@
-"""The live page in a real browser, connected to a fake server: content, controls, accessibility, lost connections."""
+"""Tests of the live page in a real browser with a fake server: content, controls, accessibility, lost connections."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bro
 async def open_page(
     browser: Browser, farm: FakeFarm, interval: float = 60, **screen: Any
 ) -> AsyncIterator[tuple[FakeServer, BrowserPage]]:
-    """Open the page on a fake server; afterwards check that it caused no errors and no requests to other servers."""
+    """Open the page on a fake server; at the end, check that there were no errors and no requests to other servers."""
     async with fake_server(farm, interval) as server, browser.page(**screen) as page:
         await page.open(f"{server.url}/")
         await page.until(f"{ROWS} > 2")
@@ -54,7 +54,7 @@ async def open_page(
 
 
 async def pass_time(server: FakeServer, seconds: float = 4.0) -> None:
-    """Advance the farm's clock and send the status."""
+    """Advance the farm's clock, and send the status."""
     assert server.farm.now is not None
     server.farm.now += seconds
     await server.send_status()
@@ -86,7 +86,7 @@ async def test_members_are_shown_as_in_the_status(browser: Browser) -> None:
 
 
 async def test_updates_reuse_the_elements(browser: Browser) -> None:
-    """Rows stay the same elements, so that focus, selection and scroll position survive an update."""
+    """An update keeps the row elements, so that focus, selection and scroll position are preserved."""
     farm = demo_farm()
     farm.now, farm.started = NOW, NOW - 4000
     async with open_page(browser, farm) as (server, page):
@@ -236,7 +236,7 @@ async def test_a_large_pool_has_ten_lines(browser: Browser) -> None:
 
 
 async def event_tip(page: BrowserPage) -> str:
-    """Return the event that the first plot shows when the pointer moves left from a third of its width, or ""."""
+    """Return the first event shown when the pointer moves left over the first plot, or "" if none is shown."""
     script = "(b => [b.x, b.y, b.width, b.height])(document.querySelector('.u-over').getBoundingClientRect())"
     left, top, width, height = await page.run(script)
     for offset in range(12, -int(width / 3), -4):
@@ -270,7 +270,7 @@ async def test_events_appear_at_once_and_are_marked_in_the_plots(browser: Browse
 
 
 async def test_the_newest_visibility_counts(browser: Browser) -> None:
-    """A busy browser reports several changes of visibility at once, oldest first."""
+    """A busy browser reports several visibility changes in one call, oldest first."""
     async with open_page(browser, demo_farm()) as (_, page):
         found = await page.run("""(async () => {
           const real = IntersectionObserver;

@@ -1,4 +1,4 @@
-"""The live page on a real server with real agents: it agrees with the API, and shows a silent member within 5 s."""
+"""Tests of the live page on a real server with real agents: it agrees with the API, and shows silent members in 5 s."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def agents(site: Site) -> Iterator[dict[str, Program]]:
 
 
 def agree(both: dict[str, Any]) -> bool:
-    """Report whether page and status agree; a report that arrives between the two makes them differ for a moment."""
+    """Return whether page and status agree; they differ briefly if a report arrives between the two reads."""
     status, shown = both["status"], both["shown"]
     if both["queries"] != status["server"]["queries"]:
         return False
@@ -97,7 +97,7 @@ def state(site: Site, name: str) -> str:
 
 
 def recorded(site: Site) -> bool:
-    """Report whether the history has a score of every member; the server writes it every few seconds."""
+    """Return whether the history has a score for every member; the server writes the history every few seconds."""
     with contextlib.suppress(urllib.error.HTTPError):
         past = json.loads(site.page("/api/v1/history?pool=web&metric=score"))
         return set(past["series"]) == set(MEMBERS) and bool(past["times"])
@@ -105,7 +105,7 @@ def recorded(site: Site) -> bool:
 
 
 async def agreeing_values(page: BrowserPage) -> dict[str, Any]:
-    """Wait until page and status agree, and return both."""
+    """Wait until page and status agree, and return the values of both."""
 
     async def read() -> dict[str, Any]:
         found: dict[str, Any] = json.loads(await page.run(_READ_BOTH))
@@ -117,7 +117,7 @@ async def agreeing_values(page: BrowserPage) -> dict[str, Any]:
 
 
 async def check_explanation(page: BrowserPage) -> None:
-    """Check that the page shows the API's explanation."""
+    """Check that the page shows the explanation from the API."""
 
     async def read() -> list[Any]:
         found: list[Any] = json.loads(await page.run(_EXPLAIN_BOTH))
@@ -128,14 +128,14 @@ async def check_explanation(page: BrowserPage) -> None:
 
 
 async def update_delay(site: Site, page: BrowserPage) -> float:
-    """Send a query and return how many seconds pass until the page counts it: about one, as for any new status."""
+    """Send a query, and return the seconds until the page counts it (about one, as for any new status)."""
     before = await page.run(_SHOWN_QUERIES)
     ask(site, "round.robin.hobbit")
     return await page.until(f"{_SHOWN_QUERIES} > {before}")
 
 
 async def events(site: Site, page: BrowserPage) -> tuple[list[str], list[str]]:
-    """Return the texts of all events, newest first, from the API and from the page."""
+    """Return the texts of all events from the API and from the page, newest first."""
     logged = json.loads(await asyncio.to_thread(site.page, "/api/v1/log"))["events"]
     return [event["text"] for event in reversed(logged)], await page.texts(".events p")
 

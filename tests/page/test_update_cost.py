@@ -1,4 +1,4 @@
-"""The cost of a page update in the browser, with 5 pools of 200 members, as the browser measures it."""
+"""Measures the cost of a page update in the browser, with 5 pools of 200 members."""
 
 from __future__ import annotations
 

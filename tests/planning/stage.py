@@ -1,4 +1,4 @@
-"""A pool in virtual time with plan cursors and one owner name per policy."""
+"""A pool in virtual time, with plan cursors and with one owner name per policy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OWNERS: Final = tuple(NAMES)
 
 
 class Stage:
-    """A pool in virtual time. Members are given by their short names."""
+    """A pool in virtual time, with its cursors. Methods take the short names of members."""
 
     def __init__(self, members: Sequence[str] = MEMBERS, servers: int = 1, min_usable: float = 0.5) -> None:
         more = "".join(f"{name} A 127.1.{n // 250}.{n % 250 + 1}\n" for n, name in enumerate(members) if name[0] == "m")
@@ -36,7 +36,7 @@ class Stage:
         self.plan()
 
     def report(self, *members: str, score: int = 50, metrics: Mapping[str, float] | None = None, **more: Any) -> None:
-        """Record a report from these members, from all if none is named."""
+        """Record a report from these members, or from all members if none is named."""
         told = {"busy_workers": 1.0, "requests_per_s": 10.0} if metrics is None else metrics
         for name in members or [member.name for member in self.pool.members]:
             self._readings[f"{name}.hobbit"] = Reading(self.now, more.pop("interval", 1.0), score, told, **more)
@@ -45,7 +45,7 @@ class Stage:
         self.overrides = Overrides(overrides)
 
     def plan(self) -> None:
-        """Make new plans if anything has changed."""
+        """Update the plans if anything has changed."""
         pool_overrides = self.overrides.for_pool("web")
         if not self.chooser.observe(Snapshot(1, dict(self._readings)), pool_overrides, self.now):
             return
@@ -55,7 +55,7 @@ class Stage:
             )
 
     def explain(self, owner: str = "best") -> dict[str, Any]:
-        """Return the explanation and check that JSON can represent it."""
+        """Return the explanation, after checking that it can be represented as JSON."""
         handout = self.table.cursors["web", NAMES[owner]]
         told = explain(self.pool, owner, self.chooser, handout, self.overrides, parts, self.now)
         assert json.loads(json.dumps(told, allow_nan=False)) == told
@@ -65,13 +65,13 @@ class Stage:
         return {member["name"]: member for member in self.explain(owner)["members"]}
 
     def ask(self, owner: str = "best", times: int = 1) -> list[str]:
-        """Return the members selected by the next ``times`` answers."""
+        """Return the members named in the next ``times`` answers."""
         handout = self.table.cursors["web", NAMES[owner]]
         return [self.pool.members[handout.next()].name for _ in range(times)]
 
 
 def ready(**options: float) -> Stage:
-    """Return a stage where all members have reported, frodo with the highest score."""
+    """Return a stage in which all members have reported, and frodo has the highest score."""
     stage = Stage(**options)  # type: ignore[arg-type]
     stage.report()
     stage.report("frodo", score=60)
@@ -80,5 +80,5 @@ def ready(**options: float) -> Stage:
 
 
 def parts(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Return the parts of a score with one metric; their sum is 50 for the usual report."""
+    """Return the score parts of a single metric; the usual report scores 50."""
     return {"busy_workers": 51.0 - metrics["busy_workers"]} if "busy_workers" in metrics else {}

@@ -1,4 +1,4 @@
-"""The explanation of an answer: its values match the chooser, and the member that it predicts is selected."""
+"""Tests of the explanation of an answer: it agrees with the chooser, and its predicted member is selected next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The explanation by member: reports, charges, guard rails, overrides and probes."""
+"""Tests of the members in an explanation: reports, charges, guard rails, overrides and probes."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_overrides_are_shown() -> None:
 
 
 def overloaded(*alarmed: str) -> Stage:
-    """Make traffic that needs all three members for twenty seconds, then let ``alarmed`` give an alarm."""
+    """Return a stage after twenty seconds of traffic that needs all three members, with ``alarmed`` in alarm."""
     stage = Stage()
     for second in range(21):
         stage.now += 1.0
@@ -151,7 +151,7 @@ def test_forced_up_before_any_report() -> None:
 
 
 def failing() -> Stage:
-    """Let gandalf be selected and serve nothing while its errors rise."""
+    """Return a stage in which gandalf is selected but serves no requests, while its error count increases."""
     stage = Stage()
     for second in range(6):
         stage.now += 1

@@ -1,4 +1,4 @@
-"""Names in explanations: finding a pool by name, and errors for unknown names."""
+"""Tests of names in explanations: finding a pool by name, and errors for unknown names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fail-open statistics: counts and durations."""
+"""Tests of fail-open statistics: counts and durations."""
 
 from __future__ import annotations
 

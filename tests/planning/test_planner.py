@@ -1,4 +1,4 @@
-"""The planner: plans follow snapshots, overrides and time."""
+"""Tests of the planner: plans follow snapshots, overrides and time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Fixture:
         self.readings = Readings()
 
     def order(self, policy: str = "round_robin") -> list[str]:
-        """Return the members in the plan, each once, in the pool's order."""
+        """Return each member in the plan once, in the pool's order."""
         plan = self.table.cursors["web", policy].plan
         return [MEMBERS[i] for i in sorted(set(plan.order[plan.repeat_from :]))]
 
@@ -131,7 +131,7 @@ WELL = {"requests_total": 9.0, "listen_queue": 0.0}
 
 
 def reports(planner: Planner, readings: Readings, times: int, dead: str, **metrics: float) -> None:
-    """Deliver ``times`` reports from all members; ``dead`` reports other metrics."""
+    """Deliver ``times`` reports from all members, with ``metrics`` for the member ``dead``."""
     for _ in range(times):
         now = asyncio.get_running_loop().time()
         readings.report(now, members=tuple(m for m in MEMBERS if m != dead), metrics=dict(WELL))
@@ -244,7 +244,7 @@ async def test_planning_works_without_an_event_log(caplog: pytest.LogCaptureFixt
 
 
 class Large:
-    """A farm with so many pools that one pass takes many turns."""
+    """A farm with so many pools that a planning pass takes several turns."""
 
     POOLS = 12
 
@@ -260,7 +260,7 @@ class Large:
         self.planner.deliver(self.readings.report(self.loop.time(), members=members))
 
     def planned(self, size: int) -> int:
-        """Return how many pools have plans with ``size`` members."""
+        """Return the number of pools whose plans have ``size`` members."""
         return sum(len(set(handout.plan.order)) == size for handout in self.table.cursors.values())
 
 

@@ -1,4 +1,4 @@
-"""Shadow configuration: which shadow each policy has, and what ``lbdns check`` prints."""
+"""Tests of shadow configuration: the shadow of each policy, and the output of ``lbdns check``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = {"a": "best", "b": "round_robin", "c": "weighted", "d": "best"}
 
 
 def tried(shadow: str = "", score: str = "", names: dict[str, str] = NAMES) -> dict[str, str]:
-    """Return live policy -> name of its shadow."""
+    """Return a mapping from each live policy to the name of its shadow."""
     pool = PoolConfig("web", "hobbit", ("bilbo",), names, shadow=shadow)
     return {s.live: s.name for s in shadows_of(pool, CollectorConfig(shadow_score=score))}
 

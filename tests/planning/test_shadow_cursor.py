@@ -1,4 +1,4 @@
-"""Shadow cursors: they select as a server would, and count the selections that would have been diverted."""
+"""Tests of shadow cursors: they select as a server would, and count the selections that would have been diverted."""
 
 from __future__ import annotations
 

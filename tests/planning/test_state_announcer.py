@@ -1,4 +1,4 @@
-"""Announcements: what is recorded as an event when states, quarantines or fail-open change."""
+"""Tests of announcements: the events recorded when states, quarantines or fail-open change."""
 
 from __future__ import annotations
 

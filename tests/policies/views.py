@@ -1,4 +1,4 @@
-"""Views of pools for the tests of policies."""
+"""Views of pools, for tests of policies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def member(
 
 
 def view(*members: MemberView, rate: float = 1000.0, allowed: int = 0, interval: float = 1.0) -> PoolView:
-    """Return a view with heavy traffic, unless ``allowed`` is above 0."""
+    """Return a view of a pool with heavy traffic, unless ``allowed`` is greater than 0."""
     return PoolView(members, interval, rate, rate, allowed)
 
 
@@ -28,13 +28,13 @@ def steered(
     down: Collection[str] = (),
     factors: Mapping[str, float] | None = None,
 ) -> PoolOverrides:
-    """Return the overrides of a pool, by full member name."""
+    """Return the overrides of a pool, keyed by full member name."""
     ways: dict[ForcedState, Collection[str]] = {"up": up, "down": down, "drained": drained}
     return PoolOverrides({name: way for way, names in ways.items() for name in names}, factors or {})
 
 
 def hand_out(plan: Plan, count: int) -> list[int]:
-    """Return the first ``count`` selections from a plan, continuing where it repeats."""
+    """Return the first ``count`` selections from a plan, including its repetitions."""
     found = list(plan.order[:count])
     while len(found) < count:
         found.extend(plan.order[plan.repeat_from :])
@@ -50,7 +50,7 @@ def handed(plan: Plan, count: int, last: int | None = None) -> Selections:
 
 
 def run(policy: PolicyFunction, pool: PoolView, each: int, times: int) -> list[int]:
-    """Return ``each`` selections from each of ``times`` successive plans with the same view."""
+    """Return ``each`` selections from each of ``times`` successive plans for the same view."""
     order: list[int] = []
     before: Selections | None = None
     for _ in range(times):

@@ -1,4 +1,4 @@
-"""Applying a configuration: all parts commit or all roll back, and the error says which configuration is in force."""
+"""Tests of applying a configuration: all parts commit or all roll back, and errors name the configuration in force."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pause after some work."""
+"""Tests of the pause after a period of work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dropping root privileges, in processes of their own: they cannot be regained."""
+"""Tests of dropping root privileges in separate processes: the privileges cannot be regained."""
 
 from __future__ import annotations
 

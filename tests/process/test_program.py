@@ -1,4 +1,4 @@
-"""Running a program: signals, reloads that do not overlap, stopping. In this process, which receives the signals."""
+"""Tests of running a program in this process: signals, reloads that do not overlap, and stopping."""
 
 from __future__ import annotations
 

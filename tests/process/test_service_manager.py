@@ -1,4 +1,4 @@
-"""The messages that a service manager receives."""
+"""Tests of the messages sent to a service manager."""
 
 from __future__ import annotations
 

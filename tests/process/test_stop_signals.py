@@ -1,4 +1,4 @@
-"""Signals that end a program: none is missed, wherever the program is when it arrives."""
+"""Tests of signals that stop a program: no signal is missed, whatever the program is doing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_signal_ends_the_wait() -> None:
 
 
 def test_a_signal_at_any_line_of_the_wait_is_noticed() -> None:
-    """A handler that takes a lock deadlocks where the wait holds it, so a process of its own tries every line."""
+    """A handler that takes a lock may deadlock with the wait, so a separate process tries a signal at every line."""
     code = (
         "import sys; from tests.process.test_stop_signals import interrupted_at\n"
         "line = 0\n"
@@ -55,7 +55,7 @@ def test_a_signal_at_any_line_of_the_wait_is_noticed() -> None:
 
 
 def interrupted_at(line: int) -> bool:
-    """Raise a signal when ``wait`` has run ``line`` lines; False if it has fewer. It fails if the wait misses one."""
+    """Raise a signal after ``line`` lines of ``wait``, and fail if it is missed; return False if it has fewer lines."""
     ran = 0
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Scores: the golden values of the thesis, missing metrics, custom scores, absurd numbers."""
+"""Tests of scores: the golden values from the thesis, missing metrics, custom scores, and absurd numbers."""
 
 from __future__ import annotations
 

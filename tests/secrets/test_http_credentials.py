@@ -1,4 +1,4 @@
-"""Passwords and tokens: the files that hold them, and the headers that carry them."""
+"""Tests of passwords and tokens: the files that contain them, and the headers that transmit them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets of DNS cookies: valid files, errors in files, and generated secrets."""
+"""Tests of the secrets for DNS cookies: valid files, errors in files, and generated secrets."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tests of the DNS server around the answering code."""
+"""Tests of the DNS server, except for the answering code."""

@@ -1,4 +1,4 @@
-"""Clients for server tests: plain sockets on the loopback, with a time limit on everything."""
+"""Clients for server tests: plain loopback sockets, with a time limit on every operation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PATIENCE: Final = 30.0  # s: nothing here takes so long unless it hangs
 
 
 async def until(condition: Callable[[], object], patience: float = PATIENCE) -> None:
-    """Wait until ``condition`` holds; AssertionError if it never does."""
+    """Wait until ``condition`` is true; raise AssertionError if it does not become true in time."""
     loop = asyncio.get_running_loop()
     end = loop.time() + patience
     while not condition():
@@ -23,7 +23,7 @@ async def until(condition: Callable[[], object], patience: float = PATIENCE) -> 
 
 
 def udp_socket(endpoint: Endpoint) -> socket.socket:
-    """Return a connected, non-blocking socket: it receives responses only from the address it queries."""
+    """Return a connected, non-blocking socket, which receives only responses from ``endpoint``."""
     family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_DGRAM)
     sock.setblocking(False)
@@ -32,7 +32,7 @@ def udp_socket(endpoint: Endpoint) -> socket.socket:
 
 
 async def ask_udp(endpoint: Endpoint, query: bytes) -> bytes:
-    """Send one query over UDP and return the response. Raises TimeoutError."""
+    """Send a query over UDP, and return the response. Raises TimeoutError."""
     loop = asyncio.get_running_loop()
     with udp_socket(endpoint) as sock:
         await loop.sock_sendall(sock, query)
@@ -62,7 +62,7 @@ class TcpClient:
         return await self.receive()
 
     async def closed(self) -> bytes:
-        """Wait until the connection is closed, and return what still arrived."""
+        """Wait until the connection is closed, and return the data that still arrived."""
         rest = b""
         try:
             async with asyncio.timeout(PATIENCE):

@@ -1,6 +1,6 @@
-"""``lbdns serve`` with workers that hang or die while they take up a configuration, as the TTL of its first pool says.
+"""Runs ``lbdns serve`` with workers that hang or die while preparing a configuration.
 
-Run as a program with the arguments of ``lbdns``. Only worker 0 is faulty.
+The TTL of the first pool selects the fault. Run this module with the arguments of ``lbdns``. Only worker 0 is faulty.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Collectors for followers: real ones, ones that misbehave, and followers of both."""
+"""Collectors for followers: real collectors, misbehaving collectors, and followers of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
 
 class Site:
-    """A collector's web interface that a test stops and starts again at the same address."""
+    """A collector's web interface, which a test can stop and restart at the same address."""
 
     def __init__(self, folder: Path) -> None:
         (folder / "collector").mkdir()
@@ -57,7 +57,7 @@ def following(folder: Path, address: Endpoint, **changes: object) -> Farm:
 
 
 class Seen:
-    """The snapshots that a follower has delivered."""
+    """Records the snapshots that a follower delivers."""
 
     def __init__(self) -> None:
         self.snapshots: list[Snapshot] = []
@@ -91,7 +91,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 @contextlib.asynccontextmanager
 async def strange(*answers: bytes) -> AsyncIterator[tuple[Endpoint, list[float]]]:
-    """A server that sends each connection the next of these answers (the last one repeatedly), and then nothing."""
+    """Run a server that sends each new connection the next answer (the last one repeatedly), and then stays silent."""
     calls: list[float] = []
     writers: list[asyncio.StreamWriter] = []
 

@@ -1,4 +1,4 @@
-"""A network namespace for one test; sockets opened in it can be used from outside."""
+"""A network namespace for one test, whose sockets can be used from outside."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Namespace:
         self._pid = pid
 
     def within(self, function: Callable[[], T]) -> T:
-        """Call ``function`` in the namespace: sockets that it opens stay there."""
+        """Call ``function`` in the namespace, so that the sockets that it opens belong to the namespace."""
         result: list[T] = []
         thread = threading.Thread(target=lambda: result.append(self._enter(function)))
         thread.start()
@@ -41,7 +41,7 @@ class Namespace:
 
 @contextmanager
 def namespace(*addresses: str) -> Iterator[Namespace]:
-    """Create a namespace whose loopback has these additional addresses. Needs root."""
+    """Create a namespace with these additional addresses on its loopback. Needs root."""
     script = "ip link set lo up; " + "".join(f"ip address add {a} dev lo nodad; " for a in addresses) + "echo; exec cat"
     with subprocess.Popen(
         [program("unshare"), "--net", "sh", "-ec", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE

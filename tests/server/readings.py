@@ -9,7 +9,7 @@ from tests.answering.farms import MEMBERS
 
 
 class Readings:
-    """Makes snapshots, each newer than the one before."""
+    """Creates snapshots with increasing versions."""
 
     def __init__(self) -> None:
         self._version = 0

@@ -1,4 +1,4 @@
-"""``lbdns serve`` as a process of its own, with a configuration in a temporary folder."""
+"""Runs ``lbdns serve`` as a separate process, with a configuration in a temporary folder."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def write_config(
     web: str = "off",
     zone: str = HOBBIT,
 ) -> Path:
-    """Write a configuration and its zone; return the path of the configuration."""
+    """Write a configuration and its zone, and return the path of the configuration."""
     (folder / "hobbit.zone").write_text(zone)
     path = folder / "lbdns.toml"
     path.write_text(PLAIN.format(server=server, tables=ZONE + pool_table(*members, more=pool), web=web))
@@ -50,7 +50,7 @@ def write_config(
 
 
 class Serving:
-    """A server process, and the lines it has logged so far."""
+    """A server process, with the lines that it has logged so far."""
 
     def __init__(self, process: asyncio.subprocess.Process, folder: Path) -> None:
         self.process, self.folder = process, folder
@@ -72,13 +72,13 @@ class Serving:
         return self.logged(text)[count - 1]
 
     def endpoint(self, text: str = "answering DNS on ", which: int = -1) -> Endpoint:
-        """Return the address that a log line names."""
+        """Return the address in a log line."""
         found = re.search(rf"{text}(?:http://)?([^/\s]+)", self.logged(text)[which])
         assert found
         return parse_endpoint(found[1], 0)
 
     def report(self, host: str, score_idle: float, seq: int, source: str, interval: float = 60.0) -> None:
-        """Send a report as the agent of ``host`` would, from its address."""
+        """Send a report as the agent of ``host`` would, from the host's address."""
         report = Report(host, boot=1, seq=seq, time=time.time(), interval=interval, metrics={"cpu_idle": score_idle})
         collector = self.endpoint("receiving reports on ")
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:

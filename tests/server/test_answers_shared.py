@@ -1,4 +1,4 @@
-"""The answers that a planner knows about: its own, those of other workers, and an estimate for other servers."""
+"""Tests of the answers that a planner counts: its own, other workers', and an estimate for other servers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BEST, TURNS = ("web", "best"), ("web", "round_robin")
 
 
 def few(server: Server) -> bool:
-    """Return whether the next selections of policy best are those of light traffic."""
+    """Return whether the plan of policy best is a plan for light traffic."""
     return server.table.cursors[BEST].plan.repeat_from > 0
 
 
@@ -44,7 +44,7 @@ def test_answers_of_other_workers_count() -> None:
 
 
 def test_the_first_totals_are_the_baseline() -> None:
-    """For the replacement of a worker that has died."""
+    """A worker that replaces a dead worker receives such totals."""
     server = Server(hobbit())
     server.planner.count_elsewhere({BEST: 1_000_000})
     server.report()

@@ -1,4 +1,4 @@
-"""Following a collector over HTTP: readings, broken connections, reconnecting, reloads and tokens."""
+"""Tests of following a collector over HTTP: readings, broken connections, reconnecting, reloads and tokens."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ async def test_alarm_and_bye_come_through(tmp_path: Path) -> None:
 
 
 async def test_a_cut_is_waited_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """While the connection is down the last snapshot stays and ages; then the whole status comes again. One log line
-    each.
+    """While the connection is down, the last snapshot stays in use and ages; the new connection sends the whole status.
+    One log line each.
     """
     seen = Seen()
     async with site(tmp_path) as collector:
@@ -110,7 +110,7 @@ async def test_a_collector_that_comes_later(tmp_path: Path, caplog: pytest.LogCa
 
 
 async def test_a_restarted_collector_takes_nothing_away(tmp_path: Path) -> None:
-    """A restarted collector has no reports yet: readings stay and age here until it has."""
+    """A restarted collector has no reports yet, so the follower's readings stay in use and age until reports arrive."""
     seen = Seen()
     async with site(tmp_path) as collector:
         collector.source.publish(gandalf=reading(score=1))
@@ -240,7 +240,7 @@ async def test_stop_is_quick_whatever_it_does(tmp_path: Path) -> None:
 
 
 async def test_a_real_collector_dies_and_comes_back(tmp_path: Path) -> None:
-    """Reports over UDP, HTTP between two programs, snapshots delivered; the collector is killed and started again."""
+    """Reports arrive over UDP, a follower receives them over HTTP, and the collector is killed and restarted."""
     (tmp_path / "collector").mkdir()
     write_key(tmp_path / "collector", KEY)
     listen = 'key_file = "report.key"\nlisten = ["{}:{}"]'

@@ -1,4 +1,4 @@
-"""Following a program that is not a collector: one log line, further attempts, no snapshots."""
+"""Tests of following a program that is not a collector: one log line, further attempts, and no snapshots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``lbdns serve``: whole servers, most of them as processes, queried with dnspython."""
+"""Tests of whole ``lbdns serve`` servers, most of them as processes, with queries from dnspython."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ QUERY = make_query("round.robin.hobbit")
 
 
 async def member(endpoint: Endpoint, name: str = "round.robin.hobbit") -> str:
-    """Return the member that an answer names."""
+    """Return the member named in the answer to a query."""
     answer = short(read(await ask_udp(endpoint, make_query(name))).answer)
     return answer[0][2].split(".")[0]
 
@@ -199,14 +199,14 @@ def in_force(server: DnsServer) -> tuple[object, ...]:
 
 
 def listen_on(folder: Path, *endpoints: Endpoint, **other: str) -> None:
-    """Write a configuration that answers DNS at these addresses."""
+    """Write a configuration of a server that listens for DNS queries at these addresses."""
     path = write_config(folder, **other)  # type: ignore[arg-type]
     wanted = ", ".join(f'"{endpoint}"' for endpoint in endpoints)
     path.write_text(path.read_text().replace('listen = ["127.0.0.1:0"]', f"listen = [{wanted}]", 1))
 
 
 async def free_endpoint(folder: Path) -> Endpoint:
-    """Return an endpoint that was free a moment ago, for UDP and TCP."""
+    """Return an endpoint that has just been free for both UDP and TCP."""
     async with server_of(write_config(folder)) as server:
         return server._dns.sockets.endpoints[0]
 

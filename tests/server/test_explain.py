@@ -1,4 +1,4 @@
-"""Explanations of answers: for the main process, for the web interface, and over DNS."""
+"""Tests of explanations of answers: in the main process, through the web interface, and over DNS."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ METRICS = {"cpu_idle": 80.0, "run_queue": 3.0, "busy_workers": 2.0, "cpu_count":
 
 @asynccontextmanager
 async def answering(farm: Farm) -> AsyncIterator[tuple[LocalAnswerer, Endpoint]]:
-    """Answer in this process; all members have reported, frodo has the highest score."""
+    """Answer queries in the test's process; all members have reported, and frodo has the highest score."""
     table = AnswerTable(farm)
     answerer = LocalAnswerer(table)
     udp, tcp = open_pair(Endpoint("127.0.0.1", 0))
@@ -65,7 +65,7 @@ async def deliver(answerer: LocalAnswerer, snapshot: Snapshot) -> None:
 
 
 async def texts(here: Endpoint, name: str) -> list[str]:
-    """Return the texts of a TXT answer, in order."""
+    """Return the texts of a TXT answer in order."""
     response = read(await ask_tcp(here, make_query(f"explain.{name}", "TXT")))
     (rrset,) = response.answer
     return [b"".join(rdata.strings).decode() for rdata in rrset]

@@ -1,4 +1,4 @@
-"""Explanations with two workers: one of them replies to the web interface, and each explains its answers over DNS."""
+"""Tests of explanations with two workers: one worker replies to the web interface, and both reply over DNS."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ NO_HISTORY: Final = "[history]\non = false\n"
 
 
 async def page(server: Serving, name: str) -> tuple[int, dict[str, Any]]:
-    """Return status and document of /api/v1/explain."""
+    """Return the HTTP status and the document of /api/v1/explain."""
     response = await get(server.endpoint("serving "), f"/api/v1/explain?name={name}")
     head, _, body = response.partition(b"\r\n\r\n")
     return int(head.split()[1]), json.loads(body)
 
 
 async def next_of(connection: TcpClient) -> tuple[str, str]:
-    """Return the member selected next, and the worker that says so."""
+    """Return the member to be selected next, and the number of the worker that explains it."""
     (rrset,) = read(await connection.ask(make_query("explain.round.robin.hobbit", "TXT"))).answer
     found = re.match(r"next=(\w+) .* worker=(\d) members=3$", b"".join(rrset[0].strings).decode())
     assert found

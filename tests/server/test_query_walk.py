@@ -1,4 +1,4 @@
-"""The walk of one query: the files that its code passes from the UDP socket to the sent response, in order."""
+"""Tests of the walk of one query: the files whose code runs from the UDP socket to the sent response, in order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SENDING = frozenset(("sendto", "sendmsg"))
 
 
 class Walk:
-    """Records calls with ``sys.setprofile`` until a response is sent."""
+    """Records calls with ``sys.setprofile`` until the response is sent."""
 
     def __init__(self) -> None:
         self.files: list[str] = []  # in the order of the first call
@@ -94,7 +94,7 @@ def with_cookie(name: str, cookie: bytes) -> bytes:
 
 
 def server_cookie(asked: Asked) -> bytes:
-    """A valid cookie, with the time of the responder's clock."""
+    """Return a valid cookie that is dated by the responder's clock."""
     response, _ = asked.ask(with_cookie("hobbit", b"a client"))
     (option,) = response.options
     assert isinstance(option, dns.edns.CookieOption)

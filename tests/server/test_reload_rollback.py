@@ -1,4 +1,4 @@
-"""A reload in which one part cannot prepare: afterwards every part is as it was, and the error says so."""
+"""Tests of reloads in which one part cannot prepare: all parts are rolled back, and the error states this."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PARTS: Final = (
 
 
 def write(folder: Path, listen: str, number: int, members: tuple[str, ...]) -> Path:
-    """Write a configuration in which every value that a part uses contains ``number``."""
+    """Write a configuration in which ``number`` is contained in every value that a part uses."""
     path = write_config(
         folder, web=f"127.0.0.{number}:0", pool=f"ttl = {number}", members=members,
         zone=HOBBIT + f"extra{number} A 127.0.0.1\n",
@@ -49,7 +49,7 @@ async def grows(path: Path, size: int) -> bool:
 
 
 async def seen(server: DnsServer, folder: Path, number: int) -> list[object]:
-    """Return what users see of every part."""
+    """Return the externally visible state of every part."""
     web = server._web.address
     assert web is not None
     _, _, body = (await get(web, "/api/v1/status")).partition(b"\r\n\r\n")

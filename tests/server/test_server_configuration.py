@@ -1,4 +1,4 @@
-"""The configuration of ``lbdns serve``: options that override it, its table, and changes that need a restart."""
+"""Tests of the configuration of ``lbdns serve``: overriding options, the answer table, and required restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server's Prometheus families, read back with prometheus_client's parser."""
+"""Tests of the server's Prometheus families, parsed by prometheus_client."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Sample = tuple[str, frozenset[tuple[str, str]]]
 
 
 def scraped(families: Iterable[Metric]) -> dict[Sample, float]:
-    """Return what a scraper reads: sample name and labels -> value."""
+    """Return what a scraper reads, as a mapping from sample name and labels to values."""
     found = list(families)
 
     class Once(Collector):

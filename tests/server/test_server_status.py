@@ -1,4 +1,4 @@
-"""The status of a running server, as the web interface reads it."""
+"""Tests of a running server's status as read by the web interface."""
 
 from __future__ import annotations
 

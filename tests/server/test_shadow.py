@@ -1,4 +1,4 @@
-"""Shadow mode in the server: shadows follow the live plans, are counted, and never affect an answer."""
+"""Tests of shadow mode in the server: shadows follow live plans, are counted, and never affect answers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def farm_of(shadow: str = "", score: str = "", names: dict[str, str] = ALL, memb
 
 
 class Clock:
-    """The clock of an event loop, set by hand. Scheduled callbacks are never called."""
+    """An event loop's clock that is set by the test. Scheduled callbacks are never called."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -82,7 +82,7 @@ class Server:
         self.planner.use(farm, table.cursors)
 
     def shadow(self, policy: str, name: str) -> tuple[dict[str, int], int]:
-        """Return the selections by member of a shadow, and how many it would have diverted."""
+        """Return a shadow's selections by member, and the number of selections that it would have diverted."""
         figures = self.planner.shadow_counters()
         answers = {
             member.removesuffix(".hobbit"): count
@@ -192,7 +192,7 @@ def test_a_shadow_continues_after_a_reload_with_the_remaining_members() -> None:
 
 
 async def test_counts_of_removed_shadows_are_kept() -> None:
-    """No count decreases when the members change, the shadow changes, or it ends."""
+    """No counter decreases when the members or the shadow change, or when the shadow is removed."""
     farm = farm_of("round_robin", names={"top": "best_score"})
     table = AnswerTable(farm)
     answerer = LocalAnswerer(table)

@@ -1,4 +1,4 @@
-"""Key files, and keys derived from other keys."""
+"""Tests of key files, and of keys derived from other keys."""
 
 from __future__ import annotations
 

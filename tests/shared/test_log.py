@@ -1,4 +1,4 @@
-"""Log lines on standard error: one line an event, safe to print, and never too many."""
+"""Tests of log lines on standard error: one line per event, safe characters, and a limited rate."""
 
 from __future__ import annotations
 
@@ -102,14 +102,14 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The clock of the handler that ``set_up`` creates."""
+    """Replace the clock of the handlers that ``set_up`` creates."""
     clock = Clock()
     monkeypatch.setattr(log._Handler.__init__, "__defaults__", (clock,))
     return clock
 
 
 class Event(NamedTuple):
-    """What the formatter and the suppressor read of a server's event."""
+    """The attributes of a server's event that the formatter and the suppressor read."""
 
     kind: str
     pool: str
@@ -120,7 +120,7 @@ EVENT_KINDS = ("state", "fail_open", "override", "reload", "alarm")
 
 
 def event(kind: str = "state", pool: str = "", member: str = "", text: str = "it happened") -> None:
-    """Log an event as the server's event log does."""
+    """Log an event in the same way as the server's event log."""
     logging.getLogger("lbdns.server").warning("%s", text, extra={"event": Event(kind, pool, member)})
 
 
@@ -191,7 +191,7 @@ def test_events_of_different_members_are_different(capsys: pytest.CaptureFixture
 def test_no_flood_makes_the_log_grow_without_bound(
     capsys: pytest.CaptureFixture[str], clock: Clock, events: bool
 ) -> None:
-    """Not even if all lines differ; and it hides no lines of another kind."""
+    """The log stays bounded even if all lines differ, and lines of other kinds are not suppressed."""
     log.set_up()
     handler = logging.getLogger().handlers[0]
     assert isinstance(handler, log._Handler)
@@ -223,7 +223,7 @@ def test_json_says_what_an_event_is_about(capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.fixture
 def journal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make standard error look like the journal."""
+    """Make standard error look like a connection to the journal."""
     status = os.fstat(2)
     monkeypatch.setenv("JOURNAL_STREAM", f"{status.st_dev}:{status.st_ino}")
 
@@ -264,7 +264,7 @@ def test_json_in_the_journal(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_journal_that_is_another_s(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """JOURNAL_STREAM is inherited by programs whose standard error leads elsewhere."""
+    """Programs also inherit JOURNAL_STREAM if their standard error is redirected."""
     monkeypatch.setenv("JOURNAL_STREAM", "8:4711")
     log.set_up()
     logging.getLogger("x").info("event")

@@ -1,4 +1,4 @@
-"""The catalogue of metrics: units, and which direction is better."""
+"""Tests of the metric catalogue: units, and whether higher or lower values are better."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report datagram, byte by byte as in the contract."""
+"""Tests of the report datagram, byte by byte, against its specification."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read(datagram: bytes) -> Report:
 
 
 def datagram_of(body: object, host: bytes = b"gandalf") -> bytes:
-    """Build an unsigned datagram with any body, without the code under test."""
+    """Build an unsigned datagram with any body, independently of the tested code."""
     packed = body if isinstance(body, bytes) else msgpack.packb(body)
     return b"LBR1" + bytes(4) + bytes([len(host)]) + host + packed + bytes(16)
 
@@ -50,7 +50,7 @@ def body_with(**changes: Any) -> dict[str, Any]:
 
 
 def deep_body(name: str, before: bytes = b"") -> bytes:
-    """Build a body with lists nested a thousand deep under one key; msgpack reads them, no packer writes them."""
+    """Build a body with lists nested a thousand deep under one key, which msgpack can read but not write."""
     packed: bytes = msgpack.packb(body_with(**{name: ...}))
     key: bytes = msgpack.packb(name)
     return bytes([packed[0] + 1]) + packed[1:] + key + before + b"\x91" * 1000 + b"\xc0"

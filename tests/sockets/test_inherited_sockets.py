@@ -1,4 +1,4 @@
-"""Sockets from a service manager: matched with the configuration, or refused by name."""
+"""Tests of sockets from a service manager: they match the configuration, or are refused with their names."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def environment(count: int, pid: int | None = None) -> dict[str, str]:
 
 
 class Descriptors:
-    """Place sockets at consecutive descriptors, as a service manager does."""
+    """Places sockets at consecutive file descriptors, like a service manager."""
 
     FIRST: Final = 700
 

@@ -1,4 +1,4 @@
-"""Durations and points in time, parsed and formatted."""
+"""Tests of parsing and formatting durations and points in time."""
 
 from __future__ import annotations
 

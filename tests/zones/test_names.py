@@ -1,4 +1,4 @@
-"""Domain names in wire form."""
+"""Tests of domain names in wire form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain lines are read as the general reader reads them, whatever stands before, behind and between them."""
+"""Tests that plain lines are read with the same result as by the general reader, whatever surrounds them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records as they are collected: what is one RRset, and what is refused without a trace."""
+"""Tests of collecting records: which records form one RRset, and which are refused without any effect."""
 
 from __future__ import annotations
 

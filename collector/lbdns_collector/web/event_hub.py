@@ -39,14 +39,14 @@ log = logging.getLogger("lbdns.web")
 #: The content of a stream: status and log, the log alone, or changes made by reports
 StreamKind = Literal["page", "log", "changes"]
 
-PAGE_GAP: Final = 0.1  # seconds between two whole documents: nobody can read faster
+PAGE_GAP: Final = 0.1  # seconds between two whole documents: viewers cannot read faster
 #: Whole documents for pages take at most about a tenth of a core
 PAGES: Final = DutyCycle(10.0, shortest=PAGE_GAP, longest=1.0)
 AT_ONCE: Final = 100  # members in one event for followers: about 2 ms of work before other tasks run
-BREATH: Final = 0.005  # seconds between two such events: if CPU time is short, reports come first
+BREATH: Final = 0.005  # seconds between two such events: if CPU time is scarce, reports take precedence
 TICK: Final = 1.0  # seconds between checks for changes without a report, such as silent members and answer counts
 MAX_STREAMS: Final = 100  # concurrent streams; each open page uses one
-MAX_WAITING: Final = 64  # events that wait for one client, some seconds' worth
+MAX_WAITING: Final = 64  # events queued for one client, enough for some seconds
 MAX_WAITING_BYTES: Final = 16 * 2**20
 
 

@@ -1,4 +1,4 @@
-"""A fixture for override commands: an answerer in this process, files in the test's folder, and a clock."""
+"""A fixture for override commands: an answerer in the test's process, a state folder, and a clock."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TWO_POOLS = hobbit(pool(), pool("mail", members=("frodo", "gandalf"), names={"po
 
 
 def kept_in(folder: Path, farm: Farm) -> Farm:
-    """Return the farm with its state folder in ``folder``."""
+    """Return the farm with ``folder`` as its state folder."""
     config = farm.config
     return replace(farm, config=replace(config, server=replace(config.server, state_dir=folder)))
 
@@ -60,7 +60,7 @@ class Desk:
         return [members[i].name for i in sorted(set(self.table.cursors[pool, policy].plan.order))]
 
     def is_planned(self) -> bool:
-        """Return whether all pools are planned; on a slow machine that takes several turns."""
+        """Return whether all pools are planned, which takes several turns on a slow machine."""
         return not self.answerer.planner._due
 
     def recorded(self) -> list[str]:
@@ -79,7 +79,7 @@ class Desk:
 
 @asynccontextmanager
 async def desk(folder: Path, farm: Farm | None = None) -> AsyncIterator[Desk]:
-    """Create and start a desk the way a server starts."""
+    """Create and start a desk in the same way as a server."""
     taking = Desk(kept_in(folder, farm or hobbit()))
     try:
         await taking.manager.restore()

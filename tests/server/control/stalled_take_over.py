@@ -1,4 +1,4 @@
-"""``lbdns`` whose take-over stalls after its workers have started, so that a test can kill it at that point."""
+"""Runs ``lbdns`` with a take-over that stalls after the workers have started, so that a test can kill it there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The control socket: commands, replies, and clients that misbehave."""
+"""Tests of the control socket: commands, replies, and misbehaving clients."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OURS = (os.geteuid(), os.getegid())
 
 
 class Commands:
-    """Commands for the tests, which record what they receive."""
+    """Commands for tests, which record their arguments."""
 
     def __init__(self) -> None:
         self.orders: list[ControlCommand] = []
@@ -63,7 +63,7 @@ async def serving(path: Path, commands: Commands | None = None) -> AsyncIterator
 
 
 async def say(path: Path, *lines: bytes) -> list[dict[str, Any]]:
-    """Send lines from one client, and return the replies until the server closes or all have come."""
+    """Send lines from one client; return the replies received until the server closes or all lines are answered."""
     reader, writer = await asyncio.open_unix_connection(path, limit=2**20)
     writer.write(b"".join(lines))
     answers: list[dict[str, Any]] = []
@@ -204,7 +204,7 @@ async def test_an_unavailable_path_is_a_warning_at_start(
 
 
 def at(path: Path) -> CheckedConfiguration:
-    """Return a configuration with its control socket at ``path``."""
+    """Return a configuration whose control socket is at ``path``."""
     farm = hobbit()
     server = replace(farm.config.server, control=path)
     return CheckedConfiguration(replace(farm, config=replace(farm.config, server=server)), ())

@@ -1,4 +1,4 @@
-"""Overrides: what they change, which requests are refused, and when they end."""
+"""Tests of overrides: their effects, refused requests, and their expiry."""
 
 from __future__ import annotations
 

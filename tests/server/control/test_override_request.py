@@ -1,4 +1,4 @@
-"""Override requests: valid forms of fields, and the errors for invalid ones."""
+"""Tests of override requests: valid values of the fields, and errors for invalid values."""
 
 from __future__ import annotations
 

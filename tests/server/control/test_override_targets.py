@@ -1,4 +1,4 @@
-"""Whether pools can spare a member: quarantined members do not count."""
+"""Tests of whether pools can spare a member: quarantined members do not count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Take-overs between whole servers as processes, and take-overs that fail and leave the old server serving."""
+"""Tests of take-overs between server processes, and of failed take-overs that leave the old server running."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ async def test_cookies_stay_valid_and_privileges_are_dropped(tmp_path: Path) -> 
 
 
 async def full_cookie(server: Serving, cookie: dns.edns.CookieOption) -> dns.edns.CookieOption:
-    """Return the full cookie that the server sends for a client cookie."""
+    """Return the full cookie that the server sends in response to a client cookie."""
     query = make_query("bilbo.hobbit", payload=1232, options=[cookie])
     (option,) = read(await ask_udp(server.endpoint(), query)).options
     assert isinstance(option, dns.edns.CookieOption)
@@ -163,7 +163,7 @@ async def test_a_new_process_that_fails_leaves_the_old_one_serving(
 
 
 async def goes_on(old: Serving) -> None:
-    """Check that the server answers, receives reports, takes commands and serves pages."""
+    """Check that the server answers queries, receives reports, executes commands and serves pages."""
     with clients(old) as asking:
         asking.send()
         assert await asking.receive()
@@ -244,7 +244,7 @@ async def test_a_take_over_without_a_server(tmp_path: Path) -> None:
 
 
 class Pretender:
-    """A process that does not follow the take-over protocol."""
+    """A process that violates the take-over protocol."""
 
     def __init__(self, path: Path, *answers: bytes) -> None:
         self._sock = socket.socket(socket.AF_UNIX)

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of forwarding."""
+"""Fixtures for the tests of forwarding."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from lbdns.server.forwarding import upstreams
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time-outs that a test can wait for."""
+    """Shorten the timeouts, so that a test can wait for them."""
     monkeypatch.setattr(upstreams, "TRY", 0.25)
     monkeypatch.setattr(upstreams, "TOTAL", 1.2)

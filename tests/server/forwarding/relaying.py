@@ -1,4 +1,4 @@
-"""A server that forwards, on UDP and TCP of a free port, and what its tests ask."""
+"""A forwarding server on UDP and TCP of a free port, and the queries that its tests send."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ALLOW: Final = (ip_network("127.0.0.0/24"), ip_network("::1/128"))
 
 @dataclass
 class Relaying:
-    """A server on a free port that forwards."""
+    """A forwarding server on a free port."""
 
     endpoint: Endpoint
     forwarder: Forwarder

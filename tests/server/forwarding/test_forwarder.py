@@ -1,4 +1,4 @@
-"""Forwarding over real sockets on the loopback: what goes well, who is refused, reloads, and what is no upstream."""
+"""Tests of forwarding over loopback sockets: success, refused clients, reloads, and invalid upstreams."""
 
 from __future__ import annotations
 

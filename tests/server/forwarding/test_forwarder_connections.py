@@ -1,4 +1,4 @@
-"""Forwarding for clients that ask over TCP: answers in any order, half-closed connections, and clients that left."""
+"""Tests of forwarding for TCP clients: answers in any order, half-closed connections, and disconnected clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much is forwarded at once: for one network, for all together, and round a loop."""
+"""Tests of the limits on concurrent forwarding: per network, in total, and for forwarding loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Upstreams that are slow, away or failing: the next one is asked, and nobody waits for long."""
+"""Tests of slow, unreachable and failing upstreams: the next upstream is queried, and no client waits for long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Upstreams that lie, and those who pretend to be one: only what fits the question is believed."""
+"""Tests of lying and forged upstreams: only responses that match the question are accepted."""
 
 from __future__ import annotations
 

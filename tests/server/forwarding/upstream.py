@@ -1,4 +1,4 @@
-"""Upstreams for tests of forwarding: on UDP and TCP of one loopback address, and behaving as a test says."""
+"""Upstreams for tests of forwarding, on UDP and TCP of a loopback address, with behaviour defined by the test."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Behaviour = Callable[[dns.message.Message], Iterable[bytes]]
 
 
 def response(query: dns.message.Message, address: str = ADDRESS) -> dns.message.Message:
-    """One address for whatever is asked."""
+    """Return a response that contains one address, whatever the question is."""
     made = dns.message.make_response(query, recursion_available=True)
     made.answer.append(dns.rrset.from_text(query.question[0].name, 60, "IN", "A", address))
     return made
@@ -60,7 +60,7 @@ def cut(query: dns.message.Message) -> Iterable[bytes]:
 
 
 class FakeUpstream(asyncio.DatagramProtocol):
-    """``asked`` are the queries over UDP and ``sources`` where they came from; ``asked_tcp`` those over TCP."""
+    """``asked`` and ``asked_tcp`` are the queries received over UDP and TCP; ``sources`` are the UDP clients."""
 
     def __init__(self, host: str = "127.0.0.1") -> None:
         self.endpoint = Endpoint(host, free_ports(1)[0])

@@ -1,4 +1,4 @@
-"""What a line of the query log says."""
+"""Tests of the content of a query log line."""
 
 from __future__ import annotations
 

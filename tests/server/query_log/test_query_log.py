@@ -1,4 +1,4 @@
-"""The query log beside the sockets: what is taken, what it costs, reloads, and answers of upstreams."""
+"""Tests of the query log with sockets: sampled queries, cost, reloads, and answers from upstreams."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def plane(request: pytest.FixtureRequest) -> Plane:
 
 
 class Answering:
-    """A socket pair of a farm, and what was logged."""
+    """A UDP and TCP socket pair that answers for a farm, and the lines in its query log."""
 
     def __init__(self, farm: Farm, plane: Plane, file: Path) -> None:
         self.file = file
@@ -68,7 +68,7 @@ class Answering:
 
 @asynccontextmanager
 async def answering(farm: Farm, plane: Plane, file: Path, sample: float = 1.0) -> AsyncIterator[Answering]:
-    """All queries are logged unless ``sample`` says otherwise; 0: the log is off."""
+    """All queries are logged unless ``sample`` is lower; with ``sample`` 0, the log is off."""
     farm = logging_to(farm, file if sample else None, sample or 1.0)
     there = Answering(farm, plane, file)
     there.listeners.log_queries(farm)

@@ -1,4 +1,4 @@
-"""The query log's file: full, missing, written by several, and never waited for."""
+"""Tests of the query log file: full disk, missing file, several writers, and no waiting for the disk."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def taken(log: QueryLog, count: int) -> None:
 
 @contextmanager
 def longest_file(size: int) -> Iterator[None]:
-    """The kernel takes no more bytes of a file; Python ignores the signal that says so."""
+    """Limit the size of files that the process may write; Python ignores the signal for an exceeded limit."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -96,7 +96,7 @@ async def test_no_more_waits_than_there_is_room_for(tmp_path: Path, monkeypatch:
 
 
 async def test_several_add_whole_lines_to_one_file(tmp_path: Path) -> None:
-    """As workers do: each with a log and a descriptor of its own."""
+    """Each log has its own file descriptor, as in the workers."""
     file = tmp_path / "queries.log"
     logs = [QueryLog() for _ in range(4)]
     for log in logs:

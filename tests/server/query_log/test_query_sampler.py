@@ -1,4 +1,4 @@
-"""Which queries the query log takes: each with the same probability."""
+"""Tests of the query sampler: every query has the same probability of being logged."""
 
 from __future__ import annotations
 

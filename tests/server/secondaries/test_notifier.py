@@ -1,4 +1,4 @@
-"""NOTIFY as secondaries receive it: plain sockets that answer correctly, late, wrongly or never."""
+"""Tests of NOTIFY with sockets that act as secondaries and answer correctly, late, wrongly or never."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Secondary:
         return NotifyTarget(Endpoint(host, port), self.key.name if self.key else "")
 
     async def hears(self) -> tuple[dns.message.Message, tuple[str, int]]:
-        """Receive the next NOTIFY, check its signature, and return it with its source."""
+        """Return the next NOTIFY and its source, after verifying its signature."""
         loop = asyncio.get_running_loop()
         wire, sender = await asyncio.wait_for(loop.sock_recvfrom(self.sock, 4096), PATIENCE)
         query = dns.message.from_wire(wire, keyring=dns_key(self.key) if self.key else None)
@@ -237,7 +237,7 @@ def test_where_it_is_sent_from(target: str, listen: list[str], source: str) -> N
 
 
 class TestAnswers:
-    """Answers, and whether the notifier accepts them."""
+    """Tests of which answers to NOTIFY the notifier accepts."""
 
     def sent(self, key: KeyConfig | None = None) -> dns.message.Message:
         query = make_notify(next(iter(farm([]).zones.values())), key)

@@ -1,4 +1,4 @@
-"""Serials change with what secondaries copy, and never go back, also over restarts if the state folder is usable."""
+"""Tests of served serials: they follow changes of the content, never decrease, and are kept in the state folder."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def farm(serial: int, more: str = "", *pools: PoolConfig) -> Farm:
 
 
 def served(*farms: Farm, start: ServedSerials | None = None) -> list[int]:
-    """Return the serials with which these farms are served, one after another."""
+    """Return the serials under which these farms are served in turn."""
     serials = start or {}
     found = []
     for one in farms:

@@ -1,4 +1,4 @@
-"""The sockets of one process: taken up and left, without losing what has arrived."""
+"""Tests of the sockets of one process: opening and closing them loses no data that has arrived."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def nobody(*_: object) -> None:
 
 
 def pair(endpoint: Endpoint = ANY) -> tuple[Endpoint, dict[int, socket.socket]]:
-    """Where UDP and TCP sockets are bound, and these as numbers 1 and 2."""
+    """Return the address of a new UDP and TCP socket pair, and the sockets with the numbers 1 and 2."""
     udp, tcp = open_pair(endpoint)
     return bound_endpoint(udp), {1: udp, 2: tcp}
 
@@ -141,7 +141,7 @@ async def test_connections_are_counted() -> None:
 
 
 async def test_queries_that_the_kernel_drops_are_counted() -> None:
-    """But not those it dropped while another process had the socket."""
+    """Drops that occur while another process has the socket are not counted."""
     here, sockets = pair()
     overflow(sockets[1], here)
     before = overflows(sockets[1])
@@ -158,7 +158,7 @@ async def test_queries_that_the_kernel_drops_are_counted() -> None:
 
 
 def overflow(sock: socket.socket, to: Endpoint) -> None:
-    """Send more to a socket than fits into its buffer; what doesn't fit is dropped at once, on the loopback."""
+    """Send more datagrams to a socket than fit into its buffer; on the loopback, the rest is dropped immediately."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     with socket.socket(sock.family, socket.SOCK_DGRAM) as other:
         for _ in range(200):

@@ -1,4 +1,4 @@
-"""Who is let down when more arrives than can be answered: the rule by itself, and a flood beside usual queries."""
+"""Tests of load shedding: the rule for dropping queries, and a flood beside normal queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log about the rate limit: said once, with figures and what to do."""
+"""Tests of the rate limit log: each attack is logged once, with numbers and advice."""
 
 from __future__ import annotations
 

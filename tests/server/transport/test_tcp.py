@@ -1,4 +1,4 @@
-"""DNS over TCP: segments, limits, and clients that behave badly."""
+"""Tests of DNS over TCP: segments, limits, and misbehaving clients."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ async def test_the_kernel_queues_as_many_connections_as_we_say() -> None:
 
 
 class Broken(Responder):
-    """Fails on every query of one name."""
+    """A responder that raises an exception on every query for one name."""
 
     def respond(self, query: bytes, client: Client, transport: int = 0) -> bytes | DeferredAnswer | None:
         if b"bilbo" in query:

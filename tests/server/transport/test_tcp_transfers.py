@@ -1,4 +1,4 @@
-"""Zone transfers beside everything else: at the reader's pace, so many at once, and nobody waits for them."""
+"""Tests of zone transfers beside other queries: slow readers, a limit on transfers, and no delay for other clients."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def tcp_server(responder: Responder) -> AsyncIterator[TcpServer]:
 
 
 async def whole_zone(client: TcpClient, responder: Responder) -> None:
-    """Read a transfer to its end: the zone's records, and its SOA first and last."""
+    """Read a whole transfer: the zone's records, with its SOA record first and last."""
     farm = responder.table.farm
     left = 2 + sum(1 for _ in content(farm.zones[ORIGIN], farm.pools))
     while left > 0:
@@ -162,7 +162,7 @@ async def test_a_mistake_on_the_way_ends_the_connection_and_not_the_server(
 
 
 class Recorder:
-    """A sender with so many messages."""
+    """A sender of a given number of messages."""
 
     def __init__(self, name: str, count: int, sent: list[str]) -> None:
         self.name, self.left, self.sent = name, count, sent

@@ -1,4 +1,4 @@
-"""DNS over UDP: real sockets on the loopback."""
+"""Tests of DNS over UDP with real loopback sockets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ QUERY = make_query("round.robin.hobbit")
 
 @pytest.fixture(params=PLANES, autouse=True)
 def plane(request: pytest.FixtureRequest) -> Iterator[Plane]:
-    """Every test is made with both planes."""
+    """Run every test with both planes."""
     _plane.append(request.param)
     yield request.param
     _plane.pop()
@@ -138,7 +138,7 @@ async def test_what_waits_when_it_stops_is_still_answered() -> None:
 
 
 class Broken(Responder):
-    """Fails on every query of one name."""
+    """A responder that raises an exception on every query for one name."""
 
     def respond(self, query: bytes, client: Client, transport: int = 0) -> bytes | DeferredAnswer | None:
         if b"bilbo" in query:

@@ -1,4 +1,4 @@
-"""Reloads while a worker hangs or dies: all workers take up the new configuration, or all keep the old one."""
+"""Tests of reloads while a worker hangs or dies: all workers use the new configuration, or all keep the old one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def faulty(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 
 def change(folder: Path, ttl: int) -> None:
-    """Write another configuration: TTL, members, stat file and address of the web interface."""
+    """Write a configuration with another TTL, other members, a stat file, and another address of the web interface."""
     path = write_config(folder, web="127.0.0.2:0", pool=f"ttl = {ttl}", members=NEW)
     path.write_text(path.read_text().replace("[collector]\n", '[collector]\nstat_file = "members.txt"\n'))
 
@@ -44,7 +44,7 @@ async def reload(folder: Path) -> dict[str, Any]:
 
 
 async def ttls(server: Serving) -> set[int]:
-    """Return the TTLs of answers to many clients, and so from both workers."""
+    """Return the TTLs of answers to many clients, so that both workers answer some."""
     with clients(server) as asking:
         asking.send()
         loop = asyncio.get_running_loop()
@@ -53,7 +53,7 @@ async def ttls(server: Serving) -> set[int]:
 
 
 async def status_of(server: Serving) -> tuple[str, list[str]]:
-    """Return the host of the web interface, and the members in its status."""
+    """Return the host of the web interface, and the members in the status document."""
     where = server.endpoint("serving ")
     _, _, body = (await get(where, "/api/v1/status")).partition(b"\r\n\r\n")
     return where.host, [member["name"] for member in json.loads(body)["pools"][0]["members"]]

@@ -1,4 +1,4 @@
-"""Messages with descriptors over a Unix socket."""
+"""Tests of messages with file descriptors over a Unix socket."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.server.clients import until
 
 
 class End:
-    """One end of a connection and what arrived there."""
+    """One end of a connection, with the messages received there."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.heard: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Two workers: each soon knows how many answers the other gave, and shadow statistics add up."""
+"""Tests with two workers: each soon learns the other's number of answers, and shadow statistics are added up."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ATTEMPTS: Final = 3  # pools: this machine may be busy with something else for a
 
 
 def pools() -> str:
-    """Return further pools with the same members, each with its own name."""
+    """Return further pools, each with the same members and a different name."""
     text = ""
     for number in range(ATTEMPTS):
         text += "\n" + pool_table(*MEMBERS, name=f"p{number}", more=f'names = {{ best{number} = "best" }}')
@@ -35,7 +35,7 @@ def pools() -> str:
 
 
 class Agents:
-    """Report as three hosts; the one with the highest score is busy, so it is the best only under light traffic."""
+    """Three hosts that report; the host with the highest score is busy, so best selects only it under light traffic."""
 
     def __init__(self, server: Serving) -> None:
         self._collector = server.endpoint("receiving reports on ")
@@ -60,7 +60,7 @@ async def ask(sock: socket.socket, name: str, number: int) -> str:
 
 
 async def one_of_each(server: Serving, asking: Clients) -> tuple[socket.socket, socket.socket]:
-    """Return a client of each worker."""
+    """Return one client socket for each worker."""
     stopped, _ = workers_of(server)
     os.kill(stopped, signal.SIGSTOP)
     asking.send()
@@ -139,7 +139,7 @@ async def test_shadows_add_up_over_workers_deaths_and_a_reload(tmp_path: Path) -
 
 
 async def until_diverted(server: Serving) -> None:
-    """Wait until both workers have planned from the newest report, and so counted what earlier plans diverted."""
+    """Wait until both workers have planned from the newest report, and have counted diverted selections."""
     end, before = time.monotonic() + PATIENCE, -1
     while (now := (await status(server))["shadow"][0]["diverted"]) != before or not now:
         assert time.monotonic() < end

@@ -1,4 +1,4 @@
-"""Two workers in whole servers as processes: they answer together, die and are replaced, and end."""
+"""Tests of worker pools in server processes: two workers answer together, are replaced if they die, and stop."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def children(pid: int) -> list[int]:
 
 
 class Clients:
-    """Clients at many ports, which the kernel divides between the workers."""
+    """Clients on many ports, which the kernel distributes among the workers."""
 
     def __init__(self, endpoint: Endpoint, name: str = "round.robin.hobbit") -> None:
         self.sockets = [udp_socket(endpoint) for _ in range(PORTS)]
@@ -69,7 +69,7 @@ class Clients:
             self.waiting.add(place)
 
     async def receive(self, patience: float = PATIENCE) -> bool:
-        """Receive until no answer is missing; return False if some are after ``patience`` seconds."""
+        """Receive until every query is answered; return False if answers are missing after ``patience`` seconds."""
         end = time.monotonic() + patience
         while self.waiting and time.monotonic() < end:
             for place in list(self.waiting):
@@ -94,7 +94,7 @@ def clients(server: Serving, name: str = "round.robin.hobbit") -> Iterator[Clien
 
 
 async def metric(server: Serving, name: str, labels: str = "") -> float:
-    """Return the sum of the samples with a name and these labels (a regular expression)."""
+    """Return the sum of the samples with this name and these labels (a regular expression)."""
     text = (await get(server.endpoint("serving "), "/metrics")).decode()
     found = re.findall(rf"^{name}(?:{{[^}}]*{labels}[^}}]*}})? ([0-9.e+]+)$", text, re.MULTILINE)
     assert found, name
@@ -123,7 +123,7 @@ async def test_all_answer_and_are_counted_together(tmp_path: Path) -> None:
 
 
 async def answers_become(server: Serving, members: set[str]) -> None:
-    """Wait until all workers answer with these members: they receive a change a moment after it is logged."""
+    """Wait until all workers answer with these members, because workers receive a change after it is logged."""
     end = time.monotonic() + 10
     while True:
         with clients(server) as asking:

@@ -36,13 +36,13 @@ export function metricUnit(metric) {
   return KNOWN_METRICS[metric]?.[1] ?? "";
 }
 
-/** Return the metrics in the order above, unknown ones last. */
+/** Return the metrics in the order above, with unknown metrics last. */
 export function sortMetrics(metrics) {
   const position = metric => (metric in KNOWN_METRICS ? ORDER.indexOf(metric) : ORDER.length);
   return [...metrics].sort((a, b) => position(a) - position(b) || a.localeCompare(b));
 }
 
-/** Return the colour of a metric's part of the score. It stays the same until the page is closed. */
+/** Return the colour of a metric's part of the score. The colour does not change until the page is closed. */
 export function partColour(metric) {
   if (!colourSlots.has(metric)) colourSlots.set(metric, colourSlots.size);
   return `var(--part-${colourSlots.get(metric) % PART_COLOURS})`;

@@ -1,4 +1,4 @@
-// The texts that describe an override: a short one for the badge, a full one with author, time and reason.
+// The texts that describe an override: a short text for the badge, and a full text with author, time and reason.
 
 import { formatNumber, formatTime } from "./value-format.js";
 

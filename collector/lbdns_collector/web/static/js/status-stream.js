@@ -5,7 +5,7 @@ import { fetchText } from "./fetch-api.js";
 const POLL_INTERVAL = 2000;  // milliseconds between polls while there is no event stream
 const MAX_SILENCE = 5000;  // milliseconds without a status after which even an open stream counts as dead
 const POLL_TIMEOUT = 4000;  // milliseconds
-const MIN_PAUSE = 100;  // milliseconds between two updates; nobody can read faster
+const MIN_PAUSE = 100;  // milliseconds between two updates; viewers cannot read faster
 const PAUSE_PER_WORK = 9;  // the pause after an update is this many times as long as the update took
 const MAX_PAUSE = 2000;  // milliseconds: a single slow update must not make the page look dead
 const RECONNECT_DELAY = 20_000;  // milliseconds until a refused stream is opened again
@@ -35,7 +35,7 @@ export class StatusStream {
     stream.addEventListener("log", event => this.onEvent(JSON.parse(event.data)));
     stream.addEventListener("error", () => {
       this.poll();
-      // The browser reconnects by itself when a stream breaks, but gives up when the server refuses it
+      // The browser reconnects automatically when a stream breaks, but gives up when the server refuses the stream
       if (stream.readyState === EventSource.CLOSED) setTimeout(() => this.connect(), RECONNECT_DELAY);
     });
   }

@@ -195,7 +195,7 @@ class CollectorProgram:
         self._status.members.planner.stop()
 
     async def reload(self) -> None:
-        """Read the configuration again and apply it. All reports and scores are kept.
+        """Read the configuration again and apply it. Reports and scores survive the reload.
 
         Raises LbdnsError. After any error except PartlyAppliedError, every part still uses the old configuration.
         """

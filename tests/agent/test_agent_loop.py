@@ -26,7 +26,7 @@ COUNT = 20
 
 
 def assert_on_the_grid(times: list[float], interval: float) -> None:
-    """Assert that the times do not drift, and that nearly all of them are multiples of the interval."""
+    """Assert that the times do not drift, and that nearly all of them lie on a grid with the step ``interval``."""
     steps = [round((at - times[0]) / interval) for at in times]
     late = [at - step * interval for at, step in zip(times, steps)]
     half = len(late) // 2

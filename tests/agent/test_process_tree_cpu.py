@@ -231,7 +231,7 @@ class MadeProc:
 
 
 def made_farm(root: Path, count: int) -> tuple[MadeProc, list[int]]:
-    """Create process 1000 with ``count`` children, more than a round of searching may examine."""
+    """Create process 1000 with more children (``count``) than one round of searching may examine."""
     made = MadeProc(root)
     made.add(1000, 0)
     children = list(range(1001, 1001 + count))

@@ -20,7 +20,7 @@ def until(condition: Callable[[], object], longest: float = 20.0) -> None:
 
 
 def run_to_end(steps: ReadingSteps[T], timeout: float) -> T:
-    """Run one reading to completion, and return its result. Raises the exceptions of the reading."""
+    """Run one reading to completion, and return its result. Propagates exceptions from the reading."""
     tasks = SensorTasks()
     task = tasks.add(lambda: steps, timeout)
     tasks.start()

@@ -1,4 +1,4 @@
-"""Tests of answer counters: adding, distinguishing and sending them as plain data."""
+"""Tests of answer counters: sums, separate counts, and conversion to plain data."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _SPECIAL: Final = {"inf": "+Inf", "-inf": "-Inf", "nan": "NaN"}
 
 
 class FamilySlice(Metric):
-    """Part of a metric family, with some of the family's rows.
+    """One slice of a metric family: up to ROWS of its rows.
 
     Writing the rows directly is faster than converting them to prometheus_client's samples, so they are converted only
     if ``samples`` is read.

@@ -75,7 +75,7 @@ def event_families(events: EventLog, started: float) -> Iterator[Metric]:
     reloads = [((result,), events.counts["reload", level]) for result, level in _RESULTS.items()]
     yield from families("lbdns_config_reloads", "counter", "Reloads of the configuration", ("result",), reloads)
     good, bad = (events.last.get(("reload", level)) for level in _RESULTS.values())
-    text = "1 if the last reload succeeded or none was made, 0 if the last reload failed"
+    text = "0 if the last reload failed, otherwise 1"
     is_good = bad is None or (good is not None and good.id > bad.id)
     yield family("lbdns_config_last_reload_successful", "gauge", text, is_good)
     text = "Unix time at which the configuration in force was read"

@@ -82,7 +82,7 @@ class Collector:
         self._changed()
 
     async def stop(self) -> None:
-        """Process the reports that have arrived, then close the sockets. No snapshots are delivered any longer.
+        """Process the reports that have arrived, then close the sockets. Snapshots are no longer delivered.
 
         A paused collector leaves waiting reports in the sockets, so that another process can read them.
         """
@@ -158,7 +158,7 @@ class Collector:
 
     @property
     def score(self) -> Score:
-        """The score in force. It may differ from the score that was applied to earlier reports."""
+        """The score in force. Earlier reports may have been rated with another score."""
         return self.table.score
 
     @property
@@ -178,7 +178,7 @@ class Collector:
             self._publisher.changed()
 
     def _open(self, endpoints: Sequence[Endpoint], replaced: Sequence[ReportSocket]) -> list[ReportSocket]:
-        """Open a socket for each endpoint, or no socket if any endpoint is not available. Raises ListenError.
+        """Open sockets for all ``endpoints``; if any endpoint is unavailable, open none. Raises ListenError.
 
         An endpoint may overlap the address of a ``replaced`` socket: a single address may replace 0.0.0.0, or vice
         versa.

@@ -130,7 +130,7 @@ class ReportSocket:
         return overflows(self._socket)
 
     def allow_sharing(self, allowed: bool) -> None:
-        """Set whether a socket of this process that replaces this socket may bind an overlapping address."""
+        """Set whether a replacement socket in this process may bind an overlapping address."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(allowed))
 
     def close(self, loop: asyncio.AbstractEventLoop, leave: bool = False) -> None:

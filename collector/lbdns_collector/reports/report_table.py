@@ -99,7 +99,7 @@ class _ReportingHost:
 
 
 class ReportTable:
-    """Accepts or drops datagrams, and stores the members' readings. Not thread-safe; its snapshots are immutable."""
+    """Accepts or drops datagrams, and stores the members' readings. Not thread-safe, except the immutable snapshots."""
 
     def __init__(
         self, hosts: Mapping[str, ReportingHost], keys: Sequence[MasterKey], score: Score, shadow: Score | None = None
@@ -130,7 +130,7 @@ class ReportTable:
         return result
 
     def snapshot(self) -> Snapshot:
-        """Return a snapshot of the current readings: the previous snapshot object if nothing has changed."""
+        """Return a snapshot of the current readings; if nothing has changed, return the previous snapshot object."""
         if self._changed:
             self._snapshot = Snapshot(self._snapshot.version + 1, self._readings.copy())
             self._changed = False

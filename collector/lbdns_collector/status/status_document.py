@@ -270,7 +270,7 @@ class ReportChanges:
 
 
 def changed_members(before: Mapping[str, Reading], after: Mapping[str, Reading]) -> list[str]:
-    """Return the full names of the members whose reading in ``after`` is another object than in ``before``."""
+    """Return the full names of the members whose readings in ``before`` and ``after`` are different objects."""
     known = before.get
     return [name for name, reading in after.items() if known(name) is not reading]
 

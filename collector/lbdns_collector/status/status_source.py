@@ -59,7 +59,7 @@ class SelectionSource(Protocol):
         """Return the members' capacities (empty if unknown), and whether their unit is requests/s."""
 
     def answers(self, pool: str) -> Sequence[int]:
-        """Return the number of answers so far that named each member."""
+        """Return the number of answers that have named each member so far."""
 
     def guards(self, pool: str) -> Sequence[Guard]:
         """Return the guards that limit the usable members' shares; empty if this program does not select members."""

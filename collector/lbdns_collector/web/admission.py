@@ -42,7 +42,7 @@ async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
 async def _refusal(request: web.Request) -> web.Response | None:
     access, address = request.app[ACCESS], request.remote or ""
     if not access.is_allowed(address):
-        what = f"{address} is not allowed to read pages; the server's operator can add the network to [web] allow"
+        what = f"{address} is not allowed to read this server's pages; its network must be added to [web] allow"
         return _refuse(request, "network", 403, what)
     if not access.credentials or request.path == HEALTH:
         return None

@@ -69,7 +69,7 @@ _HEADERS: Final = {
 
 
 def make_app(source: StatusSource, access: AccessControl | None = None) -> web.Application:
-    """Return the application. Between requests, the application keeps only its open connections and event streams."""
+    """Return the application, whose only state is its open connections and event streams."""
     app = web.Application(middlewares=[_errors_as_json, admit], client_max_size=1024)
     scheduler = RenderScheduler(partial(_queries_here, source), partial(_member_count, source))
     app[SOURCE], app[SCHEDULER], app[CONNECTIONS] = source, scheduler, HttpConnections()

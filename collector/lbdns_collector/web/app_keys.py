@@ -1,4 +1,4 @@
-"""Keys for the objects in the application that its request handlers share."""
+"""Keys for the application's objects that its request handlers share."""
 
 from __future__ import annotations
 

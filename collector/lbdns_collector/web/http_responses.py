@@ -21,7 +21,7 @@ POLL_PERIOD: Final = 0.01  # seconds between two checks of the write buffer
 def error(status: int, what: str, **headers: str) -> web.Response:
     """Return an error response. ``what`` states what is wrong and how to correct the request.
 
-    In the names of headers, write ``_`` for ``-``.
+    In header names, write ``_`` instead of ``-``.
     """
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return web.Response(status=status, body=to_json({"error": what}), content_type=JSON, headers=named)

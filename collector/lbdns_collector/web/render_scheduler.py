@@ -45,7 +45,7 @@ class RenderScheduler:
     """Schedules the turns of tasks, one task at a time.
 
     ``queries`` returns the number of DNS queries so far, and ``members`` the number of members. The CPU time used is
-    deducted from a credit that grows by 1 second every ``pause`` seconds. Without credit, pauses are longer.
+    deducted from a credit that grows by 1 second every ``pause`` seconds. While no credit is left, pauses are longer.
     """
 
     def __init__(self, queries: Callable[[], int], members: Callable[[], int]) -> None:
@@ -112,8 +112,8 @@ class RenderScheduler:
     async def beside(self, work: Coroutine[None, None, T]) -> T:
         """Return the result of ``work``, which runs in a thread or divides itself into slices.
 
-        A computing thread makes the event loop wait for the interpreter lock. Only one such task therefore runs at a
-        time, with a pause before the next task.
+        A computing thread makes the event loop wait for the interpreter lock. Only one call of ``beside`` therefore
+        runs at a time, with a pause before the next call.
         """
         try:
             async with self._beside:

@@ -56,7 +56,7 @@ class WebInterface:
         return self._server.configured, self._server.sock.dup()
 
     async def start(self, web: WebConfig, sock: socket.socket | None = None) -> None:
-        """Serve the pages as configured in ``web``. ``sock`` is a socket that already listens at that address.
+        """Serve the pages as configured in ``web``. ``sock``, if given, already listens on the configured address.
 
         Raises ListenError if the address is not available, and ConfigError if a file of secrets cannot be read.
         """

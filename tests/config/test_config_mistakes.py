@@ -112,9 +112,7 @@ MISTAKES: list[tuple[str, str, list[str]]] = [
     (
         "dots without quotes",
         ZONE + POOL + 'names = { round.robin = "round_robin" }\n',
-        [
-            ":8: [pool web] names: round: unknown policy {'robin': 'round_robin'}; quote any name that contains dots"
-        ],
+        [":8: [pool web] names: round: unknown policy {'robin': 'round_robin'}; quote any name that contains dots"],
     ),
     ("a name twice", ZONE + POOL + 'names = { a = "best", A = "best" }\n', [":8: [pool web] names: 'A' appears twice"]),
     (

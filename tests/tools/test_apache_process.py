@@ -1,4 +1,4 @@
-"""The Apache of tools and tests: its configuration, and a real Apache that accepts it."""
+"""Tests the Apache configuration that tools and tests use, and that a real Apache accepts it."""
 
 from __future__ import annotations
 

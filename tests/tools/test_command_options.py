@@ -1,4 +1,4 @@
-"""Options that several tools share."""
+"""Tests the options that several tools share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking for programs: PATH and system folders, and an error that says how to install a missing one."""
+"""Tests the search for programs in PATH and system folders, and the error for a missing program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lbdns_tools import installed_programs
 
 @pytest.fixture(autouse=True)
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """One of PATH and one of the system's."""
+    """Return two folders: one in PATH, and one among the system folders."""
     found = tmp_path / "bin", tmp_path / "sbin"
     for folder in found:
         folder.mkdir()

@@ -1,4 +1,4 @@
-"""Plots: file types, logarithmic axes, and errors before anything is measured."""
+"""Tests plot files: file types, logarithmic axes, and errors that are raised before any measurement."""
 
 from __future__ import annotations
 

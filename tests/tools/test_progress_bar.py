@@ -1,4 +1,4 @@
-"""Progress bars: on a terminal only, and on standard error."""
+"""Tests that progress bars appear only on a terminal, and on standard error."""
 
 from __future__ import annotations
 

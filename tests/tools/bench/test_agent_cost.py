@@ -1,4 +1,4 @@
-"""The benchmark of the agent: a short run, whose memory is within the target."""
+"""Tests a short run of the agent benchmark: memory use must meet the target."""
 
 from __future__ import annotations
 

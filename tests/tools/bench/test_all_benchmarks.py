@@ -1,4 +1,4 @@
-"""The short forms of all benchmarks: run one after another, compared with the kept figures, and kept."""
+"""Tests that all short benchmarks run in order, and that results are compared with saved figures and then saved."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIGURE = KeptFigure("dns.peers", "CPU per query", 5.25, "us", "2 cores", "2026-1
 
 @pytest.fixture
 def docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file of kept figures; benchmarks other than 'scrape' fail."""
+    """Return the path of the file of saved figures. All benchmarks except 'scrape' fail."""
 
     def results_of(name: str, seconds: float) -> dict[str, Any]:
         if name != "scrape":

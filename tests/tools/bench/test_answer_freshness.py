@@ -1,4 +1,4 @@
-"""The freshness benchmark: a short run, in which an answer reflects every report."""
+"""Tests a short run of the freshness benchmark: answers must reflect every report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line of every benchmark: options, results as text and JSON, exit status."""
+"""Tests the command line of every benchmark: options, text and JSON results, exit status."""
 
 from __future__ import annotations
 

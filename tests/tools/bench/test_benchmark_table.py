@@ -1,4 +1,4 @@
-"""The table of benchmarks: each entry has a module that fits, arguments that it accepts, and a row in the docs."""
+"""Tests that each entry in the table of benchmarks has a matching module, valid arguments, and a row in the docs."""
 
 from __future__ import annotations
 

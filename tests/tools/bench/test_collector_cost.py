@@ -1,4 +1,4 @@
-"""The benchmark of the collector: a short run that loses no report."""
+"""Tests a short run of the collector benchmark: no report must be lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The history benchmark: a short run, which drives the real recorder and reads what it wrote."""
+"""Tests a short run of the history benchmark, which uses the real recorder and reads the recorded history."""
 
 from __future__ import annotations
 

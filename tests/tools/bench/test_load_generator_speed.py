@@ -1,4 +1,4 @@
-"""The benchmark of the load generator beside others: a short run, whose figures need a quiet machine."""
+"""Tests a short run of the comparison with other load generators; reliable figures require an idle machine."""
 
 from __future__ import annotations
 

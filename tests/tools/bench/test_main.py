@@ -1,4 +1,4 @@
-"""``python -m lbdns_tools.bench``: the list, help, and names that do not exist."""
+"""Tests ``python -m lbdns_tools.bench``: the list of benchmarks, the help text, and unknown names."""
 
 from __future__ import annotations
 

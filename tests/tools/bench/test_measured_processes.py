@@ -1,4 +1,4 @@
-"""Programs under measurement: read while they run, ended with all they have started."""
+"""Tests that measured programs are sampled while they run, and stopped together with their child processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page benchmark: its farm and its arithmetic, and its readers with the dummy server."""
+"""Tests the page benchmark: its farm, its calculations, and its readers with the dummy server."""
 
 from __future__ import annotations
 

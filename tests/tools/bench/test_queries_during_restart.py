@@ -1,4 +1,4 @@
-"""Queries during restarts: short runs with real processes lose none, and lost queries are counted."""
+"""Tests that no query is lost when real processes restart, and that the benchmark counts lost queries."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_workers_die(tmp_path: Path) -> None:
 
 
 class FewAnswers:
-    """A server that answers the given number of queries, with ``rcode``, and then ends."""
+    """A server that answers the given number of queries with ``rcode`` and then stops."""
 
     def __init__(self, answers: int, rcode: int = 0) -> None:
         self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

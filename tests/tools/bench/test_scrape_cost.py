@@ -1,4 +1,4 @@
-"""The scrape benchmark: a short run with plausible figures."""
+"""Tests that a short run of the scrape benchmark produces plausible figures."""
 
 from __future__ import annotations
 

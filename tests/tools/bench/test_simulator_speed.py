@@ -1,4 +1,4 @@
-"""The simulator benchmark, at a small size."""
+"""Tests the simulator benchmark with a small scenario."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole calibration, on a fake farm and on a simulated one."""
+"""Tests a complete calibration, on a fake farm and on a simulated farm."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lbdns_tools.sim.simulation_scenario import Scenario, ServerSpec, SimulatedC
 
 
 class MadeUpFarm:
-    """Achieves what is known beforehand: 100 in turns, by the trial's name otherwise."""
+    """A farm with predefined throughputs: 100 with round robin, and the value for the trial's name otherwise."""
 
     def __init__(self, **throughput: float) -> None:
         self.throughput = throughput

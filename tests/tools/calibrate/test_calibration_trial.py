@@ -1,4 +1,4 @@
-"""Trials in which one metric decides alone."""
+"""Tests trials in which a single metric determines the score."""
 
 from __future__ import annotations
 

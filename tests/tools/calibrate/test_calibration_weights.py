@@ -1,4 +1,4 @@
-"""Weights and limits of metrics, from what a farm achieved."""
+"""Tests how metrics' weights and limits are computed from a farm's performance."""
 
 from __future__ import annotations
 

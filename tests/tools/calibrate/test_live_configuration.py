@@ -1,4 +1,4 @@
-"""The configuration of a live server: changed for a trial, and always restored."""
+"""Tests that a live server's configuration is changed for each trial and always restored."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def reloads(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """The values in the file at each reload of the server."""
+    """Return a list to which every reload appends the current values in the configuration file."""
     found: list[dict[str, Any]] = []
 
     def order(control: Path, command: str) -> None:

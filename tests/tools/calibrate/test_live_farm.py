@@ -1,4 +1,4 @@
-"""lbdns-calibrate with a real server, web servers and agents: it finds a score and restores the configuration."""
+"""Tests that lbdns-calibrate computes a score on a real farm, and then restores the configuration."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ for thread in clients:
 
 
 class Demo:
-    """A demo on free ports, whose folder is below ``folder``."""
+    """A demo that uses free ports, and ``folder`` for its files."""
 
     def __init__(self, folder: Path) -> None:
         dns, report, http, self.web_port = free_ports(4)
@@ -58,7 +58,7 @@ class Demo:
         return found
 
     def requests(self) -> float:
-        """All that were served; waits for a report that tells."""
+        """Wait until all members report their request counts, and return the total."""
         found: list[float] = []
 
         def told() -> bool:
@@ -88,7 +88,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 @contextlib.contextmanager
 def unchanged(demo: Demo) -> Iterator[None]:
-    """Check at the end that configuration and server are unchanged."""
+    """Check on exit that the server's configuration file and policies are unchanged."""
     before, policies = demo.config.read_bytes(), demo.policies()
     yield
     assert demo.config.read_bytes() == before

@@ -1,4 +1,4 @@
-"""The figures of a live trial, from the members' reports."""
+"""Tests how the results of a live trial are computed from the members' reports."""
 
 from __future__ import annotations
 

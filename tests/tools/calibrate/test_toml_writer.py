@@ -1,4 +1,4 @@
-"""TOML: the written text reads as the same values."""
+"""Tests that reading the written TOML returns the original values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs that once failed, or that lie near the limits: each target must accept its own."""
+"""Tests that each fuzz target accepts its corpus: inputs that once failed, and inputs near the limits."""
 
 from __future__ import annotations
 

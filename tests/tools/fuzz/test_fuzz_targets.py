@@ -1,4 +1,4 @@
-"""The targets: they accept their seeds and mutated inputs, and find bugs that the tests insert."""
+"""Tests that the fuzz targets accept seeds and mutated inputs, and detect bugs that the tests insert."""
 
 from __future__ import annotations
 

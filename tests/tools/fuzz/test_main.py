@@ -1,4 +1,4 @@
-"""The command: searching, replaying inputs, shrinking them."""
+"""Tests the fuzzing command: searching for failures, replaying inputs, and shrinking inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.needs import needs
 
 
 class Picky:
-    """A target that fails for bytes with both an 'x' and a 'y'."""
+    """A fuzz target that fails if the input contains both an 'x' and a 'y'."""
 
     SECONDS = 1.0
 

@@ -1,4 +1,4 @@
-"""The machines of a lab for a test: networks, control groups, folder; always removed. No program runs on them."""
+"""Builds a lab's machines without programs for tests (networks, control groups, a folder), and always removes them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ needs_a_lab = needs(programs=(*NEEDED, "apache2"), root=True, namespaces=True, c
 
 @dataclass(frozen=True)
 class Machines:
-    """``folder`` can be read by every user."""
+    """A lab's machines. All users can read ``folder``."""
 
     farm: LabFarm
     machines: dict[str, LabMachine]
@@ -33,7 +33,7 @@ class Machines:
     id: str
 
     def run(self, machine: str, *command: str) -> subprocess.CompletedProcess[str]:
-        """Run a command on a machine, to its end."""
+        """Run a command on a machine and wait for it to exit."""
         return subprocess.run(
             self.places[machine].command(*command), capture_output=True, text=True, check=False, timeout=60
         )
@@ -45,7 +45,7 @@ class Machines:
 
 @contextlib.contextmanager
 def network_of(farm: LabFarm) -> Iterator[Machines]:
-    """The machines of a farm, its web hosts with their CPU limited."""
+    """Build the machines of a farm, with the CPU limits of its web hosts, and remove the machines on exit."""
     id = new_id()
     traces = record(id)
     try:

@@ -1,4 +1,4 @@
-"""Synthetic outcomes of a study, for tests of code that evaluates them."""
+"""Synthetic study outcomes, for tests of the code that evaluates outcomes."""
 
 from __future__ import annotations
 

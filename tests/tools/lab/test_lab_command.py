@@ -1,4 +1,4 @@
-"""The command lbdns-lab: what it says to mistakes, what it prints and writes, how it ends."""
+"""Tests the command lbdns-lab: error messages, output, files and exit status."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HOST = '[[host]]\nname = "a"\ncpu = 0.5\n'
 
 @pytest.fixture(autouse=True)
 def machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """One that has everything, and root; its labs are made of nothing."""
+    """Simulate a machine with root privileges, all programs, and fake labs."""
 
     @contextmanager
     def lab(farm: LabFarm) -> Iterator[FakeLab]:
@@ -43,7 +43,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def done(*arguments: str, does: Doing = lambda lab: [made()]) -> int:
-    """A study of one step."""
+    """Run a study that has a single step, and return the exit status."""
 
     def plan(settings: StudySettings, farm: LabFarm | None) -> StudyPlan:
         farms = {"one": farm or LabFarm((WebHost("bilbo", 0.1),))}

@@ -1,4 +1,4 @@
-"""The command lbdns-lab with a real farm: built, used, and gone without a trace."""
+"""Tests that the command lbdns-lab builds and uses a real farm, and removes every trace of it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def farm(tmp_path: Path) -> Path:
 
 @contextmanager
 def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Ended by SIGTERM after a while at the latest, which removes its lab too."""
+    """Run the command and terminate it with SIGTERM on exit or at a time limit, which also removes its lab."""
     with subprocess.Popen(
         [*PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:

@@ -1,4 +1,4 @@
-"""What a command line of a study says, as its options read it."""
+"""Tests how the options of a study's command line are parsed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lab that runs: what it is made of, what can be done to it, and that nothing is left of it."""
+"""Tests a running lab: its components, its operations, and its complete removal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which steps of a study are left when only some are wanted."""
+"""Tests which steps of a study remain when only some are requested."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FARM = LabFarm((WebHost("bilbo", 0.1),))
 
 
 def study(*steps: tuple[str, str, bool]) -> StudyPlan:
-    """Name, farm, needed."""
+    """Return a plan of steps, each given as its name, farm and ``needed``."""
     made = tuple(StudyStep(name, farm, 1.0, lambda lab: (), needed) for name, farm, needed in steps)
     return StudyPlan({step.farm: FARM for step in made}, made, lambda outcomes: [])
 
@@ -53,9 +53,7 @@ def test_what_is_found_out_on_another_farm_is_needed_too() -> None:
 
 
 def test_a_pattern_that_is_in_no_name() -> None:
-    with pytest.raises(
-        ConfigError, match="no step name matches 'ftp'; examples of step names: it learns html; best"
-    ):
+    with pytest.raises(ConfigError, match="no step name matches 'ftp'; examples of step names: it learns html; best"):
         STUDY.only("ftp")
 
 
@@ -66,7 +64,7 @@ def test_no_pattern() -> None:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_the_last_step_of_each_study_has_what_it_needs(name: str) -> None:
-    """What it learns and how much is carried come first: whoever goes by it would fail without."""
+    """Check that the learning and calibration steps on which a study's last step depends are kept."""
     whole = PRESETS[name].plan(StudySettings(), None)
     last = whole.steps[-1]
     before = [step for step in whole.steps[:-1] if step.farm in (last.farm, last.relies_on) and step.needed]

@@ -1,4 +1,4 @@
-"""How far a study is, as it is shown."""
+"""Tests the display of a study's progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A study done, step by step, with labs that only note what happens to them."""
+"""Tests running a study step by step, with fake labs that record their calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Doing = Callable[[Any], Iterable[MeasuredOutcome]]
 
 
 class WatcherLog(StudyProgress):
-    """Notes the calls of its methods."""
+    """Records the calls of its methods."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []
@@ -44,7 +44,7 @@ class WatcherLog(StudyProgress):
 
 
 class Labs:
-    """How many are there, and how many were built; ``troubles`` are what building the next ones raises."""
+    """Counts the labs that are open and were built. ``troubles`` lists the exceptions that building labs raises."""
 
     def __init__(self, *troubles: Exception | None) -> None:
         self.built = self.open = 0
@@ -76,7 +76,7 @@ def fails_after(*selections: str, error: BaseException) -> Doing:
 
 
 def study(*steps: tuple[str, Doing], farms: Sequence[str] = ("one",)) -> StudyPlan:
-    """Steps by the farm they are on."""
+    """Return a plan of steps, each given as its farm and function."""
     made_steps = tuple(StudyStep(f"step {n}", farm, 2.0, do) for n, (farm, do) in enumerate(steps, 1))
     return StudyPlan(dict.fromkeys(farms, FARM), made_steps, _sections)
 

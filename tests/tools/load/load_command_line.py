@@ -1,4 +1,4 @@
-"""What a command line of lbdns-load says, as its options read it."""
+"""Parses command lines of lbdns-load with its own options, for tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lbdns_tools.load.load_options import check_options, load_options
 
 
 def said(*arguments: str) -> dict[str, Any]:
-    """Raises click.UsageError."""
+    """Return the values of the options on a command line. Raises click.UsageError."""
 
     @click.command()
     @load_options

@@ -1,4 +1,4 @@
-"""A run in this process, without any other."""
+"""Performs load runs within the test process, without any other process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run_of(load: ClosedLoop | OpenLoop, url: str | RequestMix, **changes: Any) -
 
 
 def crowd_of(run: LoadRun, dns_timeout_s: float = 2.0, sources: tuple[str, ...] = ()) -> ClientCrowd:
-    """Run it to its end."""
+    """Run a load until it is complete, and return its clients."""
     loop = EpollLoop()
     sockets = LoadConnections(loop, run.keep_alive, sources, run.max_connections)
     server = run.resolve.server
@@ -46,7 +46,7 @@ def crowd_of(run: LoadRun, dns_timeout_s: float = 2.0, sources: tuple[str, ...] 
 
 
 def finish(loop: EpollLoop) -> None:
-    """Run until no task is left. Fails if that takes too long."""
+    """Run the event loop until no task is left. Fails after a time limit."""
     late: list[bool] = []
 
     def give_up() -> None:
@@ -59,7 +59,7 @@ def finish(loop: EpollLoop) -> None:
 
 
 def result_of(loop: EpollLoop, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-    """What a coroutine returns, or raises."""
+    """Run a coroutine, and return its result or raise its exception."""
     results: list[Any] = []
     errors: list[Exception] = []
 

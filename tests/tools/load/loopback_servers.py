@@ -1,4 +1,4 @@
-"""Small servers on the loopback, each in a thread of its own: of HTTP, well-behaved and not, and of DNS."""
+"""Small servers on the loopback interface, each in a separate thread: DNS, and HTTP with and without faults."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Behaviour = Callable[["Web", asyncio.StreamReader, asyncio.StreamWriter], Awaita
 
 
 class Web:
-    """What a server has seen."""
+    """The connections and requests that a web server has received."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -34,7 +34,7 @@ class Web:
         self.peers: set[str] = set()
 
     async def head(self, reader: asyncio.StreamReader) -> bytes:
-        """The next request. Raises EOFError."""
+        """Read and record the header of the next request. Raises EOFError."""
         head = await reader.readuntil(b"\r\n\r\n")
         self.requests += 1
         self.heads.append(head)
@@ -42,7 +42,7 @@ class Web:
 
 
 def answering(*pieces: bytes, keep: bool = False, pause_s: float = 0.0) -> Behaviour:
-    """Each request is answered with these pieces, one by one."""
+    """Return a behaviour that responds to each request with ``pieces``, sent separately."""
 
     async def behave(web: Web, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
@@ -59,21 +59,21 @@ def answering(*pieces: bytes, keep: bool = False, pause_s: float = 0.0) -> Behav
 
 
 async def resetting(web: Web, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Reset once the request is there (SO_LINGER of 0 s)."""
+    """Reset the connection after receiving a request (SO_LINGER of 0 s)."""
     await web.head(reader)
     sock = writer.get_extra_info("socket")
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 async def stalling(web: Web, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Never answer; it ends when the client does."""
+    """Never respond to a request, and wait until the client closes the connection."""
     await web.head(reader)
     await reader.read()
 
 
 @contextlib.contextmanager
 def web(behaviour: Behaviour, address: str = "127.0.0.1", port: int = 0) -> Iterator[Web]:
-    """A server that treats every connection like that, at a free port."""
+    """Run a web server that handles every connection with ``behaviour``, by default on a free port."""
     seen = Web()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -97,7 +97,7 @@ def web(behaviour: Behaviour, address: str = "127.0.0.1", port: int = 0) -> Iter
 
 
 class Names:
-    """A DNS server's answers, and how often it was asked. ``answers``: name -> "A 127.0.0.1", "CNAME x." by line."""
+    """A DNS server's records and query counts. ``answers`` maps names to records such as "A 127.0.0.1"."""
 
     def __init__(self, answers: Mapping[str, tuple[str, ...]], ttl: int) -> None:
         self.answers, self.ttl = dict(answers), ttl
@@ -137,7 +137,7 @@ class Names:
 
 @contextlib.contextmanager
 def names(answers: Mapping[str, tuple[str, ...]], ttl: int = 0) -> Iterator[Names]:
-    """A DNS server on 127.0.0.1, UDP and TCP on the same port."""
+    """Run a DNS server on 127.0.0.1, with the same port for UDP and TCP."""
     server = Names(answers, ttl)
 
     class Udp(asyncio.DatagramProtocol):
@@ -176,7 +176,7 @@ def names(answers: Mapping[str, tuple[str, ...]], ttl: int = 0) -> Iterator[Name
 
 @contextlib.contextmanager
 def _in_thread(served: Callable[[], contextlib.AbstractAsyncContextManager[None]]) -> Iterator[None]:
-    """Serve in a thread for the length of a with block."""
+    """Run a server in a thread for the duration of the context."""
     runs = threading.Event()
     held: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
     failure: list[BaseException] = []
@@ -209,7 +209,7 @@ def _in_thread(served: Callable[[], contextlib.AbstractAsyncContextManager[None]
 
 
 def closed_port() -> int:
-    """A port on which nobody listens, nor will: it is bound, without listening, to the end of the process."""
+    """Return a port that refuses connections. A non-listening socket stays bound to it until the process exits."""
     sock = socket.socket()
     sock.bind(("127.0.0.1", 0))
     _bound.append(sock)

@@ -1,4 +1,4 @@
-"""Rows of a made-up measurement, for tests of what is made of them."""
+"""Synthetic rows of measurements, for tests of the code that evaluates rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lbdns_tools.load.run_statistics import run_statistics
 
 
 def tally(requests: int, seed: int = 1, servers: int = 2, failed: float = 0.0) -> RequestTally:
-    """``requests`` over 10 s, exponential latency of 20 ms, a share of ``failed`` timed out after 5 s."""
+    """Return a tally of requests over 10 s with 20 ms mean latency; a share of ``failed`` times out after 5 s."""
     chance, made = Random(seed), RequestTally()
     for place in range(requests):
         server = f"198.18.0.{1 + place % servers}"

@@ -1,4 +1,4 @@
-"""Closed and open loops against servers that behave, and against those that don't."""
+"""Tests closed and open loops with well-behaved and with faulty servers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_kept_connections_are_one_a_client() -> None:
 
 
 def test_kept_connection_that_was_closed_is_no_error() -> None:
-    """A server that says nothing of closing, and closes after each response (RFC 9110 section 9.2.2)."""
+    """Check requests to a server that closes connections without notice after each response (RFC 9110, 9.2.2)."""
     with web(answering(GOOD)) as server:
         run = run_of(ClosedLoop(2, requests=60), f"http://127.0.0.1:{server.port}/", keep_alive=True)
         tally = crowd_of(run).tally
@@ -127,7 +127,7 @@ def test_out_of_descriptors_is_our_own_failure() -> None:
 
 
 def _limit_with_free(count: int) -> int:
-    """The limit below which so many descriptors are free: those in use leave gaps."""
+    """Return the limit below which ``count`` file descriptors are free; descriptors in use are not contiguous."""
     used = {int(name) for name in os.listdir("/proc/self/fd")}
     return next(limit for limit in range(1, 100_000) if limit - sum(n < limit for n in used) == count)
 
@@ -139,7 +139,7 @@ def test_think_time() -> None:
 
 
 def test_open_loop_counts_from_the_intended_start() -> None:
-    """One connection at a time and 20 ms a response: requests that come every 5 ms queue, and it shows."""
+    """Check that latencies include queueing: requests are due every 5 ms, but one connection takes 20 ms for each."""
     with web(answering(GOOD, pause_s=0.02)) as server:
         run = run_of(OpenLoop((200.0,), 0.1), f"http://127.0.0.1:{server.port}/", max_connections=1)
         crowd = crowd_of(run)

@@ -1,4 +1,4 @@
-"""Tasks, timers, limits and descriptors."""
+"""Tests the event loop: tasks, timers, limits and file descriptors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Thresholds: as people write them, errors they can act on, and no result never passes."""
+"""Tests the parser of failure thresholds, its error messages, and that missing results never pass."""
 
 from __future__ import annotations
 

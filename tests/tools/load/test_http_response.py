@@ -1,4 +1,4 @@
-"""Responses in whatever pieces, whole and broken."""
+"""Tests the parsing of complete and broken HTTP responses that arrive in arbitrary pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command lbdns-load: what it prints and writes, and how it ends, against a small real server."""
+"""Tests the command lbdns-load with a small real server: output, files and exit status."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Nothing: the figures tell."""
+        """Suppress the server's log messages."""
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def url() -> Iterator[str]:
 
 
 def load(*arguments: str) -> tuple[int, str, str]:
-    """A process of its own: it starts others, and this one has threads."""
+    """Run lbdns-load in a separate process, because it forks and the test process has threads."""
     done = subprocess.run(
         [sys.executable, "-m", "lbdns_tools.load", *arguments],
         check=False, capture_output=True, text=True, timeout=LIMIT_S,

@@ -1,4 +1,4 @@
-"""Values of options as people write them."""
+"""Tests the parsers of option values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of lbdns-load that cannot be combined, or not alone."""
+"""Tests options of lbdns-load that exclude or require other options."""
 
 from __future__ import annotations
 

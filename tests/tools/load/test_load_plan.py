@@ -1,4 +1,4 @@
-"""Runs, their phases, due times, and how runs are divided among processes."""
+"""Tests load runs: their phases, the times at which requests are due, and the division among processes."""
 
 from __future__ import annotations
 

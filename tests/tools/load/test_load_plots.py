@@ -1,4 +1,4 @@
-"""Pictures of measurements: they show the figures they are given, and leave gaps where there is no result."""
+"""Tests that plots of measurements show the given figures and leave gaps for missing results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many processes: one result, nobody left behind, whatever becomes of them."""
+"""Tests that several load processes produce one result, and that none is left behind, even after failures."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_process_that_dies_is_named() -> None:
 
 
 def test_interrupted_run_gives_what_was_measured() -> None:
-    """In a process of its own: Ctrl-C is for the whole process."""
+    """Check the result after Ctrl-C, in a separate process, because Ctrl-C interrupts the whole process."""
     with web(answering(GOOD, pause_s=0.01)) as server:
         program = (
             "import sys\n"
@@ -163,7 +163,7 @@ def test_all_begin_at_one_moment() -> None:
 
 
 def test_places_are_dealt_out_to_the_processes_in_turn(tmp_path: Path) -> None:
-    """Three processes and two places: each leaves a mark in its own, and connects from there."""
+    """Check that three processes are assigned to two places in turn, and connect from the places' addresses."""
 
     def place(name: str, source: str) -> LoadPlace:
         mark = f'echo $$ >> {tmp_path}/{name}; exec "$@"'
@@ -191,7 +191,7 @@ def test_place_that_can_not_be_entered_is_said(before: tuple[str, ...], error: s
 
 
 def test_every_place_has_a_process() -> None:
-    """Whatever number of processors: a client host without a process would be missing in what was measured."""
+    """Check that every client host runs at least one process, regardless of the number of processors."""
     places = tuple(LoadPlace(sources=(f"127.0.0.{number}",)) for number in range(2, 7))
     with web(answering(GOOD)) as server:
         mix = one_url(f"http://127.0.0.1:{server.port}/")

@@ -1,4 +1,4 @@
-"""Options as they were said -> points and their runs."""
+"""Tests the conversion of command-line options to points and planned runs."""
 
 from __future__ import annotations
 

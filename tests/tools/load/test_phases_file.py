@@ -1,4 +1,4 @@
-"""Overlapping loads from a TOML file."""
+"""Tests the reader of overlapping load phases in a TOML file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a measurement lasted, what processes' parts come to, and when the load generator was the limit itself."""
+"""Tests the duration of a measurement, the sum over processes, and the detection of a saturated load generator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tallies: every request counted once, failures among them, and processes add up."""
+"""Tests that tallies count every request once, including failures, and can be summed over processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lbdns_tools.load.request_tally import ERRORS, RequestTally
 
 
 def some(seed: int, requests: int = 200) -> RequestTally:
-    """A tally of made-up requests, some of which failed in every way there is."""
+    """Return a tally of synthetic requests with random failures of every kind."""
     chance, tally = Random(seed), RequestTally()
     for _ in range(requests):
         error = chance.choice(ERRORS) if chance.random() < 0.3 else ""

@@ -1,4 +1,4 @@
-"""CSV and JSON: every column documented, failures in, no result empty or null."""
+"""Tests that CSV and JSON results include failures, that all columns are documented, and that missing results are empty."""
 
 from __future__ import annotations
 

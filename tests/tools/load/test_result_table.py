@@ -1,4 +1,4 @@
-"""Tables for people: 100 columns are enough, nothing is hidden, and no result is never 0."""
+"""Tests that the table of results fits into 100 columns, is complete, and never shows missing results as 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures: worked out by hand from a few requests; nothing measured is no result, and never 0."""
+"""Tests statistics against manually calculated values; without measurements, results are missing rather than 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What --search tries and finds, on a server that is only thought of."""
+"""Tests which rates --search tries and finds, with a simulated server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CROWD = 70  # clients from which on it is slow
 
 
 def carried(planned: PlannedRun) -> ResultRow:
-    """What is over the capacity is refused."""
+    """Return the result of a planned run on a server that refuses requests beyond its capacity."""
     load = planned.run.phases[0].load
     if isinstance(load, OpenLoop):
         capacity = CAPACITY if load.requests <= MANY else CAPACITY / 2

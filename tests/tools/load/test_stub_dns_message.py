@@ -1,4 +1,4 @@
-"""Answers read: aliases followed, the least TTL, and nothing that hangs on a broken message."""
+"""Tests reading DNS answers: aliases, the lowest TTL, and malformed messages, which must not cause a hang."""
 
 from __future__ import annotations
 

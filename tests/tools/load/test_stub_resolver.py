@@ -1,4 +1,4 @@
-"""The stub resolver against a small real server, and how long clients remember."""
+"""Tests the stub resolver with a small real server, and how long clients cache answers."""
 
 from __future__ import annotations
 

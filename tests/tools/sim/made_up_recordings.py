@@ -1,4 +1,4 @@
-"""Records that tests make up: reports and answers of a pool, as a recorder would have written them."""
+"""Synthetic recordings for tests: a pool's reports and answers, in the form that a recorder writes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from lbdns_tools.sim.recording_format import RecordedAnswers, RecordedEvent, Rec
 
 
 def record(members: Mapping[str, Mapping[str, float]], seconds: int, answers: Sequence[int] | None) -> Recording:
-    """A report a second of each member with its metrics, ``requests_total`` and ``httpd_cpu_seconds`` growing
-    by ``requests`` and ``cpu`` of its metrics; ``answers`` by member every second."""
+    """Return a recording with one report per second from each member. ``requests`` and ``cpu`` are the increases of
+    ``requests_total`` and ``httpd_cpu_seconds`` per second; ``answers`` are the answers per member and second."""
     names = tuple(members)
     events: list[RecordedEvent] = []
     for second in range(seconds + 1):

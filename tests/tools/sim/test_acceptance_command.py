@@ -1,4 +1,4 @@
-"""What best has to show: the verdicts themselves by made-up results, and the quick form of the whole table for real."""
+"""Tests the verdicts on ``best`` with synthetic results, and the quick form of the complete acceptance table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run holds to, whatever the policy: chance, failures, crowds, lost reports."""
+"""Tests what simulations guarantee under every policy: randomness, failures, flash crowds, lost reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHORT = Scenario(FARMS["T3"], "mix", 0.6, warm_up=10.0, duration=40.0)
 
 
 def answers(result: SimulationResult, begin: float, end: float) -> list[int]:
-    """Answers by server between two times, of which the first second is left out."""
+    """Return the number of answers per server between two times, without the first second."""
     found = [moment.answers for moment in result.moments if begin + 1 < moment.time <= end]
     return [sum(column) for column in zip(*found, strict=True)]
 
@@ -29,7 +29,7 @@ def test_a_seed_is_a_run(policy: str) -> None:
 
 
 def test_policies_are_compared_on_the_same_requests() -> None:
-    """The same number arrives at the same times under each, and under one server they are the same run."""
+    """Check that all policies receive the same number of requests, and that with one server, all runs are identical."""
     counts = {simulate(SHORT, policy, 5).requests for policy in (*POLICIES, ORACLE)}
     assert len(counts) == 1
     alone = replace(SHORT, servers=SHORT.servers[:1])
@@ -86,7 +86,7 @@ def test_best_keeps_away_from_other_work() -> None:
 
 
 def test_an_alarm_keeps_clients_from_being_turned_away() -> None:
-    """Two servers with room for 60 each; a rotation sends the slow one more than it can hold."""
+    """Check that an alarm prevents refusals when round robin sends a slow server more than the 60 requests it can hold."""
     servers = (ServerSpec("slow", 0.2, workers=10, backlog=50), ServerSpec("fast", 4.0, workers=10, backlog=50))
     scenario = Scenario(servers, "html", 0.5, warm_up=5.0, duration=20.0)
     without = simulate(scenario, "round_robin", 1)

@@ -1,4 +1,4 @@
-"""A farm estimated from reports is the farm that they were of."""
+"""Tests that estimating a farm from simulated reports returns the original farm."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SLOW = {"cpu_count": 1.0, "requests": 41.0, "cpu": 0.4, "run_queue": 4.0, "busy_
 
 
 def simulated_reports(specs: tuple[ServerSpec, ...], rate: float, workload: str, seconds: int) -> Recording:
-    """What the simulator's own agents report of servers that get ``rate`` requests/s each."""
+    """Return a recording of simulated agents' reports, with ``rate`` requests/s for each server."""
     chance = Random(1)
     events: list[RecordedEvent] = []
     for spec in specs:

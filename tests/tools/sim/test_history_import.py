@@ -1,4 +1,4 @@
-"""A history as a record: what was heard and answered, second by second, and what is said where that is gone."""
+"""Tests the import of a history as a recording: reports and answers per second, and errors if data is missing."""
 
 from __future__ import annotations
 

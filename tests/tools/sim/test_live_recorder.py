@@ -1,4 +1,4 @@
-"""Recording a real lbdns with made-up agents, and replaying what was recorded."""
+"""Tests recording a real lbdns with fake agents, and replaying the recording."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 @contextlib.contextmanager
 def life(site: Site, queries: int = 4) -> Iterator[None]:
-    """Reports of two servers, gandalf twice as fast, and so many queries each time, until the end of the block."""
+    """Send reports from two servers, gandalf twice as fast, and ``queries`` queries per interval until exit."""
     over = threading.Event()
 
     def live() -> None:

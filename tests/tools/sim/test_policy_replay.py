@@ -1,4 +1,4 @@
-"""Replaying: recorded queries handed out by other policies, given the recorded reports."""
+"""Tests replaying recorded queries with other policies, based on the recorded reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine against what queueing theory knows exactly; seeds are fixed, so nothing here is left to chance."""
+"""Tests the simulation engine against exact results of queueing theory, with fixed seeds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_server_twice_as_fast_takes_half_the_time() -> None:
 
 
 def test_processor_sharing_is_insensitive_to_the_distribution_of_sizes() -> None:
-    """M/G/1-PS: the mean response depends on the mean size only; with FIFO this one would be 3.7 times as long."""
+    """Check M/G/1-PS: mean response time depends only on the mean size; with FIFO, it would be 3.7 times as long."""
     result = single(1, "mix", 0.5, 2000)
     assert result.mean_ms == pytest.approx(1000 * WORKLOADS["mix"].mean / (1 - 0.5), rel=CLOSE)
 
@@ -49,7 +49,7 @@ def test_mean_response_of_m_m_c(cores: int) -> None:
 
 @pytest.mark.parametrize("policy", ["best"])
 def test_littles_law(policy: str) -> None:
-    """Requests present, as seen once a second, are arrivals/s times the mean response."""
+    """Check that the mean number of requests in the system is the arrival rate times the mean response time."""
     scenario = Scenario(FARMS["T3"], "html", 0.7, duration=400.0)
     result = simulate(scenario, policy, 1)
     seen = [sum(m.load) for m in result.moments if scenario.warm_up <= m.time < scenario.end]
@@ -58,14 +58,14 @@ def test_littles_law(policy: str) -> None:
 
 
 def test_littles_law_of_clients_that_wait_for_responses() -> None:
-    """Nobody rests, so the clients are all in the servers: N = throughput * response."""
+    """Check Little's law with clients that never pause: N = throughput * response time."""
     scenario = Scenario(FARMS["T3"], "html", clients=SimulatedClients("closed", 20), duration=60.0)
     result = simulate(scenario, "round_robin", 1)
     assert result.throughput_per_s * result.mean_ms / 1000 == pytest.approx(20, rel=0.02)
 
 
 def test_everything_is_done_that_can_be_done() -> None:
-    """Servers that are never empty work all the time: throughput is the sum of their capacities."""
+    """Check that the throughput of servers that are never idle is the sum of their capacities."""
     scenario = Scenario(FARMS["T3"], "html", clients=SimulatedClients("closed", 200), duration=60.0)
     carried = sum(server.capacity for server in scenario.servers) / WORKLOADS["html"].mean
     assert simulate(scenario, "round_robin", 1).throughput_per_s == pytest.approx(carried, rel=0.03)
@@ -73,7 +73,7 @@ def test_everything_is_done_that_can_be_done() -> None:
 
 @pytest.mark.parametrize("load", [1.5, 3.0])
 def test_more_than_can_be_carried_fails(load: float) -> None:
-    """What is beyond the workers and the backlog is turned away at once."""
+    """Check that requests beyond the workers and the backlog are refused immediately."""
     server = ServerSpec("s1", 1.0, 1.0, workers=50, backlog=20)
     result = simulate(Scenario((server,), "html", load, duration=60.0), "round_robin", 1)
     assert result.throughput_per_s == pytest.approx(100, rel=0.05)
@@ -81,7 +81,7 @@ def test_more_than_can_be_carried_fails(load: float) -> None:
 
 
 def test_other_work_takes_its_part() -> None:
-    """Processor sharing with one customer who never leaves: every request takes twice as long."""
+    """Check processor sharing with one permanent background task, which doubles all response times."""
     server = ServerSpec("s1", 1.0, 1.0, background=1.0)
     alone = simulate(Scenario((replace(server, background=0.0),), "html", 0.4, duration=600.0), "round_robin", 1)
     beside = simulate(Scenario((server,), "html", 0.4, duration=600.0), "round_robin", 1)

@@ -1,4 +1,4 @@
-"""The format of records: what is written is read, and what can't be read is named by its line."""
+"""Tests that written recordings can be read again, and that errors state the number of the invalid line."""
 
 from __future__ import annotations
 

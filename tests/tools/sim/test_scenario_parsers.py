@@ -1,4 +1,4 @@
-"""What is written on a command line, and what is said of what can't be read."""
+"""Tests the parsers of command-line values for scenarios, and their error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command lbdns-sim: what it prints, and how it ends."""
+"""Tests the output and exit status of the command lbdns-sim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the simulated agent reports of a simulated server, beside what really happened there."""
+"""Tests a simulated agent's reports against the actual events on the simulated server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lbdns_tools.sim.simulation_scenario import ServerSpec
 
 
 def serve(server: SimulatedWebServer, sizes: list[float], begin: float = 0.0) -> None:
-    """Requests one after another, each as soon as the one before has gone."""
+    """Serve requests one after another, each as soon as the previous request is complete."""
     now = begin
     for size in sizes:
         assert server.arrive(now, size, (now, -1))

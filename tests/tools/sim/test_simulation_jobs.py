@@ -10,7 +10,7 @@ SHORT = Scenario(FARMS["T3"], "html", 0.5, warm_up=1.0, duration=3.0)
 
 
 def halved(number: int) -> float:
-    """Defined here, so that other processes find it."""
+    """Return half of ``number``. Defined at module level, so that other processes can import the function."""
     if number < 0:
         raise ValueError(f"{number} is below 0")
     return number / 2

@@ -1,4 +1,4 @@
-"""Tables for people: every scenario told apart, and nothing in a name taken for markup."""
+"""Tests that text tables distinguish all scenarios, and never interpret names as markup."""
 
 from __future__ import annotations
 

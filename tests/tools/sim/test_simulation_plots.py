@@ -1,4 +1,4 @@
-"""Pictures: that they show the figures they are given, and are files of their kind."""
+"""Tests that plots show the given figures, and are valid files of the requested type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries from many client addresses on one socket, and the ratio of costs with and without affinity."""
+"""Tests the affinity benchmark: queries from many client addresses on one socket, and the ratio of costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Latencies beside other servers: how rounds become ratios."""
+"""Tests how the benchmark converts the latencies of several rounds to ratios between servers."""
 
 from __future__ import annotations
 

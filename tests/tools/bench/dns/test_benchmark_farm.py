@@ -1,4 +1,4 @@
-"""The farm of the DNS benchmarks: lbdns accepts its configuration, and reports are signed and change."""
+"""Tests that lbdns accepts the benchmark farm's configuration, and that the farm's reports are signed and vary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers under measurement: which plane of lbdns answers."""
+"""Tests how the benchmark detects which plane of lbdns answers queries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ READY = "INFO lbdns.server: ready: 2 zones, 1 pool, native plane\n"
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[MeasuredProcess]:
-    """A process with a log that is still empty."""
+    """Yield a running process whose log is empty."""
     log = tmp_path / "log"
     log.touch()
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:

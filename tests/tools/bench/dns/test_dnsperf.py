@@ -1,4 +1,4 @@
-"""dnsperf: its command line, and its output."""
+"""Tests the command line of dnsperf and the parser of its output."""
 
 from __future__ import annotations
 

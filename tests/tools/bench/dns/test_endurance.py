@@ -1,4 +1,4 @@
-"""Endurance: its queries, and the slope of the memory."""
+"""Tests the endurance benchmark: its queries, and the growth rate of memory use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Malformed datagrams: reproducible, of all kinds, and really malformed."""
+"""Tests that the generated datagrams are reproducible, cover all kinds, and are in fact malformed."""
 
 from __future__ import annotations
 

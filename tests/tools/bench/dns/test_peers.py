@@ -1,4 +1,4 @@
-"""Real servers side by side: each answers the same queries and has a cost."""
+"""Tests the comparison of real servers: each answers the same queries, and its cost is measured."""
 
 from __future__ import annotations
 

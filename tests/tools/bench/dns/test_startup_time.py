@@ -1,4 +1,4 @@
-"""Start: the list of slow imports."""
+"""Tests the list of slow imports at start-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A farm of one's own in TOML."""
+"""Tests the reader of user-defined lab farms in TOML."""
 
 from __future__ import annotations
 

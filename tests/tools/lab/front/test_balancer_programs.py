@@ -1,4 +1,4 @@
-"""Balancers: configurations that their programs take, and real requests through them."""
+"""Tests that the balancers accept their configuration files and forward real requests."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def lab() -> Iterator[Machines]:
 
 
 def served(lab: Machines) -> Counter[str]:
-    """How many requests each web host has been asked."""
+    """Return the number of requests that each web host has received."""
     found: Counter[str] = Counter()
     for host in lab.webs:
         page = get(lab.places[host.name], "/server-status?auto")

@@ -1,4 +1,4 @@
-"""The DNS servers of a lab: files that lbdns takes, names that it answers; unbound keeps answers as configured."""
+"""Tests that lbdns accepts the lab's files and answers its names, and that unbound caches answers as configured."""
 
 from __future__ import annotations
 

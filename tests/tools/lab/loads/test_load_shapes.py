@@ -1,4 +1,4 @@
-"""Loads over time: the made-up day has the study's figures, and compressing keeps proportions."""
+"""Tests that the synthetic day matches the study's figures, and that compression preserves proportions."""
 
 from __future__ import annotations
 

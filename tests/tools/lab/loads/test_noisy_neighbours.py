@@ -1,4 +1,4 @@
-"""Neighbours end by themselves, and with the context."""
+"""Tests that noisy neighbours exit after their time limit, and when their context ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events during a measurement happen at their time, and what they came to is found again."""
+"""Tests that events during a measurement happen on schedule, and that their effects on answers are detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Control groups: version 1 on this machine, version 2 as files, since a machine has its controllers in one of them."""
+"""Tests control groups: version 1 on this machine, and version 2 with ordinary files in place of the kernel's."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ class TestVersion1:
 
 @pytest.fixture
 def unified(tmp_path: Path) -> CgroupHierarchies:
-    """Version 2 as it is before a lab: the root's controllers, which nobody has handed down, but for pids."""
+    """Return a version 2 hierarchy before a lab starts: only the controller pids is enabled for child groups."""
     for folder in (tmp_path, tmp_path / "lbdns-lab", tmp_path / "lbdns-lab/abcdef"):
         folder.mkdir(exist_ok=True)
         (folder / "cgroup.controllers").write_text("cpuset cpu io memory pids\n")

@@ -1,4 +1,4 @@
-"""Programs of a lab: waited for until they are of use, watched, ended with all their children."""
+"""Tests that a lab waits until its programs are ready, monitors them, and stops them with all their children."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a lab leaves behind when its owner is killed, at any moment of its life: all of it is found and removed."""
+"""Tests that everything a lab leaves behind is found and removed, whenever the lab's owner was killed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ input()
 
 @pytest.fixture
 def registry(tmp_path: Path) -> Iterator[Path]:
-    """A registry of the test's own: clean() is to see nobody else's labs."""
+    """Yield a registry for one test, so that clean() does not see any other labs."""
     folder = tmp_path / "registry"
     try:
         yield folder
@@ -89,7 +89,7 @@ def end(owner: subprocess.Popen[str]) -> None:
 
 
 def left(id: str, registry: Path) -> list[str]:
-    """What there is of a lab, looked for everywhere."""
+    """Return the paths of all remaining traces of a lab."""
     group = ControlGroup(f"{TOP}/{id}", find_hierarchies())
     paths = [*NAMESPACES.glob(f"*{id}*"), *ETC.glob(f"*{id}*"), *registry.glob(f"*{id}*"), *registry.glob(f".{id}*")]
     return [str(path) for path in (*paths, *(at for at in group.directories() if at.exists()))]

@@ -1,4 +1,4 @@
-"""The lab's network: everybody reaches everybody and nobody else, and nothing of it stays behind."""
+"""Tests that a lab's machines reach one another but nothing else, and that the network is removed completely."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A placed machine: commands run in its namespace and control group, with its resolv.conf."""
+"""Tests that commands run in a machine's namespace and control group, with the machine's resolv.conf."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A case measured: from the client hosts, with samples of the seconds that count, in the names of machines."""
+"""Tests measuring a case: load from client hosts, samples without the warm-up, and shares by machine name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOURCES = (("127.0.0.4", "127.0.0.5"), ("127.0.0.6",))
 
 
 class Client:
-    """A host that leaves its name in a file when something is started on it."""
+    """A client host that appends its name to a file whenever a command is started on the host."""
 
     def __init__(self, name: str, sources: tuple[str, ...], marks: Path) -> None:
         self.machine = LabMachine(name, "client", sources, "::1")
@@ -37,7 +37,7 @@ class Client:
 
 
 class FakeLab:
-    """Two client hosts and a web host that is this machine; its status counts two more answers each time."""
+    """Two client hosts, and this machine as the web host. Each status reading reports two more answers."""
 
     def __init__(self, marks: Path) -> None:
         self._clients = [Client(f"client{n}", sources, marks) for n, sources in enumerate(SOURCES, 1)]

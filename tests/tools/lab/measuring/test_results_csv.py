@@ -1,4 +1,4 @@
-"""results.csv and samples.csv: 1999's columns first, no result empty, every line there at once."""
+"""Tests results.csv and samples.csv: the 1999 columns come first, missing results are empty, lines appear immediately."""
 
 from __future__ import annotations
 

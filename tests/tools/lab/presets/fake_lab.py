@@ -1,4 +1,4 @@
-"""Outcomes with figures that a test says, and a lab and a measurement that only note what they are told."""
+"""Outcomes with given figures, and a fake lab and a fake measurement that record their calls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.tools.load.made_up_rows import row
 
 
 def about(value: float) -> Any:
-    """What equals numbers that differ from it in the last digits alone; of any type, so that it fits into tuples."""
+    """Return pytest.approx(value) as Any, so that type checkers accept the result in tuples."""
     return pytest.approx(value)
 
 
@@ -38,7 +38,7 @@ def made(
     error_percent: float = 0.0,
     **more: str | float,
 ) -> MeasuredOutcome:
-    """``cpu`` are % of a core by group, in each of two seconds."""
+    """Return a synthetic outcome. ``cpu`` maps groups to their CPU use in % of a core, in each of two seconds."""
     of = row(clients, 50, rate=rate, label=workload, repetition=repetition)
     figures = replace(
         of.figures, requests_per_s=throughput, connections_per_s=throughput, mean_s=mean, p95_s=p95,
@@ -51,7 +51,7 @@ def made(
 
 @dataclass
 class FakeLab:
-    """What steps use of a lab; ``heard`` is what they did with it, in order."""
+    """A lab with only the methods that steps use. ``heard`` lists the steps' calls in order."""
 
     farm: LabFarm
     heard: list[str] = field(default_factory=list)
@@ -77,7 +77,7 @@ class FakeLab:
 
 @dataclass
 class FakeMeasure:
-    """Instead of ``measuring.measure``: the case, the plan and the repetition of each call."""
+    """A stand-in for ``measuring.measure`` that records the case, the planned run and the repetition of each call."""
 
     throughput: float = 100.0
     error_percent: float = 0.0

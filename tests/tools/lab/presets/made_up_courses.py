@@ -1,4 +1,4 @@
-"""Outcomes with a made-up course: what started and ended in each second, and what the machines did meanwhile."""
+"""Synthetic outcomes with given numbers of requests per second and given CPU use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def course(
     rate: float | None = None,
     **more: str | float,
 ) -> MeasuredOutcome:
-    """``counts`` are, second by second: how many requests start, how long they take, how many of them fail."""
+    """Return an outcome. ``counts`` lists the number of requests, their latency and the failures for each second."""
     tally = RequestTally()
     for second, (count, latency, failed) in enumerate(counts):
         for place in range(count):

@@ -1,4 +1,4 @@
-"""Runs a study's steps on a fake lab and returns everything that they yield."""
+"""Runs a study's steps on a fake lab and returns all outcomes that the steps yield."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Measure = Callable[[Any, MeasuredCase, PlannedRun, int], MeasuredOutcome]
 
 @dataclass
 class Server:
-    """Instead of ``measuring.measure``: a farm that carries so many requests/s, by selection, and refuses the rest."""
+    """A stand-in for ``measuring.measure``: a farm that refuses requests beyond each selection's carried rate."""
 
     carries: Mapping[str, float]
     calls: list[tuple[MeasuredCase, PlannedRun]] = field(default_factory=list)
@@ -58,7 +58,7 @@ def words_of(sections: Sequence[ReportSection]) -> str:
 
 
 def draw(sections: Sequence[ReportSection], folder: Path) -> list[str]:
-    """Draw the first and the last, which takes a second; the names of all."""
+    """Draw only the first and last charts, to save time, and return the names of all charts."""
     pictures = [picture for section in sections for picture in section.pictures]
     for picture in (*pictures[:1], *pictures[1:][-1:]):
         picture.draw(folder / f"{picture.name}.svg")

@@ -1,4 +1,4 @@
-"""The study ``ramp``: its rates, the service-time part, and its report."""
+"""Tests the study ``ramp``: its rates, the measurement of service times, and the report."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_loads_of_the_service_time_run_are_shares_of_what_passes(monkeypatch: py
 
 
 def ramp(selection: str, until: int) -> MeasuredOutcome:
-    """Fails from second ``until`` on."""
+    """Return the outcome of a ramp in which all requests fail from second ``until`` on."""
     counts = [(10 * second, 0.01, 10 * second if second >= until else 0) for second in range(30)]
     return course(counts, selection, cpu={"bilbo": 5.0, "frodo": 5.0, "gandalf": 5.0}, part="ramp")
 

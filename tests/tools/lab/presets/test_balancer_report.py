@@ -1,4 +1,4 @@
-"""The report of the study ``balancers``, from synthetic outcomes."""
+"""Tests the report of the study ``balancers`` with synthetic outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The study ``balancers``: what it measures, and through which balancer."""
+"""Tests what the study ``balancers`` measures, and through which balancers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _no_pound(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def do(study: StudyPlan, words: str) -> tuple[FakeLab, list[MeasuredOutcome]]:
-    """The steps with these words in their names."""
+    """Run the steps whose names contain ``words``. Return the fake lab and the outcomes."""
     lab = FakeLab(study.farms[FARM])
     return lab, [outcome for step in study.steps if words in step.name for outcome in _take(step.do(lab))]  # type: ignore[arg-type]
 

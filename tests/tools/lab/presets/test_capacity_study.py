@@ -1,4 +1,4 @@
-"""The study ``capacity``: its loads, where it stops, and its report."""
+"""Tests the study ``capacity``: its loads, the rate at which it stops, and its report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The study ``trace``: its scaled loads, and its report beside the original study's table."""
+"""Tests the study ``trace``: its scaled loads, and the comparison with the original study in its report."""
 
 from __future__ import annotations
 

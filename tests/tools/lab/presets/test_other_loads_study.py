@@ -1,4 +1,4 @@
-"""The study ``other-loads``: its disturbances, their clean-up, and its report."""
+"""Tests the study ``other-loads``: its disturbances, their cleanup, and its report."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Running:
 
 @dataclass
 class _Lab(FakeLab):
-    """One that notes who is there, and hands everybody out who is."""
+    """A fake lab that tracks which hosts are running, and whose answers name only running hosts."""
 
     folder: Path = Path()
     gone: set[str] = field(default_factory=set)
@@ -97,7 +97,7 @@ def server(lab: _Lab) -> Server:
     server = Server(CARRIES)
 
     def meanwhile() -> None:
-        """A death takes until the host is back."""
+        """If the case is a death, wait until the host is back."""
         if str(server.calls[-1][0].more.get("part", "")).endswith("dies"):
             assert lab.back.wait(LIMIT_S)
             lab.back.clear()

@@ -1,4 +1,4 @@
-"""The report of the study ``webstone``, from synthetic outcomes."""
+"""Tests the report of the study ``webstone`` with synthetic outcomes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CPU = {"dns": 2.0, "bilbo-agent": 0.4, "frodo-agent": 0.6}
 
 
 def study() -> list[MeasuredOutcome]:
-    """html and cgi with 20 and 60 clients, everything that is measured on unequal hosts."""
+    """Return synthetic outcomes on unequal hosts: html and cgi, 20 and 60 clients, and all selections."""
     outcomes = []
     for workload in ("html", "cgi"):
         for clients in (20, 60):

@@ -1,4 +1,4 @@
-"""The study ``webstone``: what it measures, in which order, and with which targets."""
+"""Tests what the study ``webstone`` measures, in which order, and with which targets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def measure(monkeypatch: pytest.MonkeyPatch) -> FakeMeasure:
 
 
 def taken(study: StudyPlan) -> list[FakeLab]:
-    """All steps taken, on a lab for each farm."""
+    """Run all steps, on one fake lab per farm, and return the labs."""
     labs = {name: FakeLab(farm) for name, farm in study.farms.items()}
     for step in study.steps:
         lab = labs[step.farm]

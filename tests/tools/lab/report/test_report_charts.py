@@ -1,4 +1,4 @@
-"""Pictures of a report: they show what they are given, leave gaps where there is no result, and know dark pages."""
+"""Tests that charts show the given data, leave gaps for missing results, and support dark mode."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DRAW: dict[str, Callable[[Path], None]] = {
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Figure]:
-    """Draws with a function of the module, and gives the figure."""
+    """Return a function that calls a drawing function of the module and returns the figure."""
     figures: list[Figure] = []
 
     def keep(figure: Figure, path: Path) -> None:

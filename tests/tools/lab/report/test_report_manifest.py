@@ -1,4 +1,4 @@
-"""What a report was made with: versions of what was used, the machine, times."""
+"""Tests the manifest of a report: program versions, details about the machine, and times."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ model name\t: Another
 
 
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **scripts: str) -> None:
-    """These programs, and no others, can be found."""
+    """Make the programs in ``scripts`` the only programs that can be found."""
     for name, script in scripts.items():
         path = tmp_path / name
         path.write_text(f"#!/bin/sh\n{script}\n")

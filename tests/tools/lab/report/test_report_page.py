@@ -1,4 +1,4 @@
-"""The page: everything of the sections is there and escaped; what isn't a result is no figure."""
+"""Tests that the page contains all sections, escapes their text, and shows missing results as such."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VOID = {"meta", "img"}
 
 
 class Page(HTMLParser):
-    """What is in a page: tags with their attributes and all words; and that what is opened is closed."""
+    """Parses a page into tags, attributes and words, and checks that all tags are closed."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

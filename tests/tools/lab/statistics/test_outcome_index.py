@@ -1,4 +1,4 @@
-"""Outcomes by point: means, shares and ratios over repetitions."""
+"""Tests the index of outcomes by point: means, shares and ratios over repetitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The formulas against values that are known otherwise."""
+"""Tests the queueing formulas against known values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far ratios scatter, and what the extreme of many comes to by chance."""
+"""Tests estimates of how much ratios vary, and of the range of an extreme by chance."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EIGHT = [[1.1, 0.9]] * 8
 
 
 def study(seed: int, points: int = 27, repetitions: int = 4, scatter: float = 0.08) -> list[list[float]]:
-    """Of points that all have the true ratio 1.03."""
+    """Return random ratios for points that all have the true ratio 1.03."""
     draw = Random(seed).gauss
     return [[1.03 * draw(1.0, scatter) for _ in range(repetitions)] for _ in range(points)]
 

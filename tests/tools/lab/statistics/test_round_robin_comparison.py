@@ -1,4 +1,4 @@
-"""The verdict is computed from figures."""
+"""Tests that the verdict on ``best`` and ``round_robin`` follows from their figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What choosing by load has to show against round robin, on made-up outcomes."""
+"""Tests the demands on load-aware selection relative to round robin, with synthetic outcomes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KEY = PointKey("unequal", "best", "html", "connection", 20)
 def pair(
     clients: int, throughput: float, p95: float, mean: float = 0.05, *, repetition: int = 1, **where: Any
 ) -> list[MeasuredOutcome]:
-    """best with this, and round robin with 100 requests/s, p95 0.1 s, mean 0.05 s."""
+    """Return outcomes of best with these figures, and of round robin with 100 requests/s, p95 0.1 s, mean 0.05 s."""
     return [
         made("round_robin", clients=clients, repetition=repetition, **where),
         made("best", clients=clients, throughput=throughput, p95=p95, mean=mean, repetition=repetition, **where),
@@ -38,7 +38,7 @@ def pair(
 
 
 def repeated(throughputs: list[list[float]]) -> list[MeasuredOutcome]:
-    """Points of 20, 30, ... clients at WebStone's intervals, each as often as it has throughputs."""
+    """Return outcomes at 20, 30, ... clients and WebStone's intervals, with one repetition per throughput."""
     return [
         outcome
         for place, each in enumerate(throughputs)

@@ -1,4 +1,4 @@
-"""Pages of exact sizes; CGI programs that do what the query says and nothing that it doesn't."""
+"""Tests that pages have exact sizes, and that CGI programs do precisely what valid queries specify."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def cgi(content: Path, name: str, query: str) -> tuple[dict[str, str], bytes, float]:
-    """Headers, body and CPU seconds of one request."""
+    """Run a CGI program for one query, and return the headers, body and CPU time in seconds."""
     process = subprocess.Popen(
         [content / "cgi-bin" / name],
         env={"PATH": os.defpath, "QUERY_STRING": query, "DOCUMENT_ROOT": str(content / "pages")},

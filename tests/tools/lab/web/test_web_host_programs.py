@@ -1,4 +1,4 @@
-"""The programs of a web host: what Apache serves, the agent's command as the agent reads it, what the agent finds."""
+"""Tests a web host's programs: the pages that Apache serves, the agent's command line, and the agent's metrics."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_the_agent_finds_everything_in_the_hosts_group(lab: Machines) -> None:
         get(place, "/1k.html")
 
     def once() -> dict[str, float]:
-        """One sample that is whole. On a machine with too much to do the server may not have answered in time."""
+        """Return a complete sample. The agent runs repeatedly, because a busy server may not respond in time."""
         found: dict[str, float] = {}
 
         def is_whole() -> bool:

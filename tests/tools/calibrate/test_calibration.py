@@ -76,7 +76,7 @@ def test_a_configuration_accepts_the_printed_score(tmp_path: Path) -> None:
     assert dict(load_config(config).scores["my-farm"]) == dict(found.terms)
     assert "# Calibrated on a farm that is made up." in text
     assert "# run_queue alone: 121.0 responses/s, 20.0 ms, +21.0 %" in text
-    assert "# idle_workers alone: 90.0 responses/s, 20.0 ms, -10.0 %: left out" in text
+    assert "# idle_workers alone: 90.0 responses/s, 20.0 ms, -10.0 %: omitted" in text
     table = as_text(found)
     assert "run_queue alone" in table
     assert 'best by "thesis"' in table

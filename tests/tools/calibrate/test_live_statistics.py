@@ -22,7 +22,7 @@ def test_requests_are_those_of_clients() -> None:
 
 
 def test_a_web_server_that_was_restarted_can_not_be_measured() -> None:
-    with pytest.raises(LbdnsError, match="a: its web server restarted"):
+    with pytest.raises(LbdnsError, match="a: the web server restarted"):
         requests_between({"a": member(requests_total=100.0)}, {"a": member(requests_total=3.0)}, 1.0)
 
 

@@ -1,4 +1,4 @@
-"""Tests that CSV and JSON results include failures, that all columns are documented, and that missing results are empty."""
+"""Tests CSV and JSON results: failures are included, columns are documented, and missing results are empty or null."""
 
 from __future__ import annotations
 

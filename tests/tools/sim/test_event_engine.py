@@ -86,7 +86,7 @@ def test_best_keeps_away_from_other_work() -> None:
 
 
 def test_an_alarm_keeps_clients_from_being_turned_away() -> None:
-    """Check that an alarm prevents refusals when round robin sends a slow server more than the 60 requests it can hold."""
+    """Check that an alarm prevents refusals when round robin sends a slow server more than the 60 requests it holds."""
     servers = (ServerSpec("slow", 0.2, workers=10, backlog=50), ServerSpec("fast", 4.0, workers=10, backlog=50))
     scenario = Scenario(servers, "html", 0.5, warm_up=5.0, duration=20.0)
     without = simulate(scenario, "round_robin", 1)

@@ -1,4 +1,4 @@
-"""``python -m lbdns_tools.calibrate``: the same as lbdns-calibrate."""
+"""Runs the command ``lbdns-calibrate`` as ``python -m lbdns_tools.calibrate``."""
 
 from lbdns_tools.calibrate.cli import main
 

@@ -5,8 +5,8 @@
                                             error, at least 0
 
 A farm's performance is either its throughput or the reciprocal of its response time. A metric that does not outperform
-round robin is useless in a score. Method "1999" nevertheless assigns such a metric almost as much weight as the best
-metric, whereas method "gain" assigns it no weight.
+round robin does not improve a score. Method "1999" gives even a useless metric almost as much weight as the best
+metric, whereas method "gain" gives a useless metric no weight.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def _limit(metric: str, outcomes: Sequence[TrialOutcome]) -> float:
 
 
 def _normalised(found: Sequence[WeighedMetric]) -> list[WeighedMetric]:
-    """Scale the weights to sum to ``TOTAL`` and round them to hundredths; the largest remainders are rounded up."""
+    """Scale the weights to a total of ``TOTAL``, and round them to hundredths by the largest remainder method."""
     total = sum(w.weight for w in found)
     if total <= 0:
         return sorted(found, key=lambda w: (-w.gain, w.name))

@@ -69,4 +69,4 @@ def _range(of: TrialFigures) -> str:
 def _why_not(w: WeighedMetric) -> str:
     if w.weight > 0:
         return ""
-    return ": left out" if w.limit else ": left out because its value was always 0"
+    return ": omitted" if w.limit else ": omitted because its value was always 0"

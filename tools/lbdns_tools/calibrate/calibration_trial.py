@@ -37,12 +37,12 @@ class TrialFarm(Protocol):
     """A simulated or live farm that runs calibration trials."""
 
     def metrics(self) -> Sequence[str]:
-        """Return the metrics that all members report and whose better direction (low or high) the catalogue states."""
+        """Return the metrics that all members report and for which the catalogue states which values are better."""
 
     def run(
         self, trials: Sequence[CalibrationTrial], rounds: int, on_done: Callable[[], None]
     ) -> list[list[TrialOutcome]]:
-        """Return a list of outcomes per trial, one per round. Call ``on_done`` after each run. Raises LbdnsError."""
+        """Return each trial's outcomes, one per round. Call ``on_done`` after each run. Raises LbdnsError."""
 
 
 BASE: Final = CalibrationTrial("round_robin", "round_robin")
@@ -54,7 +54,7 @@ def alone(metric: str) -> CalibrationTrial:
 
 
 def better(metric: str) -> Better:
-    """Return whether "low" or "high" values of a metric are better. Raises KeyError if the catalogue states neither."""
+    """Return whether "low" or "high" values of a metric are better. Raises KeyError if the catalogue does not say."""
     found = CATALOGUE[metric].better
     if found is None:
         raise KeyError(metric)

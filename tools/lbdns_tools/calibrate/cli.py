@@ -58,7 +58,7 @@ arguments."""
     "--duration", default=120.0, show_default=True, type=click.FloatRange(1, 1e6),
     help="Simulated: length of each run in seconds.",
 )  # fmt: skip
-@click.option("--processes", type=click.IntRange(1, 256), help="Simulated: parallel runs [default: one per processor].")
+@click.option("--processes", type=click.IntRange(1, 256), help="Simulated: parallel runs. Default: one per processor.")
 @config_option
 @click.option("--control", type=click.Path(path_type=Path), help="Live: the server's control socket.")
 @click.option("--url", help="Live: URL of the server's HTTP interface, such as http://127.0.0.1:8053.")
@@ -94,7 +94,7 @@ def command(
     score "thesis" and with round robin.
     """
     if not NAME.match(name) or name in SCORES:
-        raise click.BadParameter(f"{name!r}: use letters, digits, - and _, but not 'thesis'", param_hint="--name")
+        raise click.BadParameter(f"{name!r}: use only letters, digits, - and _, and not 'thesis'", param_hint="--name")
     farm: TrialFarm
     if simulate:
         scenario = Scenario(
@@ -113,7 +113,7 @@ def command(
             raise click.UsageError("add --load-command 'ab ...' for a live farm, or --simulate for a simulated farm")
         live = LiveConfiguration(config, control)
         farm = LiveFarm(live, url or url_of(live.path), load_command, settle)
-        how, measure = f"the live farm of {config}, under: {load_command!r}", measure or "throughput"
+        how, measure = f"the live farm of {config}, with the load {load_command!r}", measure or "throughput"
     found = _calibrate(farm, metrics, cast(Method, method), cast(Measure, measure), rounds)
     if json_output:
         click.echo(json.dumps(as_json(found, name), indent=2))

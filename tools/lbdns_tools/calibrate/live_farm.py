@@ -1,4 +1,4 @@
-"""Runs calibration trials on a live farm: starts the user's load command, and measures through the members' reports."""
+"""Runs calibration trials on a live farm under load from the user's command, and evaluates the members' reports."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def requests_between(before: Mapping[str, Member], after: Mapping[str, Member], 
     for name, member in after.items():
         more = member["metrics"][COUNTER] - before[name]["metrics"][COUNTER]
         if more < 0:
-            raise LbdnsError(f"{name}: its web server restarted during a trial; run the calibration again")
+            raise LbdnsError(f"{name}: the web server restarted during a trial; run the calibration again")
         total += max(0.0, more - seconds / member["interval_s"])
     return total
 

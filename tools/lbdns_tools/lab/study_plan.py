@@ -63,7 +63,7 @@ class StudyPlan:
         return sum(step.seconds for step in self.steps)
 
     def only(self, pattern: str) -> StudyPlan:
-        """Return a copy of the plan that contains only the steps whose names match ``pattern``, and required steps.
+        """Return a copy of the plan that contains only the steps whose names match ``pattern`` and their prerequisites.
 
         Raises ConfigError.
         """

@@ -18,7 +18,7 @@ ESTIMATED_OVER: Final = 600.0
 
 
 class StudyProgress:
-    """Writes a study's progress to a console. Without a progress bar, the start of each step is written too."""
+    """Writes a study's progress to a console. Without a progress bar, it also writes the start of each step."""
 
     def __init__(self, console: Console, study: StudyPlan, bar: Progress | None) -> None:
         self._console, self._study, self._bar = console, study, bar
@@ -52,7 +52,7 @@ class StudyProgress:
 
 
 def in_a_line(outcome: MeasuredOutcome) -> str:
-    """Return a single line with a description of a case and its main figures, or with "no result" instead."""
+    """Return a single line that describes a case and its main figures, or states "no result"."""
     case, point, figures = outcome.case, outcome.row.point, outcome.row.figures
     load = f"{point.clients} clients" if point.clients else f"{point.rate_per_s:g}/s" if point.rate_per_s else ""
     what = ", ".join(word for word in (case.farm, case.selection, case.workload, case.resolve, load) if word)

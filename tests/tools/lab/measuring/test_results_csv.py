@@ -1,4 +1,4 @@
-"""Tests results.csv and samples.csv: the 1999 columns come first, missing results are empty, lines appear immediately."""
+"""Tests results.csv and samples.csv: the order of columns, empty missing results, and lines that appear immediately."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class WebHost:
     """A web server, limited to ``cpu`` cores (usually less than one) and ``memory`` bytes (0 means no limit).
 
     ``workers`` is the number of Apache processes (MaxRequestWorkers). Each process serves one connection at a time.
-    Further connections wait to be accepted.
+    Additional connections wait in the accept queue.
     """
 
     name: str
@@ -50,8 +50,8 @@ class LabFarm:
     ``clients`` is the number of hosts that generate load. ``resolvers`` is the number of caching resolvers between
     clients and lbdns. Resolvers cache answers for their TTL, but for at least ``resolver_min_ttl`` seconds.
     ``proxies`` are names from PROXIES. ``interval`` is the time between an agent's reports, in seconds.
-    ``agents_inside`` puts each agent under its host's CPU quota. An agent uses the same CPU time on every host, so on a
-    host with a tenth of the CPU, the agent consumes ten times as large a share of the quota.
+    ``agents_inside`` puts each agent under its host's CPU quota. An agent uses the same CPU time on every host, so its
+    share of the quota is ten times as large on a host with a tenth of the CPU.
     """
 
     hosts: tuple[WebHost, ...]
@@ -75,7 +75,7 @@ class LabFarm:
 
 @dataclass(frozen=True, slots=True)
 class LabMachine:
-    """A machine of a lab.
+    """A machine in a lab.
 
     ``kind`` is hub, dns, web, proxy, resolver or client. ``address`` is the machine's first IPv4 address.
     """

@@ -58,7 +58,7 @@ def beyond(farm: LabFarm, processors: int) -> str:
         return ""
     return (
         f"the hosts have {farm.cpu:g} cores in total, but this machine has {processors}: "
-        "the hosts and the load generator will get less CPU than the file specifies"
+        "the hosts and the load generator will receive less CPU time than specified"
     )
 
 
@@ -87,7 +87,7 @@ def _name(table: TomlTable, others: Sequence[str]) -> str:
     if not name:
         return name
     if not _LABEL.match(name):
-        table.wrong("name", f"must be 1 to 63 of a-z, 0-9 and -, without leading or trailing -; found {name!r}")
+        table.wrong("name", f"must be 1 to 63 of a-z, 0-9 and -, with no leading or trailing -; found {name!r}")
     elif name in NAMES or _TAKEN.match(name):
         table.wrong("name", f"{name!r} is reserved for the lab; choose another name for the host")
     elif name in others:

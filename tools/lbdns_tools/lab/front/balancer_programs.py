@@ -114,7 +114,7 @@ _POUND_HOST: Final = """\
 
 @dataclass(frozen=True, slots=True)
 class BalancerProgram:
-    """A balancer. ``template`` is the template of its configuration file, ``host`` the template of a web host's entry.
+    """A balancer. ``template`` is the configuration file's template; ``host`` is the template for a web host's entry.
 
     ``methods`` maps each balancing method to its configuration text. ``arguments`` are the command-line arguments that
     start the balancer in the foreground with the configuration file ``{config}``.

@@ -181,8 +181,8 @@ def unbound_conf(machine: LabMachine, dns: LabMachine, min_ttl: int, folder: Pat
     """Return the text of unbound.conf for a resolver on ``machine`` that queries the server on ``dns``.
 
     The resolver caches answers for their TTL, but for at least ``min_ttl`` seconds. Because unbound counts time in
-    whole seconds, it reuses even an answer with a TTL of 0 until the current second ends. In a test with 20 queries
-    in 6 s, only 7 queries reached lbdns.
+    whole seconds, unbound reuses even an answer with a TTL of 0 until the current second ends. In a test with 20
+    queries in 6 s, only 7 queries reached lbdns.
     """
     return _UNBOUND_CONF.format(
         address=machine.address,

@@ -117,7 +117,7 @@ def front_group(selection: str) -> str | None:
 
 
 def target_of(lab: Lab, selection: str) -> str:
-    """Return the target of the clients: the policy's DNS name, or the address of the host that serves all requests."""
+    """Return the clients' target: the policy's DNS name, or the address of the host that serves all requests."""
     alone = selection in (ALONE, DIRECT)
     return lab.machines[strongest(lab.farm).name].address if alone else dns_name(selection)
 
@@ -136,7 +136,7 @@ class CarriedRates(dict[str, float]):
 
     @property
     def highest(self) -> float:
-        """The highest of the carried rates across all measured selections."""
+        """The highest carried rate across all measured selections."""
         return max(self.values()) if self else self[""]
 
     def __missing__(self, selection: str) -> float:
@@ -164,7 +164,7 @@ class FarmLoad:
         return QUICK_WARM_UP_S if self.settings.quick else WARM_UP_S
 
     def seconds(self, usual: float, quick: float) -> float:
-        """Return a measurement's duration: --seconds if given, or else ``quick`` with --quick and ``usual`` without."""
+        """Return a measurement's duration: --seconds if given, otherwise ``quick`` (with --quick) or ``usual``."""
         return self.settings.seconds or (quick if self.settings.quick else usual)
 
     def mix(self, target: str) -> RequestMix:
@@ -173,7 +173,7 @@ class FarmLoad:
         return replace(one_url(f"http://{target}{self.page}"), name=self.workload)
 
     def planned(self, target: str, load: Load) -> PlannedRun:
-        """Return a planned run. A callable ``load`` is called with the mix and the first phase's start in seconds."""
+        """Return a planned run. If ``load`` is callable, it receives the mix and the first phase's start in seconds."""
         resolve, mix = ResolveRule("connection"), self.mix(target)
         usual = LoadRun(resolve, False, self.timeout_s, self.warm_up_s, seed=self.settings.seed)
         if isinstance(load, ClosedLoop):

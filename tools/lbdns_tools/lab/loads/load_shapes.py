@@ -2,7 +2,7 @@
 
 The day's curve is synthetic, because the original was not published. The rate is ``35 + 565 s(t)^p`` requests/s, where
 s is a raised cosine that is 0 at 04:00 and 1 at 16:00. The exponent p determines the sharpness of the afternoon peak.
-Its value is chosen so that the day's total is 22.2 million requests, as in the study.
+The value of p is chosen so that the day's total is 22.2 million requests, as in the study.
 """
 
 from __future__ import annotations

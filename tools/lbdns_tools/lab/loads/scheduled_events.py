@@ -84,7 +84,7 @@ class ScheduledEvents:
 def last_given(seen: Sequence[Answers], member: str, since: float) -> float | None:
     """Return the seconds from ``since`` until answers stopped naming ``member``, or None without later counts.
 
-    The last read that found an increased count determines the result, which may therefore be up to LOOK_S too high. The
+    The result is the time of the last read that found a higher count, and may therefore be up to LOOK_S too high. The
     result is 0.0 if the count never increased.
     """
     if all(moment < since for moment, _ in seen):

@@ -88,7 +88,7 @@ class ControlGroup:
 
     @property
     def cpu_directory(self) -> Path:
-        """The directory that contains the group's CPU limit; the value for the agent's option --cgroup."""
+        """The directory that contains the group's CPU limit. The agent's option --cgroup accepts this path."""
         return self.hierarchies.cpu.point / self.name
 
     def directories(self) -> list[Path]:
@@ -144,7 +144,7 @@ class ControlGroup:
         return int((directory / "cpuacct.usage").read_bytes()) / 1e9
 
     def memory_bytes(self) -> int | None:
-        """Return memory use in bytes, less page cache; None without memory controller. Raises OSError, ValueError."""
+        """Return memory use in bytes without page cache, or None if unavailable. Raises OSError, ValueError."""
         memory = self.hierarchies.memory
         if memory is None:
             return None
@@ -155,7 +155,7 @@ class ControlGroup:
         return max(0, used - sum(stat.get(before + kind, 0) for kind in (b"inactive_file", b"active_file")))
 
     def pids(self) -> set[int]:
-        """Return the process IDs in the group and its children across all hierarchies; empty if no group exists."""
+        """Return the process IDs in the group and its children in all hierarchies. A missing group has no processes."""
         found: set[int] = set()
         for directory in self.directories():
             for folder in _tree(directory):

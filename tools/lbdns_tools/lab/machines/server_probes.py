@@ -19,7 +19,7 @@ _DNS_S: Final = 1.0
 
 
 def get(place: PlacedMachine, path: str, port: int = HTTP_PORT) -> tuple[int, bytes] | None:
-    """Return the status and body of a page from a machine's web server, or None without a complete response."""
+    """Return the status code and body of a page from a machine's web server, or None if the request fails."""
 
     def ask() -> tuple[int, bytes] | None:
         connection = http.client.HTTPConnection(place.machine.address, port, timeout=_HTTP_S)
@@ -36,7 +36,7 @@ def get(place: PlacedMachine, path: str, port: int = HTTP_PORT) -> tuple[int, by
 
 
 def answers_dns(place: PlacedMachine, name: str) -> bool:
-    """Return whether the DNS server on a machine responds to a query for ``name``, whatever the response."""
+    """Return whether the DNS server on a machine sends any response to a query for ``name``."""
     asked = question(name, A)
     ident = int.from_bytes(os.urandom(2), "big")
 

@@ -1,4 +1,4 @@
-"""Writes results.csv and samples.csv while a study runs, one outcome at a time. Missing results are empty fields."""
+"""Writes results.csv and samples.csv while a study runs, one outcome at a time. Fields without a result are empty."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SAMPLE_COLUMNS: Final = ("time", "case", "second", "group", "cpu_percent", "memo
 
 
 def groups_of(farms: Iterable[LabFarm]) -> tuple[str, ...]:
-    """Return the names of the sampled control groups: all machines except the hub, and agents in separate groups."""
+    """Return the names of the sampled control groups: one per machine except the hub, and one per separate agent."""
     found: list[str] = []
     for farm in farms:
         found += [machine.name for machine in machines(farm) if machine.name != HUB]  # the hub runs no program

@@ -119,7 +119,7 @@ def _cost(outcomes: Sequence[MeasuredOutcome]) -> list[str]:
     costs = {name: _front_cpu(name, of[rate]) for name, of in held.items()}
     known = ", ".join(f"{name} {cost:.3g} %" for name, cost in costs.items() if cost is not None)
     return (
-        [f"CPU cost of selection at {rate:g}/s, the highest rate that all carried, in % of a core: {known}."]
+        [f"CPU cost of selection, in % of a core, at {rate:g}/s, the highest rate that all carried: {known}."]
         if known
         else []
     )

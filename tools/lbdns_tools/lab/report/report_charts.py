@@ -206,7 +206,7 @@ def _ordered(labels: Sequence[str]) -> list[str]:
 
 
 def _style(label: str, labels: Sequence[str]) -> dict[str, Any]:
-    """Return the style for a label. Labels that are not in ORDER receive colours not yet in use."""
+    """Return the style for a label. Labels that are not in ORDER receive unused colours."""
     if label in ORDER:
         number = ORDER.index(label)
     else:

@@ -60,7 +60,7 @@ def versions(farms: Iterable[LabFarm]) -> dict[str, str]:
 
 
 def version_of(program: str, arguments: Sequence[str]) -> str:
-    """Return the version that a program prints, NOT_THERE if it is not installed, or UNKNOWN without such output."""
+    """Return the version that a program prints, NOT_THERE if it is not installed, or UNKNOWN if none is found."""
     path = installed_programs.find(program)
     if path is None:
         return NOT_THERE
@@ -73,7 +73,7 @@ def version_of(program: str, arguments: Sequence[str]) -> str:
 
 
 def machine(root: Path = Path("/")) -> dict[str, Any]:
-    """Return details about this machine; ``root`` is the root of the file system with /proc and /sys."""
+    """Return details about this machine; ``root`` is the directory that contains proc and sys."""
     cpu = _read(root / "proc/cpuinfo")
     memory = re.search(r"MemTotal:\s*(\d+) kB", _read(root / "proc/meminfo"))
     return {

@@ -21,7 +21,7 @@ class PointKey(NamedTuple):
 
 
 class OutcomeIndex:
-    """Indexes outcomes by point. A figure is the mean over all repetitions with a result, or None without results."""
+    """Indexes outcomes by point. A figure is the mean over all repetitions with a result, or None if there are none."""
 
     def __init__(self, outcomes: Iterable[MeasuredOutcome]) -> None:
         self._by_key: dict[PointKey, list[MeasuredOutcome]] = defaultdict(list)
@@ -88,7 +88,7 @@ def means(outcomes: Sequence[MeasuredOutcome], *names: str) -> list[float | None
 
 
 def mean_cpu(outcomes: Iterable[MeasuredOutcome], groups: Sequence[str]) -> float | None:
-    """Return the mean total CPU use of ``groups`` in % of one core, or None if no outcome includes all groups."""
+    """Return the mean total CPU use of ``groups`` in % of one core, or None if no outcome has samples of all groups."""
     return mean_of_known(total_cpu(outcome.cpu_percent(group) for group in groups) for outcome in outcomes)
 
 

@@ -8,7 +8,7 @@ from math import factorial
 def erlang_c(servers: int, offered: float) -> float:
     """Return the probability that an arriving request finds all servers busy (Erlang C).
 
-    Raises ValueError if the offered load (rate x service time) is not below the number of servers.
+    Raises ValueError unless the offered load (rate x service time) is at least 0 and below the number of servers.
     """
     if servers < 1 or not 0 <= offered < servers:
         raise ValueError(
@@ -19,10 +19,10 @@ def erlang_c(servers: int, offered: float) -> float:
 
 
 def mean_response(servers: int, service_s: float, rate: float) -> float | None:
-    """Return the mean response time in an M/M/c queue in seconds, or None if the rate makes the queue keep growing.
+    """Return the mean response time in an M/M/c queue in seconds, or None if the queue would keep growing.
 
     With processor sharing, as in a kernel, the result applies to any distribution of service times. For one processor,
-    the result is exact and equals S / (1 - rho). For several processors, it is approximate.
+    the result is exact and equals S / (1 - rho). For several processors, the result is approximate.
     """
     offered = rate * service_s
     if offered >= servers:

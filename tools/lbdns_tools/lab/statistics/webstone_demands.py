@@ -141,7 +141,7 @@ class StudyDemand:
     def verdict(self) -> str:
         """One of VERDICTS.
 
-        The verdict is "within chance" if the mean meets the bound, and the value misses it but lies in ``by_chance``.
+        The verdict is "within chance" if the mean meets the bound and the extreme misses it but lies in ``by_chance``.
         """
         met, within_chance, not_met, not_measured = VERDICTS
         if self.value is None:

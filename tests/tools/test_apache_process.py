@@ -79,7 +79,7 @@ def test_its_files_and_its_port_are_gone_with_it() -> None:
 def test_a_port_in_use_is_an_error() -> None:
     with (
         apache() as first,
-        pytest.raises(LbdnsError, match=r"Apache ended: .*Address already in use"),
+        pytest.raises(LbdnsError, match=r"Apache exited: .*Address already in use"),
         apache(port=first.port),
     ):
         pass
@@ -88,5 +88,5 @@ def test_a_port_in_use_is_an_error() -> None:
 def test_a_missing_apache_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lbdns_tools.installed_programs._SYSTEM_FOLDERS", "/nowhere")
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(LbdnsError, match="apache2: not found in PATH or in /nowhere"), apache():
+    with pytest.raises(LbdnsError, match="apache2: not found in PATH or /nowhere"), apache():
         pass

@@ -31,5 +31,5 @@ def test_path_comes_first_then_the_folders_of_the_system(folders: tuple[Path, Pa
 
 def test_a_missing_program(folders: tuple[Path, Path]) -> None:
     assert not installed_programs.is_there("unbound")
-    with pytest.raises(LbdnsError, match=f"unbound: not found in PATH or in {folders[1]}; `make deps-lab` as root"):
+    with pytest.raises(LbdnsError, match=f"unbound: not found in PATH or {folders[1]}; run `make deps-lab` as root"):
         installed_programs.path_of("unbound")

@@ -1,3 +1,3 @@
-"""The tools that measure lbdns: load generator, simulator, lab, calibration, benchmarks, fuzzing."""
+"""Tools for measuring and testing lbdns: load generator, simulator, lab, calibration, benchmarks and fuzzer."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""Runs Debian's Apache for tools and tests, with its own configuration instead of the machine's."""
+"""Runs Debian's Apache for tools and tests with a generated configuration, not the system-wide one."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from lbdns_tools.installed_programs import path_of
 STATUS: Final = "/server-status"
 #: Folders of an Apache's content: pages, and programs (run as /cgi-bin/NAME)
 PAGES_FOLDER, CGI_FOLDER = "pages", "cgi-bin"
-READY_S: Final = 15.0  # seconds that Apache may take until it listens
-END_S: Final = 20.0  # seconds that Apache may take to end
+READY_S: Final = 15.0  # seconds that Apache may take to start listening
+END_S: Final = 20.0  # seconds that Apache may take to exit
 _MODULES: Final = Path("/usr/lib/apache2/modules")
-#: If root starts Apache, its workers need an unprivileged user; otherwise they run as the user who starts it
+#: If root starts Apache, its workers need an unprivileged user; otherwise they run as the user who starts Apache
 _USER: Final = "User www-data\nGroup www-data\n" if os.geteuid() == 0 else ""
 
-# No access log: at 3,000 requests/s it would take CPU time that the studies do not mean to measure
+# No access log: at 3,000 requests/s, writing it would add CPU time that the studies must not measure
 _CONFIG: Final = """\
 ServerName {httpd.name}
 Listen {httpd.listen}
@@ -50,7 +50,7 @@ ScriptAlias /cgi-bin/ "{httpd.content}/{programs}/"
   SetHandler server-status
 </Location>
 """
-# All workers start at once and none ever ends, because forking workers would disturb the measurements
+# All workers start immediately and none ever exits, because forking workers would disturb the measurements
 _FIXED_WORKERS: Final = """\
 StartServers {workers}
 MinSpareServers {workers}
@@ -75,7 +75,7 @@ class ApacheSetup:
 
     @property
     def pid_file(self) -> Path:
-        """The path of the file that Apache writes as soon as it is listening."""
+        """The path of the PID file, which Apache writes as soon as it is listening."""
         return self.folder / "httpd.pid"
 
     def command(self) -> tuple[str, ...]:
@@ -161,7 +161,7 @@ def _await_listening(process: subprocess.Popen[bytes], httpd: ApacheSetup) -> No
     while not httpd.pid_file.exists():
         if process.poll() is not None:
             assert process.stderr is not None
-            raise LbdnsError(f"Apache ended: {process.stderr.read().decode(errors='replace')}")
+            raise LbdnsError(f"Apache exited: {process.stderr.read().decode(errors='replace')}")
         if time.monotonic() > end:
-            raise LbdnsError(f"Apache was not listening after {READY_S:g} s")
+            raise LbdnsError(f"Apache did not start listening within {READY_S:g} s")
         time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""Options that several tools share: durations in seconds, --repeat, --seed."""
+"""Options that several tools share: durations in seconds, --repeat and --seed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_REPETITIONS: Final = 1000
 
 
 def parse_seconds(text: str) -> float:
-    """Return the number of seconds in ``90``, ``1.5`` or a duration such as ``90s`` or ``15min``. Raises ValueError."""
+    """Parse a number of seconds, such as ``90`` or ``1.5``, or a duration, such as ``15min``. Raises ValueError."""
     text = text.strip()
     return parse_duration(f"{text}s" if re.fullmatch(r"\d+(\.\d+)?", text) else text)
 
@@ -26,7 +26,7 @@ SECONDS: Final = ParsedValue(parse_seconds, "S")
 
 
 def add_options(options: Sequence[Callable[[Any], Any]]) -> Callable[[F], F]:
-    """Return a decorator that adds ``options`` to a command; --help lists them in this order."""
+    """Return a decorator that adds ``options`` to a command, to be listed by --help in the given order."""
 
     def add(command: F) -> F:
         for option in reversed(options):
@@ -44,5 +44,5 @@ def repeat_option(help: str) -> Callable[[F], F]:
 
 SEED_OPTION: Final = click.option(
     "--seed", type=click.IntRange(0, 2**62), default=1, show_default=True, metavar="N",
-    help="Seed for random numbers; each repetition adds 1 to it.",
+    help="Seed for random numbers. Each repetition increases the seed by 1.",
 )  # fmt: skip

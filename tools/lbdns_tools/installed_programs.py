@@ -1,4 +1,4 @@
-"""Finds the external programs that the tools run; they may not be installed."""
+"""Finds the external programs that the tools run, any of which may not be installed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def is_there(name: str) -> bool:
 
 
 def find(name: str) -> str | None:
-    """Return the path of a program, or None if it is not installed."""
+    """Return the path of a program, or None if the program is not installed."""
     return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{_SYSTEM_FOLDERS}")
 
 
 def path_of(name: str) -> str:
-    """Return the path of a program. If it is missing, raises LbdnsError, which says how to install it."""
+    """Return the path of a program. Raises LbdnsError with installation instructions if the program is missing."""
     found = find(name)
     if found is None:
-        raise LbdnsError(f"{name}: not found in PATH or in {_SYSTEM_FOLDERS}; `make deps-lab` as root installs it")
+        raise LbdnsError(f"{name}: not found in PATH or {_SYSTEM_FOLDERS}; run `make deps-lab` as root to install it")
     return found

@@ -1,4 +1,4 @@
-"""Percentiles of a list of values, by nearest rank."""
+"""Percentiles of a list of values, calculated by the nearest-rank method."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import ceil
 
 
 def nearest_rank(count: int, percent: float) -> int:
-    """Return the rank, counted from 1, of the value that ``percent`` % of ``count`` values don't exceed.
+    """Return the rank, counted from 1, of the given percentile among ``count`` sorted values.
 
     Raises ValueError.
     """
@@ -18,7 +18,7 @@ def nearest_rank(count: int, percent: float) -> int:
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """Return the smallest value that ``percent`` % of ``values`` don't exceed, or 0 if there are no values.
+    """Return the given percentile of ``values`` by nearest rank, or 0 if there are no values.
 
     Raises ValueError unless ``percent`` is between 0 and 100.
     """

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 
 @contextmanager
 def count_bar(total: int, unit: str) -> Iterator[Callable[[object], None]]:
-    """Yield a function to call with each of ``total`` items once the item is done; the bar shows the item as text."""
+    """Yield a function to call with each completed item out of ``total``. The bar displays the item as text."""
     if not sys.stderr.isatty():
         yield lambda item: None
         return
@@ -23,7 +23,7 @@ def count_bar(total: int, unit: str) -> Iterator[Callable[[object], None]]:
 
 @contextmanager
 def share_bar(visible: bool) -> Iterator[Callable[[str, float, str], None]]:
-    """Yield a function that takes a run's label, the fraction of the run completed, and text to show.
+    """Yield a function that takes a run's label, the completed fraction of the run, and a text to display.
 
     Runs must not overlap.
     """

@@ -72,7 +72,7 @@ def test_a_busy_machine_is_mentioned(
 def test_missing_figures_are_an_error(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(RESULTS, "work_ms")
     _, errors = all_benchmarks.run_all(["scrape"])
-    assert errors == {"scrape": "the results contain no figure 'work_ms'"}
+    assert errors == {"scrape": "the results must contain the figure 'work_ms', but do not"}
 
 
 def test_the_time_for_all_is_limited(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ def test_the_time_for_all_is_limited(docs: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_short_form_runs_in_a_process_of_its_own() -> None:
     results = all_benchmarks.results_of("scrape", 60)
     assert results["members"] == 1000
-    with pytest.raises(LbdnsError, match=r"did not end within 0\.01 s"):
+    with pytest.raises(LbdnsError, match=r"did not finish within 0\.01 s"):
         all_benchmarks.results_of("scrape", 0.01)
 
 

@@ -53,7 +53,7 @@ def test_help_has_the_duration_and_an_example(
         run(monkeypatch, "--help", measure=None)
     text = capsys.readouterr().out
     assert "What it measures." in text
-    assert "By default the benchmark takes a second." in text
+    assert "With its default options, the benchmark takes a second." in text
     assert "example: bench example --seconds 3" in text
 
 

@@ -24,7 +24,7 @@ def test_help_has_an_example_and_the_list(capsys: pytest.CaptureFixture[str]) ->
 def test_a_name_that_does_not_exist_is_an_error(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     error = capsys.readouterr().err
-    assert "no benchmark is named" in error
+    assert "there is no benchmark named" in error
     assert ("dns.peers'" in error) or not arguments
 
 

@@ -64,5 +64,5 @@ def test_a_missing_program_names_its_package() -> None:
 
 
 def test_a_missing_core_is_an_error() -> None:
-    with pytest.raises(BenchmarkError, match="core 1000000 is not available; available cores: "):
+    with pytest.raises(BenchmarkError, match="core 1000000 is not available; the available cores are "):
         pin_to_core(1_000_000)

@@ -147,7 +147,7 @@ class TestQuery:
             return response if len(calls) == 1 else response[:2] + b"\x80" + response[3:]
 
         monkeypatch.setattr(Responder, "respond", wrong)
-        with pytest.raises(AssertionError, match="the second response differs"):
+        with pytest.raises(AssertionError, match="the second response to the query differs"):
             query_target.check(query_target.seeds()["type-1"])
 
 

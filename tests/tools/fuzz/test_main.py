@@ -44,7 +44,7 @@ def test_errors_differ_by_kind_and_line(picky: FuzzTarget) -> None:
 
 
 def test_an_input_without_an_error_can_not_be_shrunk(picky: FuzzTarget) -> None:
-    with pytest.raises(ValueError, match="does not fail"):
+    with pytest.raises(ValueError, match="the input to shrink must fail"):
         shrink_input(picky, b"x")
 
 

@@ -1,1 +1,1 @@
-"""Benchmarks of lbdns; ``python -m lbdns_tools.bench list`` lists them."""
+"""Benchmarks of lbdns. ``python -m lbdns_tools.bench list`` lists all benchmarks."""

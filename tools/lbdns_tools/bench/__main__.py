@@ -1,4 +1,4 @@
-"""``python -m lbdns_tools.bench``: run one benchmark, list all benchmarks, or run a short form of each."""
+"""``python -m lbdns_tools.bench``: runs one benchmark, lists all benchmarks, or runs a short form of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lbdns_tools.bench.benchmark_table import BENCHMARKS
 PROGRAM: Final = "python -m lbdns_tools.bench"
 USAGE: Final = f"""usage: {PROGRAM} NAME [options]    run one benchmark; NAME --help lists its options
        {PROGRAM} list              list the benchmarks
-       {PROGRAM} all [options]     run a short form of each benchmark and compare its figures with the recorded ones
+       {PROGRAM} all [options]     run a short form of each benchmark and compare the results with the recorded figures
 
 example: {PROGRAM} dns.peers --rounds 7 --peers nsd
 """
@@ -28,7 +28,7 @@ def listing() -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a benchmark, ``list`` or ``all``. Return the exit status, which is 2 if the arguments are invalid."""
+    """Run a benchmark, ``list`` or ``all``. Return the exit status: 2 if the arguments are invalid."""
     name, rest = (arguments[0], arguments[1:]) if arguments else ("", ())
     if name in ("-h", "--help"):
         print(f"{USAGE}\nbenchmarks:\n{listing()}", end="")
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     if name == "all":
         return all_benchmarks.main(f"{PROGRAM} all", rest)
     if name not in BENCHMARKS:
-        print(f"{USAGE}\n{PROGRAM}: no benchmark is named {name!r}{nearest(name, BENCHMARKS)}", file=sys.stderr)
+        print(f"{USAGE}\n{PROGRAM}: there is no benchmark named {name!r}{nearest(name, BENCHMARKS)}", file=sys.stderr)
         return 2
     module = cast(BenchmarkModule, importlib.import_module(BENCHMARKS[name].module))
     return run_benchmark(f"{PROGRAM} {name}", module, rest)

@@ -1,6 +1,6 @@
-"""Measures the cost of an agent with every sensor enabled: the share of one core that it uses, and its memory use.
+"""Measures the cost of an agent with every sensor enabled: its CPU use, as a share of one core, and its memory use.
 
-For comparison, 'floor' is the cost of a Python process that does nothing but sleep, one interval at a time.
+For comparison, 'floor' is the cost of a Python process that only sleeps and wakes up once per interval.
 """
 
 from __future__ import annotations
@@ -22,24 +22,25 @@ from lbdns_tools.apache_process import apache
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.measured_processes import running
 
-TAKES: Final = "about 65 s (seconds + 5 s)"
+TAKES: Final = "about 65 s (--seconds + 5 s)"
 EXAMPLE: Final = "--seconds 120"
 CPU_TARGET: Final = 0.5  # % of one core, at an interval of 1 s
 RSS_TARGET: Final = 30.0  # MB
-TARGET_TEXT: Final = f"at most {CPU_TARGET:g} % and {RSS_TARGET:g} MB"
+TARGET_TEXT: Final = f"at most {CPU_TARGET:g} % of a core and {RSS_TARGET:g} MB of memory"
 WARM_UP: Final = 3.0  # seconds; the figures exclude the start of the interpreter
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU seconds used by all threads of a process, with nanosecond precision (Linux: sched-stats.rst)."""
+    """Return the CPU time of all threads of a process in seconds, with nanosecond precision (Linux:
+    sched-stats.rst)."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
 def cost_of(pids: Sequence[int], seconds: float) -> list[dict[str, float]]:
-    """Measure all processes at the same time, for ``seconds``, and return the cost of each.
+    """Measure all processes simultaneously for ``seconds``, and return the CPU and memory use of each process.
 
-    PSS divides each shared page among the processes that use it.
+    PSS (proportional set size) counts each shared page in equal parts towards the processes that map the page.
     """
     before = [cpu_seconds(pid) for pid in pids]
     start = time.monotonic()
@@ -55,7 +56,7 @@ def cost_of(pids: Sequence[int], seconds: float) -> list[dict[str, float]]:
 
 
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
-    """Measure an agent and, at the same time, a process that only sleeps."""
+    """Measure the cost of an agent and, at the same time, of a process that only sleeps."""
     interval = options.interval
     with ExitStack() as stack:
         if installed_programs.is_there("apache2"):
@@ -65,7 +66,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
             listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
             DemoWebServer("web", [listener]).start()
             url = f"http://127.0.0.1:{listener.getsockname()[1]}/server-status?auto"
-            server = "the demo's web server (Apache is not installed)"
+            server = "the demo's web server, because Apache is not installed"
         receiver = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         receiver.bind(("127.0.0.1", 0))
         collector = f"127.0.0.1:{receiver.getsockname()[1]}"
@@ -89,7 +90,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def tables(results: command.Results) -> command.Tables:
-    title = f"agent with interval {results['interval']} s, next to {results['server']}, over {results['seconds']} s"
+    title = f"agent (interval {results['interval']} s) beside {results['server']}, measured for {results['seconds']} s"
     return [command.side_by_side(title, {name: results[name] for name in ("agent", "floor", "target")})]
 
 

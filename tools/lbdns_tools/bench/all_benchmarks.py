@@ -1,4 +1,4 @@
-"""``python -m lbdns_tools.bench all``: run short forms of all benchmarks and compare them with recorded figures."""
+"""``python -m lbdns_tools.bench all``: runs short forms of all benchmarks and compares them with recorded figures."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ class KeptFigure:
 
 
 def main(program: str, arguments: Sequence[str]) -> int:
-    """Run the benchmarks. Return the exit status: 1 if a benchmark failed or, with --fail, a figure got worse."""
+    """Run the benchmarks. Return 1 if a benchmark failed or, with --fail, if a figure got worse."""
     parser = argparse.ArgumentParser(
         prog=program,
-        description="Run a short form of each benchmark, in under 15 minutes, and print its headline figures next to "
-        "those in docs/benchmarks.md. WORSE marks a figure that got worse by more than its usual noise.",
+        description="Run short forms of all benchmarks in under 15 minutes and print their headline figures beside "
+        "those in docs/benchmarks.md. WORSE marks a figure that is worse by more than its usual noise.",
         epilog=f"example: {program} --only dns.peers scrape --update",
     )
     parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS), metavar="NAME", help="run only these benchmarks")
     parser.add_argument("--update", action="store_true", help="write the figures to docs/benchmarks.md")
-    parser.add_argument("--fail", action="store_true", help="exit with status 1 if a figure got worse")
+    parser.add_argument("--fail", action="store_true", help="exit with status 1 if any figure is marked WORSE")
     options = parser.parse_args(arguments)
     try:
         path = figures_file()
@@ -64,7 +64,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
         console = Console(width=None if sys.stdout.isatty() else WIDTH)
         console.print(table(f"short forms; load before: {load}", HEADS, rows))
         if load > BUSY:
-            console.print("Other programs were running: repeat this on an idle machine before you compare figures.")
+            console.print("Other programs were running. Repeat the run on an idle machine before you compare figures.")
         for name, error in errors.items():
             print(f"{program}: {name}: {error}", file=sys.stderr)
         if options.update:
@@ -77,9 +77,9 @@ def main(program: str, arguments: Sequence[str]) -> int:
 
 
 def run_all(names: Sequence[str]) -> tuple[list[KeptFigure], dict[str, str]]:
-    """Run benchmarks one after another.
+    """Run the benchmarks in ``names`` one after another.
 
-    Return the headline figures of the benchmarks that succeeded, and the error of each one that failed, keyed by name.
+    Return the headline figures of all successful benchmarks, and the errors of the failed benchmarks, keyed by name.
     """
     found: list[KeptFigure] = []
     errors: dict[str, str] = {}
@@ -89,7 +89,7 @@ def run_all(names: Sequence[str]) -> tuple[list[KeptFigure], dict[str, str]]:
             try:
                 left = end - time.monotonic()
                 if left <= 0:
-                    raise LbdnsError(f"not run: the earlier benchmarks used up the limit of {LIMIT:g} s")
+                    raise LbdnsError(f"not run, because the earlier benchmarks used up the time limit of {LIMIT:g} s")
                 found += headlines(name, BENCHMARKS[name], results_of(name, min(left, LIMIT_OF_ONE)))
             except LbdnsError as error:
                 errors[name] = str(error)
@@ -120,13 +120,13 @@ def headlines(name: str, benchmark: Benchmark, results: dict[str, Any]) -> list[
             for line in benchmark.headlines
         ]
     except (KeyError, TypeError) as error:
-        raise LbdnsError(f"the results contain no figure {error}") from None
+        raise LbdnsError(f"the results must contain the figure {error}, but do not") from None
 
 
 def compared(
     found: Sequence[KeptFigure], kept: dict[tuple[str, str], KeptFigure]
 ) -> tuple[list[tuple[str, ...]], bool]:
-    """Return the rows of the table, and whether any figure is worse than the one recorded for the same conditions."""
+    """Return the table rows, and whether any figure is worse than the figure recorded under the same conditions."""
     rows: list[tuple[str, ...]] = []
     any_worse = False
     for figure in found:
@@ -145,10 +145,10 @@ def compared(
 
 
 def figures_file(checkout: Path = _CHECKOUT) -> Path:
-    """Return the path of benchmarks.md within docs/. Raises LbdnsError outside a checkout."""
+    """Return the path of benchmarks.md in docs/. Raises LbdnsError if this is not a checkout of the project."""
     found = sorted(checkout.glob("docs/**/benchmarks.md"))
     if not found:
-        raise LbdnsError(f"{checkout / 'docs'}: has no benchmarks.md; run this in a checkout of the project")
+        raise LbdnsError(f"{checkout / 'docs'}: contains no benchmarks.md; run this command from a checkout")
     return found[0]
 
 
@@ -167,12 +167,14 @@ def read_figures(text: str) -> dict[tuple[str, str], KeptFigure]:
             unit, conditions, date = rest
             figures[benchmark, figure] = KeptFigure(benchmark, figure, float(value), unit, conditions, date)
         except ValueError:
-            raise LbdnsError(f"benchmarks.md: a row must have six cells, with a number in the third: {line}") from None
+            raise LbdnsError(
+                f"benchmarks.md: each row must have six cells, with a number in the third: {line}"
+            ) from None
     return figures
 
 
 def with_figures(text: str, figures: Sequence[KeptFigure]) -> str:
-    """Return ``text`` with ``figures`` written to its table; rows for other figures are unchanged.
+    """Return ``text`` with ``figures`` written to its table. Rows for all other figures are unchanged.
 
     Raises LbdnsError.
     """
@@ -185,11 +187,11 @@ def with_figures(text: str, figures: Sequence[KeptFigure]) -> str:
 
 
 def _table_rows(lines: Sequence[str]) -> tuple[int, int]:
-    """Return the index of the table's first row, and the index just after its last row."""
+    """Return the line index of the table's first row, and the index of the line after the table's last row."""
     try:
         begin = lines.index(HEAD) + 2
     except ValueError:
-        raise LbdnsError(f"benchmarks.md: has no table that begins with {HEAD}") from None
+        raise LbdnsError(f"benchmarks.md: must contain a table that begins with {HEAD}") from None
     end = begin
     while end < len(lines) and lines[end].startswith("|"):
         end += 1

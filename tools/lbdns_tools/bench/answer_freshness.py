@@ -1,7 +1,8 @@
-"""Measures freshness: the time from an agent's report to the first answer that reflects the report.
+"""Measures freshness: the time from sending an agent's report to the first answer that reflects the report.
 
 Each report makes its sender the best member, so the first answer that names the sender is the first to reflect the
-report. After each report, queries are sent one after another until such an answer arrives. No other queries are sent.
+report. After each report, the benchmark sends one query at a time until such an answer arrives. It sends no other
+queries.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from lbdns_tools.bench.measured_processes import running
 from lbdns_tools.free_ports import free_port
 from lbdns_tools.percentiles import percentile
 
-TAKES: Final = "about 25 s (reports x interval / agents)"
+TAKES: Final = "about 25 s (--reports x --interval / --agents)"
 EXAMPLE: Final = "--agents 3 --reports 300"
 START: Final = 10.0  # s that the server may take until its first answer
 LIMIT: Final = 2.0  # s after which a report that no answer reflects counts as lost
@@ -41,7 +42,7 @@ TARGET_TEXT: Final = f"p99 at most {TARGET:g} ms"
 
 
 class FreshnessFarm:
-    """The files and ports of a farm.
+    """The files and ports of the farm that the freshness benchmarks use.
 
     The pool's name ``best`` uses the policy ``best_score``, so each report affects the answers immediately.
     """
@@ -60,7 +61,7 @@ class FreshnessFarm:
 
 
 def send_and_watch(farm: FreshnessFarm, reports: int, interval: float) -> list[float]:
-    """Send the agents' reports in turn; return, per report, the ms until an answer named its sender, or inf."""
+    """Send each agent's report in turn. Return the ms from each report to an answer that names its sender, or inf."""
     udp = (socket.AF_INET, socket.SOCK_DGRAM)
     begin, hosts, times = time.monotonic(), list(farm.members), []
     with socket.socket(*udp) as sender, socket.socket(*udp) as client:
@@ -84,7 +85,7 @@ def send_and_watch(farm: FreshnessFarm, reports: int, interval: float) -> list[f
 
 
 def _best_member(client: socket.socket) -> bytes:
-    """Send a query; return the address in its answer as 4 bytes, or b"" if the query or the answer is lost."""
+    """Send a query and return the address in the answer as 4 bytes, or b"" if the query or the answer is lost."""
     query = random.randbytes(2) + QUERY[2:]
     client.send(query)
     try:
@@ -96,7 +97,7 @@ def _best_member(client: socket.socket) -> bytes:
 
 
 def freshness_figures(times: Sequence[float], target: float) -> command.Results:
-    """Return percentiles of ``times`` in milliseconds, and whether the 99th percentile is at most ``target``."""
+    """Return percentiles of ``times`` in milliseconds, and whether the 99th percentile meets ``target``."""
     figures = {f"p{percent}_ms": round(percentile(times, percent), 3) for percent in (50, 95, 99, 100)}
     return {**figures, "lost": sum(map(math.isinf, times)), "met": figures["p99_ms"] <= target}
 

@@ -1,4 +1,4 @@
-"""The command line of every benchmark: options, progress, temporary folder, JSON file, exit status."""
+"""The command line that all benchmarks share: options, progress, temporary folder, JSON file and exit status."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CONDITIONS: Final = ("load_before", "cores", "python")
 
 
 class BenchmarkModule(Protocol):
-    """The members that a benchmark's module must define.
+    """The attributes and functions that a benchmark module must define.
 
     The module's docstring is the description that --help shows.
     """
@@ -43,20 +43,20 @@ class BenchmarkModule(Protocol):
     TARGET_TEXT: str
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """Add the benchmark's own options to the common ones."""
+        """Add the benchmark's own options to ``parser``."""
 
     def measure(self, options: argparse.Namespace, folder: Path) -> Results:
-        """Run the benchmark and return results that JSON can represent. Raises LbdnsError. ``folder`` is removed later.
+        """Run the benchmark and return JSON-serializable results. Raises LbdnsError. ``folder`` is removed afterwards.
 
-        In the results, ``met`` says whether the benchmark's target is met, and ``note`` is a remark for readers.
+        In the results, ``met`` states whether the run met the benchmark's target, and ``note`` is a remark for readers.
         """
 
     def tables(self, results: Results) -> Tables:
-        """Return the results of ``measure`` as tables to print."""
+        """Return tables that show the results of ``measure``."""
 
 
 def run_benchmark(program: str, module: BenchmarkModule, arguments: Sequence[str]) -> int:
-    """Run one benchmark and return the exit status. ``program`` is the name that --help shows before the options."""
+    """Run one benchmark and return the exit status. ``program`` is the command that --help shows before the options."""
     options = _parser(program, module).parse_args(arguments)
     signal.signal(signal.SIGTERM, _end)  # raises an exception, so that every child process is ended before exit
     try:
@@ -82,7 +82,7 @@ def _parser(program: str, module: BenchmarkModule) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program,
         description=module.__doc__,
-        epilog=f"By default the benchmark takes {module.TAKES}.\nexample: {program} {module.EXAMPLE}",
+        epilog=f"With its default options, the benchmark takes {module.TAKES}.\nexample: {program} {module.EXAMPLE}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_options(parser)
@@ -103,15 +103,19 @@ def _show(module: BenchmarkModule, results: Results) -> None:
 
 
 def add_core_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--server-core", type=int, default=1, metavar="N", help="core for the server (default: 1)")
-    parser.add_argument("--load-core", type=int, default=0, metavar="N", help="core for everything else (default: 0)")
+    parser.add_argument(
+        "--server-core", type=int, default=1, metavar="N", help="CPU core on which the server runs (default: 1)"
+    )
+    parser.add_argument(
+        "--load-core", type=int, default=0, metavar="N", help="CPU core on which everything else runs (default: 0)"
+    )
 
 
 def add_dns_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that all benchmarks of the DNS server share."""
     add_core_options(parser)
     parser.add_argument(
-        "--plane", choices=PLANES, default="auto", help="plane that answers queries (as in [server] plane)"
+        "--plane", choices=PLANES, default="auto", help="plane that answers queries, as with [server] plane"
     )
 
 
@@ -131,11 +135,11 @@ def add_number(
 
 
 def _require_writable(path: Path) -> None:
-    """Raise BenchmarkError if ``path`` is not writable, so that a long benchmark does not end in this error."""
+    """Raise BenchmarkError if ``path`` is not writable, to detect the error before a long benchmark."""
     try:
         path.open("a").close()
     except OSError as error:
-        raise BenchmarkError(f"--json {path}: can't be written: {error.strerror}") from None
+        raise BenchmarkError(f"--json {path}: cannot write the file: {error.strerror}") from None
 
 
 def _end(number: int, _: object) -> None:
@@ -143,39 +147,39 @@ def _end(number: int, _: object) -> None:
 
 
 def machine() -> Results:
-    """Return the conditions of a benchmark run.
+    """Return the conditions under which a benchmark runs: load average, number of cores and Python version.
 
-    A load average above 0 before the run means that other programs were running.
+    A load average well above 0 before the run means that other programs were running.
     """
     return {"load_before": round(os.getloadavg()[0], 2), "cores": os.cpu_count(), "python": platform.python_version()}
 
 
 def progress(text: str) -> None:
-    """Print a line of progress if standard error is a terminal."""
+    """Print ``text`` as a line of progress if standard error is a terminal."""
     if sys.stderr.isatty():
         print(text, file=sys.stderr)
 
 
 def rounds(count: int) -> Iterator[int]:
-    """Yield the number of each round, and print it as progress."""
+    """Yield the number of each round, and print the number to show progress."""
     for number in range(count):
         progress(f"round {number + 1} of {count}")
         yield number
 
 
 def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Return the median ratio of our figure to theirs across the rounds, ignoring rounds in which theirs is 0."""
+    """Return the median across the rounds of ``ours`` divided by ``theirs``, ignoring rounds where ``theirs`` is 0."""
     found = [a / b for a, b in zip(ours, theirs, strict=True) if b]
     return round(statistics.median(found), 3) if found else 0.0
 
 
 def medians(rounds: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Return the median of each figure across the rounds."""
+    """Return the median of each figure across all rounds."""
     return {name: round(statistics.median(one[name] for one in rounds), 3) for name in rounds[0]}
 
 
 def table(title: str, columns: Iterable[str], rows: Iterable[Sequence[object]]) -> Table:
-    """Return a table with the first column left-aligned and the others right-aligned."""
+    """Return a table whose first column is left-aligned and whose other columns are right-aligned."""
     made = Table(title=title, title_justify="left")
     for number, column in enumerate(columns):
         made.add_column(column, justify="right" if number else "left")
@@ -192,7 +196,7 @@ def side_by_side(title: str, servers: dict[str, Results]) -> Table:
 
 
 def figures(title: str, results: Results) -> Table:
-    """Return a table with one row per figure, omitting the conditions, the note and the verdict.
+    """Return a table with one row per figure, without the conditions, the note and ``met``.
 
     Figures in nested dicts are included.
     """

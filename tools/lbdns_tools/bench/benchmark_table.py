@@ -1,4 +1,4 @@
-"""The table of benchmarks: name, module, help, arguments of the short form, headline figures."""
+"""The table of benchmarks: names, modules, help texts, short-form arguments and headline figures."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """A figure that docs/benchmarks.md keeps. ``keys`` is the figure's path in the results: one key per level."""
+    """A figure recorded in docs/benchmarks.md. ``keys`` is the figure's path in the results, with one key per level."""
 
     name: str
     unit: str
     keys: tuple[str, ...]
-    noise: float  # share of the kept figure by which the figure varies from run to run on a quiet machine
+    noise: float  # usual variation from run to run on a quiet machine, as a share of the kept figure
     higher_is_better: bool = False
 
     def value_in(self, results: Mapping[str, Any]) -> float:
-        """Return the figure. Raises KeyError if the results do not contain the figure."""
+        """Return the figure's value. Raises KeyError if the results do not contain the figure."""
         found: Any = results
         for key in self.keys:
             found = found[key]
         return float(found)
 
     def is_worse(self, now: float, kept: float) -> bool:
-        """Return whether the figure worsened by more than the usual noise."""
+        """Return whether the figure ``now`` is worse than ``kept`` by more than the usual noise."""
         change = kept - now if self.higher_is_better else now - kept
         return change > self.noise * abs(kept)
 
 
 class Benchmark:
-    """A benchmark. ``short`` holds the arguments that ``all`` passes to the benchmark."""
+    """A benchmark. ``short`` contains the arguments that ``all`` passes to the benchmark."""
 
     def __init__(self, module: str, help: str, short: str, *headlines: Headline) -> None:
         self.module, self.help = f"lbdns_tools.bench.{module}", help
@@ -40,12 +40,12 @@ class Benchmark:
 
 BENCHMARKS: Final[Mapping[str, Benchmark]] = {
     "agent_cost": Benchmark(
-        "agent_cost", "CPU time and memory of an agent with every sensor on", "--seconds 10",
+        "agent_cost", "CPU and memory use of an agent with every sensor enabled", "--seconds 10",
         Headline("CPU", "% of a core", ("agent", "cpu_percent"), 0.3),
         Headline("memory", "MB", ("agent", "rss_mb"), 0.1),
     ),
     "collector_cost": Benchmark(
-        "collector_cost", "CPU time and memory of a collector that receives the reports of many agents",
+        "collector_cost", "CPU and memory use of a collector that receives reports from many agents",
         "--agents 2000 --seconds 8 --follow",
         Headline("CPU per report", "us", ("cpu_us_per_report",), 0.25),
         Headline("memory", "MB", ("rss_mb",), 0.1),
@@ -61,29 +61,29 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("recording", "% of a core", ("cpu_percent",), 0.3),
     ),
     "load": Benchmark(
-        "load_generator_speed", "requests/s of lbdns-load, and its figures compared with those of wrk, ab and httperf",
+        "load_generator_speed", "request rate of lbdns-load, compared with wrk, ab and httperf",
         "--seconds 2 --repeats 1",
         Headline("requests per CPU second", "requests/s",
                  ("keep-alive off", "lbdns-load", "requests_per_s_per_core"), 0.25, higher_is_better=True),
     ),
     "page": Benchmark(
-        "page_reader_cost", "latency of DNS answers while readers load the pages",
+        "page_reader_cost", "latency of DNS answers while HTTP clients read the live page",
         "--farms 0x0 --rounds 2 --seconds 2",
         Headline("p99 with readers / without", "ratio", ("farms", "3 members", "kernel_p99_ratio"), 0.5),
     ),
     "restart": Benchmark(
-        "queries_during_restart", "queries lost when the server reloads, is replaced or loses workers",
+        "queries_during_restart", "queries lost while the server reloads, is replaced by a new one or loses workers",
         "--queries 40000 --reloads 2 --take-over",
         Headline("lost", "queries", ("lost",), 0.0),
         Headline("longest answer", "ms", ("longest_ms",), 1.0),
     ),
     "scrape": Benchmark(
-        "scrape_cost", "cost of a scrape of /metrics for a server with many members", "",
+        "scrape_cost", "cost of scraping /metrics on a server with many members", "",
         Headline("CPU per scrape", "ms", ("work_ms",), 0.25),
         Headline("longest step", "ms", ("longest_step_ms",), 1.0),
     ),
     "sim": Benchmark(
-        "simulator_speed", "CPU time that the simulator needs for a million requests", "--requests 40000",
+        "simulator_speed", "CPU time that the simulator needs per million requests", "--requests 40000",
         Headline("T3 under best", "s per million requests", ("cases", "T3 best", "seconds"), 0.25),
     ),
     "dns.peers": Benchmark(
@@ -94,33 +94,33 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         Headline("CPU per query, python plane", "us", ("servers", "lbdns python", "cpu_us_per_query"), 0.15),
     ),
     "dns.latency": Benchmark(
-        "dns.answer_latency", "latency of answers at half the maximum rate, compared with NSD",
+        "dns.answer_latency", "latency of DNS answers at half the maximum query rate, compared with NSD",
         "--rounds 2 --seconds 3 --peers",
         Headline("p99", "ms", ("servers", "lbdns", "kernel_p99_ms"), 1.0),
     ),
     "dns.freshness_load": Benchmark(
-        "dns.freshness_under_load", "time from a report to a changed answer at 80 % of the maximum rate",
+        "dns.freshness_under_load", "time from a report to a changed answer at 80 % of the maximum query rate",
         "--reports 150",
         Headline("report to answer, p50", "ms", ("p50_ms",), 0.5),
     ),
     "dns.flood": Benchmark(
-        "dns.malformed_flood", "latency and loss of good queries during a flood of malformed ones",
+        "dns.malformed_flood", "latency and loss of valid queries during a flood of malformed queries",
         "--seconds 8 --alone",
         Headline("p50 during the flood", "ms", ("servers", "lbdns", "p50_ms"), 1.0),
     ),
     "dns.endurance": Benchmark(
-        "dns.endurance", "memory over millions of queries, including random names and malformed datagrams",
+        "dns.endurance", "memory use during millions of queries, including random names and malformed datagrams",
         "--millions 0.4",
         Headline("highest memory", "MB", ("rss_most_mb",), 0.1),
     ),
     "dns.startup": Benchmark(
-        "dns.startup_time", "time from exec to the first answer, and memory with a zone of 100,000 names",
+        "dns.startup_time", "time from exec to the first answer, and memory use with a zone of 100,000 names",
         "--times 3 --names 20000",
         Headline("first answer, small zone", "ms", ("servers", "lbdns", "small zone", "median_ms"), 0.25),
         Headline("memory, large zone", "MB", ("servers", "lbdns", "large zone", "rss_mb"), 0.1),
     ),
     "dns.amplification": Benchmark(
-        "dns.amplification", "bytes sent for each byte received, by kind of query", "--seconds 1",
+        "dns.amplification", "bytes sent per byte received, for each kind of query", "--seconds 1",
         Headline("highest ratio", "bytes/byte", ("worst_ratio",), 0.1),
     ),
     "dns.coherence": Benchmark(

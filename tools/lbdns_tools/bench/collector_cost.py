@@ -1,11 +1,11 @@
-"""Measures the CPU time and memory use of a real lbdns-collector that receives reports from many agents.
+"""Measures the CPU and memory use of a real lbdns-collector that receives reports from many agents.
 
 One process simulates all agents and spreads their reports evenly over the interval. Each agent has its own key and
-reports every metric in the catalogue. The figure 'lag' is the time from the creation of a report until the collector
-accepts it; sender and collector use the same clock. The lag may be slightly negative, because the collector reads the
-clock once per batch of datagrams. The figure 'follower age' is the time from the acceptance of a report until an event
-stream delivers its reading. The figure 'overflows' is the number of reports lost to a full buffer; 'sender behind' is
-the longest delay in the sender itself.
+reports every metric in the catalogue. The figure 'lag' is the time from the creation of a report to its acceptance by
+the collector, measured on one clock. The lag may be slightly negative, because the collector reads the clock once per
+batch of datagrams. The figure 'follower age' is the time from the acceptance of a report to the delivery of its reading
+on an event stream. The figure 'overflows' counts reports lost because the receive buffer was full. The figure
+'sender behind' is the sender's own longest delay.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from lbdns_tools.bench.dns.benchmark_farm import ZONE_HEAD, address_records, poo
 from lbdns_tools.bench.measured_processes import MeasuredProcess, running
 from lbdns_tools.percentiles import percentile
 
-TAKES: Final = "about 40 s (seconds + 10 s)"
+TAKES: Final = "about 40 s (--seconds + 10 s)"
 EXAMPLE: Final = "--agents 10000 --seconds 30 --follow"
 POOL: Final = 200  # members per pool
 MAX_AGENTS: Final = 50_000
@@ -62,13 +62,13 @@ def write_configuration(folder: Path, agents: int) -> tuple[Path, MasterKey]:
 
 
 def listening_address(collector: MeasuredProcess, log_text: str) -> tuple[str, int]:
-    """Return the address that the collector logs after ``log_text``."""
+    """Return the address and port that the collector logs after ``log_text``."""
     found = collector.await_log(re.escape(log_text) + r"([0-9.]+):(\d+)", START, "where it listens")
     return found[1], int(found[2])
 
 
 def send_reports(to: tuple[str, int], secret: bytes, agents: int, interval: float, seconds: float) -> tuple[int, float]:
-    """Send the reports of all agents; return how many were sent, and the sender's longest delay in seconds."""
+    """Send all agents' reports. Return the number of reports sent and the sender's longest delay in seconds."""
     master = MasterKey(secret)
     keys = [master.agent_key(f"m{number}") for number in range(agents)]
     chance = random.Random(1)
@@ -106,13 +106,13 @@ class FollowerProbe:
 
 
 def samples(text: str, name: str) -> Iterator[tuple[str, float]]:
-    """For every sample of a metric family, yield the value of its last label and the value of the sample."""
+    """Yield, for every sample of the metric family ``name``, the value of its last label and the sample's value."""
     for match in re.finditer(rf'^{name}(?:{{[^}}]*"([^"]*)"}})? (\S+)$', text, re.MULTILINE):
         yield match[1] or "", float(match[2])
 
 
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
-    """Run the benchmark. The first interval, in which every host is new to the collector, is not measured."""
+    """Run the benchmark, excluding the first interval, in which every host is new to the collector."""
     agents, interval, seconds = options.agents, options.interval, options.seconds
     warm_up = interval + 1.0  # the first interval, in which every host is new to the collector
     config, key = write_configuration(folder, agents)
@@ -162,11 +162,13 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def tables(results: command.Results) -> command.Tables:
-    return [command.figures("cost of receiving the agents' reports; CPU in % of one core", results)]
+    return [command.figures("cost of receiving reports from agents (CPU use in % of one core)", results)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--agents", int, 1, MAX_AGENTS, 10_000, "number of agents")
     command.add_number(parser, "--interval", float, 0.1, 60, 1, "seconds between two reports from the same agent")
     command.add_number(parser, "--seconds", float, 2, MAX_SECONDS, 30, "seconds of measurement")
-    parser.add_argument("--follow", action="store_true", help="also follow the event stream, as a DNS server does")
+    parser.add_argument(
+        "--follow", action="store_true", help="also follow the collector's event stream, as a DNS server does"
+    )

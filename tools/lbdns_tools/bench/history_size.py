@@ -1,8 +1,8 @@
-"""Measures the size of one day's history, the cost of recording it, and the time it takes to read plots from it.
+"""Measures the size of one day's history, the cost of recording the history, and the time needed to read plot data.
 
-Drives the real recorder through virtual time as fast as possible, with a sample every second and a commit every five
-seconds. Every member reports all metrics in the catalogue every second. The load rises and falls over the day, with
-the noise of real sensors: counts are whole numbers, percentages have two decimals, and no value repeats.
+The benchmark runs the real recorder in virtual time as fast as possible, with a sample every second and a commit every
+five seconds. Every member reports all metrics in the catalogue every second. The load rises and falls during the day,
+with noise like that of real sensors: counts are whole numbers, percentages have two decimals, and no value repeats.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from lbdns_shared.metric_catalogue import CATALOGUE
 from lbdns_tools.bench import benchmark_command as command
 from lbdns_tools.bench.measured_processes import BenchmarkError
 
-TAKES: Final = "about 10 minutes (hours x members)"
+TAKES: Final = "about 10 minutes, in proportion to --hours x --members"
 EXAMPLE: Final = "--members 50 --hours 1"
 TARGET: Final = 200e6  # bytes for a day of 200 members that report every second
 BEGIN: Final = 1_800_000_000.0  # Unix seconds
 MAX_SECONDS: Final = 1.0  # for one plot
-TARGET_TEXT: Final = f"at most {TARGET / 1e6:g} MB, at most {MAX_SECONDS:g} s to read a plot"
+TARGET_TEXT: Final = f"at most {TARGET / 1e6:g} MB in size, and at most {MAX_SECONDS:g} s to read a plot"
 CORES: Final = 4
 USABLE: Final[State] = "usable"
 
@@ -84,7 +84,7 @@ class SyntheticMember:
 
 
 def samples(pools: int, members: int, seconds: int) -> Iterator[HistorySample]:
-    """Yield one sample per second for ``seconds``, with ``members`` in each pool."""
+    """Yield one sample per second for ``seconds``, with ``members`` members in each pool."""
     chance = Random(1)
     hosts = [[SyntheticMember(chance) for _ in range(members)] for _ in range(pools)]
     assert hosts[0][0].metrics(0).keys() == CATALOGUE.keys()
@@ -108,7 +108,7 @@ def samples(pools: int, members: int, seconds: int) -> Iterator[HistorySample]:
 
 
 def record_history(path: Path, pools: int, members: int, seconds: int) -> command.Results:
-    """Record ``seconds`` of virtual time to ``path``, then read plots from it. Sizes are in bytes."""
+    """Record ``seconds`` of virtual time to ``path``, then time the reading of plot data. Sizes are in bytes."""
     recorder = HistoryRecorder(path, HistoryConfig())
     written, cpu, longest = _bytes_written(), 0.0, 0.0
     for number, sample in enumerate(samples(pools, members, seconds), 1):
@@ -156,7 +156,7 @@ def _bytes_written() -> int:
 
 
 def _read_times(path: Path, members: int, seconds: int) -> dict[str, float]:
-    """Return the seconds it takes to read each of several 600-point plots, for three members and for all members."""
+    """Return the seconds needed to read each of several 600-point plots, for three members and for all members."""
     end = BEGIN + seconds
     found = {}
     three = [f"web{number}" for number in range(min(3, members))]
@@ -174,16 +174,16 @@ def _read_times(path: Path, members: int, seconds: int) -> dict[str, float]:
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     path = options.file or folder / "history.db"
     if path.exists():
-        raise BenchmarkError(f"--file: {path}: already exists; name a new file")
+        raise BenchmarkError(f"--file: {path}: the file already exists; specify a file that does not exist")
     return record_history(path, options.pools, options.members, max(60, round(options.hours * 3600)))
 
 
 def tables(results: command.Results) -> command.Tables:
-    return [command.figures("reports every second; sizes in bytes, times to read a plot in seconds", results)]
+    return [command.figures("history with a report every second (sizes in bytes, plot read times in s)", results)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--members", int, 1, 10_000, 200, "number of members in each pool")
+    command.add_number(parser, "--members", int, 1, 10_000, 200, "number of members per pool")
     command.add_number(parser, "--pools", int, 1, 1000, 1, "number of pools")
     command.add_number(parser, "--hours", float, 0.01, 1000, 24, "hours of history")
-    parser.add_argument("--file", type=Path, help="keep the history in this file, which must not exist yet")
+    parser.add_argument("--file", type=Path, help="keep the recorded history in FILE, which must not exist yet")

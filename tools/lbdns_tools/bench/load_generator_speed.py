@@ -1,11 +1,11 @@
-"""Measures the speed of one process of lbdns-load, and compares its figures with those of wrk, ab and httperf.
+"""Measures the speed of a single lbdns-load process, and compares lbdns-load with wrk, ab and httperf.
 
-Apache (event) runs on one core, the load generator on the other. The benchmark answers three questions. How many
+Apache (MPM event) runs on one core, and the load generator on another. The benchmark answers three questions. How many
 requests/s does one process send for a 1 kB page, with and without keep-alive? How many requests/s does each generator
-reach at the same concurrency for a CGI page, where the server is the limit? How long does a connection take on average
-at a fixed rate, for the CGI page and for a page that sleeps 0.2 s, as in the studies' rate sweep? The answers to the
-last two questions must not depend on the generator. Figures for the CGI page are sensitive to other work on the
-machine.
+reach at the same concurrency for a CGI page, where the server is the bottleneck? How long does a connection take on
+average at a fixed rate, for the CGI page and for a page that sleeps for 0.2 s, as in the rate sweep of the studies? The
+answers to the second and third questions must not depend on the generator. Figures for the CGI page are sensitive to
+other work on the machine.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from lbdns_tools.load.load_plan import ClosedLoop, LoadPhase, LoadRun, OpenLoop,
 from lbdns_tools.load.request_mix import one_url
 from lbdns_tools.load.run_statistics import run_statistics
 
-TAKES: Final = "about 3 minutes (seconds x (6 + 7 x repeats))"
+TAKES: Final = "about 3 minutes (--seconds x (6 + 7 x --repeats))"
 EXAMPLE: Final = "--seconds 5 --concurrency 10 --rate 100"
 TARGET: Final = 3000.0  # requests/s per core from one process, 1 kB page
 AGREEMENT: Final = 0.10  # largest difference between figures that must not depend on the generator
 TARGET_TEXT: Final = (
-    f"at least {TARGET:.0f} requests/s per core, figures within {100 * AGREEMENT:.0f} % of other generators'"
+    f"at least {TARGET:.0f} requests/s per core, and within {100 * AGREEMENT:.0f} % of the other generators"
 )
 #: Question -> the figure that must not depend on the generator
 COMPARED: Final = {"cgi": "requests_per_s", "rate": "mean_ms", "sleep": "mean_ms"}
@@ -44,7 +44,7 @@ _SLEEP: Final = "#!/bin/sh\nsleep 0.2\nprintf 'Content-Type: text/plain\\n\\nsle
 
 @contextmanager
 def server(core: int, load_core: int) -> Iterator[str]:
-    """Run an Apache with keep-alive on ``core``, and yield its base URL; this process runs on ``load_core``."""
+    """Run Apache with keep-alive on ``core`` and this process on ``load_core``, and yield the base URL of Apache."""
     pin_to_core(core)  # Apache inherits it
     with apache("event", extended_status=False, keep_alive=True) as httpd:
         pin_to_core(load_core)
@@ -55,7 +55,7 @@ def server(core: int, load_core: int) -> Iterator[str]:
 
 
 def ours(url: str, load: ClosedLoop | OpenLoop, keep_alive: bool) -> dict[str, Any]:
-    """Return the figures of one process of lbdns-load."""
+    """Run lbdns-load with a single process and return its figures."""
     phases = (LoadPhase(0.0, load, one_url(url)),)
     result = load_process_pool.run(LoadRun(ResolveRule("once"), keep_alive, 5.0, phases=phases), 1)
     found = run_statistics(result.tally, result.seconds, result.saturation)
@@ -87,9 +87,9 @@ def wrk(url: str, concurrency: int, seconds: float, keep_alive: bool) -> dict[st
 
 
 def httperf(url: str, rate: float, seconds: float) -> dict[str, float]:
-    """Open one connection per request at a fixed rate.
+    """Run httperf with one connection per request at a fixed rate, and return its figures.
 
-    As in lbdns-load, the mean covers the whole life of a connection.
+    As in lbdns-load, the mean time covers the whole lifetime of a connection.
     """
     at = urlsplit(url)
     command_line = ["httperf", "--server", str(at.hostname), "--port", str(at.port), "--uri", at.path, "--hog"]
@@ -103,27 +103,27 @@ def httperf(url: str, rate: float, seconds: float) -> dict[str, float]:
 
 
 def _figures(program: Sequence[str], **patterns: str) -> dict[str, float]:
-    """Run a load generator, and return the figures that ``patterns`` match in its output. Raises BenchmarkError."""
+    """Run a load generator and return the figures in its output that match ``patterns``. Raises BenchmarkError."""
     done = subprocess.run(program, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
         raise BenchmarkError(f"{program[0]}: exit status {done.returncode}: {done.stderr.strip()[-300:]}")
     figures = {}
     for name, pattern in patterns.items():
         if not (found := re.search(pattern, done.stdout)):
-            raise BenchmarkError(f"{program[0]}: the output does not match {pattern}:\n{done.stdout}")
+            raise BenchmarkError(f"{program[0]}: the output contains no match for {pattern}:\n{done.stdout}")
         figures[name] = float(found[1])
     return figures
 
 
 def difference(ours: float, others: float) -> float:
-    """Return the relative difference between our figure and the other, negative if ours is lower."""
+    """Return the relative difference between the two figures, which is negative if ``ours`` is lower."""
     return ours / others - 1 if others else float("inf")
 
 
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
-    """Run all the comparisons that the module's docstring describes.
+    """Run all comparisons described in the module's docstring.
 
-    The generators take turns, so that other work on the machine affects all of them.
+    The generators run in turn, so other work on the machine affects all of them.
     """
     for name, package in (("ab", "apache2-utils"), ("wrk", "wrk"), ("httperf", "httperf")):
         need(name, package)
@@ -177,7 +177,7 @@ def tables(results: command.Results) -> command.Tables:
         "keep-alive on": "1 kB, keep-alive on",
         "cgi": "CGI, server at its limit",
         "rate": f"CGI at {rate:g}/s",
-        "sleep": f"0.2 s of sleep at {rate / 2:g}/s",
+        "sleep": f"page that sleeps 0.2 s, at {rate / 2:g}/s",
     }
     keys = ("requests_per_s", "requests_per_s_per_core", "mean_ms")
     rows = [
@@ -188,12 +188,16 @@ def tables(results: command.Results) -> command.Tables:
     heads = ("question", "generator", "requests/s", "per s of CPU time", "mean ms")
     yield command.table(f"{results['concurrency']} clients, {results['seconds']:g} s each", heads, rows)
     rows = [(name, f"{100 * difference:+.1f} %") for name, difference in results["differences"].items()]
-    yield command.table("lbdns-load compared with the others", ("", "difference"), rows)
+    yield command.table("lbdns-load compared with the other generators", ("", "difference"), rows)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--seconds", int, 1, 600, 5, "whole seconds per measurement, as ab and wrk require")
+    command.add_number(
+        parser, "--seconds", int, 1, 600, 5, "seconds per measurement; must be whole because of ab and wrk"
+    )
     command.add_number(parser, "--concurrency", int, 1, 1000, 10, "number of concurrent connections")
-    command.add_number(parser, "--rate", float, 1, 10_000, 100, "requests/s in the comparison with httperf")
-    command.add_number(parser, "--repeats", int, 1, 50, 3, "repetitions of each comparison; the report shows medians")
+    command.add_number(
+        parser, "--rate", float, 1, 10_000, 100, "request rate in requests/s for the comparison with httperf"
+    )
+    command.add_number(parser, "--repeats", int, 1, 50, 3, "number of repetitions; the output shows medians")
     command.add_core_options(parser)

@@ -1,4 +1,4 @@
-"""Starts programs on their own cores, measures their CPU time and memory use, and ends them by process ID."""
+"""Starts programs on separate cores, measures their CPU time and memory use, and stops them by process ID."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ REALTIME: Final = 1  # lowest real-time priority: enough to run before any gener
 
 
 class BenchmarkError(LbdnsError):
-    """A benchmark can't run: a program is missing, did not start, or ended too early."""
+    """A benchmark cannot run because a program is missing, does not start or ends too early."""
 
 
 def need(program: str, package: str) -> str:
-    """Return the path of a program. If it is missing, raises BenchmarkError, which names its Debian package."""
+    """Return the path of ``program``. Raises BenchmarkError with the Debian package to install if it is missing."""
     found = installed_programs.find(program)
     if found is None:
         raise BenchmarkError(f"{program} is not installed; on Debian: apt-get install {package}")
@@ -42,11 +42,12 @@ def pin_to_core(core: int) -> None:
         os.sched_setaffinity(0, {core})
     except OSError:
         usable = ", ".join(map(str, sorted(os.sched_getaffinity(0))))
-        raise BenchmarkError(f"core {core} is not available; available cores: {usable}") from None
+        raise BenchmarkError(f"core {core} is not available; the available cores are {usable}") from None
 
 
 def take_priority() -> bool:
-    """Give this process real-time priority over a generator. Return whether this succeeded (it requires root)."""
+    """Give this process real-time priority over load generators, and return whether that succeeded (it requires
+    root)."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(REALTIME))
     except OSError:
@@ -56,7 +57,7 @@ def take_priority() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredProcess:
-    """A process with its children, and the file that holds its output."""
+    """A process with its child processes, and the file to which its output is written."""
 
     name: str
     process: subprocess.Popen[bytes]
@@ -67,7 +68,7 @@ class MeasuredProcess:
         return [top, *top.children(recursive=True)]
 
     def cpu_seconds(self) -> float:
-        """Return the user and system CPU seconds that the process and its children have used so far."""
+        """Return the user and system CPU time of the process and its children so far, in seconds."""
         self.require_alive()
         return sum(sum(process.cpu_times()[:2]) for process in self.tree())
 
@@ -80,7 +81,7 @@ class MeasuredProcess:
         return self.log.read_bytes().count(b"\n")
 
     def await_log(self, pattern: str, limit: float, what: str) -> re.Match[str]:
-        """Return the first match of ``pattern`` in the log. Raises BenchmarkError after ``limit`` seconds."""
+        """Wait for ``pattern`` in the log and return the first match. Raises BenchmarkError after ``limit`` seconds."""
         deadline = time.monotonic() + limit
         while not (found := re.search(pattern, self.log.read_text(errors="replace"))):
             self.require_alive()
@@ -94,17 +95,18 @@ class MeasuredProcess:
         return self.process.poll() is not None
 
     def output(self, limit: float) -> str:
-        """Wait until the process ends; return its log. Raises BenchmarkError on failure or after ``limit`` seconds."""
+        """Wait until the process ends and return its log. Raises BenchmarkError on failure or after ``limit``
+        seconds."""
         try:
             status = self.process.wait(limit)
         except subprocess.TimeoutExpired:
-            raise BenchmarkError(f"{self.name} did not end within {limit:g} s") from None
+            raise BenchmarkError(f"{self.name} did not finish within {limit:g} s") from None
         if status:
             self.require_alive()
         return self.log.read_text(errors="replace")
 
     def require_alive(self) -> None:
-        """Raise BenchmarkError, with the end of the log, if the process has ended."""
+        """Raise BenchmarkError with the end of the log if the process has ended."""
         if self.ended:
             log = self.log.read_text(errors="replace")[-SHOWN:]
             raise BenchmarkError(f"{self.name} ended with exit status {self.process.returncode}:\n{log}")
@@ -114,9 +116,9 @@ class MeasuredProcess:
 def running(
     name: str, command: Sequence[str], core: int | None, log: Path, patience: float = PATIENCE
 ) -> Iterator[MeasuredProcess]:
-    """Run a program for the duration of a with statement, on any core if ``core`` is None.
+    """Run a program for the duration of a with statement. If ``core`` is None, the program may run on any core.
 
-    Its output goes to ``log``.
+    The program's output is written to ``log``.
     """
     pinned = [] if core is None else [need("taskset", "util-linux"), "-c", str(core)]
     with log.open("wb") as output:
@@ -125,7 +127,7 @@ def running(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # so that its children end with it, and Ctrl-C reaches it only through this process
+            start_new_session=True,  # stop() can kill its children too, and Ctrl-C reaches only this process
         )
     try:
         yield MeasuredProcess(name, process, log)
@@ -134,7 +136,7 @@ def running(
 
 
 def stop(process: subprocess.Popen[bytes], patience: float = PATIENCE) -> None:
-    """End a process that leads a session; after ``patience`` seconds, kill all processes left in the session."""
+    """Send SIGTERM to a session leader, wait up to ``patience`` seconds, and kill the rest of its session."""
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(patience)

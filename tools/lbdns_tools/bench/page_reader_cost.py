@@ -1,10 +1,10 @@
-"""Measures the latency of DNS answers while readers load web pages without pausing.
+"""Measures the latency of DNS answers while HTTP clients (readers) request web pages without pausing.
 
-Each round runs dnsperf at a fixed rate twice: while the readers load lbdns, and while they load a dummy server without
-DNS. The dummy sends as many answers/s as lbdns did, with as many bytes, so that the readers cause the same load in
-both runs. The figure 'kernel' is the latency that a prober alongside dnsperf measures, until the kernel receives the
-answer; 'dnsperf' is the latency that dnsperf measures. The figure that matters is the ratio of the 'kernel' p99 with
-lbdns to that with the dummy.
+Each round runs dnsperf at a fixed rate twice: while the readers request pages from lbdns, and while they request pages
+from a dummy HTTP server. The dummy server sends as many answers/s and bytes/s as lbdns did, so the readers cause the
+same load in both runs. The figure 'kernel' is the latency measured by a prober that runs alongside dnsperf, until the
+kernel receives the answer. The figure 'dnsperf' is the latency that dnsperf measures. The figure to compare is the
+ratio of the 'kernel' p99 with lbdns to the 'kernel' p99 with the dummy server.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lbdns_tools.bench.measured_processes import BenchmarkError, MeasuredProcess
 from lbdns_tools.bench.page_readers import KEEPERS
 from lbdns_tools.free_ports import free_port
 
-TAKES: Final = "about 5 minutes (farms x (rounds x 2 x (2 s + seconds) + 20 s))"
+TAKES: Final = "about 5 minutes (farms x (--rounds x 2 x (2 s + --seconds) + 20 s))"
 EXAMPLE: Final = "--rounds 9 --farms 5x200"
 FIND: Final = 2.0  # seconds of load to find the maximum rate
 SETTLE: Final = 1.0  # seconds of readers and load before the prober begins
@@ -38,11 +38,11 @@ NICE: Final = -15
 THREADS: Final = 0.1  # seconds until dnsperf has started its threads
 START: Final = 30.0  # seconds within which all readers must have a page
 TARGET: Final = 1.10  # times the p99 without page readers
-TARGET_TEXT: Final = f"kernel p99 at most {TARGET:g} times as high as with the dummy"
+TARGET_TEXT: Final = f"kernel p99 at most {TARGET:g} times the p99 with the dummy server"
 
 
 def page_farm(folder: Path, plane: str, pools: int, members: int) -> tuple[BenchmarkFarm, int, list[str]]:
-    """Return a farm that serves pages, the pages' port, and the farm's members other than the usual three."""
+    """Return a farm that serves web pages, its HTTP port, and the farm's members apart from the usual three."""
     farm, port = BenchmarkFarm(folder, plane=plane), free_port()
     names = [[f"p{pool}m{member}" for member in range(members)] for pool in range(pools)]
     flat = [name for pool in names for name in pool]
@@ -58,7 +58,7 @@ def page_farm(folder: Path, plane: str, pools: int, members: int) -> tuple[Bench
 
 @contextlib.contextmanager
 def page_readers_part(part: str, folder: Path, core: int, **options: object) -> Iterator[Path]:
-    """Run one part of ``page_readers`` for the duration of a with statement, and yield the path of its output."""
+    """Run one part of ``page_readers`` for the duration of a with statement, and yield the path of its log."""
     arguments = [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", str(value))]
     log = folder / f"{part}.log"
     program = [sys.executable, "-m", "lbdns_tools.bench.page_readers", part]
@@ -68,7 +68,8 @@ def page_readers_part(part: str, folder: Path, core: int, **options: object) -> 
 
 
 def raise_priority(thread: int) -> None:
-    """Give a thread nearly all of its core's time whenever the thread has work. Does nothing unless run as root."""
+    """Give a thread nearly all of its core's time whenever the thread has work. Does nothing without root
+    privileges."""
     # A real-time priority would delay the kernel's own threads, and therefore datagrams, whenever TCP keeps them busy
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, thread, NICE)
@@ -76,7 +77,7 @@ def raise_priority(thread: int) -> None:
 
 @contextlib.contextmanager
 def prompt_dnsperf(run: DnsperfRun) -> Iterator[MeasuredProcess]:
-    """Run dnsperf with priority on its core, because after a delay its bursts exceed what a server can answer."""
+    """Run dnsperf with priority on its core, because dnsperf's bursts after a delay would overload any server."""
     with dnsperf_beside(run) as load:
         time.sleep(THREADS)
         for thread in psutil.Process(load.process.pid).threads():
@@ -85,7 +86,7 @@ def prompt_dnsperf(run: DnsperfRun) -> Iterator[MeasuredProcess]:
 
 
 def reader_counts(log: Path) -> dict[str, float]:
-    """Return the newest counters that ``page_readers`` printed, or {}; ``time`` is from the monotonic clock."""
+    """Return the last counters that ``page_readers`` printed, or {}. ``time`` is a reading of the monotonic clock."""
     lines = log.read_text().split("\n")[:-1]
     found: dict[str, float] = json.loads(lines[-1]) if lines else {}
     return found
@@ -106,7 +107,7 @@ def per_second(before: Mapping[str, float], after: Mapping[str, float]) -> dict[
 
 
 class PageReaderRounds:
-    """Measures one farm over several rounds."""
+    """Measures the DNS latency of one farm over several rounds."""
 
     def __init__(self, server: MeasuredServer, web_port: int, folder: Path, options: argparse.Namespace) -> None:
         self._server, self._web_port, self._folder, self._options = server, web_port, folder, options
@@ -134,7 +135,7 @@ class PageReaderRounds:
             return self._with_readers(port)
 
     def _with_readers(self, port: int) -> dict[str, float]:
-        """Return the DNS figures while readers load pages from ``port``."""
+        """Measure DNS latency while readers request pages from ``port``, and return the figures."""
         options = self._options
         seconds = options.seconds + 2 * SETTLE
         run = DnsperfRun(self._server.port, self._queries, options.load_core, seconds=seconds,
@@ -171,7 +172,7 @@ def measure_farm(folder: Path, options: argparse.Namespace, pools: int, members:
 
 
 def summary(rounds: Mapping[str, list[dict[str, float]]]) -> command.Results:
-    """Return the medians across the rounds, and the median ratio of lbdns to the dummy."""
+    """Return the medians across the rounds, and the median ratio of lbdns's figures to the dummy server's."""
     result: command.Results = {name: command.medians(column) for name, column in rounds.items()}
     for key in ("kernel_p99", "dnsperf_p99"):
         ours, theirs = ([one[f"{key}_ms"] for one in rounds[name]] for name in ("lbdns", "dummy"))
@@ -199,24 +200,24 @@ def tables(results: command.Results) -> command.Tables:
             (f"{key} lbdns / dummy", "", f"{farm[f'{key}_ratio']} of {farm[f'{key}_ratios']}")
             for key in ("kernel_p99", "dnsperf_p99")
         ]
-        title = f"{name}, {farm['max_per_s']} queries/s at most; readers load ..."
+        title = f"{name}, maximum {farm['max_per_s']} queries/s; readers request pages from ..."
         yield command.table(title, ("median of rounds", "dummy", "lbdns"), rows)
 
 
 def _farm(text: str) -> tuple[int, int]:
     pools, _, members = text.partition("x")
     if not (pools.isdigit() and members.isdigit() and int(pools) * int(members) <= 10_000):
-        raise argparse.ArgumentTypeError(f"must be POOLSxMEMBERS such as 5x200, or 0x0, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be POOLSxMEMBERS, for example 5x200 or 0x0, not {text!r}")
     return int(pools), int(members)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--rounds", int, 1, 50, 7, "number of rounds")
-    command.add_number(parser, "--seconds", float, 1, 60, 5, "seconds per run; each round has two runs")
-    command.add_number(parser, "--share", float, 0.05, 0.95, 0.5, "load as a share of the maximum rate")
+    command.add_number(parser, "--seconds", float, 1, 60, 5, "seconds per run; each round consists of two runs")
+    command.add_number(parser, "--share", float, 0.05, 0.95, 0.5, "load, as a share of the maximum query rate")
     command.add_number(parser, "--rate", float, 1, MAX_RATE, 1000, "queries/s of the prober")
     parser.add_argument(
         "--farms", nargs="+", type=_farm, default=[(0, 0), (5, 200)], metavar="POOLSxMEMBERS",
-        help="pools and members in addition to the three members of every farm (default: 0x0 5x200)",
+        help="numbers of extra pools and of members per extra pool, for each farm (default: 0x0 5x200)",
     )  # fmt: skip
     command.add_dns_options(parser)

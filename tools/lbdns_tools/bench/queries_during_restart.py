@@ -1,6 +1,6 @@
-"""Counts queries lost while the server reloads, is replaced by a new process, or loses workers; none may be lost.
+"""Counts queries lost while the server reloads, is replaced by a new process, or loses workers. The target is zero.
 
-The load keeps a bounded number of queries in flight, from many ports, so that only the server can lose queries.
+The load generator limits the number of queries in flight per socket, so that only the server can lose queries.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ QUERY: Final = query_wire("round.robin.bench", edns=False)
 
 @dataclass
 class QueryTally:
-    """Counts of sent, answered and lost queries."""
+    """The numbers of sent, answered, lost and unexpectedly answered queries."""
 
     sent: int = 0
     answered: int = 0
@@ -53,10 +53,11 @@ class QueryTally:
 
 
 class QueryLoad:
-    """Sends at least ``queries`` queries, continues while ``goes_on`` is set, and waits for the answers."""
+    """Sends at least ``queries`` queries, continues as long as ``goes_on`` is set, and then waits for the last
+    answers."""
 
     def __init__(self, port: int, queries: int, rate: float) -> None:
-        """``rate`` is in queries/s; 0 means as fast as answers arrive."""
+        """``rate`` is in queries/s, where 0 means as fast as answers arrive."""
         self.tally = QueryTally()
         self.goes_on = threading.Event()
         self._queries, self._rate = queries, rate
@@ -125,7 +126,8 @@ class QueryLoad:
 
 
 class ServerUnderLoad:
-    """``lbdns serve`` with one configuration, and the processes that replace it. The caller must call ``close``."""
+    """A running ``lbdns serve`` and the processes that later replace the first process. The caller must call
+    ``close``."""
 
     def __init__(self, folder: Path, workers: int) -> None:
         self.port = free_port()
@@ -137,7 +139,7 @@ class ServerUnderLoad:
         self._all = [self._start("--workers", str(workers))]
 
     def write(self, ttl: int) -> None:
-        """Write the configuration with this TTL."""
+        """Write the configuration with ``ttl`` as the pool's TTL."""
         self._config.write_text(
             f'[server]\nlisten = ["127.0.0.1:{self.port}"]\ncontrol = "control.sock"\nstate_dir = "state"\n'
             f'[collector]\nlisten = ["127.0.0.1:{self._report_port}"]\n[web]\nlisten = "off"\n'
@@ -163,11 +165,11 @@ class ServerUnderLoad:
         status = self._all[-2].wait(START)
         took = time.monotonic() - began
         if status != 0 or self._all[-1].poll() is not None:
-            raise LbdnsError(f"the old server ended with status {status}, the new one with {self._all[-1].poll()}")
+            raise LbdnsError(f"the old server exited with status {status}, the new server with {self._all[-1].poll()}")
         return f"replaced by {workers} workers in {took * 1000:.0f} ms"
 
     def kill_worker(self, number: int) -> str:
-        """Send SIGKILL to one worker, a different one for each ``number``."""
+        """Send SIGKILL to one worker, selected by ``number`` in turn."""
         fork_server = _children(self._all[-1].pid)
         workers = sorted(worker for pid in fork_server for worker in _children(pid))
         os.kill(workers[number % len(workers)], signal.SIGKILL)
@@ -190,7 +192,7 @@ Disruption = Callable[[ServerUnderLoad], str]
 def measure_losses(
     folder: Path, queries: int, rate: float, workers: int, disruptions: Sequence[Disruption]
 ) -> QueryTally:
-    """Send at least ``queries`` queries to a server, and continue until all ``disruptions`` have happened in turn."""
+    """Send a server at least ``queries`` queries, until all ``disruptions`` have happened one after another."""
     with closing(ServerUnderLoad(folder, workers)) as server, ThreadPoolExecutor(1) as doer:
         await_answer(server.port, QUERY, START)
         load = QueryLoad(server.port, queries, rate)
@@ -232,9 +234,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--queries", int, 1, 10**9, 100_000, "minimum number of queries")
     command.add_number(parser, "--rate", float, 0, 10**6, 0, "queries/s; 0 means as fast as answers arrive")
     command.add_number(parser, "--workers", int, 1, 64, 2, "number of workers that the server runs")
-    command.add_number(parser, "--reloads", int, 0, 1000, 0, "number of reloads, one after another")
-    command.add_number(parser, "--kills", int, 0, 1000, 0, "number of workers to kill, one after another")
+    command.add_number(parser, "--reloads", int, 0, 1000, 0, "number of consecutive reloads")
+    command.add_number(parser, "--kills", int, 0, 1000, 0, "number of workers to kill in succession")
     parser.add_argument(
         "--take-over", type=int, nargs="?", const=0, metavar="N",
-        help="at the end, replace the server with a new one that has N workers (default: as many as before)",
+        help="finally, replace the server with a new one that has N workers (default: same number as before)",
     )  # fmt: skip

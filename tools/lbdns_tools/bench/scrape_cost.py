@@ -1,8 +1,8 @@
-"""Measures the cost of scraping /metrics on a server with many members, and how long queries wait for a scrape.
+"""Measures the cost of scraping /metrics on a server with many members, and how long a scrape can delay queries.
 
-Uses the server's own source of statistics, with a report from each member, in a single process and without a network.
-The scrape is compared with prometheus_client's own exposition. The figure 'work' is the CPU time of a scrape. A scrape
-runs in steps, and a query may have to wait for the longest step.
+The benchmark scrapes the server's own status object, which has received a report from each member, in a single process
+without a network. For comparison, it also measures the exposition of prometheus_client. The figure 'work' is the CPU
+time of a scrape. A scrape runs in steps, so a query waits at most for the longest step.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class _Registry(Registry):
 
 
 def make_farm(folder: Path, pools: int, members: int) -> Farm:
-    """Write a configuration with a total of ``members`` members across ``pools`` pools, and read it back."""
+    """Write a configuration with ``members`` members in total across ``pools`` pools, and return the farm that it
+    defines."""
     names = [[f"m{number}" for number in range(pool, members, pools)] for pool in range(pools)]
     (folder / "farm.zone").write_text(ZONE_HEAD + address_records(f"m{number}" for number in range(members)))
     text = f'[web]\nmax_member_series = {members}\n[[zone]]\nname = "farm"\nfile = "farm.zone"\n'
@@ -58,7 +59,7 @@ def make_farm(folder: Path, pools: int, members: int) -> Farm:
 
 
 async def median_scrape(farm: Farm) -> command.Results:
-    """Return the figures of the scrape with the median CPU time."""
+    """Run several scrapes and return the figures for the scrape with the median CPU time."""
     events = EventLog()
     answerer = LocalAnswerer(AnswerTable(farm), events=events)
     source = ServerStatus(farm, answerer, events)
@@ -113,5 +114,5 @@ def tables(results: command.Results) -> command.Tables:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--members", int, 1, 10_000, 1000, "total number of members in all pools")
+    command.add_number(parser, "--members", int, 1, 10_000, 1000, "total number of members across all pools")
     command.add_number(parser, "--pools", int, 1, 1000, 5, "number of pools")

@@ -1,4 +1,4 @@
-"""Compares the simulator's CPU time for a million requests with that of a bare event loop."""
+"""Compares the simulator's CPU time per million requests with that of a bare event loop over a heap."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORKLOAD, LOAD = "mix", 0.85
 
 
 def measure_case(farm: str, policy: str, requests: int) -> command.Results:
-    """Return the CPU seconds per million requests of the simulator (``seconds``) and of the bare loop (``floor``)."""
+    """Return the CPU seconds per million requests for the simulator (``seconds``) and for the bare loop (``floor``)."""
     servers = FARMS[farm]
     rate = LOAD * sum(server.capacity for server in servers) / WORKLOADS[WORKLOAD].mean
     scenario = Scenario(servers, WORKLOAD, LOAD, warm_up=0.0, duration=max(1.0, requests / rate))
@@ -39,7 +39,7 @@ def measure_case(farm: str, policy: str, requests: int) -> command.Results:
 
 
 def bare_loop(requests: int, rate: float) -> int:
-    """Push and pop one arrival and one departure per request on a heap; return the number of departures."""
+    """Push and pop one arrival and one departure per request on a heap, and return the number of departures."""
     chance = Random(1)
     events: list[tuple[float, int]] = [(0.0, 0)]
     departed = arrived = 0
@@ -65,9 +65,9 @@ def tables(results: command.Results) -> command.Tables:
         (name, f"{cost['seconds']:.1f}", f"{cost['floor']:.1f}", f"{cost['seconds'] / cost['floor']:.1f}")
         for name, cost in results["cases"].items()
     ]
-    title = f"CPU seconds for a million requests, workload {WORKLOAD}, load {LOAD:g}"
+    title = f"CPU seconds per million requests, for workload {WORKLOAD} at load {LOAD:g}"
     return [command.table(title, ("farm and policy", "simulator", "bare loop", "ratio"), rows)]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--requests", int, 1, 10**8, 200_000, "number of requests in each case")
+    command.add_number(parser, "--requests", int, 1, 10**8, 200_000, "number of simulated requests in each case")

@@ -1,4 +1,4 @@
-"""``python -m lbdns_tools.fuzz``: searches for inputs that fail, replays inputs, or shrinks one."""
+"""``python -m lbdns_tools.fuzz``: searches for inputs that make a target fail, replays inputs, or shrinks one input."""
 
 from __future__ import annotations
 
@@ -20,14 +20,18 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     parser.add_argument("target", choices=TARGETS)
-    parser.add_argument("--seconds", type=int, default=60, help="duration of the search (default: %(default)s)")
-    parser.add_argument("--corpus", type=Path, metavar="DIR", help="folder with the first inputs; new inputs are added")
+    parser.add_argument(
+        "--seconds", type=int, default=60, help="duration of the search in seconds (default: %(default)s)"
+    )
+    parser.add_argument("--corpus", type=Path, metavar="DIR", help="folder of initial inputs; new inputs are added")
     parser.add_argument(
         "--found", type=Path, metavar="DIR", default=Path("found"),
-        help="folder for inputs that fail (default: %(default)s)",
+        help="folder where failing inputs are saved (default: %(default)s)",
     )  # fmt: skip
-    parser.add_argument("--replay", type=Path, metavar="FILE", nargs="+", help="run only these inputs")
-    parser.add_argument("--shrink", type=Path, metavar="FILE", help="shrink only this input, which must fail")
+    parser.add_argument("--replay", type=Path, metavar="FILE", nargs="+", help="do not search; only run these inputs")
+    parser.add_argument(
+        "--shrink", type=Path, metavar="FILE", help="do not search; only shrink this input, which must fail"
+    )
     arguments = parser.parse_args()
     if arguments.replay:
         for path in arguments.replay:
@@ -41,9 +45,7 @@ def main() -> int:
     except ModuleNotFoundError as error:
         if error.name != "atheris":
             raise
-        print(
-            "lbdns_tools.fuzz: atheris is not installed; to install it: pip install -e './tools[fuzz]'", file=sys.stderr
-        )
+        print("lbdns_tools.fuzz: atheris is not installed; run pip install -e './tools[fuzz]'", file=sys.stderr)
         return 2
     return search(arguments.target, arguments.seconds, arguments.corpus, arguments.found)
 

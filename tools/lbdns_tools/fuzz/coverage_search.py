@@ -1,4 +1,4 @@
-"""Coverage-guided search: libFuzzer, called through atheris, feeds inputs to a target and continues after failures."""
+"""Coverage-guided search: libFuzzer, called via atheris, runs inputs against a target and continues after failures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HANG: Final = 60  # seconds of real time, generous for a busy machine; a target'
 
 
 def search(name: str, seconds: int, corpus: Path | None, found: Path) -> int:
-    """Search from the seeds and ``corpus``, adding inputs to ``corpus``; return 1 if an input failed."""
+    """Search from the seeds and ``corpus``, adding new inputs to ``corpus``, and return 1 if an input failed."""
     found.mkdir(parents=True, exist_ok=True)
     before = set(found.iterdir())
     with tempfile.TemporaryDirectory(prefix="lbdns-fuzz-") as folder:
@@ -58,7 +58,7 @@ def _search_and_end(name: str, seconds: int, corpus: Path, found: Path, folder: 
 
 
 def findings_writer(target: FuzzTarget, folder: Path) -> Callable[[bytes], None]:
-    """Return a function that runs an input, saves the first input of each kind of failure, and never raises."""
+    """Return a function that runs an input, saves the first input for each kind of failure, and raises no exception."""
     places: set[str] = set()
 
     def try_input(data: bytes) -> None:
@@ -77,6 +77,6 @@ def findings_writer(target: FuzzTarget, folder: Path) -> Callable[[bytes], None]
 
 
 def _place(error: Exception) -> str:
-    """Return text that identifies a failure: the type of the error and the last lines of its traceback."""
+    """Return a text that identifies a failure: the exception's type and the last lines of its traceback."""
     frames = traceback.extract_tb(error.__traceback__)[-2:]
     return " < ".join([type(error).__name__, *(f"{Path(f.filename).name}:{f.lineno}" for f in reversed(frames))])

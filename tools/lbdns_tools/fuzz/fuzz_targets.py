@@ -1,6 +1,6 @@
-"""Lists the fuzz targets, defines what a target must contain, and runs or shrinks an input.
+"""Lists the fuzz targets, defines the interface of a target, and runs or shrinks inputs.
 
-This module imports no target: a target's code must be imported while instrumentation is active.
+This module imports no target, because a target's code must be imported while instrumentation is active.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ Mutator = Callable[[bytes, int], bytes]
 
 
 class FuzzTarget(Protocol):
-    """The members that a target's module must define."""
+    """The attributes and functions that a fuzz target's module must define."""
 
     SECONDS: float  # CPU seconds that one input may take, instrumented
     MAX_LENGTH: int  # bytes of an input
-    WORDS: tuple[bytes, ...]  # byte strings to build inputs from
+    WORDS: tuple[bytes, ...]  # byte strings from which inputs are built
 
     def seeds(self) -> Mapping[str, bytes]:
-        """Return the initial inputs, keyed by name and made with the project's own encoders and dnspython."""
+        """Return the initial inputs, keyed by name. The project's own encoders and dnspython create these inputs."""
 
     def check(self, data: bytes) -> None:
-        """Run the code on one input. Raises an exception if the code misbehaves."""
+        """Run the code under test on one input. Raises an exception if the code misbehaves."""
 
     def mutate(self, data: bytes, max_size: int, chance: random.Random, bytewise: Mutator) -> bytes:
-        """Return a mutation of ``data`` of up to ``max_size`` bytes; mutations respect the structure of inputs."""
+        """Return a mutation of ``data`` that has at most ``max_size`` bytes and respects the structure of inputs."""
 
 
 #: The part of dnspython that reads master files; its messages are only used for checking
@@ -44,7 +44,7 @@ TARGETS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class TooSlowError(AssertionError):
-    """An input took more CPU time than its target allows."""
+    """An input required more CPU time than its target allows."""
 
 
 def load_target(name: str) -> FuzzTarget:
@@ -52,22 +52,22 @@ def load_target(name: str) -> FuzzTarget:
 
 
 def run_target(target: FuzzTarget, data: bytes) -> None:
-    """Run the target's check on ``data``. Raises the exceptions of the check, or TooSlowError."""
+    """Run the target's check on ``data``. Raises TooSlowError or any exception that the check raises."""
     began = time.thread_time()
     target.check(data)
     took = time.thread_time() - began
     if took > target.SECONDS:
-        raise TooSlowError(f"{took:.1f} s of CPU time, more than the limit of {target.SECONDS:g} s")
+        raise TooSlowError(f"the input took {took:.1f} s of CPU time; the limit is {target.SECONDS:g} s")
 
 
 def shrink_input(target: FuzzTarget, data: bytes) -> bytes:
-    """Return ``data`` without the parts that are not needed to reproduce its failure.
+    """Return ``data`` reduced to the parts that are needed to reproduce its failure.
 
     Raises ValueError if ``data`` does not fail.
     """
     expected = failure(target, data)
     if expected is None:
-        raise ValueError("this input does not fail")
+        raise ValueError("the input to shrink must fail, but does not")
     size = len(data)
     while size:
         at = 0
@@ -82,7 +82,7 @@ def shrink_input(target: FuzzTarget, data: bytes) -> bytes:
 
 
 def failure(target: FuzzTarget, data: bytes) -> tuple[str, int] | None:
-    """Return the type and the line of the error that an input raises, or None if it raises none."""
+    """Return the type and line number of the exception that an input causes, or None if the input passes."""
     try:
         run_target(target, data)
     except Exception as error:

@@ -1,9 +1,9 @@
-"""Fuzz target ``query``: the path of a query through the responder, over UDP and TCP.
+"""Fuzz target ``query``: the handling of a query by the responder, over UDP and TCP.
 
-An input is a byte that selects the client, the transport and the rate limit, followed by the query. Every feature is
-on: pools of both kinds, cookies, rate limiting, forwarding, transfers. The responder must return a response, a
-deferred answer or None, and must return the same result if the query is repeated. A response must be well-formed,
-match the query, and not exceed the client's limit.
+An input consists of a byte that selects the client, the transport and the rate limit, and the query. Every feature is
+enabled: pools of both kinds, cookies, rate limiting, forwarding and zone transfers. The responder must return a
+response, a deferred answer or None, and must return the same result if the query is repeated. A response must be
+well-formed, match the query, and not exceed the client's size limit.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _responder(limited: bool) -> Responder:
 
 
 def _fresh_responder(limited: bool) -> Responder:
-    """Return a responder without state from earlier queries. Reuses the memory of the previous responder."""
+    """Return a responder without state from earlier queries. The responder reuses the previous responder's memory."""
     responder = _responder(limited)
     responder.table = AnswerTable(_farm(limited))
     for cursor in responder.table.cursors.values():
@@ -143,7 +143,7 @@ def check(data: bytes) -> None:
         if isinstance(again, bytes):
             _check(responder, query, client, transport, again)
     elif isinstance(first, bytes):
-        assert again == first, "the second response differs"
+        assert again == first, "the second response to the query differs from the first"
     else:
         assert type(again) is type(first)
 

@@ -1,4 +1,4 @@
-"""Checks that every DNS response must pass, implemented with dnspython, which shares no code with the server."""
+"""Checks that every DNS response must pass. They use dnspython, which shares no code with the server."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ _NO_SUBNET: Final = bytes((0, 8, 0, 4, 0, 0, 0, 0))  # a client subnet option of
 
 
 def check_response(query: bytes, response: bytes, tcp: bool, payload: int) -> dns.message.Message:
-    """Check and return a response; ``payload`` is the server's limit over UDP. Raises AssertionError, DNSException."""
+    """Check and return a response. ``payload`` is the server's UDP size limit. Raises AssertionError or
+    DNSException."""
     message = _read(response)
     assert response[:2] == query[:2], "another id"
     assert message.flags & dns.flags.QR
     assert message.opcode() == query[2] >> 3 & 0xF, "another opcode"
     assert not message.flags & (dns.flags.AD | dns.flags.CD), "AD or CD is set"
-    assert bool(message.flags & dns.flags.RD) <= bool(query[2] & 1), "the response sets RD, the query does not"
+    assert bool(message.flags & dns.flags.RD) <= bool(query[2] & 1), "the response sets RD, but the query does not"
     if message.question:
         end = 12 + len(message.question[0].name.to_wire() or b"") + 4
         assert response[12:end] == query[12:end], "another question"
@@ -32,12 +33,12 @@ def check_response(query: bytes, response: bytes, tcp: bool, payload: int) -> dn
     if message.flags & dns.flags.TC:
         assert not [*message.answer, *message.authority], "a truncated response has records"
     assert len(response) <= (MAX_TCP if tcp else allowed_over_udp(query, message, payload)), "too long"
-    assert message.edns < 0 or query[10:12] != b"\0\0", "the response has an OPT record, the query has none"
+    assert message.edns < 0 or query[10:12] != b"\0\0", "the response has an OPT record, but the query has none"
     return message
 
 
 def allowed_over_udp(query: bytes, response: dns.message.Message, payload: int) -> int:
-    """Return the number of bytes that the client accepts: the size in its OPT record, but at least 512."""
+    """Return the maximum UDP response size: the payload size in the query's OPT record, from 512 up to ``payload``."""
     if response.edns < 0 or response.rcode() == dns.rcode.FORMERR:
         return LEAST
     message = dns.message.from_wire(query, ignore_trailing=True, continue_on_error=True)

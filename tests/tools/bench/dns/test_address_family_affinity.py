@@ -41,7 +41,7 @@ def test_each_address_sends_every_query_with_a_new_id() -> None:
 def test_a_silent_server_is_an_error() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
         silent.bind(("127.0.0.1", 0))
-        with pytest.raises(BenchmarkError, match="no answer from"):
+        with pytest.raises(BenchmarkError, match="did not answer any query"):
             query_from(silent.getsockname()[1], [b"..one"], 1, 5.0)
 
 

@@ -1,1 +1,1 @@
-"""Benchmarks of the DNS server: comparison with other servers, latency, endurance, floods, start-up, amplification."""
+"""Benchmarks of the DNS server: comparisons, latency, endurance, floods, start-up time and amplification."""

@@ -1,12 +1,13 @@
-"""Compares CPU time per query with and without address family affinity ('coherence': A and AAAA name the same member).
+"""Compares CPU time per query with and without address family affinity, which the option 'coherence' controls.
 
-On each plane, two servers take turns, one with the default 'coherence' and one with 'coherence' set to 0; each ratio
-compares figures from the same round. There are three kinds of load. With A queries alone, the server stores every
-selection but reuses none. With pairs of A and AAAA queries, the second query of a pair reuses the selection made for
-the first. Affinity does not apply to the third kind, queries for round.robin. In most rows, dnsperf sends all queries
-from one address. In the rows 'from N addresses', another generator sends from each client address in turn, so that a
-client's stored selection has left the processor's cache by the client's next query. This other generator does not
-saturate a native server.
+With affinity, answers to a client's A and AAAA queries name the same member. On each plane, two servers are loaded in
+turn, one with the default 'coherence' and one with 'coherence' set to 0. Each ratio compares figures from the same
+round. There are three kinds of load. With A queries only, the server stores every selection but reuses none. With pairs
+of A and AAAA queries, the second query in each pair reuses the selection made for the first. The third kind of load,
+queries for round.robin, is not subject to affinity. In most rows, dnsperf sends all queries from one address. In the
+rows 'from N addresses', another generator sends queries from each client address in turn, so a client's stored
+selection has left the processor's cache by the client's next query. This other generator does not saturate a native
+server.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from lbdns_tools.bench.dns.dnsperf import DnsperfResult, DnsperfRun, run_dnsperf
 from lbdns_tools.bench.dns.latency_prober import query_wire
 from lbdns_tools.bench.measured_processes import BenchmarkError
 
-TAKES: Final = "about 7 minutes (rounds x planes x 2 x 5 x (seconds + warm-up))"
+TAKES: Final = "about 7 minutes (--rounds x planes x 2 x 5 x (--seconds + warm-up))"
 EXAMPLE: Final = "--rounds 9"
 WARM_UP: Final = 0.3  # seconds of load before each measured run
 SWITCHED: Final[Mapping[str, str]] = {"on": "", "off": "coherence = 0\n"}
@@ -44,7 +45,7 @@ _FIRST: Final = 0x7F010000
 
 @dataclass(frozen=True, slots=True)
 class QueryPattern:
-    """The questions to send, and the number of client addresses to use; 0 means dnsperf's single address."""
+    """The questions to send, and the number of client addresses to use. 0 means that dnsperf uses a single address."""
 
     name: str
     questions: tuple[tuple[str, str], ...]
@@ -57,7 +58,7 @@ class QueryPattern:
 
 
 def query_from(port: int, queries: Sequence[bytes], addresses: int, seconds: float) -> DnsperfResult:
-    """Send ``queries`` from each address in turn, in bursts of BURST queries.
+    """Send ``queries`` from each client address in turn, in bursts of BURST queries.
 
     Raises BenchmarkError if no answer arrives.
     """
@@ -79,7 +80,7 @@ def query_from(port: int, queries: Sequence[bytes], addresses: int, seconds: flo
                     answered += 1
             except BlockingIOError:
                 if not answered:
-                    raise BenchmarkError(f"no answer from 127.0.0.1:{port}") from None
+                    raise BenchmarkError(f"127.0.0.1:{port} did not answer any query") from None
     return DnsperfResult(sent, answered, took, {})
 
 
@@ -138,7 +139,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def summary(costs: Mapping[str, Mapping[str, list[float]]]) -> dict[str, command.Results]:
-    """Return, for each query pattern, the medians and the median ratio across the rounds."""
+    """Return the medians and the median ratio across the rounds for each query pattern."""
     return {
         name: {
             "on_us": round(statistics.median(found["on"]), 2),
@@ -160,6 +161,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--rounds", int, 1, 50, 7, "number of rounds; each round measures every server")
     command.add_number(parser, "--seconds", float, 0.5, 60, 2, "seconds per run")
     command.add_number(
-        parser, "--addresses", int, 1, MAX_ADDRESSES, 32_768, "value of N in the rows 'from N addresses'"
+        parser,
+        "--addresses",
+        int,
+        1,
+        MAX_ADDRESSES,
+        32_768,
+        "number of client addresses in the rows 'from N addresses'",
     )
     command.add_dns_options(parser)

@@ -1,8 +1,8 @@
 """Measures amplification: bytes sent per byte received, for each kind of query, with the default rate limits.
 
-Sends plain UDP queries at a high rate: each kind from its own loopback network (rate limits apply per prefix), and
-finally all kinds in turn from one address. Only the bytes of DNS messages count, not those of IP and UDP headers,
-because they would lower the ratio. The bytes sent are those that the victim of a spoofed address would receive.
+The benchmark sends plain UDP queries at a high rate: each kind from a separate loopback network, because rate limits
+apply per prefix, and finally all kinds in turn from one address. Only the bytes of DNS messages count, because counting
+IP and UDP headers would lower the ratio. The bytes sent are those that the victim of a spoofed address would receive.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lbdns_tools.bench.dns.benchmark_farm import BenchmarkFarm
 from lbdns_tools.bench.dns.compared_servers import serving_lbdns
 from lbdns_tools.bench.dns.latency_prober import query_wire
 
-TAKES: Final = "about 50 s (kinds x seconds)"
+TAKES: Final = "about 50 s (number of kinds x --seconds)"
 EXAMPLE: Final = "--rate 5000"
 PIECE: Final = 16  # queries sent before the clock and the answers are read again
 GRACE: Final = 0.3  # seconds that the last answers may take
@@ -45,7 +45,7 @@ KINDS: Final[Mapping[str, bytes]] = {
 
 @dataclass(slots=True)
 class AmplificationFlow:
-    """Counts the queries and answers of one source address, and their bytes."""
+    """Counts the queries from one source address and the answers to that address, with their bytes."""
 
     queries: int = 0
     answers: int = 0
@@ -100,7 +100,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
         }
     worst = max(flow.ratio for flow in flows.values())
     return {
-        "note": f"{server.note}; highest ratio {worst}, ratio with all kinds in turn {flows['all in turn'].ratio}",
+        "note": f"{server.note}; highest ratio: {worst}; ratio with all kinds in turn: {flows['all in turn'].ratio}",
         "worst_ratio": worst,
         "kinds": {kind: asdict(flow) | {"ratio": flow.ratio} for kind, flow in flows.items()},
     }

@@ -1,10 +1,10 @@
-"""Measures the latency of answers at half of each server's maximum rate, for lbdns and NSD in the same run.
+"""Measures the latency of DNS answers at half of each server's maximum query rate, for lbdns and NSD in one run.
 
-In each round, dnsperf finds a server's maximum rate and then sends half of that rate for several seconds. The figure
-'kernel' is the latency that a prober alongside dnsperf measures, from sending a query until the kernel receives the
-answer. This figure excludes delays on the core that generates the load. The figure 'dnsperf' is the latency that
-dnsperf measures for its own queries, including its own delays. The figure that matters is the ratio of lbdns's
-'kernel' p99 to the other server's.
+In each round, dnsperf finds each server's maximum rate and then sends queries at half that rate for several seconds.
+The figure 'kernel' is the latency measured by a prober that runs alongside dnsperf: the time from sending a query until
+the kernel receives the answer. The 'kernel' latency excludes delays on the core that generates the load. The figure
+'dnsperf' is the latency that dnsperf measures for its own queries, including delays in dnsperf itself. The figure to
+compare is the ratio of lbdns's 'kernel' p99 to the other server's 'kernel' p99.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from lbdns_tools.bench.dns.dnsperf import MARGIN, DnsperfRun, dnsperf_beside, la
 from lbdns_tools.bench.dns.latency_prober import MAX_RATE, latency_figures, probe, query_wire
 from lbdns_tools.bench.measured_processes import take_priority
 
-TAKES: Final = "about 80 s (rounds x servers x (3 s + seconds))"
+TAKES: Final = "about 80 s (--rounds x servers x (3 s + --seconds))"
 EXAMPLE: Final = "--rounds 9"
 FIND: Final = 2.0  # seconds of load to find the maximum rate
 SETTLE: Final = 0.5  # seconds of load before the prober begins, and after it ends
 
 
 def latency_at_share(server: MeasuredServer, queries: Path, options: argparse.Namespace) -> dict[str, float]:
-    """Return the figures of one server in one round, at the requested share of its maximum rate."""
+    """Return the latency figures for one server in one round, at the requested share of the server's maximum rate."""
     most = run_dnsperf(DnsperfRun(server.port, queries, options.load_core, seconds=FIND)).rate
     seconds, rate = options.seconds + 2 * SETTLE, most * options.share
     run = DnsperfRun(server.port, queries, options.load_core, seconds=seconds, rate=rate, options=("-e", "-v"))
@@ -51,7 +51,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def summary(rounds: dict[str, list[dict[str, float]]]) -> dict[str, command.Results]:
-    """Return, for each server, its medians across the rounds and the median ratio of lbdns's p99 to its own."""
+    """Return each server's median figures, and the median ratio of lbdns's p99 to that server's p99."""
     result: dict[str, command.Results] = {}
     for name, column in rounds.items():
         result[name] = command.medians(column)
@@ -68,9 +68,13 @@ def tables(results: command.Results) -> command.Tables:
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--rounds", int, 1, 50, 5, "number of rounds; each round measures every server")
     command.add_number(parser, "--seconds", float, 1, 60, 5, "seconds under load in each round")
-    command.add_number(parser, "--share", float, 0.05, 0.95, 0.5, "load as a share of the maximum rate")
+    command.add_number(parser, "--share", float, 0.05, 0.95, 0.5, "load, as a share of the maximum query rate")
     command.add_number(parser, "--rate", float, 1, MAX_RATE, 1000, "queries/s of the prober")
     parser.add_argument(
-        "--peers", nargs="*", choices=list(PEERS), default=["nsd"], help="servers to compare with (default: nsd)"
+        "--peers",
+        nargs="*",
+        choices=list(PEERS),
+        default=["nsd"],
+        help="servers with which lbdns is compared (default: nsd)",
     )
     command.add_dns_options(parser)

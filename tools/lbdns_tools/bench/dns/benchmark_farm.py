@@ -1,4 +1,4 @@
-"""The farm that DNS benchmarks use: zone ``hobbit`` with three members; for peers, the zone holds fixed aliases."""
+"""The farm that DNS benchmarks use: the zone ``hobbit`` with three members, or with fixed aliases for peers."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ ZONE_HEAD: Final = "$TTL 60\n@ SOA ns hostmaster 1 3600 600 86400 60\n@ NS ns\nn
 
 
 def zone_text(fixed: bool, ttl: int = 0) -> str:
-    """Return the text of the zone hobbit.
+    """Return the master file of the zone hobbit.
 
-    If ``fixed`` is true, the names that lbdns would balance are aliases of one member.
+    If ``fixed`` is true, the names that lbdns would balance are aliases for one member.
     """
     members = "".join(f"{name} {0 if fixed else 60} A {address}\n" for name, address in MEMBERS.items())
     aliases = "".join(f"{name} {ttl} CNAME gandalf\n" for name in ("best", "round.robin")) if fixed else ""
@@ -47,12 +47,12 @@ def loopback_address(number: int) -> str:
 
 
 def address_records(names: Iterable[str]) -> str:
-    """Return one master-file line per name."""
+    """Return the A records for ``names``, one line of a master file per name."""
     return "".join(f"{name} A {loopback_address(number)}\n" for number, name in enumerate(names))
 
 
 def rate_limit(responses_per_second: int | None = None) -> str:
-    """Return a [rate_limit] section that applies to every source, including loopback.
+    """Return a [rate_limit] section that applies to all sources, including loopback addresses.
 
     A limit of None keeps the default.
     """
@@ -61,7 +61,7 @@ def rate_limit(responses_per_second: int | None = None) -> str:
 
 
 def configuration(address: str, report_port: int, zone: str, plane: str) -> str:
-    """Return the configuration of a server that answers at ``address``, without pools or HTTP."""
+    """Return the configuration of a server that listens on ``address``, without pools or HTTP."""
     plane_line = "" if plane == "auto" else f'plane = "{plane}"\n'
     return (
         f'[server]\nlisten = ["{address}"]\nstate_dir = "state"\n{plane_line}'
@@ -71,13 +71,13 @@ def configuration(address: str, report_port: int, zone: str, plane: str) -> str:
 
 
 def pool_table(name: str, zone: str, members: Iterable[str], names: str = "") -> str:
-    """Return a [[pool]] table; ``names`` holds the entries of the pool's names, such as ``best = "best"``."""
+    """Return a [[pool]] table. ``names`` contains the entries for the pool's names, such as ``best = "best"``."""
     table = f'[[pool]]\nname = "{name}"\nzone = "{zone}"\nmembers = {json.dumps(list(members))}\n'
     return table + (f"names = {{ {names} }}\n" if names else "")
 
 
 def write_key(folder: Path) -> MasterKey:
-    """Write a new key to report.key in ``folder`` and return the key."""
+    """Write a new master key to report.key in ``folder`` and return the key."""
     key = new_master_key()
     (folder / "report.key").touch(mode=0o600)
     (folder / "report.key").write_text(key.line() + "\n")
@@ -86,7 +86,7 @@ def write_key(folder: Path) -> MasterKey:
 
 @dataclass(frozen=True, slots=True)
 class LbdnsProgram:
-    """The lbdns to run: the version that this process uses, or the version in another checkout of the project."""
+    """The version of lbdns to run: the version that this process imports, or the version in another checkout."""
 
     checkout: Path | None = None
 
@@ -111,7 +111,7 @@ class LbdnsProgram:
 
 
 class BenchmarkFarm:
-    """The ports of one lbdns server, and its files in ``folder``."""
+    """The ports of one lbdns server and the server's files in ``folder``."""
 
     def __init__(
         self,
@@ -123,9 +123,9 @@ class BenchmarkFarm:
         pool: str = "",
         program: LbdnsProgram = LbdnsProgram(),
     ) -> None:
-        """``limit`` is in responses/s; None means the default.
+        """``limit`` is in responses/s. None selects the default limit.
 
-        ``zone`` is added to the zone file, ``pool`` to the pool's table.
+        ``zone`` is appended to the zone file, and ``pool`` to the pool's table.
         """
         self.folder, self.plane, self.program = folder, plane, program
         self.port, self.report_port = free_port(), free_port()
@@ -147,15 +147,15 @@ class BenchmarkFarm:
         return self.program.command("serve", "-c", str(self.config), "--log-level", "info")
 
     def note(self) -> str:
-        """Return a note on rate limiting for readers of the results."""
+        """Return a note that tells readers of the results whether rate limiting is on."""
         if self.limited:
             return "rate limiting: on"
-        return f"rate limiting: OFF, this lbdns rejects it ({self.refused.splitlines()[-1].partition(': ')[2]})"
+        return f"rate limiting: OFF, rejected by this lbdns ({self.refused.splitlines()[-1].partition(': ')[2]})"
 
 
 @contextlib.contextmanager
 def reporting_members(port: int, key: MasterKey) -> Iterator[None]:
-    """Send the reports of the three members from a thread for the duration of a with statement."""
+    """Send the three members' reports from a thread for the duration of a with statement."""
     ended = threading.Event()
     thread = threading.Thread(target=send_reports, args=(port, key, list(MEMBERS), ended), daemon=True)
     thread.start()
@@ -167,7 +167,7 @@ def reporting_members(port: int, key: MasterKey) -> Iterator[None]:
 
 
 def send_reports(port: int, key: MasterKey, hosts: Sequence[str], ended: threading.Event) -> None:
-    """Until ``ended`` is set, send a report with new metrics from each of ``hosts`` every INTERVAL, evenly spread."""
+    """Send one report per host and INTERVAL, evenly spaced and each with new metrics, until ``ended`` is set."""
     keys = [key.agent_key(host) for host in hosts]
     chance = random.Random(1)
     boot, begin, number = chance.getrandbits(63), time.monotonic(), 0
@@ -180,7 +180,7 @@ def send_reports(port: int, key: MasterKey, hosts: Sequence[str], ended: threadi
 
 
 def random_metrics(chance: random.Random, number: int) -> dict[str, float]:
-    """Return random metrics for report ``number`` of a busy member, including every metric that policies use."""
+    """Return random metrics for a busy member's report ``number``, including every metric that policies use."""
     return {
         "run_queue": float(chance.randrange(8)),
         "cpu_idle": chance.uniform(20, 90),

@@ -1,6 +1,6 @@
-"""Starts the DNS servers that benchmarks compare, each with one process or thread, on a wildcard address.
+"""Starts the DNS servers that benchmarks compare. Each uses one process or thread and listens on a wildcard address.
 
-The peers run without response rate limiting, an advantage for them.
+The peers run without response rate limiting, which gives them an advantage.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ PEERS: Final[Mapping[str, PeerSetup]] = {"nsd": _nsd, "knot": _knot, "gdnsd": _g
 
 @dataclass(frozen=True, slots=True)
 class MeasuredServer:
-    """A server that answers at ``port``; ``note`` is a remark for readers of its results."""
+    """A server that listens on ``port``. ``note`` is a remark for readers of the server's results."""
 
     process: MeasuredProcess
     port: int
@@ -91,7 +91,7 @@ class MeasuredServer:
 def serving_peer(
     name: str, folder: Path, core: int, *, coredns: Path | None = None, ttl: int = 0
 ) -> Iterator[MeasuredServer]:
-    """Run a peer, wait for its first answer, and stop it after the with statement. ``coredns`` is CoreDNS's path."""
+    """Run a peer for the duration of a with statement, once it has answered a query. ``coredns`` is CoreDNS's path."""
     folder.mkdir()
     port = free_port()
     path = folder / "hobbit.zone"
@@ -104,7 +104,7 @@ def serving_peer(
 
 @contextlib.contextmanager
 def serving_lbdns(farm: BenchmarkFarm, core: int, name: str = "lbdns") -> Iterator[MeasuredServer]:
-    """Run lbdns with its farm for the duration of a with statement; each member reports every second."""
+    """Run lbdns with ``farm`` for the duration of a with statement. Each member sends a report every second."""
     with (
         running(name, farm.command(), core, farm.folder / "log") as process,
         reporting_members(farm.report_port, farm.key),
@@ -118,9 +118,9 @@ def serving_lbdns(farm: BenchmarkFarm, core: int, name: str = "lbdns") -> Iterat
 def serving_beside_peers(
     programs: Mapping[str, tuple[str, LbdnsProgram]], peers: Sequence[str], folder: Path, core: int, **options: Any
 ) -> Iterator[dict[str, MeasuredServer]]:
-    """Run all servers at the same time, since idle servers cost nothing.
+    """Run all servers at the same time for the duration of a with statement. An idle server uses next to no CPU time.
 
-    ``programs`` maps each name to its plane and program.
+    ``programs`` maps the name of each lbdns server to its plane and program.
     """
     with contextlib.ExitStack() as stack:
         servers: dict[str, MeasuredServer] = {}
@@ -135,13 +135,13 @@ def serving_beside_peers(
 
 
 def verified_plane(process: MeasuredProcess, expected: str) -> str:
-    """Return the plane that lbdns logs after its first answers.
+    """Return the plane that lbdns names in its log when it is ready.
 
     Raises BenchmarkError if the plane is not ``expected``.
     """
     plane = process.await_log(r"ready: .*\b(\w+) plane", START, "which plane answers")[1]
     if expected not in ("auto", plane):
-        raise BenchmarkError(f"{process.name} answers on the {plane} plane, not on the {expected} plane")
+        raise BenchmarkError(f"{process.name} must answer on the {expected} plane, but uses the {plane} plane")
     return plane
 
 

@@ -1,4 +1,4 @@
-"""Runs dnsperf for a limited time or number of queries, and parses its output."""
+"""Runs dnsperf for a limited time or a limited number of queries, and parses its output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MARGIN: Final = 15.0  # seconds dnsperf may run longer than requested
 
 @dataclass(frozen=True, slots=True)
 class DnsperfResult:
-    """The statistics of one run of dnsperf."""
+    """The statistics that dnsperf prints after one run."""
 
     sent: int
     answered: int
@@ -37,7 +37,7 @@ class DnsperfResult:
 
 
 def parse_statistics(text: str) -> DnsperfResult:
-    """Return the statistics that dnsperf printed. Raises BenchmarkError if there are no statistics."""
+    """Parse the statistics in dnsperf's output. Raises BenchmarkError if the output contains no statistics."""
     found = {
         name: re.search(rf"^ *{name}: +([0-9.]+)", text, re.MULTILINE)
         for name in ("Queries sent", "Queries completed", r"Run time \(s\)")
@@ -51,7 +51,8 @@ def parse_statistics(text: str) -> DnsperfResult:
 
 
 def latencies(text: str) -> list[float]:
-    """Return the latency of each answered query in ms, from lines such as "> NOERROR best.hobbit A 0.000295" (-v)."""
+    """Return the latency of each answered query in ms, from dnsperf -v lines like "> NOERROR best.hobbit A
+    0.000295"."""
     return [1000 * float(match) for match in re.findall(r"^> [A-Z]\w+ \S+ \S+ ([0-9.]+)$", text, re.MULTILINE)]
 
 
@@ -59,7 +60,7 @@ def latencies(text: str) -> list[float]:
 class DnsperfRun:
     """A run of dnsperf that lasts ``seconds`` or makes ``runs`` passes over the query file.
 
-    ``rate`` is in queries/s; 0 means no limit.
+    ``rate`` is the maximum rate in queries/s, where 0 means no limit.
     """
 
     port: int
@@ -71,7 +72,7 @@ class DnsperfRun:
     options: tuple[str, ...] = ("-e",)
 
     def command(self) -> list[str]:
-        assert self.seconds or self.runs, "a run requires seconds or runs"
+        assert self.seconds or self.runs, "a dnsperf run requires ``seconds`` or ``runs``"
         command = [need("dnsperf", "dnsperf"), "-s", "127.0.0.1", "-p", str(self.port), "-d", str(self.queries)]
         command += [*self.options, "-q", str(OUTSTANDING), "-c", str(CLIENTS), "-T", "1", "-t", str(TIMEOUT)]
         if self.seconds:
@@ -84,17 +85,17 @@ class DnsperfRun:
 
 
 def dnsperf_beside(run: DnsperfRun) -> AbstractContextManager[MeasuredProcess]:
-    """Run dnsperf until it has finished or the with statement ends."""
+    """Run dnsperf until the run is complete or the with statement ends."""
     return running("dnsperf", run.command(), run.core, run.queries.with_suffix(".log"))
 
 
 def run_dnsperf(run: DnsperfRun) -> DnsperfResult:
-    """Run dnsperf to its end and return its statistics. Raises BenchmarkError."""
+    """Run dnsperf to completion and return its statistics. Raises BenchmarkError."""
     with dnsperf_beside(run) as process:
         return parse_statistics(process.output(run.seconds + MARGIN))
 
 
 def write_queries(path: Path, questions: Iterable[tuple[str, str]]) -> Path:
-    """Write a query file with a name and a type on each line, and return its path."""
+    """Write a query file with one name and type per line, and return the file's path."""
     path.write_text("".join(f"{name} {qtype}\n" for name, qtype in questions))
     return path

@@ -1,8 +1,8 @@
 """Sends millions of queries, including random names and malformed datagrams, to lbdns and measures its memory use.
 
-Resident memory is read every second. The first tenth of the run is a warm-up, during which the interpreter and the
-kernel settle and tables fill. After the warm-up, memory use must not grow; the report shows its least-squares slope in
-kB per million queries.
+The benchmark reads the server's resident memory every second. The first tenth of the run is a warm-up, during which
+caches and tables fill. After the warm-up, memory use must not grow. The results show the least-squares slope of memory
+use in kB per million queries.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lbdns_tools.bench.dns.compared_servers import MeasuredServer, serving_lbdns
 from lbdns_tools.bench.dns.dnsperf import MARGIN, DnsperfRun, dnsperf_beside, parse_statistics, write_queries
 from lbdns_tools.bench.dns.malformed_flood import flooding
 
-TAKES: Final = "about 15 minutes at 25,000 queries/s"
+TAKES: Final = "about 15 minutes if the server answers 25,000 queries/s"
 EXAMPLE: Final = "--millions 20 --json endurance.json"
 NAMES: Final = 100_000  # random names in the file, with as many good queries
 MILLION: Final = 1_000_000
@@ -35,7 +35,7 @@ TYPES: Final = ("A", "AAAA", "TXT", "MX", "SRV", "NS", "SOA", "CAA", "DS", "ANY"
 
 
 def questions(seed: int, count: int) -> Iterator[tuple[str, str]]:
-    """Yield random names, inside and outside the zone, each with one of TYPES."""
+    """Yield random names, inside and outside the zone, each paired with a random query type from TYPES."""
     chance = random.Random(seed)
     letters = string.ascii_letters + string.digits + "-_"
     for _ in range(count):
@@ -45,7 +45,7 @@ def questions(seed: int, count: int) -> Iterator[tuple[str, str]]:
 
 
 def query_file(folder: Path, seed: int) -> Path:
-    """Write a file in which random names and good queries alternate, and return its path."""
+    """Write a query file that alternates between random names and existing names, and return the file's path."""
     good = itertools.cycle(
         (BEST, ROUND_ROBIN, ("best.hobbit", "AAAA"), ("gandalf.hobbit", "A"), ("weighted.hobbit", "A"))
     )
@@ -82,7 +82,7 @@ def endure(server: MeasuredServer, queries: Path, options: argparse.Namespace) -
 
 
 def slope(samples: list[tuple[float, int]], rate: float) -> float:
-    """Return the growth of ``samples`` (seconds, bytes) in kB per million queries, at ``rate`` queries/s."""
+    """Return the growth of ``samples`` (seconds, bytes) in kB per million queries at a query rate of ``rate``/s."""
     if len(samples) < 2:
         return 0.0
     seconds, sizes = zip(*samples, strict=True)
@@ -101,5 +101,5 @@ def tables(results: command.Results) -> command.Tables:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--millions", float, 0.2, 500, 20, "number of queries in millions")
-    command.add_number(parser, "--seed", int, 0, 2**31, 1, "seed for random names and malformed datagrams")
+    command.add_number(parser, "--seed", int, 0, 2**31, 1, "random seed for the random names and malformed datagrams")
     command.add_dns_options(parser)

@@ -1,8 +1,8 @@
 """Measures freshness under load: the time from a report to a changed answer while dnsperf loads the server.
 
-The benchmark finds the maximum rate and then uses a share of it as the load. Each report makes its sender the best
-member, and the time is measured until the first answer that names the sender. The queries that wait for this answer
-share the server's queue with the load, so every figure includes the latency of one answer under load.
+The benchmark finds the server's maximum query rate and then applies a share of that rate as the load. Each report makes
+its sender the best member, and the time to the first answer that names the sender is measured. The queries that detect
+this answer share the server's queue with the load, so every figure includes the latency of one answer under load.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lbdns_tools.bench.dns.dnsperf import DnsperfRun, dnsperf_beside, run_dnsper
 from lbdns_tools.bench.dns.latency_prober import await_answer
 from lbdns_tools.bench.measured_processes import BenchmarkError, running, take_priority
 
-TAKES: Final = "about 30 s (3 s + reports x interval / agents)"
+TAKES: Final = "about 30 s (3 s + --reports x --interval / --agents)"
 EXAMPLE: Final = "--reports 1000"
 TARGET: Final = 20.0  # ms, the 99th percentile
 TARGET_TEXT: Final = f"p99 at most {TARGET:g} ms"
@@ -30,7 +30,7 @@ LONGEST: Final = 300.0  # seconds
 def measure(options: argparse.Namespace, folder: Path) -> command.Results:
     seconds = options.reports * options.interval / options.agents
     if seconds > LONGEST:
-        raise BenchmarkError(f"{options.reports} reports take {seconds:.0f} s; {LONGEST:g} s is the limit")
+        raise BenchmarkError(f"{options.reports} reports would take {seconds:.0f} s, but the limit is {LONGEST:g} s")
     farm = FreshnessFarm(folder, options.agents, options.plane)
     queries = write_queries(folder / "queries", [("best.bench", "A")])
     with running("lbdns", farm.command, options.server_core, folder / "log") as server:
@@ -42,7 +42,9 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
         with dnsperf_beside(run) as load:
             times = send_and_watch(farm, options.reports, options.interval)
             if load.ended:
-                raise BenchmarkError("dnsperf ended before the last report: the server was not under load throughout")
+                raise BenchmarkError(
+                    "dnsperf ended before the last report, so the server was not under load throughout"
+                )
         server.require_alive()
     return {"max_per_s": round(most), "load_per_s": round(load_rate), **freshness_figures(times, TARGET)}
 
@@ -55,5 +57,5 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--agents", int, 1, 200, 3, "number of agents")
     command.add_number(parser, "--reports", int, 1, 20_000, 400, "total number of reports from all agents")
     command.add_number(parser, "--interval", float, 0.05, 10, 0.2, "seconds between two reports from the same agent")
-    command.add_number(parser, "--share", float, 0.05, 1, 0.8, "load as a share of the maximum rate")
+    command.add_number(parser, "--share", float, 0.05, 1, 0.8, "load, as a share of the maximum query rate")
     command.add_dns_options(parser)

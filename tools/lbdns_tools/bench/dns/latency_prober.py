@@ -1,6 +1,6 @@
 """A prober that sends queries at a modest rate and measures latency with the kernel's receive timestamps.
 
-With these timestamps, latencies exclude delays of the prober itself, which runs next to a busy generator.
+Thanks to these timestamps, latencies exclude delays in the prober itself, which runs beside a busy load generator.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _TIMESPEC: Final = struct.Struct("@qq")
 
 
 def query_wire(name: str, qtype: str = "A", edns: bool = True) -> bytes:
-    """Return a query in wire format with ID 0."""
+    """Return a DNS query in wire format, with ID 0."""
     query = dns.message.make_query(name, qtype, use_edns=0 if edns else False, payload=PAYLOAD, id=0, flags=0)
     return query.to_wire()
 
 
 @dataclass(slots=True)
 class ProbeResult:
-    """The latencies that a prober measured, in milliseconds, and the number of queries it sent."""
+    """The latencies that a prober measured, in milliseconds, and the number of queries that the prober sent."""
 
     sent: int = 0
     times: list[float] = field(default_factory=list)
@@ -46,7 +46,7 @@ class ProbeResult:
         return self.sent - len(self.times)
 
     def p(self, percent: float) -> float:
-        """Return a percentile of the latencies in milliseconds."""
+        """Return the given percentile of the latencies in milliseconds."""
         return round(percentile(self.times, percent), 3)
 
 
@@ -61,7 +61,7 @@ def latency_figures(probes: ProbeResult, dnsperf: Sequence[float]) -> dict[str, 
 
 
 def probe(port: int, query: bytes, rate: float, seconds: float) -> ProbeResult:
-    """Send ``rate`` queries/s for ``seconds``. A query still unanswered GRACE seconds after the end counts as lost."""
+    """Send ``rate`` queries/s for ``seconds``. Queries still unanswered GRACE seconds after the end count as lost."""
     assert rate <= MAX_RATE
     found, waiting = ProbeResult(), dict[bytes, int]()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -102,7 +102,7 @@ def _read_answers(sock: socket.socket, waiting: dict[bytes, int], times: list[fl
 
 
 def await_answer(port: int, query: bytes, limit: float, step: float = 0.005) -> bytes:
-    """Send a query every ``step`` seconds until an answer arrives; return that answer.
+    """Send a query every ``step`` seconds until an answer arrives, and return the answer.
 
     Raises BenchmarkError after ``limit`` seconds.
     """
@@ -118,16 +118,17 @@ def await_answer(port: int, query: bytes, limit: float, step: float = 0.005) -> 
                 continue
             except ConnectionRefusedError:  # the server does not listen yet
                 time.sleep(step)
-    raise BenchmarkError(f"no answer from 127.0.0.1:{port} within {limit:g} s")
+    raise BenchmarkError(f"127.0.0.1:{port} did not answer a query within {limit:g} s")
 
 
 def answered_names(answer: bytes) -> list[str]:
-    """Return the owner and type of each record in an answer section."""
+    """Return the owner name and type of each RRset in the answer section."""
     return [f"{rrset.name} {dns.rdatatype.to_text(rrset.rdtype)}" for rrset in dns.message.from_wire(answer).answer]
 
 
 def cookie_option(port: int) -> str:
-    """Return an argument for dnsperf -E: the server's cookie or, failing that, the client cookie alone (RFC 7873)."""
+    """Return an argument for dnsperf -E: the server's cookie or, if it sends none, just the client cookie (RFC
+    7873)."""
     ours = bytes(range(8))
     query = dns.message.make_query(
         "best.hobbit", "A", use_edns=0, options=[dns.edns.GenericOption(dns.edns.OptionType(COOKIE), ours)]

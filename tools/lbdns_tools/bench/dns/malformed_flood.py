@@ -1,10 +1,10 @@
-"""Floods a server with malformed UDP: are good queries still answered, memory use constant, and logs empty?
+"""Floods a server with malformed UDP datagrams, and measures valid queries' latency and loss, memory use and log lines.
 
-One process sends malformed datagrams of many kinds as fast as it can. This process sends good queries at a modest rate,
-first without the flood and then during it, and reads the kernel's timestamp of each answer. The flood and the good
-queries share the server's receive buffer, so a server that cannot keep up loses some of both; NSD under the same flood
-shows what a fast server achieves. If the benchmark runs as root, the prober has priority over the generator; otherwise
-latencies are less precise.
+A generator sends malformed datagrams of many kinds as fast as it can. A prober sends valid queries at a modest rate,
+first without the flood and then during the flood, and reads the kernel's timestamp of each answer. The flood and the
+valid queries share the server's receive buffer, so a server that cannot keep up loses malformed and valid queries. NSD
+under the same flood shows what a fast server achieves. If the benchmark does not run as root, the prober has no
+priority over the generator, and latencies are less precise.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lbdns_tools.bench.dns.compared_servers import MeasuredServer, serving_besid
 from lbdns_tools.bench.dns.latency_prober import MAX_RATE, ProbeResult, probe, query_wire
 from lbdns_tools.bench.measured_processes import MeasuredProcess, running, take_priority
 
-TAKES: Final = "about 3 minutes (2 servers x (seconds + 15 s))"
+TAKES: Final = "about 3 minutes (2 servers x (--seconds + 15 s))"
 EXAMPLE: Final = "--seconds 60 --rate 200"
 CALM: Final = 10.0  # seconds of good queries alone, before the flood
 WARM_UP: Final = 2.0  # seconds of flood before the first reading of the memory
@@ -51,7 +51,7 @@ def _flipped(chance: random.Random) -> bytes:
 
 
 def _pointers(chance: random.Random) -> bytes:
-    """Return a query whose name is a compression pointer: to itself, forward, or back into the header."""
+    """Return a query whose name is a compression pointer to itself, to a later octet, or back into the header."""
     targets = (12, 14, 13, chance.randrange(0, 1 << 14))
     return _header(chance) + struct.pack("!H", 0xC000 | chance.choice(targets)) + b"\0\1\0\1"
 
@@ -92,7 +92,7 @@ KINDS: Final[dict[str, Callable[[random.Random], bytes]]] = {
 
 
 def datagrams(seed: int, count: int = PREPARED) -> list[bytes]:
-    """Return ``count`` malformed datagrams, of all kinds in turn."""
+    """Return ``count`` malformed datagrams, cycling through all kinds."""
     chance = random.Random(seed)
     kinds = list(KINDS.values())
     return [kinds[number % len(kinds)](chance) for number in range(count)]
@@ -101,13 +101,14 @@ def datagrams(seed: int, count: int = PREPARED) -> list[bytes]:
 def flooding(
     port: int, core: int, seed: int, seconds: float, log: Path, rate: float = 0.0
 ) -> AbstractContextManager[MeasuredProcess]:
-    """Run a process that sends malformed datagrams and then prints their number; end it after the with statement."""
+    """Run a process that floods ``port`` for up to ``seconds``, and stop the process when the with statement ends."""
     command = [sys.executable, "-m", __spec__.name, *map(str, (port, seed, seconds, rate))]
     return running("flood", command, core, log)
 
 
 def send(port: int, seed: int, seconds: float, rate: float = 0.0) -> int:
-    """Send up to ``rate`` malformed datagrams/s (0: unlimited) for ``seconds``, and return the number sent."""
+    """Send up to ``rate`` malformed datagrams/s for ``seconds``, without a limit if ``rate`` is 0. Return the number
+    sent."""
     prepared = datagrams(seed)
     sent, begin = 0, time.monotonic()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -129,7 +130,7 @@ def send(port: int, seed: int, seconds: float, rate: float = 0.0) -> int:
 
 
 def flood_server(server: MeasuredServer, options: argparse.Namespace) -> command.Results:
-    """Return the figures of one server, before and during the flood."""
+    """Flood one server, and return its figures from before and during the flood."""
     query, process, log = query_wire(*BEST), server.process, server.process.log.with_suffix(".flood")
     calm = probe(server.port, query, options.rate, CALM)
     with flooding(server.port, options.load_core, options.seed, WARM_UP, log) as warming:
@@ -162,16 +163,19 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
         for name, server in flooded.items():
             servers[name] = flood_server(server, options)
     note = flooded["lbdns"].note
-    return {"note": note + ("" if precise else "; not root: latencies are less precise"), "servers": servers}
+    return {
+        "note": note + ("" if precise else "; without root privileges, latencies are less precise"),
+        "servers": servers,
+    }
 
 
 def tables(results: command.Results) -> command.Tables:
-    return [command.side_by_side("good queries before and during the flood", results["servers"])]
+    return [command.side_by_side("valid queries before and during the flood", results["servers"])]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--seconds", float, 1, 3600, 60, "seconds of flood")
-    command.add_number(parser, "--rate", float, 1, MAX_RATE, 200, "good queries/s")
+    command.add_number(parser, "--rate", float, 1, MAX_RATE, 200, "valid queries/s")
     command.add_number(parser, "--seed", int, 0, 2**31, 1, "seed for the malformed datagrams")
     parser.add_argument("--alone", action="store_true", help="do not compare with NSD")
     command.add_dns_options(parser)

@@ -1,13 +1,15 @@
-"""Compares lbdns with other servers: queries/s at saturation and CPU time per query, each server alone on one core.
+"""Compares lbdns with other DNS servers by queries/s at saturation and CPU time per query, with one core per server.
 
-Servers take turns; each ratio compares figures from the same round. CPU time is the user and system time of all
-processes and threads of a server. All servers listen on a wildcard address and receive queries with EDNS for
-best.hobbit and round.robin.hobbit. lbdns balances both names over three members whose reports arrive every second; the
-peers serve a fixed alias with TTL 0. The figure 'busy' is the fraction of its core that the server used. If 'busy' is
-well below 100 %, the generator was the limit, and only the CPU time per query can be compared.
+The servers are loaded in turn, and each ratio compares figures from the same round. CPU time is the user and system
+time of all processes and threads of a server. All servers listen on a wildcard address and receive queries with EDNS
+for best.hobbit and round.robin.hobbit. For both names, lbdns balances load across three members that report every
+second, whereas the peers serve a fixed alias with TTL 0. The figure 'busy' is the server's CPU use as a share of one
+core. If 'busy' is well below 100 %, the load generator was the bottleneck, and only the CPU time per query can be
+compared.
 
---also compares two versions of lbdns: it starts the server of another checkout with that checkout's .venv, or with
-this Python if the checkout has none. With --compare-planes, the ratios compare the two versions on the same plane.
+With --also, the benchmark also measures the lbdns in another checkout, using that checkout's .venv or, if there is
+none, the current Python interpreter. With --compare-planes as well, the ratios compare versions of lbdns on the same
+plane.
 """
 
 from __future__ import annotations
@@ -27,14 +29,14 @@ from lbdns_tools.bench.dns.dnsperf import DnsperfRun, run_dnsperf, write_queries
 from lbdns_tools.bench.dns.latency_prober import answered_names, await_answer, cookie_option, query_wire
 from lbdns_tools.bench.measured_processes import BenchmarkError
 
-TAKES: Final = "about 3 minutes (rounds x (seconds + warm-up) x servers)"
+TAKES: Final = "about 3 minutes (--rounds x servers x (--seconds + warm-up))"
 EXAMPLE: Final = "--rounds 7 --peers nsd --also old=../lbdns-1.0 --json peers.json"
 WARM_UP: Final = 0.5  # seconds of load before each measured run
 NAMES: Final = {"best": [BEST], "round.robin": [ROUND_ROBIN], "both": [BEST, ROUND_ROBIN]}
 
 
 def measure_server(server: MeasuredServer, run: DnsperfRun) -> dict[str, float]:
-    """Put one server under load and return its figures; ``busy`` is the fraction of a core that it used.
+    """Put one server under load and return its figures. ``busy`` is the server's CPU use as a fraction of one core.
 
     Raises BenchmarkError.
     """
@@ -43,7 +45,9 @@ def measure_server(server: MeasuredServer, run: DnsperfRun) -> dict[str, float]:
     found = run_dnsperf(run)
     cpu, took = server.process.cpu_seconds() - before, time.monotonic() - begin
     if not found.answered or set(found.rcodes) != {"NOERROR"}:
-        raise BenchmarkError(f"{server.process.name} must answer NOERROR only, but sent {found.rcodes or 'nothing'}")
+        raise BenchmarkError(
+            f"{server.process.name} must answer with NOERROR only, but sent {found.rcodes or 'nothing'}"
+        )
     return {
         "queries_per_s": found.rate,
         "cpu_us_per_query": 1e6 * cpu / found.answered,
@@ -54,7 +58,7 @@ def measure_server(server: MeasuredServer, run: DnsperfRun) -> dict[str, float]:
 
 
 def lbdns_servers(options: argparse.Namespace) -> dict[str, tuple[str, LbdnsProgram]]:
-    """Return the plane and the program of each lbdns to measure, keyed by its name in the report."""
+    """Return the plane and program of each lbdns server to measure, keyed by the server's name in the results."""
     programs = {"lbdns": LbdnsProgram(), **{label: LbdnsProgram(path) for label, path in options.also}}
     if options.compare_planes:
         return {f"{name} {plane}": (plane, one) for name, one in programs.items() for plane in ("python", "native")}
@@ -88,7 +92,7 @@ def measure(options: argparse.Namespace, folder: Path) -> command.Results:
 
 
 def reference(name: str, names: Sequence[str]) -> str:
-    """Return the server to compare ``name`` with: this lbdns, on the same plane if ``name`` is another lbdns."""
+    """Return the server with which to compare ``name``: this lbdns, on the same plane if ``name`` is another lbdns."""
     on_plane = f"lbdns {name.rpartition(' ')[2]}"
     return on_plane if on_plane in names and name not in ("lbdns python", "lbdns native") else names[0]
 
@@ -124,29 +128,35 @@ def tables(results: command.Results) -> command.Tables:
 def _checkout(text: str) -> tuple[str, Path]:
     label, _, path = text.partition("=")
     if not label or not path or label in ("lbdns", *PEERS):
-        raise argparse.ArgumentTypeError(f"must be LABEL=PATH with a new label, such as old=../lbdns-1.0, not {text!r}")
+        raise argparse.ArgumentTypeError(
+            f"must be LABEL=PATH with an unused label, for example old=../lbdns-1.0, not {text!r}"
+        )
     return label, Path(path).resolve()
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     command.add_number(parser, "--rounds", int, 1, 50, 5, "number of rounds; each round measures every server")
     command.add_number(parser, "--seconds", float, 0.5, 60, 5, "seconds per run")
-    parser.add_argument("--names", choices=NAMES, default="both", help="names in the queries (default: both)")
+    parser.add_argument(
+        "--names", choices=NAMES, default="both", help="names for which queries are sent (default: both)"
+    )
     parser.add_argument(
         "--peers",
         nargs="*",
         choices=list(PEERS),
         default=list(PEERS),
-        help="servers to compare with (default: all but CoreDNS)",
+        help="servers with which lbdns is compared (default: all except CoreDNS)",
     )
-    parser.add_argument("--coredns", type=Path, metavar="PATH", help="also compare with this CoreDNS binary")
+    parser.add_argument(
+        "--coredns", type=Path, metavar="PATH", help="also compare lbdns with the CoreDNS binary at PATH"
+    )
     parser.add_argument(
         "--also", type=_checkout, action="append", default=[], metavar="LABEL=PATH",
-        help="also compare with the lbdns in the checkout at PATH, shown as LABEL; may be repeated",
+        help="also compare with the lbdns in the checkout at PATH, shown as LABEL; repeatable",
     )  # fmt: skip
     parser.add_argument("--cookies", action="store_true", help="send the server's cookie with each query")
     parser.add_argument(
-        "--compare-planes", action="store_true", help="run each lbdns on the python plane and on the native plane"
+        "--compare-planes", action="store_true", help="measure each lbdns on both the python plane and the native plane"
     )
     command.add_number(
         parser,
@@ -155,6 +165,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         0,
         86400,
         0,
-        "TTL of the peers' alias; PowerDNS caches the answer if the TTL is above 0",
+        "TTL of the peers' alias in seconds; above 0, PowerDNS caches the answer",
     )
     command.add_dns_options(parser)

@@ -1,8 +1,8 @@
 """Measures the start-up time (exec to first answer) and memory use of lbdns and NSD, with a small and a large zone.
 
-By default the large zone has 100,000 names. Each start is a fresh process that receives a query every 2 ms; the
-kernel's page cache stays warm. --imports lists the modules that take the longest to import (python -X importtime,
-which itself slows the imports down).
+By default, the large zone contains 100,000 names. Each start is a fresh process that receives a query every 2 ms. The
+kernel's page cache stays warm. With --imports, the benchmark also lists the modules that take the longest to import (as
+measured by python -X importtime, which slows imports down).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SHOWN: Final = 15  # modules that --imports lists
 
 
 class StartedServers:
-    """Starts lbdns and NSD with the same zone; each method call starts new processes."""
+    """Starts lbdns and NSD with the same zone. Each call of a method starts new processes."""
 
     def __init__(self, folder: Path, count: int, options: argparse.Namespace) -> None:
         folder.mkdir()
@@ -49,14 +49,14 @@ class StartedServers:
         }
 
     def imports(self) -> list[tuple[int, str]]:
-        """Start lbdns once; return its slowest imports, each as (microseconds excluding nested imports, module)."""
+        """Start lbdns and return its slowest imports, each as (microseconds excluding nested imports, module)."""
         command_line = self._farm.command()
         command_line[1:1] = ["-X", "importtime"]
         self._start("imports", command_line, self._farm.port)
         return slowest((self._folder / "imports").read_text())
 
     def _start(self, name: str, command_line: Sequence[str], port: int) -> tuple[float, int]:
-        """Start a server; return the milliseconds from exec to its first answer, and its resident memory in bytes."""
+        """Start a server and return the ms from exec to the first answer, and the server's resident memory in bytes."""
         begin = time.perf_counter()
         with running(name, command_line, self._core, self._folder / name) as server:
             await_answer(port, self._query, LIMIT, STEP)
@@ -64,7 +64,7 @@ class StartedServers:
 
 
 def slowest(text: str) -> list[tuple[int, str]]:
-    """Return the slowest imports from the output of -X importtime; their times exclude nested imports."""
+    """Return the slowest imports in the output of -X importtime, with times that exclude nested imports."""
     found = re.findall(r"^import time: +(\d+) \| +\d+ \| +(\S+)$", text, re.MULTILINE)
     return sorted(((int(own), name) for own, name in found), reverse=True)[:SHOWN]
 
@@ -94,15 +94,17 @@ def tables(results: command.Results) -> command.Tables:
         for title, found in titles.items()
     ]
     heads = ("server", "median ms", "most ms", "RSS MB")
-    yield command.table(f"exec to first answer; large zone: {results['names']} names", heads, rows)
+    yield command.table(f"time from exec to the first answer (large zone: {results['names']} names)", heads, rows)
     if results["imports"]:
         rows = [(name, own) for own, name in results["imports"]]
         yield command.table("longest imports", ("module", "us without its imports"), rows)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    command.add_number(parser, "--times", int, 1, 200, 9, "number of starts with the small zone, per server")
-    command.add_number(parser, "--large-times", int, 1, 20, 1, "number of starts with the large zone, per server")
+    command.add_number(parser, "--times", int, 1, 200, 9, "number of times to start each server with the small zone")
+    command.add_number(
+        parser, "--large-times", int, 1, 20, 1, "number of times to start each server with the large zone"
+    )
     command.add_number(parser, "--names", int, 1, 1_000_000, 100_000, "number of names in the large zone")
-    parser.add_argument("--imports", action="store_true", help="list the modules that take longest to import")
+    parser.add_argument("--imports", action="store_true", help="also list the modules that take the longest to import")
     command.add_dns_options(parser)
